@@ -1,0 +1,144 @@
+# The menu. Every command makes the environment it needs, from the locks in requirements/, and does so only once.
+#
+#   make run      two processes hold a conversation; every frame is shown
+#   make test     all tests, fast ones first            (make test ARGS="-k framing")
+#   make check    format, lint, types, import contracts, room sizes
+#   make bench    benchmarks
+#   make format   let ruff rewrite what it can
+#   make lock     resolve the locks again               (needs uv; LOCK_ARGS=--upgrade for newer versions)
+#   make clean    remove environments, caches and builds
+#
+# uv is used where it is installed, else venv and pip. PYTHON=... chooses the interpreter, VENV=... the folder.
+
+# Kept to what GNU make 3.81 understands, because that is the one macOS has.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help run test test-fast check format bench lock clean env
+
+VENV ?= .venv
+JOBS ?= 2
+LOCK_ARGS ?=
+ARGS ?=
+PYTHON ?=
+
+CODE := $(wildcard src tests tools benchmarks examples)
+DEV := $(VENV)/bin/python
+PYTEST := PYTHONWARNDEFAULTENCODING=1 $(DEV) -m pytest
+
+help:
+	@sed -n '3,/^$$/s/^# \{0,1\}//p' Makefile
+
+# --- environments ---------------------------------------------------------------------------------------------------
+
+# The first interpreter that really starts and is new enough: a name on the PATH may be a shim with nothing behind it.
+define find_python
+python=""; \
+for candidate in $(if $(PYTHON),"$(PYTHON)",python3 python3.13 python3.12 python3.11 python); do \
+	if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
+		python="$$candidate"; break; \
+	fi; \
+done; \
+if [ -z "$$python" ]; then \
+	echo "error: no Python 3.11 or newer starts here" >&2; \
+	echo "hint: install one, or name it: make PYTHON=/path/to/python3 $(MAKECMDGOALS)" >&2; \
+	exit 1; \
+fi
+endef
+
+# $(call new_environment,folder,locks): an environment with exactly what the locks say, made from nothing.
+define new_environment
+@$(find_python); \
+if command -v uv >/dev/null 2>&1; then \
+	echo "making $(1) with uv"; \
+	uv venv --quiet --clear --python "$$python" "$(1)" && \
+	uv pip install --quiet --python "$(1)/bin/python" --require-hashes $(patsubst %,-r %,$(2)); \
+else \
+	echo "making $(1) with venv and pip (uv is faster, where it is installed)"; \
+	"$$python" -m venv --clear "$(1)" || { \
+		echo "hint: on Debian and Ubuntu, venv is a package of its own: apt install python3-venv" >&2; exit 1; }; \
+	"$(1)/bin/python" -m pip --disable-pip-version-check install --quiet --require-hashes $(patsubst %,-r %,$(2)); \
+fi
+@touch "$@"
+endef
+
+# $(call install_project,folder): the tree itself, editable. The back end is in the lock, so nothing else is fetched.
+define install_project
+@if command -v uv >/dev/null 2>&1; then \
+	uv pip install --quiet --python "$(1)/bin/python" --no-deps --no-build-isolation --editable .; \
+else \
+	[ -x "$(1)/bin/pip" ] || "$(1)/bin/python" -m ensurepip >/dev/null; \
+	"$(1)/bin/python" -m pip --disable-pip-version-check install --quiet --no-deps --no-build-isolation --editable .; \
+fi
+@printf '%s\n' "$(CURDIR)" > "$(1)/.place" && touch "$@"
+endef
+
+# Two ways an environment goes bad: it was made in another place, whose tree it installs, or its Python is gone.
+$(foreach place,$(wildcard .venv*/.place),$(shell \
+	[ "$$(cat $(place))" = "$(CURDIR)" ] && [ -x $(dir $(place))bin/python ] || rm -f $(dir $(place)).locked))
+
+$(VENV)/.locked: requirements/dev.txt
+	$(call new_environment,$(VENV),requirements/dev.txt)
+
+.venv-run/.locked: requirements/run.txt requirements/build.txt
+	$(call new_environment,.venv-run,requirements/run.txt requirements/build.txt)
+
+.venv-bench/.locked: requirements/bench.txt
+	$(call new_environment,.venv-bench,requirements/bench.txt)
+
+$(VENV)/.ready: $(VENV)/.locked pyproject.toml
+	$(call install_project,$(VENV))
+
+.venv-run/.ready: .venv-run/.locked pyproject.toml
+	$(call install_project,.venv-run)
+
+.venv-bench/.ready: .venv-bench/.locked pyproject.toml
+	$(call install_project,.venv-bench)
+
+env: $(VENV)/.ready
+
+# --- what people type -----------------------------------------------------------------------------------------------
+
+run: .venv-run/.ready
+	@.venv-run/bin/python examples/conversation.py $(ARGS)
+
+# pytest ends with 5 when nothing was selected: fine for one half of a selection, not for both.
+test: $(VENV)/.ready
+	@fast=0; $(PYTEST) -m "not slow" -n $(JOBS) $(ARGS) || fast=$$?; \
+	case $$fast in 0 | 5) ;; *) exit $$fast ;; esac; \
+	slow=0; $(PYTEST) -m slow $(ARGS) || slow=$$?; \
+	case $$fast-$$slow in 0-0 | 0-5 | 5-0) ;; *) exit $$slow ;; esac
+
+test-fast: $(VENV)/.ready
+	@$(PYTEST) -m "not slow" -n $(JOBS) $(ARGS)
+
+check: $(VENV)/.ready
+	$(DEV) -m ruff format --check $(CODE)
+	$(DEV) -m ruff check $(CODE)
+	$(DEV) -m mypy $(CODE)
+	$(VENV)/bin/lint-imports --no-logo
+	$(DEV) tools/room_sizes.py
+
+format: $(VENV)/.ready
+	$(DEV) -m ruff format $(CODE)
+	$(DEV) -m ruff check --fix $(CODE)
+
+# The peers written in JavaScript. The lock has no addresses, and npm comes with the environment.
+benchmarks/node_modules/.package-lock.json: benchmarks/package-lock.json .venv-bench/.ready
+	@PATH="$(CURDIR)/.venv-bench/bin:$$PATH" npm --prefix benchmarks ci --silent --no-fund --no-audit && touch "$@"
+
+bench: .venv-bench/.ready benchmarks/node_modules/.package-lock.json
+	.venv-bench/bin/python -m benchmarks $(ARGS)
+
+# Names, versions and hashes; never an address, so that everybody fetches from where they are used to fetch.
+lock:
+	@command -v uv >/dev/null 2>&1 || { echo "error: make lock needs uv" >&2; echo "hint: pip install uv" >&2; exit 1; }
+	@for name in run build dev bench; do \
+		uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
+			$(LOCK_ARGS) requirements/$$name.in --output-file requirements/$$name.txt || exit 1; \
+	done
+
+clean:
+	rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis benchmarks/node_modules
+	find src tests tools benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,1 @@
+"""One small program per implementation and role, each written against its documented API."""

@@ -1,0 +1,214 @@
+"""The workloads and their targets, as data. Knows neither processes nor SDKs."""
+
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from benchmarks.commands import PYTHON_SDK, TYPESCRIPT_SDK
+
+MIB: Final = 1 << 20
+BARE_IMPORT: Final = "bare import"
+"""The contestant that is only `python -c "import asyncio, msgspec"`."""
+
+Facing = Literal["neutral agent", "neutral client", "itself"]
+Measure = Literal["cpu", "cpu_rusage", "wall", "wall_total", "p50", "p99", "memory", "start"]
+
+UNITS: Final[dict[str, str]] = {
+    "cpu": "CPU µs/message",
+    "cpu_rusage": "CPU µs/message, by rusage",
+    "wall": "wall µs/message",
+    "wall_total": "wall ms",
+    "p50": "p50 µs",
+    "p99": "p99 µs",
+    "memory": "peak above idle ÷ message",
+    "start": "ms",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A promise about one measure.
+
+    Against a rival it bounds `theirs / ours` from below; against `BARE_IMPORT` it bounds `ours / theirs` from above;
+    against nobody it bounds our own value from above.
+    """
+
+    measure: Measure
+    bound: float
+    against: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """One line of the table: who talks to whom, about how much."""
+
+    name: str
+    title: str
+    kind: str
+    facing: Facing
+    measures: tuple[Measure, ...]
+    goals: tuple[Goal, ...] = ()
+    count: int = 0
+    sessions: int = 1
+    size: int = 0
+    repeat: int = 1
+    """How many times a round is repeated: short measurements need more samples."""
+
+    def arguments(self) -> tuple[str, ...]:
+        """Make the command-line arguments both programs get."""
+        return (self.kind, str(self.count), str(self.sessions), str(self.size))
+
+    def idle(self) -> "Workload":
+        """Make the same conversation about nothing: what start-up and handshake cost. A big message becomes an empty one."""
+        return replace(self, size=0) if self.size else replace(self, count=0)
+
+
+def both(measure: Measure, python: float, typescript: float) -> tuple[Goal, Goal]:
+    """Promise something against each rival."""
+    return Goal(measure, python, PYTHON_SDK), Goal(measure, typescript, TYPESCRIPT_SDK)
+
+
+def _streams(count: int, label: str) -> tuple[Workload, ...]:
+    cpu: tuple[Measure, ...] = ("cpu", "cpu_rusage")
+    return (
+        Workload(
+            f"receive-{label}",
+            f"{count:,} updates received",
+            "stream",
+            "neutral agent",
+            cpu,
+            both("cpu", 20, 10),
+            count,
+        ),
+        Workload(
+            f"send-{label}",
+            f"{count:,} updates sent",
+            "stream",
+            "neutral client",
+            cpu,
+            both("cpu", 35, 10),
+            count,
+        ),
+        Workload(
+            f"end-to-end-{label}",
+            f"{count:,} updates, own agent to own client",
+            "stream",
+            "itself",
+            ("wall",),
+            both("wall", 20, 10),
+            count,
+        ),
+    )
+
+
+def workloads(*, quick: bool = False) -> tuple[Workload, ...]:
+    """List every workload; `quick` makes the long ones short enough for a look."""
+    many = 40_000 if quick else 200_000
+    asks = 1_000 if quick else 5_000
+    drips = 500 if quick else 2_000
+    return (
+        *_streams(20_000, "20k"),
+        *_streams(many, "40k" if quick else "200k"),
+        Workload(
+            "sessions-100",
+            "20,000 updates received, dealt to 100 sessions",
+            "stream",
+            "neutral agent",
+            ("cpu", "cpu_rusage"),
+            both("cpu", 15, 15),
+            20_000,
+            100,
+        ),
+        Workload(
+            "sessions-100-end-to-end",
+            "100 prompts at once, 200 updates each, own agent to own client",
+            "stream",
+            "itself",
+            ("wall",),
+            both("wall", 15, 15),
+            20_000,
+            100,
+        ),
+        Workload(
+            "permission",
+            f"{asks:,} permission round trips, own agent to own client",
+            "permission",
+            "itself",
+            ("p50", "p99"),
+            both("p50", 2, 1.1),
+            asks,
+        ),
+        Workload(
+            "permission-client",
+            f"{asks:,} permissions answered, as a neutral agent sees it",
+            "permission",
+            "neutral agent",
+            ("p50", "p99", "cpu"),
+            (),
+            asks,
+        ),
+        Workload(
+            "permission-agent",
+            f"{asks:,} permissions asked of a neutral client",
+            "permission",
+            "neutral client",
+            ("p50", "p99", "cpu"),
+            (),
+            asks,
+        ),
+        Workload(
+            "drip",
+            f"{drips:,} updates received, one per wake-up",
+            "drip",
+            "neutral agent",
+            ("cpu", "cpu_rusage"),
+            both("cpu", 2, 2),
+            drips,
+        ),
+        *_big(),
+        Workload(
+            "start-up",
+            "minimal agent, spawn to `initialize` answer",
+            "start",
+            "itself",
+            ("start",),
+            (Goal("start", 1.1, BARE_IMPORT), *both("start", 6, 2.2)),
+            repeat=4,
+        ),
+    )
+
+
+def _big() -> tuple[Workload, ...]:
+    measures: tuple[Measure, ...] = ("wall_total", "memory")
+    goals = (Goal("wall_total", 1.7, PYTHON_SDK), Goal("memory", 3.0))
+    return (
+        Workload(
+            "big-update",
+            "one 10 MiB update received",
+            "big_update",
+            "neutral agent",
+            measures,
+            goals,
+            1,
+            size=10 * MIB,
+        ),
+        Workload(
+            "big-read",
+            "50 MiB fs/read_text_file, own agent from own client",
+            "big_read",
+            "itself",
+            measures,
+            goals,
+            1,
+            size=50 * MIB,
+        ),
+        Workload(
+            "big-read-lines",
+            "the same with a newline every 80 characters",
+            "big_read_lines",
+            "itself",
+            measures,
+            (),
+            1,
+            size=50 * MIB,
+        ),
+    )

@@ -1,0 +1,91 @@
+"""How much may wait to be read, and when reading pauses."""
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from antiphon.connection.stream import Stream
+    from antiphon.transports.base import Transport
+
+__all__ = ["INBOX_LIMIT", "MAX_OPEN_REQUESTS", "Inbox"]
+
+INBOX_LIMIT: Final = 16 * 1024 * 1024
+"""Bytes of updates that may wait for slow consumers of one connection before reading pauses."""
+
+MAX_OPEN_REQUESTS: Final = 1000
+"""Requests of the peer that may be at work at once before reading pauses."""
+
+
+class Inbox:
+    """The streams of a connection and the bytes that wait in them.
+
+    Pausing is only safe while nobody here waits for an answer, because the answer may be behind the updates.
+    """
+
+    def __init__(self, transport: "Transport", limit: int = INBOX_LIMIT) -> None:
+        self.limit = limit
+        self.buffered = 0
+        self.streams: dict[str, deque[Stream[Any]]] = {}
+        self._transport = transport
+        self._waiting = 0  # how many of us wait for an answer that is not a stream's
+        self._open_requests = 0
+        self._paused = False
+
+    @property
+    def paused(self) -> bool:
+        """Whether reading is paused."""
+        return self._paused
+
+    def add(self, session_id: str, stream: "Stream[Any]") -> None:
+        """Updates of this session go to this stream, after those that were there before."""
+        self.streams.setdefault(session_id, deque()).append(stream)
+
+    def remove(self, session_id: str, stream: "Stream[Any]") -> None:
+        """This stream takes no more."""
+        queue = self.streams.get(session_id)
+        if queue is not None and stream in queue:
+            queue.remove(stream)
+            if not queue:
+                del self.streams[session_id]
+
+    def take(self, size: int) -> None:
+        """This many more bytes wait."""
+        self.buffered += size
+        if self.buffered > self.limit:
+            self._decide()
+
+    def release(self, size: int) -> None:
+        """This many were read."""
+        self.buffered -= size
+        if self._paused:
+            self._decide()
+
+    def wait_begins(self) -> None:
+        """Somebody waits for an answer."""
+        self._waiting += 1
+        if self._paused:
+            self._decide()
+
+    def wait_ends(self) -> None:
+        """It is here."""
+        self._waiting -= 1
+        if self.buffered > self.limit:
+            self._decide()
+
+    def requests_open(self, count: int) -> None:
+        """How many requests of the peer are at work."""
+        self._open_requests = count
+        if count >= MAX_OPEN_REQUESTS or self._paused:
+            self._decide()
+
+    def _decide(self) -> None:
+        # Half the limit before reading goes on: pausing and resuming for each update would cost more than reading.
+        bound = self.limit // 2 if self._paused else self.limit
+        full = self.buffered > bound or self._open_requests >= MAX_OPEN_REQUESTS
+        if full and not self._waiting:
+            if not self._paused:
+                self._paused = True
+                self._transport.pause()
+        elif self._paused:
+            self._paused = False
+            self._transport.resume()

@@ -1,0 +1,69 @@
+"""Which handler takes which method. Typed on both sides: a handler gets the params' type and returns the answer's."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from msgspec import Raw
+
+from antiphon.errors import LocalProtocolError
+from antiphon.protocol.dialects.hints import METHOD_ALIASES
+from antiphon.protocol.methods import Call, Notice
+
+__all__ = ["Router"]
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+AnyCall = tuple[Call[Any, Any], Callable[[Any], Any]]
+AnyNotice = tuple[Notice[Any], Callable[[Any], None]]
+
+
+class Router:
+    """A table of handlers.
+
+    A notification's handler is a plain `def`: it cannot wait, so it can neither reorder nor deadlock. A request's handler may
+    be `def` (answered on the spot) or `async def` (a task of its own).
+    """
+
+    def __init__(self) -> None:
+        self._calls: dict[str, AnyCall] = {}
+        self._notices: dict[str, AnyNotice] = {}
+        self.other_request: Callable[[str, Raw], Awaitable[object]] | None = None
+        """Takes requests that have no handler (extension methods); without it they get -32601."""
+        self.other_notice: Callable[[str, Raw], None] | None = None
+        """Takes notifications that have no handler; without it they are reported."""
+
+    def on_notice(self, notice: Notice[P], handler: Callable[[P], None]) -> None:
+        """Handle a notification, in wire order."""
+        if isinstance(notice, Call):
+            raise LocalProtocolError(f"`{notice.name}` is a request: use on_request")
+        self._notices[notice.name] = (notice, handler)
+
+    def on_request(self, call: Call[P, R], handler: Callable[[P], R | Awaitable[R]]) -> None:
+        """Answer a request with what `handler` returns; raise `RequestError` in it to refuse."""
+        self._calls[call.name] = (call, handler)
+
+    def call(self, method: str) -> AnyCall | None:
+        """The request handler for a method, also under its older names."""
+        return self._calls.get(method) or self._calls.get(METHOD_ALIASES.get(method, method))
+
+    def notice_for(self, method: str) -> AnyNotice | None:
+        """The notification handler for a method."""
+        return self._notices.get(method)
+
+    def notice(self, method: str, params: Raw) -> tuple[str, ...] | None:
+        """Hand a notification to its handler: the rules it took to read it, or None if nobody handles it.
+
+        Raises:
+            RequestError: the params make no sense.
+        """
+        found = self._notices.get(method)
+        if found is None:
+            if self.other_notice is None:
+                return None
+            self.other_notice(method, params)
+            return ()
+        notice, handler = found
+        reading = notice.read_params(params)
+        handler(reading.value)
+        return reading.rules

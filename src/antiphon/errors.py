@@ -1,0 +1,153 @@
+"""Every error of the package, in one tree that imports nothing.
+
+    AcpError
+    ├── RequestError          an honest "no" from either side: a JSON-RPC error with code, message and data
+    ├── ProtocolError         somebody broke the rules
+    │   ├── LocalProtocolError    we did: fix the caller
+    │   └── RemoteProtocolError   the peer did
+    ├── ConnectionClosed      the conversation is over; pending requests end with this
+    │   └── ProcessDied       because the program at the other end ended, with its status and last words
+    ├── SpawnFailed           a program could not be started
+    └── UnsupportedPlatform   Windows, for now
+
+The codes and the names the documents give them stand in `Code`. Three collide; `Code` says which meaning we send and
+`meaning_of` how we read the others.
+"""
+
+__all__ = [
+    "AcpError", "Code", "ConnectionClosed", "LocalProtocolError", "ProcessDied", "ProtocolError", "RemoteProtocolError",
+    "RequestError", "SpawnFailed", "UnsupportedPlatform", "meaning_of",
+]  # fmt: skip
+
+
+class Code:
+    """JSON-RPC error codes by name: what we send.
+
+    Three numbers mean different things in different documents. We send the schema's meaning where it has one:
+
+    ======  =========================  ==========================================================
+    code    we send it for             others use it for
+    ======  =========================  ==========================================================
+    -32000  authentication required    connection closed (one client guide)
+    -32001  request timed out          unsupported protocol version (one agent's notes)
+    -32002  resource not found         permission denied (one client guide)
+    ======  =========================  ==========================================================
+
+    For an unsupported version we send -32022, and a closed connection is never sent: it is noticed.
+    """
+
+    PARSE_ERROR = -32700
+    INVALID_REQUEST = -32600
+    METHOD_NOT_FOUND = -32601
+    INVALID_PARAMS = -32602
+    INTERNAL_ERROR = -32603
+    REQUEST_CANCELLED = -32800
+    AUTH_REQUIRED = -32000
+    REQUEST_TIMEOUT = -32001
+    RESOURCE_NOT_FOUND = -32002
+    SESSION_EXPIRED = -32003
+    UNSUPPORTED_VERSION = -32022
+
+
+_NAMES = {
+    Code.PARSE_ERROR: "parse error",
+    Code.INVALID_REQUEST: "invalid request",
+    Code.METHOD_NOT_FOUND: "method not found",
+    Code.INVALID_PARAMS: "invalid params",
+    Code.INTERNAL_ERROR: "internal error",
+    Code.REQUEST_CANCELLED: "request cancelled",
+    Code.AUTH_REQUIRED: "authentication required",
+    Code.REQUEST_TIMEOUT: "request timeout",
+    Code.RESOURCE_NOT_FOUND: "resource not found",
+    Code.SESSION_EXPIRED: "session expired",
+    Code.UNSUPPORTED_VERSION: "unsupported protocol version",
+}
+
+# The other meaning of a colliding code, and words in the error's message that give it away.
+_OTHER_MEANINGS = {
+    -32000: ("connection closed", ("connection closed", "connection lost", "disconnected")),
+    -32001: ("unsupported protocol version", ("protocol version", "unsupported version")),
+    -32002: ("permission denied", ("permission denied", "user rejected", "not permitted")),
+}
+
+
+def meaning_of(code: int, message: str = "") -> str:
+    """What a received code means, told apart by the message where documents disagree."""
+    if code in _OTHER_MEANINGS:
+        other, signs = _OTHER_MEANINGS[code]
+        if any(sign in message.lower() for sign in signs):
+            return other
+    if code in _NAMES:
+        return _NAMES[code]
+    return "server error" if -32099 <= code <= -32000 else "error"
+
+
+class AcpError(Exception):
+    """Base of everything this package raises on purpose."""
+
+
+class RequestError(AcpError):
+    """A request was answered with an error. Raise it in a handler to answer with one."""
+
+    def __init__(self, code: int, message: str, data: object = None) -> None:
+        super().__init__(code, message, data)
+        self.code = code
+        self.message = message
+        self.data = data
+
+    @property
+    def meaning(self) -> str:
+        """The code in words."""
+        return meaning_of(self.code, self.message)
+
+    def __str__(self) -> str:
+        detail = f": {self.data}" if isinstance(self.data, str) and self.data not in self.message else ""
+        return f"{self.message}{detail} ({self.code}, {self.meaning})"
+
+
+class ProtocolError(AcpError):
+    """Somebody broke the rules of the protocol."""
+
+
+class LocalProtocolError(ProtocolError):
+    """We did: the caller asked for something the protocol does not allow."""
+
+
+class RemoteProtocolError(ProtocolError):
+    """The peer did."""
+
+
+class ConnectionClosed(AcpError):
+    """The conversation is over."""
+
+
+class ProcessDied(ConnectionClosed):
+    """The program at the other end ended; `status` and its last lines on stderr say why."""
+
+    def __init__(self, command: str, status: int | None, stderr: str = "") -> None:
+        self.command, self.status, self.stderr = command, status, stderr
+        how = "closed its output" if status is None else _ending(status)
+        words = f"; its last words on stderr:\n{stderr}" if stderr else ""
+        super().__init__(f"`{command}` {how}{words}")
+
+
+def _ending(status: int) -> str:
+    return f"was ended by signal {-status}" if status < 0 else f"exited with status {status}"
+
+
+class SpawnFailed(AcpError):
+    """A program could not be started."""
+
+    def __init__(self, command: str, cause: Exception) -> None:
+        self.command = command
+        if isinstance(cause, FileNotFoundError):
+            why, hint = "no such program or directory", "install it, or give its full path"
+        elif isinstance(cause, PermissionError):
+            why, hint = "permission denied", "check that the file is executable and the directory can be entered"
+        else:
+            why, hint = str(cause), "check the command and its arguments"
+        super().__init__(f"cannot start `{command}`: {why}\nhint: {hint}")
+
+
+class UnsupportedPlatform(AcpError):
+    """This system cannot run Antiphon yet."""

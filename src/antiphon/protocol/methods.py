@@ -1,0 +1,88 @@
+"""A method as a typed value: `Call` (asked and answered) and `Notice` (told). The name is spelled once, here's the pair."""
+
+from typing import Generic, Literal, TypeVar
+
+from msgspec import Raw
+from msgspec.json import Decoder
+
+from antiphon.protocol.base import decoder, encode
+from antiphon.protocol.reading import Reading, read
+
+__all__ = ["Call", "Notice", "Reading", "Side"]
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+Side = Literal["agent", "client", "both"]
+"""Who handles the method."""
+
+
+class Notice(Generic[P]):
+    """A notification: a name and the type of its params. Nobody answers it."""
+
+    __slots__ = ("_params_decoder", "name", "params", "side", "stability")
+
+    def __init__(self, name: str, params: type[P], *, side: Side, stability: str = "stable") -> None:
+        self.name = name
+        self.params = params
+        self.side = side
+        self.stability = stability
+        """`stable`, `unstable` (may change or go) or `legacy` (in no schema, but alive)."""
+        self._params_decoder: Decoder[P] | None = None
+
+    @property
+    def params_decoder(self) -> "Decoder[P]":
+        """The strict decoder, made when first needed: a program uses few of the methods."""
+        if self._params_decoder is None:
+            self._params_decoder = decoder(self.params)
+        return self._params_decoder
+
+    def read_params(self, raw: bytes | Raw) -> Reading[P]:
+        """Params as sent → typed, with the rules that were needed to understand them.
+
+        Raises:
+            RequestError: -32602, if no rule makes sense of them.
+        """
+        return read(self.params_decoder, self.params, self.name, "params", raw)
+
+    def decode_params(self, raw: bytes | Raw) -> P:
+        """The typed params alone."""
+        return self.read_params(raw).value
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
+class Call(Notice[P], Generic[P, R]):
+    """A request: a name, the type of its params and the type of its answer."""
+
+    __slots__ = ("_result_decoder", "result")
+
+    def __init__(self, name: str, params: type[P], result: type[R], *, side: Side, stability: str = "stable") -> None:
+        super().__init__(name, params, side=side, stability=stability)
+        self.result = result
+        self._result_decoder: Decoder[R] | None = None
+
+    @property
+    def result_decoder(self) -> "Decoder[R]":
+        """The strict decoder of the answer, made when first needed."""
+        if self._result_decoder is None:
+            self._result_decoder = decoder(self.result)
+        return self._result_decoder
+
+    def read_result(self, raw: bytes | Raw) -> Reading[R]:
+        """An answer as sent → typed, with the rules that were needed to understand it.
+
+        Raises:
+            RemoteProtocolError: no rule makes sense of it.
+        """
+        return read(self.result_decoder, self.result, self.name, "result", raw)
+
+    def decode_result(self, raw: bytes | Raw) -> R:
+        """The typed answer alone."""
+        return self.read_result(raw).value
+
+    @staticmethod
+    def encode_result(result: object) -> bytes:
+        """The answer as we send it."""
+        return encode(result)

@@ -1,0 +1,193 @@
+"""A second chance for a message that the strict decoder refused, by the schema's own rules of leniency.
+
+Works on the bytes, level by level, so that what it does not understand (`Unknown`) keeps the very bytes it came in.
+`base` says which mark on a field allows what.
+"""
+
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Raw, UnsetType, ValidationError
+
+from antiphon.protocol.base import BAD_INPUT, EXACT, ITEMS, OR_DEFAULT, Choice, Unknown, decoder
+
+__all__ = ["salvage", "salvage_with_notes"]
+
+T = TypeVar("T")
+Notes = list[str]
+
+_cached_decoder = cache(decoder)
+_fields_of = msgspec.json.Decoder(dict[str, Raw]).decode
+_items_of = msgspec.json.Decoder(list[Raw]).decode
+
+
+def salvage(wire: bytes | Raw, kind: type[T]) -> T:
+    """What can be understood of `wire` as `kind`.
+
+    Raises:
+        msgspec.ValidationError: a part that may not be guessed is missing or wrong.
+    """
+    return salvage_with_notes(wire, kind)[0]
+
+
+def salvage_with_notes(wire: bytes | Raw, kind: type[T]) -> tuple[T, tuple[str, ...]]:
+    """The same, and a note for each thing that was dropped, defaulted or kept unread."""
+    notes: Notes = []
+    value: T = _read(wire, kind, "$", notes)
+    return value, tuple(notes)
+
+
+def _read(raw: bytes | Raw, kind: Any, path: str, notes: Notes) -> Any:
+    try:
+        return _cached_decoder(kind).decode(raw)
+    except BAD_INPUT as error:
+        refusal = error
+    origin = get_origin(kind)
+    if origin is Annotated:
+        return _read(raw, get_args(kind)[0], path, notes)
+    if origin in (Union, UnionType):
+        return _read_union(raw, kind, path, notes, refusal)
+    if origin is list:
+        (item,) = get_args(kind)
+        return [_read(each, item, f"{path}[{i}]", notes) for i, each in enumerate(_items_of(raw))]
+    if origin is dict:
+        return {key: _read(each, get_args(kind)[1], f"{path}.{key}", notes) for key, each in _fields_of(raw).items()}
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return _read_struct(_fields_of(raw), kind, path, notes)
+    if isinstance(kind, type) and issubclass(kind, Choice):
+        return _read_choice(raw, kind, path, notes)
+    if kind is int:
+        return _whole_number(raw, path, refusal)
+    raise _at(path, refusal)
+
+
+def _read_union(raw: bytes | Raw, kind: Any, path: str, notes: Notes, refusal: Exception) -> Any:
+    members = [member for member in get_args(kind) if member not in (NoneType, UnsetType)]
+    if len(members) == 1:
+        return _read(raw, members[0], path, notes)
+    tagged = {m.__struct_config__.tag: m for m in members if isinstance(m, type) and issubclass(m, msgspec.Struct)}
+    if len(tagged) < len(members):
+        raise _at(path, refusal)
+    fields = _fields_of(raw)
+    tag_field = next(iter(tagged.values())).__struct_config__.tag_field
+    tag = _tag(fields, tag_field)
+    if tag is None:
+        raise ValidationError(f"Object has no `{tag_field}` to tell its kind - at `{path}`")
+    if tag in tagged:
+        return _read_struct(fields, tagged[tag], path, notes)
+    return _unknown(tag, raw, path, notes)
+
+
+def _read_choice(raw: bytes | Raw, kind: type[Choice], path: str, notes: Notes) -> Any:
+    fields = _fields_of(raw)
+    tag = _tag(fields, kind.tag) if kind.tag else None
+    member = kind.pick(fields, tag)
+    if member is not None:
+        return _read_struct(fields, member, path, notes)
+    if tag is None:
+        raise ValidationError(f"Object has nothing to tell its kind - at `{path}`")
+    return _unknown(tag, raw, path, notes)
+
+
+def _unknown(tag: str, raw: bytes | Raw, path: str, notes: Notes) -> Unknown:
+    notes.append(f"unknown kind `{tag}` kept at {path}")
+    return Unknown(tag, bytes(raw))
+
+
+def _tag(fields: dict[str, Raw], name: str | None) -> str | None:
+    if name is None or name not in fields:
+        return None
+    tag = msgspec.json.decode(fields[name])
+    return tag if isinstance(tag, str) else None
+
+
+_DEFAULT: Any = object()
+"""Stands for the field's own default, which the struct fills in."""
+
+
+class _Field(NamedTuple):
+    name: str
+    wire_name: str
+    kind: Any
+    required: bool
+    mark: str | None
+
+
+@cache
+def _plan(kind: type) -> tuple[_Field, ...]:
+    hints = get_type_hints(kind, include_extras=True)
+    return tuple(
+        _Field(f.name, f.encode_name, hints[f.name], f.required, _mark(hints[f.name]))
+        for f in msgspec.structs.fields(kind)
+    )
+
+
+def _mark(kind: Any) -> str | None:
+    """The leniency mark of a field, also where it stands inside `… | None`."""
+    if get_origin(kind) is Annotated:
+        inner, *marks = get_args(kind)
+        return next((mark for mark in marks if mark in (EXACT, ITEMS, OR_DEFAULT)), None) or _mark(inner)
+    if get_origin(kind) in (Union, UnionType):
+        return next((mark for mark in map(_mark, get_args(kind)) if mark), None)
+    return None
+
+
+def _read_struct(fields: dict[str, Raw], kind: Any, path: str, notes: Notes) -> Any:
+    values: dict[str, Any] = {}
+    for field in _plan(kind):
+        raw = fields.get(field.wire_name)
+        if raw is not None:
+            value = _read_field(raw, field, f"{path}.{field.wire_name}", notes)
+            if value is not _DEFAULT:
+                values[field.name] = value
+            elif field.required:
+                values[field.name] = []  # the only required fields with a default are lists
+        elif field.required:
+            raise ValidationError(f"Object missing required field `{field.wire_name}` - at `{path}`")
+    return kind(**values)
+
+
+def _read_field(raw: Raw, field: _Field, path: str, notes: Notes) -> Any:
+    if field.mark == OR_DEFAULT and bytes(raw) == b"null":
+        return _DEFAULT
+    try:
+        if field.mark == ITEMS and bytes(raw) != b"null":
+            return _read_items(raw, field, path, notes)
+        return _read(raw, field.kind, path, notes)
+    except BAD_INPUT:
+        if field.mark in (EXACT, OR_DEFAULT) or (field.required and field.mark != ITEMS):
+            raise
+        notes.append(f"wrong value at {path}: the default is used")
+        return _DEFAULT
+
+
+def _read_items(raw: Raw, field: _Field, path: str, notes: Notes) -> list[Any]:
+    item = _item_kind(field.kind)
+    kept = []
+    for i, each in enumerate(_items_of(raw)):
+        try:
+            kept.append(_read(each, item, f"{path}[{i}]", notes))
+        except BAD_INPUT:
+            notes.append(f"invalid item dropped at {path}[{i}]")
+    return kept
+
+
+def _item_kind(kind: Any) -> Any:
+    if get_origin(kind) is list:
+        return get_args(kind)[0]
+    return next(found for found in map(_item_kind, get_args(kind)) if found is not None) if get_args(kind) else None
+
+
+def _whole_number(raw: bytes | Raw, path: str, refusal: Exception) -> int:
+    """`3.0` is an integer to JSON Schema, and to many a peer."""
+    number = msgspec.json.decode(raw)
+    if isinstance(number, float) and number.is_integer():
+        return int(number)
+    raise _at(path, refusal)
+
+
+def _at(path: str, refusal: Exception) -> ValidationError:
+    reason = str(refusal).split(" - at ")[0]
+    return ValidationError(f"{reason} - at `{path}`")

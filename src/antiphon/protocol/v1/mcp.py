@@ -1,0 +1,104 @@
+"""MCP servers that a session may use, and MCP messages carried over ACP."""
+
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+from antiphon.protocol.base import UNSET, Choice, Exact, JsonObject, Model, OrDefault, UnsetType, unstable
+from antiphon.protocol.v1.ids import McpRequestId, McpServerId
+from antiphon.protocol.v1.secrets import SecretModel
+from antiphon.protocol.v1.terminals import EnvVariable
+
+__all__ = [
+    "AcpServer", "HttpHeader", "HttpServer", "McpError", "McpMessage", "McpMessageResult", "McpNotice", "McpServer",
+    "SseServer", "StdioServer",
+]  # fmt: skip
+
+
+class HttpHeader(SecretModel, frozen=True):
+    """A header to send along; its value is often a token, so it is never printed."""
+
+    __secret__: ClassVar[tuple[str, ...]] = ("value",)
+
+    name: str
+    value: str
+
+
+class HttpServer(Model, frozen=True, tag_field="type", tag="http"):
+    """A server reached by streamable HTTP."""
+
+    name: str
+    url: str
+    headers: OrDefault[list[HttpHeader]]
+
+
+class SseServer(Model, frozen=True, tag_field="type", tag="sse"):
+    """A server reached by the older HTTP with server-sent events."""
+
+    name: str
+    url: str
+    headers: OrDefault[list[HttpHeader]]
+
+
+@unstable
+class AcpServer(Model, frozen=True, tag_field="type", tag="acp"):
+    """A server that lives in an ACP component and is reached through `mcp/message`."""
+
+    name: str
+    server_id: McpServerId
+
+
+class StdioServer(Model, frozen=True):
+    """A server that the agent starts as a child process."""
+
+    name: str
+    command: str
+    args: OrDefault[list[str]]
+    env: OrDefault[list[EnvVariable]]
+
+
+if TYPE_CHECKING:
+    McpServer: TypeAlias = HttpServer | SseServer | AcpServer | StdioServer
+else:
+
+    class McpServer(Choice):
+        """A server; without a `type` it is a command to start. `AcpServer` is unstable."""
+
+        tag = "type"
+        by_tag = {"http": HttpServer, "sse": SseServer, "acp": AcpServer}  # noqa: RUF012
+        otherwise = StdioServer
+
+
+@unstable
+class McpMessage(Model, frozen=True):
+    """An MCP request on its way to a server that the client's side runs."""
+
+    server_id: McpServerId
+    request_id: McpRequestId
+    method: str
+    params: Exact[JsonObject | None] = None
+
+
+@unstable
+class McpNotice(Model, frozen=True):
+    """An MCP message about a request that is still open."""
+
+    server_id: McpServerId
+    request_id: McpRequestId
+    method: str
+    params: Exact[JsonObject | None] = None
+
+
+@unstable
+class McpError(Model, frozen=True):
+    """Why the MCP server refused."""
+
+    code: int
+    message: str
+    data: Exact[Any | UnsetType] = UNSET
+
+
+@unstable
+class McpMessageResult(Model, frozen=True):
+    """The MCP server's answer: either `result`, which may be null, or `error`."""
+
+    result: Exact[Any | UnsetType] = UNSET
+    error: Exact[McpError | None] = None

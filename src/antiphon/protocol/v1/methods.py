@@ -1,0 +1,122 @@
+"""Every method of ACP v1: its name, who answers it, what it takes and what it gives."""
+
+from typing import Any, Final, cast
+
+from antiphon.protocol.methods import Call, Notice
+from antiphon.protocol.v1 import (
+    auth,
+    elicitation,
+    files,
+    initialize,
+    legacy,
+    mcp,
+    permission,
+    providers,
+    proxy,
+    requests,
+    session,
+    terminals,
+)
+
+__all__ = [
+    "ALL", "ARCHIVE_SESSION", "AUTHENTICATE", "AUTH_STATUS", "AUTH_STATUS_UPDATE", "BY_NAME", "CALLS_BY_NAME",
+    "CANCEL", "CANCEL_REQUEST", "CLOSE_SESSION", "COMPLETE_ELICITATION", "CREATE_ELICITATION", "CREATE_TERMINAL",
+    "DELETE_SESSION", "DISABLE_PROVIDER", "FORK_SESSION", "INITIALIZE", "KILL_TERMINAL", "LIST_PROVIDERS",
+    "LIST_SESSIONS", "LOAD_SESSION", "LOGOUT", "MCP_MESSAGE", "MCP_NOTICE", "NEW_SESSION", "NOTICES_BY_NAME",
+    "PROMPT", "PROXY_INITIALIZE", "PROXY_SUCCESSOR", "PROXY_SUCCESSOR_NOTICE", "READ_TEXT_FILE", "RELEASE_TERMINAL",
+    "REQUEST_PERMISSION", "RESUME_SESSION", "SESSION_STATUS", "SESSION_UPDATE", "SET_CONFIG_OPTION", "SET_MODE",
+    "SET_MODEL", "SET_PROVIDER", "SET_TITLE", "TERMINAL_OUTPUT", "UNARCHIVE_SESSION", "WAIT_FOR_EXIT",
+    "WRITE_TEXT_FILE",
+]  # fmt: skip
+
+# Unions are no classes to a type checker, so these two need telling.
+_Elicitation = cast("type[elicitation.CreateElicitation]", elicitation.CreateElicitation)
+_Answer = cast("type[elicitation.CreateElicitationResult]", elicitation.CreateElicitationResult)
+_AnyJson = cast("type[Any]", Any)
+
+# The agent answers.
+INITIALIZE: Final = Call("initialize", initialize.Initialize, initialize.InitializeResult, side="agent")
+AUTHENTICATE: Final = Call("authenticate", auth.Authenticate, auth.AuthenticateResult, side="agent")
+LOGOUT: Final = Call("logout", auth.Logout, auth.LogoutResult, side="agent")
+AUTH_STATUS: Final = Call("auth/status", auth.AuthStatus, auth.AuthStatusResult, side="agent", stability="unstable")
+NEW_SESSION: Final = Call("session/new", session.NewSession, session.NewSessionResult, side="agent")
+LOAD_SESSION: Final = Call("session/load", session.LoadSession, session.LoadSessionResult, side="agent")
+RESUME_SESSION: Final = Call("session/resume", session.ResumeSession, session.ResumeSessionResult, side="agent")
+FORK_SESSION: Final = Call(
+    "session/fork", session.ForkSession, session.ForkSessionResult, side="agent", stability="unstable"
+)
+LIST_SESSIONS: Final = Call("session/list", session.ListSessions, session.ListSessionsResult, side="agent")
+CLOSE_SESSION: Final = Call("session/close", session.CloseSession, session.CloseSessionResult, side="agent")
+DELETE_SESSION: Final = Call("session/delete", session.DeleteSession, session.DeleteSessionResult, side="agent")
+ARCHIVE_SESSION: Final = Call(
+    "session/archive", session.ArchiveSession, session.ArchiveSessionResult, side="agent", stability="unstable"
+)
+UNARCHIVE_SESSION: Final = Call(
+    "session/unarchive", session.UnarchiveSession, session.UnarchiveSessionResult, side="agent", stability="unstable"
+)
+SESSION_STATUS: Final = Call(
+    "session/status", session.SessionStatus, session.SessionStatusResult, side="agent", stability="unstable"
+)
+PROMPT: Final = Call("session/prompt", session.Prompt, session.PromptResult, side="agent")
+SET_MODE: Final = Call("session/set_mode", session.SetMode, session.SetModeResult, side="agent")
+SET_CONFIG_OPTION: Final = Call(
+    "session/set_config_option", session.SetConfigOption, session.SetConfigOptionResult, side="agent"
+)
+SET_TITLE: Final = Call(
+    "session/set_title", session.SetTitle, session.SetTitleResult, side="agent", stability="unstable"
+)
+SET_MODEL: Final = Call("session/set_model", legacy.SetModel, legacy.SetModelResult, side="agent", stability="legacy")
+LIST_PROVIDERS: Final = Call(
+    "providers/list", providers.ListProviders, providers.ListProvidersResult, side="agent", stability="unstable"
+)
+SET_PROVIDER: Final = Call(
+    "providers/set", providers.SetProvider, providers.SetProviderResult, side="agent", stability="unstable"
+)
+DISABLE_PROVIDER: Final = Call(
+    "providers/disable", providers.DisableProvider, providers.DisableProviderResult, side="agent", stability="unstable"
+)
+PROXY_INITIALIZE: Final = Call(
+    "proxy/initialize", proxy.InitializeProxy, proxy.InitializeProxyResult, side="agent", stability="unstable"
+)
+
+# The agent is told.
+CANCEL: Final = Notice("session/cancel", session.Cancel, side="agent")
+MCP_NOTICE: Final = Notice("mcp/message", mcp.McpNotice, side="agent", stability="unstable")
+
+# The client answers.
+REQUEST_PERMISSION: Final = Call(
+    "session/request_permission", permission.RequestPermission, permission.PermissionResult, side="client"
+)
+READ_TEXT_FILE: Final = Call("fs/read_text_file", files.ReadTextFile, files.ReadTextFileResult, side="client")
+WRITE_TEXT_FILE: Final = Call("fs/write_text_file", files.WriteTextFile, files.WriteTextFileResult, side="client")
+CREATE_TERMINAL: Final = Call(
+    "terminal/create", terminals.CreateTerminal, terminals.CreateTerminalResult, side="client"
+)
+TERMINAL_OUTPUT: Final = Call(
+    "terminal/output", terminals.TerminalOutput, terminals.TerminalOutputResult, side="client"
+)
+WAIT_FOR_EXIT: Final = Call("terminal/wait_for_exit", terminals.WaitForExit, terminals.WaitForExitResult, side="client")
+KILL_TERMINAL: Final = Call("terminal/kill", terminals.KillTerminal, terminals.KillTerminalResult, side="client")
+RELEASE_TERMINAL: Final = Call(
+    "terminal/release", terminals.ReleaseTerminal, terminals.ReleaseTerminalResult, side="client"
+)
+CREATE_ELICITATION: Final = Call("elicitation/create", _Elicitation, _Answer, side="client")
+MCP_MESSAGE: Final = Call("mcp/message", mcp.McpMessage, mcp.McpMessageResult, side="client", stability="unstable")
+
+# The client is told.
+SESSION_UPDATE: Final = Notice("session/update", session.SessionUpdate, side="client")
+COMPLETE_ELICITATION: Final = Notice("elicitation/complete", elicitation.CompleteElicitation, side="client")
+AUTH_STATUS_UPDATE: Final = Notice("auth/status_update", auth.AuthStatusUpdate, side="client", stability="unstable")
+
+# Both ways.
+CANCEL_REQUEST: Final = Notice("$/cancel_request", requests.CancelRequest, side="both")
+PROXY_SUCCESSOR: Final = Call("proxy/successor", proxy.SuccessorCall, _AnyJson, side="both", stability="unstable")
+PROXY_SUCCESSOR_NOTICE: Final = Notice("proxy/successor", proxy.SuccessorNotice, side="both", stability="unstable")
+
+ALL: Final[tuple[Notice[Any], ...]] = tuple(value for value in dict(globals()).values() if isinstance(value, Notice))
+"""Every method; a `Call` is a `Notice` with an answer."""
+
+NOTICES_BY_NAME: Final[dict[str, Notice[Any]]] = {each.name: each for each in ALL if not isinstance(each, Call)}
+CALLS_BY_NAME: Final[dict[str, Call[Any, Any]]] = {each.name: each for each in ALL if isinstance(each, Call)}
+BY_NAME: Final[dict[str, Notice[Any]]] = {**NOTICES_BY_NAME, **CALLS_BY_NAME}
+"""By name; where a name is both asked and told, the `Call`. `NOTICES_BY_NAME` has the other."""

@@ -1,0 +1,99 @@
+"""Commands that the client runs for the agent, in terminals the user can watch."""
+
+from typing import ClassVar
+
+import msgspec
+
+from antiphon.protocol.base import Exact, Model, OrDefault, Uint
+from antiphon.protocol.v1.ids import SessionId, TerminalId
+from antiphon.protocol.v1.secrets import SecretModel
+
+__all__ = [
+    "CreateTerminal", "CreateTerminalResult", "EnvVariable", "ExitStatus", "KillTerminal", "KillTerminalResult",
+    "ReleaseTerminal", "ReleaseTerminalResult", "TerminalOutput", "TerminalOutputResult", "WaitForExit",
+    "WaitForExitResult",
+]  # fmt: skip
+
+
+class EnvVariable(SecretModel, frozen=True):
+    """A variable of the environment; its value is often a key, so it is never printed."""
+
+    __secret__: ClassVar[tuple[str, ...]] = ("value",)
+
+    name: str
+    value: str
+
+
+class CreateTerminal(Model, frozen=True):
+    """Start a command. Beyond `output_byte_limit` the oldest output is dropped."""
+
+    session_id: SessionId
+    command: str
+    args: OrDefault[list[str]] = msgspec.field(default_factory=list)
+    env: OrDefault[list[EnvVariable]] = msgspec.field(default_factory=list)
+    cwd: Exact[str | None] = None
+    output_byte_limit: Exact[Uint | None] = None
+
+
+class CreateTerminalResult(Model, frozen=True):
+    """The terminal that runs it; it lives until it is released."""
+
+    terminal_id: TerminalId
+
+
+class TerminalOutput(Model, frozen=True):
+    """Ask for the output so far."""
+
+    session_id: SessionId
+    terminal_id: TerminalId
+
+
+class ExitStatus(Model, frozen=True):
+    """How a command ended: with a code, or by a signal."""
+
+    exit_code: Uint | None = None
+    signal: str | None = None
+
+
+class TerminalOutputResult(Model, frozen=True):
+    """The output so far, and how the command ended if it has."""
+
+    output: str
+    truncated: bool
+    exit_status: ExitStatus | None = None
+
+
+class WaitForExit(Model, frozen=True):
+    """Ask to be told when the command ends."""
+
+    session_id: SessionId
+    terminal_id: TerminalId
+
+
+class WaitForExitResult(Model, frozen=True):
+    """The command ended: with a code, or by a signal."""
+
+    exit_code: Uint | None = None
+    signal: str | None = None
+
+
+class KillTerminal(Model, frozen=True):
+    """Stop the command and keep its output."""
+
+    session_id: SessionId
+    terminal_id: TerminalId
+
+
+class KillTerminalResult(Model, frozen=True):
+    """Stopped."""
+
+
+class ReleaseTerminal(Model, frozen=True):
+    """Stop the command and forget the terminal."""
+
+    session_id: SessionId
+    terminal_id: TerminalId
+
+
+class ReleaseTerminalResult(Model, frozen=True):
+    """Forgotten."""

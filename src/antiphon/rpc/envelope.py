@@ -1,0 +1,264 @@
+"""One frame ⇄ one message. Opens the envelope and leaves `params` and `result` as the bytes they are."""
+
+import re
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from antiphon.errors import Code
+
+__all__ = [
+    "ErrorObject", "Frame", "Malformed", "Message", "Noise", "Notification", "Overlong", "Request", "RequestId",
+    "Response", "decode", "error_frame", "head_of_answer", "head_of_notification", "head_of_request",
+]  # fmt: skip
+
+RequestId = int | float | str | None
+"""What JSON-RPC allows. `0`, `1` and `"1"` are three different ids, and each goes back as it came."""
+
+EMPTY: Final = Raw(b"{}")
+"""Params of a message that sent none."""
+
+MAX_ID: Final = 1024
+"""Longest id, in characters, that we echo. Real ids are numbers and UUIDs; a longer one is an attack on our memory."""
+
+
+class _Part(msgspec.Struct, frozen=True, gc=False):
+    pass
+
+
+class Request(_Part, frozen=True):
+    """A question: it has an id and will be answered once."""
+
+    id: RequestId
+    method: str
+    params: Raw = EMPTY
+
+
+class Notification(_Part, frozen=True):
+    """Something told: no id, no answer."""
+
+    method: str
+    params: Raw = EMPTY
+
+
+class ErrorObject(_Part, frozen=True, omit_defaults=True):
+    """Why a question was not answered with a result."""
+
+    code: int
+    message: str
+    data: Any = None
+
+
+class Response(_Part, frozen=True):
+    """An answer: a result or an error."""
+
+    id: RequestId
+    result: Raw | None = None
+    error: ErrorObject | None = None
+
+
+class Malformed(_Part, frozen=True):
+    """A frame that means to be protocol and is not.
+
+    `id` is whose question or answer it was, where that can be told. `tellable`: an error may be sent back; false for what
+    is certainly a notification or an answer, which nobody answers.
+    """
+
+    error: ErrorObject
+    id: RequestId | UnsetType
+    raw: bytes
+    tellable: bool = True
+
+
+class Noise(_Part, frozen=True):
+    """A line that is not protocol at all, such as a log line on stdout."""
+
+    raw: bytes
+    is_json: bool = False
+
+
+class Overlong(_Part, frozen=True):
+    """A line over the limit: its first and last bytes, where an id may stand, and how long it was."""
+
+    head: bytes
+    tail: bytes
+    size: int
+    limit: int
+
+
+Frame = bytes | Overlong
+Message = Request | Notification | Response | Malformed | Noise
+
+
+class _Envelope(msgspec.Struct, gc=False):
+    jsonrpc: str | UnsetType = UNSET
+    id: int | float | str | None | UnsetType = UNSET
+    method: str | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+_open_envelope = msgspec.json.Decoder(_Envelope).decode
+_open_error = msgspec.json.Decoder(ErrorObject).decode
+_validate = msgspec.json.Decoder(Raw).decode
+_encode = msgspec.json.encode
+
+
+def decode(frame: Frame) -> Message:
+    """Open one envelope. Never raises: what makes no sense comes back as `Malformed` or `Noise`."""
+    if isinstance(frame, Overlong):
+        return _overlong(frame)
+    try:
+        if not frame.isascii():
+            frame.decode("utf-8")  # the decoder only checks the strings it opens
+        envelope = _open_envelope(frame)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return _not_an_envelope(frame, error)
+    return _message(envelope, frame)
+
+
+def _message(envelope: _Envelope, frame: bytes) -> Message:
+    id, method = envelope.id, envelope.method
+    if envelope.jsonrpc is not UNSET and envelope.jsonrpc != "2.0":
+        tellable = method is UNSET or id is not UNSET
+        return _malformed('`jsonrpc` must be "2.0"', id, frame, tellable=tellable)
+    if isinstance(id, str) and len(id) > MAX_ID:
+        return _malformed(f"the id is longer than {MAX_ID} characters", UNSET, frame)
+    if isinstance(method, str):
+        params = EMPTY if isinstance(envelope.params, UnsetType) else envelope.params
+        return Notification(method, params) if isinstance(id, UnsetType) else Request(id, method, params)
+    if not isinstance(envelope.error, UnsetType) and bytes(envelope.error) != b"null":
+        # Some peers leave the id out of an error they cannot place; the schema's null says the same.
+        return Response(None if isinstance(id, UnsetType) else id, error=_error(envelope.error))
+    if isinstance(id, UnsetType):
+        if envelope.jsonrpc is UNSET and envelope.params is UNSET and envelope.result is UNSET:
+            return Noise(frame, is_json=True)  # an object with nothing of ours in it: somebody's structured log
+        return _malformed("the message has neither `method` nor `id`", UNSET, frame)
+    if isinstance(envelope.result, UnsetType):
+        return _malformed("the message has an `id` but no `method`, `result` or `error`", id, frame)
+    return Response(id, result=envelope.result)
+
+
+def _error(raw: Raw) -> ErrorObject:
+    """An error object, whatever shape it has: a code that is no integer must not hide the message."""
+    try:
+        return _open_error(raw)
+    except msgspec.DecodeError:
+        pass
+    except UnicodeDecodeError:
+        return ErrorObject(Code.INTERNAL_ERROR, "an error whose text is not UTF-8")
+    value = msgspec.json.decode(raw)
+    if not isinstance(value, dict):
+        return ErrorObject(Code.INTERNAL_ERROR, value if isinstance(value, str) else "unnamed error", value)
+    code, message = value.get("code"), value.get("message")
+    try:
+        number = int(code) if isinstance(code, int | float | str) else Code.INTERNAL_ERROR
+    except (ValueError, OverflowError):
+        number = Code.INTERNAL_ERROR
+    return ErrorObject(number, message if isinstance(message, str) else "unnamed error", value.get("data", value))
+
+
+def _not_an_envelope(frame: bytes, error: Exception) -> Message:
+    text = frame.strip()
+    if isinstance(error, UnicodeDecodeError):
+        if not text.startswith(b"{"):
+            return Noise(frame)
+        return _malformed(f"not UTF-8: {error.reason} at byte {error.start}", _find_id(text), frame, Code.PARSE_ERROR)
+    if isinstance(error, RecursionError):
+        return _malformed("nested too deeply", _find_id(text), frame, Code.PARSE_ERROR)
+    if isinstance(error, msgspec.ValidationError):
+        return _wrong_shape(text, frame, error)
+    mended = mend_surrogates(frame)
+    if mended is not None:
+        message = decode(mended)
+        if isinstance(message, Request):
+            return _malformed("text with half of a surrogate pair", message.id, frame, Code.PARSE_ERROR)
+        return message  # nobody can be told about a notification or an answer: better with � than lost
+    if not text.startswith(b"{"):
+        return Noise(frame)
+    return _malformed(f"not JSON: {error}", _find_id(text), frame, Code.PARSE_ERROR)
+
+
+def _wrong_shape(text: bytes, frame: bytes, error: Exception) -> Message:
+    """Good JSON, but no envelope. (The decoder stops at the first wrong type, so "good" has to be seen first.)"""
+    try:
+        _validate(frame)
+    except (msgspec.DecodeError, RecursionError) as worse:
+        return _not_an_envelope(frame, worse)
+    if text.startswith(b"["):
+        return _malformed("batches are not supported: send one message per line", UNSET, frame)
+    if not text.startswith(b"{"):
+        return _malformed("a message must be a JSON object", UNSET, frame)
+    fields = msgspec.json.decode(frame, type=dict[str, Raw])
+    try:
+        id = msgspec.json.decode(fields["id"], type=int | float | str | None) if "id" in fields else UNSET
+    except msgspec.DecodeError:
+        return _malformed("`id` must be a string, a number or null", UNSET, frame)
+    return _malformed(str(error), id, frame)
+
+
+def _malformed(
+    reason: str, id: RequestId | UnsetType, frame: bytes, code: int = Code.INVALID_REQUEST, *, tellable: bool = True
+) -> Malformed:
+    title = "Parse error" if code == Code.PARSE_ERROR else "Invalid request"
+    return Malformed(ErrorObject(code, title, reason), id, frame, tellable)
+
+
+_ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}(?![\d.eE])|"(?:[^"\\]|\\.){0,200}")')
+_METHOD = re.compile(rb'"method"\s*:\s*"')
+
+
+def _overlong(frame: Overlong) -> Malformed:
+    reason = f"a message of {frame.size} bytes is over the limit of {frame.limit}"
+    id = _find_id(frame.head + frame.tail)
+    asks = bool(_METHOD.search(frame.head[:300]) or _METHOD.search(frame.tail))
+    return _malformed(reason, id, frame.head, tellable=asks and not isinstance(id, UnsetType))
+
+
+def _find_id(text: bytes) -> RequestId | UnsetType:
+    """The id of a message that cannot be opened, from its first or last bytes: whoever waits for it should be told."""
+    found = _ID.search(text[:300]) or next(iter(_ID.findall(text[-100:])[-1:]), None)
+    if found is None:
+        return UNSET
+    try:
+        id: RequestId = msgspec.json.decode(found if isinstance(found, bytes) else found[1])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return UNSET
+    return id
+
+
+_SURROGATES = re.compile(rb"(?i)\\\\|\\u(d[89ab][0-9a-f]{2})(?:\\u(d[c-f][0-9a-f]{2}))?|\\u(d[c-f][0-9a-f]{2})")
+
+
+def mend_surrogates(frame: bytes) -> bytes | None:
+    """Replace halves of surrogate pairs by U+FFFD, as programs that cut UTF-16 text in two send them. None: there are none."""
+
+    def mend(found: re.Match[bytes]) -> bytes:
+        high, low, lone = found.groups()
+        return b"\\ufffd" if lone or (high and not low) else found[0]
+
+    mended = _SURROGATES.sub(mend, frame)
+    return mended if mended != frame else None
+
+
+def head_of_request(id: RequestId, method: str) -> bytes:
+    """A request up to its params; `}` ends it."""
+    return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":' % (_encode(id), _encode(method))
+
+
+def head_of_notification(method: str) -> bytes:
+    """A notification up to its params; `}` ends it."""
+    return b'{"jsonrpc":"2.0","method":%b,"params":' % _encode(method)
+
+
+def head_of_answer(id: RequestId) -> bytes:
+    """An answer up to its result; `}` ends it."""
+    return b'{"jsonrpc":"2.0","id":%b,"result":' % _encode(id)
+
+
+def error_frame(id: RequestId | UnsetType, error: ErrorObject) -> bytes:
+    """A whole answer that carries an error."""
+    known = None if isinstance(id, UnsetType) else id
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (_encode(known), _encode(error))

@@ -1,0 +1,155 @@
+"""The seam between bytes that move and those who talk.
+
+A transport has three verbs for people: `send`, `receive`, `close`. A connection, which must be fast, attaches itself as
+the `Sink` instead: it is handed whole blocks of lines as they arrive and writes straight into `out`.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections import deque
+from typing import Final, Protocol
+
+from antiphon.errors import ConnectionClosed, LocalProtocolError
+from antiphon.rpc.envelope import Frame, Overlong
+from antiphon.transports.framing import lines_of
+
+__all__ = ["OUTPUT_HIGH", "Sink", "Transport"]
+
+OUTPUT_HIGH: Final = 64 * 1024
+"""Unsent bytes above which a sender waits. A pipe holds 64 KiB; more than another pipeful is a peer that does not read."""
+
+RECEIVE_HIGH: Final = 1024
+"""Frames that wait for `receive` before reading pauses."""
+
+
+class Sink(Protocol):
+    """Who takes what arrives."""
+
+    def block_received(self, block: Frame) -> None:
+        """Whole lines, each with its end, in one piece; or the remains of a line over the limit."""
+
+    def connection_lost(self, error: ConnectionClosed) -> None:
+        """Nothing more will arrive. Called once."""
+
+
+class Transport(ABC):
+    """Frames out, frames in. One frame is one line."""
+
+    def __init__(self) -> None:
+        self.out = bytearray()
+        """Encoded frames, each with its line end, that are not yet on their way."""
+        self.sink: Sink | None = None
+        self._flush_scheduled = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop this transport lives on: the one that ran when it was first used."""
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        return self._loop
+
+    # For a connection.
+
+    def attach(self, sink: Sink) -> None:
+        """Hand everything that arrives to `sink`, from now on."""
+        if self.sink is not None:
+            raise LocalProtocolError("this transport has a reader already")
+        self.sink = sink
+        self._start_reading()
+
+    def flush_soon(self) -> None:
+        """Send `out` at the end of this turn of the loop, so that many small frames leave together."""
+        if not self._flush_scheduled:
+            self._flush_scheduled = True
+            self.loop.call_soon(self._flush_scheduled_now)
+
+    def _flush_scheduled_now(self) -> None:
+        self._flush_scheduled = False
+        self.flush()
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that we have and the peer has not."""
+        return len(self.out)
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Send as much of `out` as goes without waiting."""
+
+    @abstractmethod
+    async def drain(self) -> None:
+        """Wait until the peer has taken enough for more to be sent. The loop turns at least once.
+
+        Raises:
+            ConnectionClosed: it will take no more.
+        """
+
+    @abstractmethod
+    def pause(self) -> None:
+        """Stop reading until `resume`."""
+
+    @abstractmethod
+    def resume(self) -> None:
+        """Read on."""
+
+    @abstractmethod
+    def _start_reading(self) -> None: ...
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Send what is left, within limits, and end. Closing twice is fine."""
+
+    # For people.
+
+    async def send(self, frame: bytes) -> None:
+        """Send one frame and wait while the peer is slow."""
+        if b"\n" in frame:
+            raise LocalProtocolError("a frame is one line: it cannot hold a line end")
+        self.out += frame
+        self.out += b"\n"
+        self.flush()
+        if self.unsent >= OUTPUT_HIGH:
+            await self.drain()
+
+    async def receive(self) -> Frame | None:
+        """The next frame, or None when there will be no more."""
+        if self.sink is None:
+            self.attach(_Mailbox(self))
+        if not isinstance(self.sink, _Mailbox):
+            raise LocalProtocolError("a connection reads from this transport")
+        return await self.sink.take()
+
+
+class _Mailbox:
+    """The sink behind `receive`."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._frames: deque[Frame] = deque()
+        self._arrived = asyncio.Event()
+        self._over = False
+
+    def block_received(self, block: Frame) -> None:
+        if isinstance(block, Overlong):
+            self._frames.append(block)
+        else:
+            self._frames.extend(lines_of(block))
+        if len(self._frames) > RECEIVE_HIGH:
+            self._transport.pause()
+        self._arrived.set()
+
+    def connection_lost(self, error: ConnectionClosed) -> None:
+        self._over = True
+        self._arrived.set()
+
+    async def take(self) -> Frame | None:
+        while not self._frames and not self._over:
+            self._arrived.clear()
+            await self._arrived.wait()
+        if not self._frames:
+            return None
+        frame = self._frames.popleft()
+        if len(self._frames) == RECEIVE_HIGH // 2:
+            self._transport.resume()
+        return frame

@@ -1,0 +1,54 @@
+"""Being told that a child has exited and how, without reaping it: while the zombie stands, its group keeps its number."""
+
+import asyncio
+import os
+import subprocess
+import threading
+from collections.abc import Callable
+
+__all__ = ["exit_status", "when_exited"]
+
+Child = subprocess.Popen[bytes]
+
+
+def when_exited(loop: asyncio.AbstractEventLoop, child: Child, tell: Callable[[], None]) -> None:
+    """Call `tell` on the loop once the child has exited."""
+    try:
+        fd = os.pidfd_open(child.pid)
+    except (AttributeError, OSError):  # macOS, an old kernel, a sandbox
+        threading.Thread(target=_wait_in_thread, args=(loop, child, tell), daemon=True).start()
+        return
+
+    def exited() -> None:
+        loop.remove_reader(fd)
+        os.close(fd)
+        tell()
+
+    loop.add_reader(fd, exited)
+
+
+def _wait_in_thread(loop: asyncio.AbstractEventLoop, child: Child, tell: Callable[[], None]) -> None:
+    if hasattr(os, "waitid"):
+        try:
+            os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        except ChildProcessError:  # reaped by somebody else: gone all the same
+            pass
+    else:  # macOS before Python 3.13
+        child.wait()
+    try:
+        loop.call_soon_threadsafe(tell)
+    except RuntimeError:  # the loop is closed: nobody listens any more
+        pass
+
+
+def exit_status(child: Child) -> int | None:
+    """How an exited child ended: its status, or the negative of the signal that ended it."""
+    if child.returncode is not None or not hasattr(os, "waitid"):
+        return child.poll()
+    try:
+        found = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return child.poll()
+    if found is None:
+        return None
+    return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status

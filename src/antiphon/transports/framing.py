@@ -1,0 +1,83 @@
+"""Lines out of a stream of bytes. Sans-IO: fed with chunks, however cut; gives whole lines back, alone or in blocks."""
+
+from typing import Final
+
+from antiphon.rpc.envelope import Frame, Overlong
+
+__all__ = ["MAX_FRAME", "LineFramer", "lines_of"]
+
+MAX_FRAME: Final = 64 * 1024 * 1024
+"""Longest line we buffer. A base64 screenshot is a few MiB; beyond this the peer is broken or hostile."""
+
+HEAD: Final = 4096
+TAIL: Final = 256
+"""What is kept of a line over the limit: an id stands near its start or its end, and whoever waits should be told."""
+
+
+class LineFramer:
+    """Cuts a byte stream into lines. A line over `limit` is not kept; an `Overlong` stands in its place."""
+
+    def __init__(self, limit: int = MAX_FRAME) -> None:
+        self.limit = limit
+        self._parts: list[bytes] = []  # the unfinished line, in the pieces it came in; joined once
+        self._size = 0
+        self._tail = b""
+
+    def feed(self, chunk: bytes) -> list[Frame]:
+        """The whole lines that this chunk completes, without their ends; empty lines are skipped."""
+        frames: list[Frame] = []
+        for block in self.blocks(chunk):
+            frames += [block] if isinstance(block, Overlong) else lines_of(block)
+        return frames
+
+    def blocks(self, chunk: bytes) -> list[Frame]:
+        """The same, but consecutive lines stay together in one block that ends with a line end."""
+        end = chunk.rfind(b"\n") + 1
+        if not end:
+            self._keep(chunk)
+            return []
+        if not self._parts and end + self._size <= self.limit:
+            found: list[Frame] = [chunk if end == len(chunk) else chunk[:end]]
+        else:
+            found = self._finish(chunk[:end])
+        if end < len(chunk):
+            self._keep(chunk[end:])
+        return found
+
+    def end(self) -> list[Frame]:
+        """The stream is over: a last line without its end counts too."""
+        if not self._parts:
+            return []
+        return [frame if isinstance(frame, Overlong) else frame.rstrip(b"\r\n") for frame in self._finish(b"\n")]
+
+    def _keep(self, part: bytes) -> None:
+        self._size += len(part)
+        if self._size <= self.limit:
+            self._parts.append(part)
+        else:
+            head = b"".join(self._parts)[:HEAD] if self._parts else b""
+            self._parts = [head or part[:HEAD]]
+            self._tail = (self._tail + part)[-TAIL:]
+
+    def _finish(self, lines: bytes) -> list[Frame]:
+        """Blocks out of the unfinished line and the lines that follow it, when either may be too long."""
+        cut = lines.index(b"\n") + 1
+        first, rest = lines[:cut], lines[cut:]
+        found: list[Frame] = []
+        if self._size + cut - 1 > self.limit:
+            self._keep(first)
+            found.append(Overlong(self._parts[0], self._tail.rstrip(), self._size - 1, self.limit))
+        else:
+            found.append(b"".join((*self._parts, first)))
+        self._parts, self._size, self._tail = [], 0, b""
+        if len(rest) <= self.limit:
+            return [*found, rest] if rest else found
+        for line in rest.splitlines(keepends=True):
+            size = len(line.rstrip(b"\r\n"))
+            found.append(Overlong(line[:HEAD], line[-TAIL:].rstrip(), size, self.limit) if size > self.limit else line)
+        return found
+
+
+def lines_of(block: bytes) -> list[bytes]:
+    """The lines of a block, without their ends; empty ones are left out."""
+    return [line.rstrip(b"\r") for line in block.split(b"\n") if line and line != b"\r"]

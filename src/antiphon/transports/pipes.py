@@ -1,0 +1,211 @@
+"""Frames over two file descriptors: what `stdio` and `process` have in common.
+
+Written on the loop's `add_reader` and `add_writer` rather than asyncio's pipe transports: those read 256 KiB at a time,
+which costs a fresh process three memory-mapping calls for every wake-up, twice the price of a small message.
+"""
+
+import asyncio
+import logging
+import os
+import stat
+from collections import deque
+from typing import Final
+
+from antiphon.errors import ConnectionClosed
+from antiphon.transports.base import OUTPUT_HIGH, Transport
+from antiphon.transports.framing import MAX_FRAME, LineFramer
+
+__all__ = ["CLOSE_GRACE", "PipeTransport"]
+
+_log = logging.getLogger(__name__)
+
+READ_SIZE: Final = 64 * 1024
+"""Bytes per read: what a pipe holds, and below the size at which malloc turns to mmap."""
+
+CLOSE_GRACE: Final = 2.0
+"""Seconds that a peer may take to read what we still have to say when we close."""
+
+
+class PipeTransport(Transport):
+    """Reads lines from one descriptor and writes them to another. Owns both."""
+
+    def __init__(self, read_fd: int, write_fd: int, *, limit: int = MAX_FRAME) -> None:
+        super().__init__()
+        self._read_fd, self._write_fd = read_fd, write_fd
+        self._framer = LineFramer(limit)
+        self._queue: deque[memoryview] = deque()  # what a full pipe did not take
+        self._queued = 0
+        self._drained = asyncio.Event()  # there is room for more
+        self._emptied = asyncio.Event()  # all is sent
+        self._reading = self._ended = self._broken = self._closed = False
+        # A file or /dev/null is always ready and cannot be polled.
+        self._pollable = not _is_plain_file(read_fd)
+        if not _is_plain_file(write_fd) and not os.isatty(write_fd):
+            os.set_blocking(write_fd, False)
+
+    # Reading.
+
+    def _start_reading(self) -> None:
+        self.resume()
+
+    def pause(self) -> None:
+        if self._reading:
+            self._reading = False
+            if self._pollable:
+                self.loop.remove_reader(self._read_fd)
+
+    def resume(self) -> None:
+        if self._reading or self._ended or self._closed:
+            return
+        self._reading = True
+        if self._pollable:
+            self.loop.add_reader(self._read_fd, self._readable)
+        else:
+            self.loop.call_soon(self._readable)
+
+    def _readable(self) -> None:
+        if not self._reading:
+            return
+        try:
+            chunk = os.read(self._read_fd, READ_SIZE)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            chunk = b""
+        sink = self.sink
+        if not chunk or sink is None:
+            self._end_of_input()
+            return
+        for block in self._framer.blocks(chunk):
+            sink.block_received(block)
+        if not self._pollable and self._reading:
+            self.loop.call_soon(self._readable)
+
+    def _end_of_input(self) -> None:
+        self.pause()
+        self._ended = True
+        if self.sink is not None:
+            for frame in self._framer.end():
+                self.sink.block_received(frame)
+        self._input_ended()
+
+    def _input_ended(self) -> None:
+        self._lose(ConnectionClosed("the peer closed its output"))
+
+    def _lose(self, error: ConnectionClosed) -> None:
+        self._ended = True
+        self._drained.set()
+        if self.sink is not None:
+            sink, self.sink = self.sink, None
+            sink.connection_lost(error)
+
+    # Writing.
+
+    @property
+    def unsent(self) -> int:
+        return len(self.out) + self._queued
+
+    def flush(self) -> None:
+        if not self.out:
+            return
+        if self._broken or self._closed:
+            self.out.clear()
+            return
+        if self._queue:
+            self._enqueue()
+            return
+        try:
+            sent = os.write(self._write_fd, self.out)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError:
+            self._break()
+            return
+        if sent == len(self.out):
+            self.out.clear()
+            return
+        self._enqueue(sent)
+        self.loop.add_writer(self._write_fd, self._writable)
+
+    def _enqueue(self, sent: int = 0) -> None:
+        # The buffer itself goes into the queue and a new one takes its place: a 50 MiB answer is never copied.
+        self._queue.append(memoryview(self.out)[sent:])
+        self._queued += len(self.out) - sent
+        self.out = bytearray()
+
+    def _writable(self) -> None:
+        try:
+            while self._queue:
+                sent = os.write(self._write_fd, self._queue[0])
+                self._queued -= sent
+                if sent < len(self._queue[0]):
+                    self._queue[0] = self._queue[0][sent:]
+                    return
+                self._queue.popleft()
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self._break()
+            return
+        finally:
+            if self._queued < OUTPUT_HIGH:
+                self._drained.set()
+        self._emptied.set()
+        self.loop.remove_writer(self._write_fd)
+
+    def _break(self) -> None:
+        """The peer reads no more. What it still says is worth hearing, so reading goes on."""
+        self._broken = True
+        if self._queue:
+            self.loop.remove_writer(self._write_fd)
+        self._queue.clear()
+        self._queued = 0
+        self.out.clear()
+        self._drained.set()
+        self._emptied.set()
+
+    async def drain(self) -> None:
+        self.flush()
+        await asyncio.sleep(0)  # even if all was sent: a sender that never waits would never hear `session/cancel`
+        while self._queued >= OUTPUT_HIGH and not self._closed:
+            self._drained.clear()
+            await self._drained.wait()
+        if self._broken or self._closed:
+            raise ConnectionClosed("the peer no longer reads")
+
+    # Closing.
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        await self._send_the_rest()
+        self._shut()
+        self._lose(ConnectionClosed("the connection is closed"))
+
+    async def _send_the_rest(self) -> None:
+        self.flush()
+        if self._queue:
+            self._emptied.clear()
+            try:
+                await asyncio.wait_for(self._emptied.wait(), CLOSE_GRACE)
+            except TimeoutError:
+                _log.warning("closing with %d bytes unsent: the peer does not read", self.unsent)
+
+    def _shut(self) -> None:
+        if self._closed:
+            return
+        self.pause()
+        self._close_output()
+        self._closed = True
+        os.close(self._read_fd)
+
+    def _close_output(self) -> None:
+        if self._write_fd >= 0:
+            self._break()
+            os.close(self._write_fd)
+            self._write_fd = -1
+
+
+def _is_plain_file(fd: int) -> bool:
+    mode = os.fstat(fd).st_mode
+    return stat.S_ISREG(mode) or (stat.S_ISCHR(mode) and not os.isatty(fd))

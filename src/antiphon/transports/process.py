@@ -1,0 +1,190 @@
+"""Another program as the peer: started, listened to, and ended with everything it started.
+
+The ladder, for every child and always to the end: close its stdin, wait; TERM to the whole group, wait; KILL; then whatever
+left the group. Wrappers (npx, uv, shells) are groups like any other. If we are killed, the watcher does it for us.
+"""
+
+import asyncio
+import logging
+import os
+import shlex
+import signal
+import subprocess
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from antiphon.errors import ConnectionClosed, ProcessDied, SpawnFailed
+from antiphon.transports import guard, tree
+from antiphon.transports.exits import exit_status, when_exited
+from antiphon.transports.framing import MAX_FRAME
+from antiphon.transports.pipes import PipeTransport
+
+__all__ = ["KILL_GRACE", "STDERR_LINES", "STDIN_GRACE", "TERM_GRACE", "ProcessTransport", "spawn"]
+
+_log = logging.getLogger(__name__)
+
+STDIN_GRACE: Final = 2.0
+"""Seconds a child may take to exit after its stdin closes, before TERM. Most agents take under one."""
+
+TERM_GRACE: Final = 2.0
+"""Seconds between TERM and KILL: time to save a session."""
+
+KILL_GRACE: Final = 5.0
+"""Seconds we wait for the kernel to report a killed child before we say so and go on."""
+
+EXIT_GRACE: Final = 0.5
+"""Seconds between the end of a child's output and its exit status, or the reverse, before one is taken without the other."""
+
+STDERR_LINES: Final = 50
+STDERR_LINE_BYTES: Final = 4096
+"""The last words we keep of a child: enough for a traceback, bounded for a chatterbox."""
+
+
+class ProcessTransport(PipeTransport):
+    """A running child. `stderr` holds its last lines, `status` how it ended (negative: by that signal)."""
+
+    def __init__(self, child: "subprocess.Popen[bytes]", command: str, mark: str, *, limit: int = MAX_FRAME) -> None:
+        assert child.stdin is not None and child.stdout is not None and child.stderr is not None
+        super().__init__(os.dup(child.stdout.fileno()), os.dup(child.stdin.fileno()), limit=limit)
+        self._stderr_fd = os.dup(child.stderr.fileno())
+        for pipe in (child.stdin, child.stdout, child.stderr):
+            pipe.close()
+        self.pid = child.pid
+        self.command = command
+        self.status: int | None = None
+        self._child = child
+        self._mark = mark
+        self._exited = asyncio.Event()
+        self._output_over = asyncio.Event()
+        self._reads = 0
+        self._quiet = asyncio.Event()  # stderr is over
+        self._lines: deque[bytes] = deque(maxlen=STDERR_LINES)
+        self._line = b""
+        self._ending: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self.loop.add_reader(self._stderr_fd, self._stderr_readable)
+        when_exited(self.loop, child, self._child_exited)
+
+    @property
+    def stderr(self) -> str:
+        """The last lines that the child wrote to stderr."""
+        lines = [*self._lines, self._line] if self._line else list(self._lines)
+        return "\n".join(line.decode("utf-8", "replace") for line in lines)
+
+    def _stderr_readable(self) -> None:
+        chunk = os.read(self._stderr_fd, 64 * 1024)
+        if not chunk:
+            self.loop.remove_reader(self._stderr_fd)
+            self._quiet.set()
+            return
+        *lines, rest = (self._line + chunk).split(b"\n")
+        self._lines.extend(line.rstrip(b"\r")[:STDERR_LINE_BYTES] for line in lines[-STDERR_LINES:])
+        self._line = rest[:STDERR_LINE_BYTES]
+
+    # How it ends by itself. Output may end before the process or after it; the report waits for both, a moment.
+
+    def _child_exited(self) -> None:
+        self._exited.set()
+        self._end_soon()
+
+    def _input_ended(self) -> None:
+        self._output_over.set()
+        self._end_soon()
+
+    def _readable(self) -> None:
+        self._reads += 1
+        super()._readable()
+
+    def _end_soon(self) -> None:
+        if self._ending is None and not self._closed:
+            self._ending = self.loop.create_task(self._report_end(), name=f"end of {self.command}")
+
+    async def _report_end(self) -> None:
+        await _wait(self._exited, EXIT_GRACE)
+        await self._hear_the_rest()
+        await _wait(self._quiet, EXIT_GRACE)
+        self.pause()
+        self._lose(ProcessDied(self.command, self._take_status(), self.stderr))
+
+    async def _hear_the_rest(self) -> None:
+        """Until its output is read to the end. A child of its own may hold the pipe open, so silence ends the wait too."""
+        heard = -1
+        while not self._output_over.is_set() and (heard != self._reads or not self._reading):
+            heard = self._reads
+            await _wait(self._output_over, EXIT_GRACE)
+
+    def _take_status(self) -> int | None:
+        if self.status is None and self._exited.is_set():
+            self.status = exit_status(self._child)
+        return self.status
+
+    # How we end it.
+
+    async def close(self) -> None:
+        if self._closing is None:
+            # A task of its own: if our caller is cancelled the ladder still reaches its end.
+            self._closing = self.loop.create_task(self._climb_down(), name=f"end {self.command}")
+        await asyncio.shield(self._closing)
+
+    async def _climb_down(self) -> None:
+        self.resume()  # a child that waits for us to read cannot exit
+        await self._send_the_rest()
+        self._close_output()
+        await _wait(self._exited, STDIN_GRACE)
+        if tree.kill_group(self.pid, signal.SIGTERM):
+            await asyncio.to_thread(tree.wait_until_gone, self._mark, TERM_GRACE)
+        left_behind = await asyncio.to_thread(tree.kill_tree, self.pid, self._mark)
+        if left_behind:
+            _log.info("killed %d processes of `%s`", len(left_behind), self.command)
+        if not await _wait(self._exited, KILL_GRACE):
+            _log.error("`%s` (pid %d) does not end, not even by KILL", self.command, self.pid)
+        self._take_status()
+        if self._ending is not None:
+            await self._ending
+        if self._exited.is_set():
+            self._child.wait()
+            guard.forget(self.pid, self._mark)
+        self.loop.remove_reader(self._stderr_fd)
+        os.close(self._stderr_fd)
+        self._shut()
+        self._lose(ConnectionClosed(f"the connection to `{self.command}` is closed"))
+
+
+async def spawn(
+    command: Sequence[str],
+    *,
+    cwd: str | os.PathLike[str] | None = None,
+    env: Mapping[str, str] | None = None,
+    limit: int = MAX_FRAME,
+) -> ProcessTransport:
+    """Start a program and talk to it over its stdin and stdout. It gets our whole environment unless `env` is given.
+
+    Raises:
+        SpawnFailed: there is no such program, or it may not be run.
+    """
+    name = shlex.join(command)
+    mark = os.urandom(16).hex()
+    environment = tree.marked(os.environ if env is None else env, mark)
+    try:
+        child = subprocess.Popen(
+            list(command),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=cwd,
+            env=environment,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        raise SpawnFailed(name, error) from error
+    guard.watch(child.pid, mark)
+    return ProcessTransport(child, name, mark, limit=limit)
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> bool:
+    try:
+        await asyncio.wait_for(event.wait(), seconds)
+    except TimeoutError:
+        return False
+    return True

@@ -1,0 +1,25 @@
+"""Our own stdin and stdout as a transport, for a program that somebody else started."""
+
+import os
+import sys
+
+from antiphon.transports.framing import MAX_FRAME
+from antiphon.transports.pipes import PipeTransport
+
+__all__ = ["open_stdio"]
+
+
+def open_stdio(*, limit: int = MAX_FRAME) -> PipeTransport:
+    """Take stdin and stdout for the protocol alone.
+
+    From here on whatever a library prints to stdout lands on stderr, and whoever reads stdin finds it empty, child
+    processes included: a stray `print` must not break the conversation.
+    """
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    read_fd, write_fd = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return PipeTransport(read_fd, write_fd, limit=limit)

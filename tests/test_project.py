@@ -1,0 +1,271 @@
+"""The project around the code keeps its promises: commands, locks, documents, public names, and the rule about skips."""
+
+import importlib
+import json
+import os
+import pkgutil
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import antiphon
+
+ROOT = Path(__file__).resolve().parent.parent
+HEAVY = {"argparse", "asyncio", "json", "logging", "msgspec", "re", "subprocess", "typing"}
+
+
+def run(*command: str | Path, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=cwd, env=os.environ | environment, capture_output=True, text=True, encoding="utf-8", timeout=50
+    )
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    return run(sys.executable, "-c", code)
+
+
+# --- the program ---
+
+
+@pytest.mark.parametrize("program", [(Path(sys.executable).with_name("antiphon"),), (sys.executable, "-m", "antiphon")])
+def test_the_program_tells_its_version(program: tuple[str | Path, ...]) -> None:
+    done = run(*program, "--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"antiphon {antiphon.__version__}\n", "")
+
+
+def test_without_words_the_program_shows_its_help() -> None:
+    done = run(sys.executable, "-m", "antiphon")
+    assert done.returncode == 0
+    assert done.stdout.startswith("usage: antiphon")
+    assert done.stdout == run(sys.executable, "-m", "antiphon", "--help").stdout
+
+
+@pytest.mark.parametrize("words", [["sing"], ["--loud"], ["--version=2"], ["--ver"], ["sing", "--version-me"]])
+def test_words_it_does_not_know_end_in_a_hint(words: list[str]) -> None:
+    done = run(sys.executable, "-m", "antiphon", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.splitlines()[-1].startswith("hint: ")
+
+
+def test_windows_is_refused_in_one_sentence() -> None:
+    done = python("from antiphon.cli.main import main; raise SystemExit(main(['--version'], platform='win32'))")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "error: Antiphon does not run on Windows yet.\n\nhint: use it inside WSL, or on Linux.\n"
+
+
+# A Windows Python has none of these; the refusal must come before anything asks for them.
+def test_the_refusal_needs_nothing_that_only_posix_has() -> None:
+    posix = ("fcntl", "grp", "pty", "pwd", "resource", "termios", "tty")
+    block = f"import sys; sys.modules |= dict.fromkeys({posix}); "
+    done = python(f"{block}from antiphon.cli.main import main; raise SystemExit(main([], platform='win32'))")
+    assert done.returncode == 1
+    assert "Windows" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "action", ["import antiphon", "from antiphon.cli.main import main; main(['--version'])"], ids=["import", "version"]
+)
+def test_starting_loads_nothing_heavy(action: str) -> None:
+    done = python(f"import sys; before = set(sys.modules); {action}; print(*set(sys.modules) - before)")
+    assert done.returncode == 0
+    assert not HEAVY & set(done.stdout.split())
+
+
+# --- public names ---
+
+
+def test_every_public_name_exists() -> None:
+    for info in pkgutil.walk_packages(antiphon.__path__, "antiphon."):
+        if info.name == "antiphon.__main__":
+            continue
+        module = importlib.import_module(info.name)
+        for name in getattr(module, "__all__", ()):
+            assert hasattr(module, name), f"{info.name}.{name}"
+
+
+# --- locks ---
+
+LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
+def test_a_lock_has_names_versions_and_hashes_and_no_address(lock: Path) -> None:
+    text = lock.read_text(encoding="utf-8")
+    entries = [line for line in text.splitlines() if line and not line.startswith(" ")]
+    assert entries
+    for entry in entries:
+        assert re.match(r"[a-z0-9][a-z0-9._-]*==[^\s;]+( ; .+)? \\$", entry), entry
+    for address in ("://", "file:", " @ ", "--index", "--extra-index", "--find-links"):
+        assert address not in text
+
+
+def test_every_lock_has_its_source_and_the_other_way_round() -> None:
+    sources = {source.stem for source in (ROOT / "requirements").glob("*.in")}
+    assert sources == {lock.stem for lock in LOCKS}
+
+
+def test_the_locks_agree() -> None:
+    versions: dict[str, set[str]] = {}
+    for lock in LOCKS:
+        for name, version in re.findall(r"^([a-z0-9._-]+)==([^\s;]+)", lock.read_text(encoding="utf-8"), re.MULTILINE):
+            versions.setdefault(name, set()).add(version)
+    assert {name: found for name, found in versions.items() if len(found) > 1} == {}
+
+
+def test_npm_lock_files_have_no_addresses() -> None:
+    assert "omit-lockfile-registry-resolved=true" in (ROOT / ".npmrc").read_text(encoding="utf-8").split()
+    for lock in ROOT.rglob("package-lock.json"):
+        if "node_modules" in lock.parts:
+            continue
+        packages: dict[str, dict[str, object]] = json.loads(lock.read_text(encoding="utf-8"))["packages"]
+        assert not [name for name, package in packages.items() if "resolved" in package], lock
+
+
+# --- documents ---
+
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/adr/README.md"]
+PATH = re.compile(r"[\w.*-]*(/[\w.*-]*)+|[\w*-]+\.(in|md|py|toml|txt)")
+
+
+def code_in(document: str) -> list[str]:
+    """Everything that a document sets as code: spans, and the lines of shell blocks without their comments."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(?:sh|shell|console)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    lines = [line.split("#")[0].strip() for block in blocks for line in block.splitlines()]
+    return lines + re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_make_target_that_a_document_names_exists(document: str) -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z][a-z-]*):(?!=)", makefile, re.MULTILINE))
+    for code in code_in(document):
+        words = code.split()
+        if words[:1] == ["make"]:
+            assert next(word for word in words[1:] if "=" not in word) in targets, f"{document}: {code}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_path_that_a_document_names_exists(document: str) -> None:
+    text = (ROOT / document).read_text(encoding="utf-8")
+    folder = (ROOT / document).parent
+    for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text):
+        assert (folder / link).exists(), f"{document}: {link}"
+    for code in code_in(document):
+        path = code.split()[0] if code.strip() else ""
+        if PATH.fullmatch(path) and path.strip("/"):
+            places = (folder, ROOT, ROOT / "src" / "antiphon")
+            assert any(next(place.glob(path.strip("/")), None) for place in places), f"{document}: {path}"
+
+
+def test_every_room_stands_in_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for room in pkgutil.iter_modules(antiphon.__path__):
+        if not room.name.startswith("_"):
+            suffix = "/" if room.ispkg else ".py"
+            assert f"`{room.name}{suffix}`" in readme, room.name
+
+
+def test_every_decision_stands_in_the_index() -> None:
+    index = (ROOT / "docs" / "adr" / "README.md").read_text(encoding="utf-8")
+    for record in (ROOT / "docs" / "adr").glob("[0-9]*.md"):
+        assert f"({record.name})" in index, record.name
+
+
+# --- the size of rooms ---
+
+
+def test_room_sizes_names_what_is_too_big(tmp_path: Path) -> None:
+    package = tmp_path / "src" / "choir"
+    package.mkdir(parents=True)
+    (tmp_path / "tests").mkdir()
+    methods = "\n".join(f"    def sing_{n}(self): ..." for n in range(16))
+    (package / "utils.py").write_text("", encoding="utf-8")
+    (package / "loud.py").write_text(f"class Loud:\n{methods}\n    def _hum(self): ...\n", encoding="utf-8")
+    (package / "slow.py").write_text("async def slow():\n" + "    ...\n" * 60, encoding="utf-8")
+    (tmp_path / "tests" / "test_long.py").write_text("...\n" * 401, encoding="utf-8")
+    done = run(sys.executable, ROOT / "tools" / "room_sizes.py", tmp_path)
+    assert done.returncode == 1
+    assert done.stdout.splitlines() == [
+        "src/choir/loud.py:1: `Loud` has 16 public methods, at most 15",
+        "src/choir/slow.py:1: `slow` has 61 lines, at most 60",
+        "src/choir/utils.py: name a module after what it does",
+        "tests/test_long.py: 401 lines, at most 400",
+    ]
+
+
+def test_room_sizes_is_silent_about_small_rooms(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "small.py").write_text("...\n" * 400, encoding="utf-8")
+    done = run(sys.executable, ROOT / "tools" / "room_sizes.py", tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+# --- the rule about skips ---
+
+SKIPPING = """
+import pytest
+
+@pytest.mark.skip(reason="no harp here")
+@pytest.mark.parametrize("string", [1, 2])
+def test_harp(string): ...
+
+@pytest.mark.xfail(reason="out of tune")
+def test_lute(): assert False
+
+def test_voice(): ...
+"""
+
+
+def skipping(folder: Path, in_ci: str, *allowed: str, source: str = SKIPPING) -> subprocess.CompletedProcess[str]:
+    """Run our own conftest over a file of tests that skip."""
+    tests = folder / "tests"
+    tests.mkdir()
+    shutil.copy(ROOT / "tests" / "conftest.py", tests)
+    (tests / "allowed_skips.txt").write_text("# none but these\n" + "\n".join(allowed), encoding="utf-8")
+    (tests / "test_band.py").write_text(source, encoding="utf-8")
+    (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    return run(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", cwd=folder, ANTIPHON_CI=in_ci)
+
+
+def test_at_home_a_skip_is_no_failure(tmp_path: Path) -> None:
+    assert "1 passed, 2 skipped, 1 xfailed" in skipping(tmp_path, "").stdout
+
+
+def test_in_ci_a_skip_is_a_failure(tmp_path: Path) -> None:
+    done = skipping(tmp_path, "1")
+    assert done.returncode == 1
+    assert "tests/test_band.py::test_harp[1] may not be skipped in CI" in done.stdout
+    assert "no harp here" in done.stdout
+    assert "1 passed, 1 xfailed, 2 errors" in done.stdout
+
+
+def test_in_ci_a_listed_skip_is_allowed(tmp_path: Path) -> None:
+    done = skipping(tmp_path, "1", "tests/test_band.py::test_harp -- harps are rare")
+    assert done.returncode == 0
+    assert "1 passed, 2 skipped, 1 xfailed" in done.stdout
+
+
+def test_a_listed_skip_needs_a_reason(tmp_path: Path) -> None:
+    done = skipping(tmp_path, "1", "tests/test_band.py::test_harp")
+    assert done.returncode != 0
+    assert "no reason given for `tests/test_band.py::test_harp`" in done.stdout + done.stderr
+
+
+def test_in_ci_a_file_that_skips_itself_is_a_failure(tmp_path: Path) -> None:
+    done = skipping(tmp_path, "1", source="import pytest; pytest.importorskip('no_such_instrument')")
+    assert done.returncode != 0
+    assert "tests/test_band.py may not be skipped in CI" in done.stdout
+
+
+def test_every_listed_skip_names_a_test_that_exists() -> None:
+    for line in (ROOT / "tests" / "allowed_skips.txt").read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            path, _, name = line.partition(" -- ")[0].strip().partition("::")
+            source = (ROOT / path).read_text(encoding="utf-8")
+            assert not name or re.search(rf"def {re.escape(name)}\(", source), line
