@@ -142,9 +142,8 @@ class Comparison:
         if expected != shape_of(hint):
             yield f"{where}: its type is {spec['type']}, ours {hint}"
         leniency = None if required and not spec.get("marks") else LENIENCY[spec.get("marks", "")]
-        if leniency not in (marks_of(hint) or {None}) or len(marks_of(hint) & {EXACT, ITEMS, OR_DEFAULT}) > 1:
-            if not (leniency is None and not marks_of(hint) & {EXACT, ITEMS, OR_DEFAULT}):
-                yield f"{where}: should be marked {leniency}, is {marks_of(hint)}"
+        if marks_of(hint) & {EXACT, ITEMS, OR_DEFAULT} != {leniency} - {None}:
+            yield f"{where}: should be marked {leniency}, is {marks_of(hint)}"
         if not field.required and not required:
             default, allowed = default_of(field), allowed_defaults(spec, expected, hint, key)
             if not any(default is one or (type(default) is type(one) and default == one) for one in allowed):

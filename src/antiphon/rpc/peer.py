@@ -31,6 +31,7 @@ from antiphon.rpc.envelope import (
 
 __all__ = [
     "CANCEL_REQUEST", "Answered", "Asked", "Event", "Noise", "Peer", "Refused", "Rejected", "Stray", "Told", "Withdrawn",
+    "id_key",
 ]  # fmt: skip
 
 CANCEL_REQUEST = "$/cancel_request"
@@ -134,7 +135,7 @@ class Peer:
                 return self._malformed(message)
 
     def _asked_by_them(self, request: Request) -> Event:
-        key = _key(request.id)
+        key = id_key(request.id)
         if key in self._open and key is not None:
             # Answering under this id would settle their first question, so nothing is sent; it keeps its answer.
             error = ErrorObject(Code.INVALID_REQUEST, "Invalid request", f"id {request.id!r} is already in use")
@@ -148,10 +149,10 @@ class Peer:
             id = msgspec.json.decode(fields["requestId"], type=int | float | str | None)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError):
             return Told(notification)
-        return Withdrawn(id) if _key(id) in self._open else Stray(id, late=True)
+        return Withdrawn(id) if id_key(id) in self._open else Stray(id, late=True)
 
     def _answered_by_them(self, response: Response) -> Event:
-        withdrawn = self._asked.pop(_key(response.id), None)
+        withdrawn = self._asked.pop(id_key(response.id), None)
         if withdrawn is None or withdrawn:
             return Stray(response.id, late=bool(withdrawn), error=response.error)
         if response.error is not None:
@@ -159,9 +160,9 @@ class Peer:
         return Answered(response.id, Raw(b"null") if response.result is None else response.result)
 
     def _malformed(self, message: Malformed) -> Event:
-        if not isinstance(message.id, UnsetType) and _key(message.id) in self._asked and not _asks(message):
+        if not isinstance(message.id, UnsetType) and id_key(message.id) in self._asked and not _asks(message):
             # An answer to us that cannot be read still ends the wait.
-            withdrawn = self._asked.pop(_key(message.id))
+            withdrawn = self._asked.pop(id_key(message.id))
             return Stray(message.id, late=True) if withdrawn else Refused(message.id, message.error)
         return Rejected(message, error_frame(message.id, message.error) if message.tellable else None)
 
@@ -188,8 +189,9 @@ class Peer:
         Raises:
             LocalProtocolError: it was answered before, or never asked.
         """
+        frame = self._frame(head_of_answer(id), result)  # first, so that a result with no JSON form leaves it open
         self._close(id)
-        return self._frame(head_of_answer(id), result)
+        return frame
 
     def refuse(self, id: RequestId, error: ErrorObject) -> bytes:
         """An error as the answer to a question of theirs.
@@ -216,7 +218,7 @@ class Peer:
 
     def _close(self, id: RequestId) -> None:
         try:
-            self._open.remove(_key(id))
+            self._open.remove(id_key(id))
         except KeyError:
             raise LocalProtocolError(f"question {id!r} was answered already, or never asked") from None
 
@@ -227,7 +229,7 @@ class Peer:
         return frame
 
 
-def _key(id: RequestId) -> object:
+def id_key(id: RequestId) -> object:
     """What tells ids apart: in Python `1 == 1.0`, on the wire they differ."""
     return (float, id) if isinstance(id, float) else id
 

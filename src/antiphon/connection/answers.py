@@ -1,0 +1,146 @@
+"""Their questions: found a handler, run, answered once.
+
+The only place where an exception becomes a wire error is `_to_wire`: the peer learns that it failed, the log learns why.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+from typing import Final
+
+from msgspec import Raw
+
+from antiphon.connection.inbox import Inbox
+from antiphon.connection.reports import Mended
+from antiphon.connection.router import Router
+from antiphon.connection.tasks import start_task
+from antiphon.connection.wire import Wire
+from antiphon.errors import Code, RequestError
+from antiphon.protocol.base import encode
+from antiphon.protocol.dialects.hints import Reply
+from antiphon.rpc.envelope import ErrorObject, Request, RequestId
+from antiphon.rpc.peer import CANCELLED, Peer, id_key
+
+__all__ = ["HANDLER_GRACE", "Answers"]
+
+HANDLER_GRACE: Final = 5.0
+"""Seconds that cancelled handlers may take to clean up when we close."""
+
+_log = logging.getLogger(__name__)
+
+
+class Answers:
+    """The questions of the peer that we are working on."""
+
+    def __init__(self, peer: Peer, wire: Wire, router: Router, inbox: Inbox) -> None:
+        self._peer = peer
+        self._wire = wire
+        self._router = router
+        self._inbox = inbox
+        self._tasks: dict[object, asyncio.Task[None]] = {}
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a question of the peer is being worked on."""
+        return bool(self._tasks)
+
+    def begin(self, request: Request) -> None:
+        """Find the handler and run it: a plain function on the spot, a coroutine as a task."""
+        reply: Reply | None = None
+        try:
+            result, reply = self._call(request)
+        except Exception as error:
+            self._refuse(request, error)
+            return
+        if isinstance(result, Awaitable):
+            self._start(request, result, reply)
+        else:
+            self._answer(request, result, reply)
+
+    def _call(self, request: Request) -> tuple[object, Reply | None]:
+        found = self._router.call(request.method)
+        if found is not None:
+            call, handler = found
+            reading = call.read_params(request.params)
+            if reading.rules:
+                self._wire.report(Mended(request.method, reading.rules))
+            return handler(reading.value), reading.reply
+        if self._router.other_request is not None:
+            return self._router.other_request(request.method, request.params), None
+        raise RequestError(Code.METHOD_NOT_FOUND, "Method not found", request.method)
+
+    def _start(self, request: Request, work: Awaitable[object], reply: Reply | None) -> None:
+        task = start_task(self._wire.transport.loop, self._work(request, work, reply), request.method)
+        if task.done():
+            self._finished(request, task)
+            return
+        self._tasks[id_key(request.id)] = task
+        self._idle.clear()
+        task.add_done_callback(lambda done: self._finished(request, done))
+        self._inbox.requests_open(len(self._tasks))
+
+    async def _work(self, request: Request, work: Awaitable[object], reply: Reply | None) -> None:
+        try:
+            result = await work
+        except Exception as error:
+            self._refuse(request, error)
+        else:
+            self._answer(request, result, reply)
+
+    def _finished(self, request: Request, task: "asyncio.Task[None]") -> None:
+        self._tasks.pop(id_key(request.id), None)
+        self._inbox.requests_open(len(self._tasks))
+        if not self._tasks:
+            self._idle.set()
+        # Here and not in `_work`: a task cancelled before its first step never gets there.
+        if task.cancelled() and self._wire.lost is None:
+            self._wire.send(self._peer.refuse(request.id, CANCELLED))
+
+    def _answer(self, request: Request, result: object, reply: Reply | None) -> None:
+        if self._wire.lost is not None:
+            return
+        try:
+            body = Raw(reply(encode(result))) if reply else result
+            frame = self._peer.answer(request.id, body)
+        except Exception as error:  # the result has no JSON form
+            self._refuse(request, error)
+        else:
+            self._wire.send(frame)
+
+    def _refuse(self, request: Request, error: Exception) -> None:
+        if not isinstance(error, RequestError):
+            self._wire.handler_failed(request.method, error)
+        if self._wire.lost is None:
+            self._wire.send(self._peer.refuse(request.id, _to_wire(error)))
+
+    def withdraw(self, id: RequestId) -> None:
+        """The peer no longer wants this answer: the handler is cancelled."""
+        task = self._tasks.get(id_key(id))
+        if task is not None:
+            task.cancel()
+
+    def cancel_all(self) -> None:
+        """Nobody wants any answer any more."""
+        for task in tuple(self._tasks.values()):
+            task.cancel()
+
+    async def end(self) -> None:
+        """Cancel all and wait for them, within the limit."""
+        tasks = [task for task in self._tasks.values() if task is not asyncio.current_task()]
+        self.cancel_all()
+        if tasks:
+            _, stuck = await asyncio.wait(tasks, timeout=HANDLER_GRACE)
+            for task in stuck:
+                _log.error("the handler of `%s` ignores its cancellation", task.get_name())
+
+    async def wait_idle(self) -> None:
+        """Until no question of the peer is being worked on."""
+        await self._idle.wait()
+
+
+def _to_wire(error: Exception) -> ErrorObject:
+    if isinstance(error, RequestError):
+        return ErrorObject(error.code, error.message, error.data)
+    return ErrorObject(Code.INTERNAL_ERROR, "Internal error")
