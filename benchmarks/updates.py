@@ -1,8 +1,9 @@
 """The stream of updates every contestant sends or receives: which one is the i-th. Knows no process and no SDK."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +12,7 @@ _DATA: Final = json.loads(Path(__file__).with_name("updates.json").read_text(enc
 TEXTS: Final[tuple[str, ...]] = tuple(_DATA["texts"])
 TOOL_EVERY: Final[int] = _DATA["tool_every"]
 TOOL_TITLE: Final[str] = _DATA["tool_title"]
-TOOL_KIND: Final[str] = _DATA["tool_kind"]
+TOOL_KIND: Final = "read"
 
 BLOCK: Final = 1200
 """Updates after which the pattern repeats: a multiple of the texts, of two tool turns, and of 100 sessions."""
@@ -50,6 +51,11 @@ def step(index: int) -> Step:
         return Text(text)
     call = f"call_{turn // 2 % 1000:04d}"
     return ToolEnd(call, text) if turn % 2 else ToolStart(call)
+
+
+def steps(count: int) -> Iterator[Step]:
+    """Iterate over `count` updates, made beforehand: what an agent wants to say is not what saying it costs."""
+    return islice(cycle([step(index) for index in range(BLOCK)]), count)
 
 
 def _wire(what: Step) -> dict[str, object]:

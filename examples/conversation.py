@@ -30,9 +30,8 @@ async def main(words: str) -> None:
         turn = agent.stream(m.PROMPT, Prompt(session.session_id, [TextBlock(words)]), session.session_id)
         said = ""
         async for news in turn:
-            match news.update:
-                case AgentMessageChunk(content=TextBlock(text)):
-                    said += text
+            if isinstance(news.update, AgentMessageChunk) and isinstance(news.update.content, TextBlock):
+                said += news.update.content.text
         print(f"\nthe agent said: {said.strip()}\nand stopped because: {turn.result.stop_reason}")
 
 

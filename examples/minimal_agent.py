@@ -1,14 +1,13 @@
-"""The smallest agent on the core: it says back what it is told, in pieces, and asks before it does so loudly."""
+"""The smallest agent on the core: it says back what it is told, word by word."""
+
+from __future__ import annotations
 
 import asyncio
 
 from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
+from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
-from antiphon.protocol.v1.content import TextBlock
-from antiphon.protocol.v1.initialize import Implementation, Initialize, InitializeResult
-from antiphon.protocol.v1.session import NewSession, NewSessionResult, Prompt, PromptResult, SessionUpdate, StopReason
-from antiphon.protocol.v1.updates import AgentMessageChunk
 from antiphon.transports.stdio import open_stdio
 
 
@@ -17,19 +16,19 @@ async def main() -> None:
     router = Router()
     connection = Connection(open_stdio(), router)
 
-    def initialize(_: Initialize) -> InitializeResult:
-        return InitializeResult(1, agent_info=Implementation("minimal", "1.0"))
+    def initialize(_: v1.Initialize) -> v1.InitializeResult:
+        return v1.InitializeResult(1, agent_info=v1.Implementation("minimal", "1.0"))
 
-    def new_session(_: NewSession) -> NewSessionResult:
-        return NewSessionResult("session-1")
+    def new_session(_: v1.NewSession) -> v1.NewSessionResult:
+        return v1.NewSessionResult("session-1")
 
-    async def prompt(asked: Prompt) -> PromptResult:
+    async def prompt(asked: v1.Prompt) -> v1.PromptResult:
         for block in asked.prompt:
-            if isinstance(block, TextBlock):
+            if isinstance(block, v1.TextBlock):
                 for word in block.text.split():
-                    said = AgentMessageChunk(content=TextBlock(word + " "))
-                    await connection.notify(m.SESSION_UPDATE, SessionUpdate(asked.session_id, said))
-        return PromptResult(StopReason.END_TURN)
+                    said = v1.AgentMessageChunk(v1.TextBlock(word + " "))
+                    await connection.notify(m.SESSION_UPDATE, v1.SessionUpdate(asked.session_id, said))
+        return v1.PromptResult(v1.StopReason.END_TURN)
 
     router.on_request(m.INITIALIZE, initialize)
     router.on_request(m.NEW_SESSION, new_session)

@@ -10,19 +10,17 @@ from acp.interfaces import Client
 from acp.schema import InitializeResponse, NewSessionResponse, PermissionOption, PromptResponse, ToolCallUpdate
 
 from benchmarks.contestants.probe import Probe, Task, big_text, task_from_argv
-from benchmarks.updates import TOOL_KIND, TOOL_TITLE, Step, Text, ToolEnd, ToolStart, step
+from benchmarks.updates import TOOL_KIND, TOOL_TITLE, Step, Text, ToolStart, steps
 
 
 def built(what: Step) -> Any:
     """Build the SDK's object for one update, with the SDK's helpers."""
-    match what:
-        case Text(text):
-            return acp.update_agent_message_text(text)
-        case ToolStart(call):
-            return acp.start_tool_call(call, TOOL_TITLE, kind=TOOL_KIND, status="pending")  # type: ignore[arg-type]
-        case ToolEnd(call, text):
-            content = [acp.tool_content(acp.text_block(text))]
-            return acp.update_tool_call(call, status="completed", content=content)
+    if isinstance(what, Text):
+        return acp.update_agent_message_text(what.text)
+    if isinstance(what, ToolStart):
+        return acp.start_tool_call(what.call, TOOL_TITLE, kind=TOOL_KIND, status="pending")
+    content = [acp.tool_content(acp.text_block(what.text))]
+    return acp.update_tool_call(what.call, status="completed", content=content)
 
 
 class BenchAgent(acp.Agent):
@@ -44,6 +42,7 @@ class BenchAgent(acp.Agent):
         return NewSessionResponse(session_id=f"sess_{uuid4().hex}")
 
     async def prompt(self, session_id: str, prompt: Any, **kwargs: Any) -> PromptResponse:
+        news = steps(self._task.count // self._task.sessions)
         self._probe.start()
         match self._task.kind:
             case "permission":
@@ -56,8 +55,8 @@ class BenchAgent(acp.Agent):
                 if len(answer.content) != self._task.size:
                     raise ValueError(len(answer.content))
             case _:
-                for index in range(self._task.count // self._task.sessions):
-                    await self._conn.session_update(session_id, built(step(index)))
+                for what in news:
+                    await self._conn.session_update(session_id, built(what))
         self._probe.lap()
         return PromptResponse(stop_reason="end_turn")
 

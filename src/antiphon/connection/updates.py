@@ -4,18 +4,21 @@ It gives up on anything unusual (another method in the block, a dialect, a broke
 the general road then takes the block line by line. So nothing is handled twice and nothing out of order.
 """
 
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import UNSET, Raw, Struct, UnsetType
-from msgspec.json import Decoder
 
 from antiphon.connection.inbox import Inbox
 from antiphon.connection.reports import Unheard
 from antiphon.connection.router import Router
 from antiphon.connection.wire import Wire
 from antiphon.protocol.base import BAD_INPUT, decoder, encode
-from antiphon.protocol.v1.session import SessionUpdate
 from antiphon.rpc.envelope import Notification
+
+if TYPE_CHECKING:
+    from msgspec.json import Decoder
+
+    from antiphon.protocol.v1.session import SessionUpdate
 
 __all__ = ["Updates"]
 
@@ -26,22 +29,23 @@ _MARK_WITHIN: Final = 64
 """The method stands this near to the start of a frame in every peer we know that sends many."""
 
 
-class _Frame(Struct, gc=False):
-    """A whole notification, typed. `id` has no legal value: with one it would be a request."""
-
-    method: Literal["session/update"]
-    params: SessionUpdate
-    jsonrpc: Literal["2.0"] | UnsetType = UNSET
-    id: UnsetType = UNSET
+_decoder: "Decoder[Any] | None" = None
 
 
-_decoder: Decoder[_Frame] | None = None
+def _frame_decoder() -> "Decoder[Any]":
+    """The decoder of whole frames, made on first use: an agent only sends updates, and start-up counts."""
+    from antiphon.protocol.v1.session import SessionUpdate
 
+    class Frame(Struct, gc=False):
+        """A whole notification, typed. `id` has no legal value: with one it would be a request."""
 
-def _frame_decoder() -> "Decoder[_Frame]":
+        method: Literal["session/update"]
+        params: SessionUpdate
+        jsonrpc: Literal["2.0"] | UnsetType = UNSET
+        id: UnsetType = UNSET
+
     global _decoder
-    if _decoder is None:  # made on first use: an agent only sends updates
-        _decoder = decoder(_Frame)
+    _decoder = decoder(Frame)
     return _decoder
 
 
@@ -80,7 +84,7 @@ class Updates:
             else:
                 return True
 
-    def one(self, update: SessionUpdate, size: int) -> None:
+    def one(self, update: "SessionUpdate", size: int) -> None:
         """Deliver one update."""
         streams = self._inbox.streams.get(update.session_id)
         if streams:

@@ -4,13 +4,15 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from antiphon.connection.reports import HandlerFailed, Observer, Report
-from antiphon.errors import ConnectionClosed
 from antiphon.protocol.base import encode_into
 from antiphon.rpc.envelope import Noise, head_of_notification
 from antiphon.transports.base import Transport
+
+if TYPE_CHECKING:
+    from antiphon.errors import ConnectionClosed
 
 __all__ = ["Direction", "Tap", "Wire"]
 

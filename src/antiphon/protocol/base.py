@@ -17,8 +17,28 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 __all__ = [
-    "BAD_INPUT", "EXACT", "ITEMS", "OR_DEFAULT", "UNSET", "UNSTABLE", "Choice", "Exact", "Items", "JsonObject", "Legacy", "Model",
-    "OrDefault", "Raw", "Uint", "Unknown", "Unstable", "UnsetType", "decoder", "encode", "encode_into", "unstable",
+    "BAD_INPUT",
+    "EXACT",
+    "ITEMS",
+    "OR_DEFAULT",
+    "UNSET",
+    "UNSTABLE",
+    "Choice",
+    "Exact",
+    "Items",
+    "JsonObject",
+    "Legacy",
+    "Model",
+    "OrDefault",
+    "Raw",
+    "Uint",
+    "Unknown",
+    "UnsetType",
+    "Unstable",
+    "decoder",
+    "encode",
+    "encode_into",
+    "unstable",
 ]  # fmt: skip
 
 BAD_INPUT = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

@@ -1,14 +1,17 @@
-"""A method as a typed value: `Call` (asked and answered) and `Notice` (told). The name is spelled once, here's the pair."""
+"""A method as a typed value: `Call` (asked and answered) and `Notice` (told). The name is spelled once, with its types."""
 
-from typing import Generic, Literal, TypeVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from msgspec import Raw
-from msgspec.json import Decoder
 
 from antiphon.protocol.base import decoder, encode
 from antiphon.protocol.reading import Reading, read
 
-__all__ = ["Call", "Notice", "Reading", "Side"]
+if TYPE_CHECKING:
+    from msgspec.json import Decoder
+
+__all__ = ["Call", "Notice", "Reading", "Side", "Topic"]
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -17,18 +20,48 @@ Side = Literal["agent", "client", "both"]
 """Who handles the method."""
 
 
+class Topic:
+    """Stands for a module that is not loaded yet: its attributes are promises of types."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return _Later(self._module, name)
+
+
+class _Later:
+    """A type by its address."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self._address = module, name
+
+    def load(self) -> type[Any]:
+        module, name = self._address
+        found: type[Any] = getattr(import_module(module), name)
+        return found
+
+
 class Notice(Generic[P]):
     """A notification: a name and the type of its params. Nobody answers it."""
 
-    __slots__ = ("_params_decoder", "name", "params", "side", "stability")
+    __slots__ = ("_params", "_params_decoder", "name", "side", "stability")
 
-    def __init__(self, name: str, params: type[P], *, side: Side, stability: str = "stable") -> None:
+    def __init__(self, name: str, params: type[P], *, side: Side = "both", stability: str = "stable") -> None:
         self.name = name
-        self.params = params
+        self._params: type[P] | _Later = params
         self.side = side
         self.stability = stability
         """`stable`, `unstable` (may change or go) or `legacy` (in no schema, but alive)."""
         self._params_decoder: Decoder[P] | None = None
+
+    @property
+    def params(self) -> type[P]:
+        """The type of the params."""
+        found = self._params
+        if isinstance(found, _Later):
+            found = self._params = found.load()
+        return found
 
     @property
     def params_decoder(self) -> "Decoder[P]":
@@ -56,12 +89,22 @@ class Notice(Generic[P]):
 class Call(Notice[P], Generic[P, R]):
     """A request: a name, the type of its params and the type of its answer."""
 
-    __slots__ = ("_result_decoder", "result")
+    __slots__ = ("_result", "_result_decoder")
 
-    def __init__(self, name: str, params: type[P], result: type[R], *, side: Side, stability: str = "stable") -> None:
+    def __init__(
+        self, name: str, params: type[P], result: type[R], *, side: Side = "both", stability: str = "stable"
+    ) -> None:
         super().__init__(name, params, side=side, stability=stability)
-        self.result = result
+        self._result: type[R] | _Later = result
         self._result_decoder: Decoder[R] | None = None
+
+    @property
+    def result(self) -> type[R]:
+        """The type of the answer."""
+        found = self._result
+        if isinstance(found, _Later):
+            found = self._result = found.load()
+        return found
 
     @property
     def result_decoder(self) -> "Decoder[R]":

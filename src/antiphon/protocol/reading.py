@@ -50,9 +50,7 @@ def _mentions(raw: bytes | Raw, hints: tuple[bytes, ...]) -> bool:
     return any(hint in data for hint in hints)
 
 
-def _read_forgivingly(
-    strict: "msgspec.json.Decoder[T]", kind: Any, method: str, half: Half, raw: bytes
-) -> Reading[T]:
+def _read_forgivingly(strict: "msgspec.json.Decoder[T]", kind: Any, method: str, half: Half, raw: bytes) -> Reading[T]:
     from antiphon.protocol.dialects.table import repair
     from antiphon.protocol.salvage import salvage_with_notes
 

@@ -46,7 +46,10 @@ def _read(raw: bytes | Raw, kind: Any, path: str, notes: Notes) -> Any:
         refusal = error
     origin = get_origin(kind)
     if origin is Annotated:
-        return _read(raw, get_args(kind)[0], path, notes)
+        inner, *marks = get_args(kind)
+        if any(isinstance(mark, msgspec.Meta) for mark in marks):  # a limit, which the bare type would not have
+            return _whole_number(raw, kind, path, refusal)
+        return _read(raw, inner, path, notes)
     if origin in (Union, UnionType):
         return _read_union(raw, kind, path, notes, refusal)
     if origin is list:
@@ -59,7 +62,7 @@ def _read(raw: bytes | Raw, kind: Any, path: str, notes: Notes) -> Any:
     if isinstance(kind, type) and issubclass(kind, Choice):
         return _read_choice(raw, kind, path, notes)
     if kind is int:
-        return _whole_number(raw, path, refusal)
+        return _whole_number(raw, kind, path, refusal)
     raise _at(path, refusal)
 
 
@@ -180,11 +183,11 @@ def _item_kind(kind: Any) -> Any:
     return next(found for found in map(_item_kind, get_args(kind)) if found is not None) if get_args(kind) else None
 
 
-def _whole_number(raw: bytes | Raw, path: str, refusal: Exception) -> int:
+def _whole_number(raw: bytes | Raw, kind: Any, path: str, refusal: Exception) -> Any:
     """`3.0` is an integer to JSON Schema, and to many a peer."""
     number = msgspec.json.decode(raw)
     if isinstance(number, float) and number.is_integer():
-        return int(number)
+        return msgspec.convert(int(number), kind)
     raise _at(path, refusal)
 
 

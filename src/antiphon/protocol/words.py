@@ -13,7 +13,7 @@ __all__ = ["Word", "unknown_reads_as"]
 W = TypeVar("W", bound="Word")
 
 
-class Word(str, Enum):
+class Word(str, Enum):  # noqa: UP042 - not StrEnum: unknown words are made with str.__new__
     """One of a list of words on the wire. `value` is the spelling, `meaning` the member to act on."""
 
     @property
@@ -24,10 +24,11 @@ class Word(str, Enum):
     @property
     def meaning(self: W) -> W:
         """The member to act on: itself, or what an unknown word is read as."""
-        return self.__dict__.get("meaning", self)
+        found: W = self.__dict__.get("meaning", self)
+        return found
 
     def __str__(self) -> str:
-        return self.value
+        return str(self.value)
 
     # Comparing by meaning is what lets an unknown word fall into the default's branch of a `match` or a dict.
     def __eq__(self, other: object) -> bool:

@@ -91,6 +91,7 @@ class Rejected(_Event, frozen=True):
 
 Event = Asked | Told | Answered | Refused | Withdrawn | Stray | Rejected | Noise
 Encode = Callable[[Any, bytearray, int], None]
+_encode_into: Encode = msgspec.json.Encoder().encode_into
 
 
 class Peer:
@@ -100,7 +101,7 @@ class Peer:
     Otherwise they are answered with a parse error. `encode_into` writes a params or result value as JSON.
     """
 
-    def __init__(self, *, tolerant: bool = False, encode_into: Encode = msgspec.json.Encoder().encode_into) -> None:
+    def __init__(self, *, tolerant: bool = False, encode_into: Encode = _encode_into) -> None:
         self._tolerant = tolerant
         self._encode_into = encode_into
         self._last_id = 0

@@ -5,6 +5,7 @@ import os
 import subprocess
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 __all__ = ["exit_status", "when_exited"]
 
@@ -29,16 +30,12 @@ def when_exited(loop: asyncio.AbstractEventLoop, child: Child, tell: Callable[[]
 
 def _wait_in_thread(loop: asyncio.AbstractEventLoop, child: Child, tell: Callable[[], None]) -> None:
     if hasattr(os, "waitid"):
-        try:
+        with suppress(ChildProcessError):  # reaped by somebody else: gone all the same
             os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-        except ChildProcessError:  # reaped by somebody else: gone all the same
-            pass
     else:  # macOS before Python 3.13
         child.wait()
-    try:
+    with suppress(RuntimeError):  # the loop is closed: nobody listens any more
         loop.call_soon_threadsafe(tell)
-    except RuntimeError:  # the loop is closed: nobody listens any more
-        pass
 
 
 def exit_status(child: Child) -> int | None:

@@ -12,7 +12,7 @@ import signal
 import subprocess
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import IO, Final
 
 from antiphon.errors import ConnectionClosed, ProcessDied, SpawnFailed
 from antiphon.transports import guard, tree
@@ -45,11 +45,8 @@ class ProcessTransport(PipeTransport):
     """A running child. `stderr` holds its last lines, `status` how it ended (negative: by that signal)."""
 
     def __init__(self, child: "subprocess.Popen[bytes]", command: str, mark: str, *, limit: int = MAX_FRAME) -> None:
-        assert child.stdin is not None and child.stdout is not None and child.stderr is not None
-        super().__init__(os.dup(child.stdout.fileno()), os.dup(child.stdin.fileno()), limit=limit)
-        self._stderr_fd = os.dup(child.stderr.fileno())
-        for pipe in (child.stdin, child.stdout, child.stderr):
-            pipe.close()
+        super().__init__(_own(child.stdout), _own(child.stdin), limit=limit)
+        self._stderr_fd = _own(child.stderr)
         self.pid = child.pid
         self.command = command
         self.status: int | None = None
@@ -167,7 +164,7 @@ async def spawn(
     mark = os.urandom(16).hex()
     environment = tree.marked(os.environ if env is None else env, mark)
     try:
-        child = subprocess.Popen(
+        child = subprocess.Popen(  # noqa: ASYNC220 - a few milliseconds, and asyncio would bring its own pipes
             list(command),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -180,6 +177,15 @@ async def spawn(
         raise SpawnFailed(name, error) from error
     guard.watch(child.pid, mark)
     return ProcessTransport(child, name, mark, limit=limit)
+
+
+def _own(pipe: "IO[bytes] | None") -> int:
+    """The descriptor of a pipe, taken from the file object around it."""
+    if pipe is None:
+        raise ValueError("the child was not started with pipes")
+    fd = os.dup(pipe.fileno())
+    pipe.close()
+    return fd
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> bool:

@@ -7,25 +7,28 @@ library only and few imports: the watcher runs this file in a bare interpreter.
 
 import os
 import signal
-import sys
 import time
+
+TYPE_CHECKING = False  # importing typing for it would cost the watcher half its start
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 MARK = "ANTIPHON_TREE"
 """Environment variable with the marks of all trees a process belongs to, `:` between them, the outermost first."""
 
 
-def marked(environment, mark):  # type: ignore[no-untyped-def]  # bare interpreter: annotations would import typing
+def marked(environment: "Mapping[str, str]", mark: str) -> "dict[str, str]":
     """The environment with one more mark."""
     outer = environment.get(MARK)
     return {**environment, MARK: f"{outer}:{mark}" if outer else mark}
 
 
-def processes_with(mark):  # type: ignore[no-untyped-def]
+def processes_with(mark: str) -> "list[int]":
     """The ids of all living processes that carry the mark."""
-    return _from_proc(mark) if sys.platform == "linux" else _from_ps(mark)
+    return _from_proc(mark) if os.path.isdir("/proc/self") else _from_ps(mark)
 
 
-def _from_proc(mark):  # type: ignore[no-untyped-def]
+def _from_proc(mark: str) -> "list[int]":
     found = []
     wanted = mark.encode()
     for name in os.listdir("/proc"):
@@ -41,15 +44,17 @@ def _from_proc(mark):  # type: ignore[no-untyped-def]
     return found
 
 
-def _from_ps(mark):  # type: ignore[no-untyped-def]
+def _from_ps(mark: str) -> "list[int]":
     import subprocess
 
-    listing = subprocess.run(["ps", "-axEww", "-o", "pid=,command="], capture_output=True, text=True, check=False).stdout
+    listing = subprocess.run(
+        ["ps", "-axEww", "-o", "pid=,command="], capture_output=True, text=True, check=False
+    ).stdout
     lines = [line.split(None, 1) for line in listing.splitlines() if mark in line]
     return [int(pid) for pid, *_ in lines if int(pid) != os.getpid()]
 
 
-def kill_group(group, number):  # type: ignore[no-untyped-def]
+def kill_group(group: int, number: int) -> bool:
     """Signal a process group. False: it has no members (any more)."""
     try:
         os.killpg(group, number)
@@ -58,7 +63,7 @@ def kill_group(group, number):  # type: ignore[no-untyped-def]
     return True
 
 
-def wait_until_gone(mark, seconds):  # type: ignore[no-untyped-def]
+def wait_until_gone(mark: str, seconds: float) -> bool:
     """Whether the whole tree ends by itself within the time."""
     deadline = time.monotonic() + seconds
     while processes_with(mark):
@@ -68,14 +73,14 @@ def wait_until_gone(mark, seconds):  # type: ignore[no-untyped-def]
     return True
 
 
-def kill_tree(group, mark):  # type: ignore[no-untyped-def]
+def kill_tree(group: int, mark: str) -> "set[int]":
     """End the group and everything marked, at once. Repeats until nothing is left: a process may fork meanwhile."""
     kill_group(group, signal.SIGKILL)
-    ended = set()
+    ended: set[int] = set()
     while fresh := [pid for pid in processes_with(mark) if pid not in ended]:
         for pid in fresh:
             ended.add(pid)
-            try:
+            try:  # noqa: SIM105 - contextlib is a heavy import for the watcher
                 os.kill(pid, signal.SIGKILL)
             except (ProcessLookupError, PermissionError):
                 pass

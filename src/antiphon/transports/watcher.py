@@ -10,19 +10,19 @@ import signal
 import sys
 
 
-def main():  # type: ignore[no-untyped-def]  # bare interpreter: annotations would import typing
+def main() -> None:
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     # A terminal's Ctrl-C and a polite TERM are for our owner to handle; we go when the pipe closes.
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    watched = set()
+    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, signal.SIG_IGN)
+    watched: set[tuple[int, str]] = set()
     with os.fdopen(0, "rb", buffering=0, closefd=False) as orders:
         pending = b""
         while chunk := orders.read(4096):
             *lines, pending = (pending + chunk).split(b"\n")
             for line in lines:
-                group, mark = line[1:].decode().split()
-                (watched.add if line[:1] == b"+" else watched.discard)((int(group), mark))
+                number, mark = line[1:].decode().split()
+                (watched.add if line[:1] == b"+" else watched.discard)((int(number), mark))
     if watched:
         from tree import kill_tree  # type: ignore[import-not-found]
 

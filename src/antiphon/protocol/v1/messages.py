@@ -11,7 +11,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class MessageChunk(UpdateModel, frozen=True, kw_only=True):
+class MessageChunk(UpdateModel, frozen=True):
     """The next piece of a message; a new `message_id` starts a new one."""
 
     content: ContentBlock

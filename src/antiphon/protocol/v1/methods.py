@@ -1,22 +1,42 @@
 """Every method of ACP v1: its name, who answers it, what it takes and what it gives."""
 
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from antiphon.protocol.methods import Call, Notice
-from antiphon.protocol.v1 import (
-    auth,
-    elicitation,
-    files,
-    initialize,
-    legacy,
-    mcp,
-    permission,
-    providers,
-    proxy,
-    requests,
-    session,
-    terminals,
-)
+from antiphon.protocol.methods import Call, Notice, Topic
+
+if TYPE_CHECKING:
+    from antiphon.protocol.v1 import (
+        auth,
+        elicitation,
+        files,
+        initialize,
+        legacy,
+        mcp,
+        permission,
+        providers,
+        proxy,
+        requests,
+        session,
+        terminals,
+    )
+else:  # A type's module is loaded when its method is first used: an editor waits for `initialize`, not for the rest.
+    auth, elicitation, files, initialize, legacy, mcp, permission, providers, proxy, requests, session, terminals = (
+        Topic(f"antiphon.protocol.v1.{topic}")
+        for topic in (
+            "auth",
+            "elicitation",
+            "files",
+            "initialize",
+            "legacy",
+            "mcp",
+            "permission",
+            "providers",
+            "proxy",
+            "requests",
+            "session",
+            "terminals",
+        )
+    )
 
 __all__ = [
     "ALL", "ARCHIVE_SESSION", "AUTHENTICATE", "AUTH_STATUS", "AUTH_STATUS_UPDATE", "BY_NAME", "CALLS_BY_NAME",

@@ -1,0 +1,47 @@
+"""Antiphon as a client, over its own stdio."""
+
+import asyncio
+
+from antiphon.connection.connection import Connection
+from antiphon.connection.router import Router
+from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.content import TextBlock
+from antiphon.protocol.v1.files import ReadTextFile, ReadTextFileResult
+from antiphon.protocol.v1.initialize import ClientCapabilities, FileCapabilities, Initialize
+from antiphon.protocol.v1.permission import PermissionResult, RequestPermission, Selected
+from antiphon.protocol.v1.session import NewSession, Prompt, SessionUpdate
+from antiphon.transports.stdio import open_stdio
+
+from benchmarks.contestants.probe import Probe, big_text, task_from_argv
+
+
+async def main() -> None:
+    task, probe, router = task_from_argv(), Probe(), Router()
+
+    def updated(_: SessionUpdate) -> None:
+        probe.handled += 1
+
+    def permitted(asked: RequestPermission) -> PermissionResult:
+        probe.handled += 1
+        return PermissionResult(Selected(asked.options[0].option_id))
+
+    def read(_: ReadTextFile) -> ReadTextFileResult:
+        probe.handled += 1
+        return ReadTextFileResult(big_text(task.kind, task.size))
+
+    router.on_notice(m.SESSION_UPDATE, updated)
+    router.on_request(m.REQUEST_PERMISSION, permitted)
+    router.on_request(m.READ_TEXT_FILE, read)
+    async with Connection(open_stdio(), router, tolerant=True) as agent:
+        files = FileCapabilities(read_text_file=True)
+        await agent.request(m.INITIALIZE, Initialize(1, client_capabilities=ClientCapabilities(fs=files)))
+        opened = [await agent.request(m.NEW_SESSION, NewSession("/", [])) for _ in range(task.sessions)]
+        probe.start()
+        await asyncio.gather(*(agent.request(m.PROMPT, Prompt(s.session_id, [TextBlock("go")])) for s in opened))
+        while probe.handled < task.count:
+            await asyncio.sleep(0)
+        probe.finish()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
