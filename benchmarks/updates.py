@@ -53,9 +53,13 @@ def step(index: int) -> Step:
     return ToolEnd(call, text) if turn % 2 else ToolStart(call)
 
 
+# Made beforehand: what an agent wants to say is not what saying it costs.
+_STEPS: Final = tuple(step(index) for index in range(BLOCK))
+
+
 def steps(count: int) -> Iterator[Step]:
-    """Iterate over `count` updates, made beforehand: what an agent wants to say is not what saying it costs."""
-    return islice(cycle([step(index) for index in range(BLOCK)]), count)
+    """Iterate over `count` updates."""
+    return islice(cycle(_STEPS), count)
 
 
 def _wire(what: Step) -> dict[str, object]:
@@ -93,4 +97,4 @@ def update_line(session: str, what: Step) -> bytes:
 
 def lines(sessions: Sequence[str], count: int) -> list[bytes]:
     """Encode up to one block of updates, dealt to the sessions in turn."""
-    return [update_line(sessions[i % len(sessions)], step(i)) for i in range(min(count, BLOCK))]
+    return [update_line(sessions[i % len(sessions)], what) for i, what in enumerate(steps(min(count, BLOCK)))]

@@ -39,6 +39,9 @@ class Transport(ABC):
         self.out = bytearray()
         """Encoded frames, each with its line end, that are not yet on their way."""
         self.sink: Sink | None = None
+        self.lost: ConnectionClosed | None = None
+        """Why nothing more will arrive; None while more may."""
+        self._mailbox: _Mailbox | None = None
         self._flush_scheduled = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -56,7 +59,17 @@ class Transport(ABC):
         if self.sink is not None:
             raise LocalProtocolError("this transport has a reader already")
         self.sink = sink
-        self._start_reading()
+        if self.lost is None:
+            self._start_reading()
+        else:
+            sink.connection_lost(self.lost)
+
+    def _lose(self, error: ConnectionClosed) -> None:
+        """Nothing more will arrive: tell the sink, once."""
+        if self.lost is None:
+            self.lost = error
+            if self.sink is not None:
+                self.sink.connection_lost(error)
 
     def flush_soon(self) -> None:
         """Send `out` at the end of this turn of the loop, so that many small frames leave together."""
@@ -114,11 +127,10 @@ class Transport(ABC):
 
     async def receive(self) -> Frame | None:
         """The next frame, or None when there will be no more."""
-        if self.sink is None:
-            self.attach(_Mailbox(self))
-        if not isinstance(self.sink, _Mailbox):
-            raise LocalProtocolError("a connection reads from this transport")
-        return await self.sink.take()
+        if self._mailbox is None:
+            self._mailbox = _Mailbox(self)
+            self.attach(self._mailbox)
+        return await self._mailbox.take()
 
 
 class _Mailbox:

@@ -69,7 +69,7 @@ class MemoryTransport(Transport):
         if self._other is not None:
             self._other._drained.set()
         if self._over:
-            self._lose("the other end closed")
+            self._finish("the other end closed")
 
     async def close(self) -> None:
         if self._over:
@@ -80,14 +80,13 @@ class MemoryTransport(Transport):
             self._other._over = True
             self._other._drained.set()
             self._other._deliver_soon()
-        self._lose("the connection is closed")
+        self._finish("the connection is closed")
 
-    def _lose(self, why: str) -> None:
-        if self.sink is not None:
+    def _finish(self, why: str) -> None:
+        if self.lost is None and self.sink is not None:
             for frame in self._framer.end():
                 self.sink.block_received(frame)
-            sink, self.sink = self.sink, None
-            sink.connection_lost(ConnectionClosed(why))
+        self._lose(ConnectionClosed(why))
 
 
 def memory_pair(limit: int = MAX_FRAME) -> tuple[MemoryTransport, MemoryTransport]:

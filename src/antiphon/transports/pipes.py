@@ -95,9 +95,7 @@ class PipeTransport(Transport):
     def _lose(self, error: ConnectionClosed) -> None:
         self._ended = True
         self._drained.set()
-        if self.sink is not None:
-            sink, self.sink = self.sink, None
-            sink.connection_lost(error)
+        super()._lose(error)
 
     # Writing.
 

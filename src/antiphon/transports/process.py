@@ -129,7 +129,7 @@ class ProcessTransport(PipeTransport):
         await self._send_the_rest()
         self._close_output()
         await _wait(self._exited, STDIN_GRACE)
-        if tree.kill_group(self.pid, signal.SIGTERM):
+        if await asyncio.to_thread(tree.signal_tree, self.pid, self._mark, signal.SIGTERM):
             await asyncio.to_thread(tree.wait_until_gone, self._mark, TERM_GRACE)
         left_behind = await asyncio.to_thread(tree.kill_tree, self.pid, self._mark)
         if left_behind:

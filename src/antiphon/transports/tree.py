@@ -54,13 +54,20 @@ def _from_ps(mark: str) -> "list[int]":
     return [int(pid) for pid, *_ in lines if int(pid) != os.getpid()]
 
 
-def kill_group(group: int, number: int) -> bool:
-    """Signal a process group. False: it has no members (any more)."""
-    try:
+def signal_tree(group: int, mark: str, number: int) -> "list[int]":
+    """Signal the group and whoever left it but carries the mark: the ids of those that were there."""
+    members = processes_with(mark)
+    try:  # noqa: SIM105 - contextlib is a heavy import for the watcher
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):
-        return False
-    return True
+        pass  # empty, or only zombies that macOS does not let us signal
+    for pid in members:
+        try:
+            if os.getpgid(pid) != group:
+                os.kill(pid, number)
+        except (ProcessLookupError, PermissionError):
+            pass
+    return members
 
 
 def wait_until_gone(mark: str, seconds: float) -> bool:
@@ -74,14 +81,8 @@ def wait_until_gone(mark: str, seconds: float) -> bool:
 
 
 def kill_tree(group: int, mark: str) -> "set[int]":
-    """End the group and everything marked, at once. Repeats until nothing is left: a process may fork meanwhile."""
-    kill_group(group, signal.SIGKILL)
+    """End all of it at once. Repeats until nothing new is found: a process may fork meanwhile."""
     ended: set[int] = set()
-    while fresh := [pid for pid in processes_with(mark) if pid not in ended]:
-        for pid in fresh:
-            ended.add(pid)
-            try:  # noqa: SIM105 - contextlib is a heavy import for the watcher
-                os.kill(pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                pass
+    while fresh := set(signal_tree(group, mark, signal.SIGKILL)) - ended:
+        ended |= fresh
     return ended

@@ -9,7 +9,15 @@ Half = Literal["params", "result"]
 Reply = Callable[[bytes], bytes]
 """Turns our answer, as the schema has it, into the words of whoever asked in a dialect."""
 
-HINTS: dict[tuple[str, str], tuple[bytes, ...]] = {}
+# Written out, not gathered from the rules: the rules are only loaded when one of these is seen. A test holds the two together.
+# `session/update` has none and must have none: it is the stream, and every search in it would be paid a thousand times a second.
+HINTS: dict[tuple[str, str], tuple[bytes, ...]] = {
+    ("initialize", "params"): (b'"capabilities"', b'"prompt"', b'"transport"'),
+    ("initialize", "result"): (b'"capabilities"', b'"content"', b'"httpTransport"', b'"sseTransport"'),
+    ("session/new", "params"): (b'"modeId"', b'"providerID"'),
+    ("session/request_permission", "params"): (b'"toolKind"',),
+    ("terminal/create", "params"): (b'"outputBytesLimit"',),
+}
 """(method, half) → byte strings; if one occurs in the message the dialects are tried before the strict decoder."""
 
 METHOD_ALIASES: dict[str, str] = {"unstable_resumeSession": "session/resume"}

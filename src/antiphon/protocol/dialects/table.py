@@ -1,25 +1,94 @@
 """The table of dialect rules, and how it is applied."""
 
+from functools import partial
+from typing import Final
+
 import msgspec
 
+from antiphon.protocol.base import BAD_INPUT
+from antiphon.protocol.dialects.content import CONTENT_RULES
 from antiphon.protocol.dialects.hints import Half, Reply
-from antiphon.protocol.dialects.rule import Fields, Rule, fields_of
+from antiphon.protocol.dialects.initialize import INITIALIZE_RULES
+from antiphon.protocol.dialects.mcp import MCP_RULES
+from antiphon.protocol.dialects.nothing import NOTHING_RULES
+from antiphon.protocol.dialects.permission import PERMISSION_RULES
+from antiphon.protocol.dialects.rule import Answer, Fields, Rule, fields_of, is_null
+from antiphon.protocol.dialects.session import SESSION_RULES
+from antiphon.protocol.dialects.terminals import TERMINAL_RULES
+from antiphon.protocol.dialects.tool_calls import TOOL_CALL_RULES
+from antiphon.protocol.dialects.updates import UPDATE_RULES
 
 __all__ = ["RULES", "repair"]
 
-RULES: tuple[Rule, ...] = ()
+RULES: Final[tuple[Rule, ...]] = (
+    # The order counts within a method: from the outside in, so that each rule finds what it looks for where the schema has it.
+    *INITIALIZE_RULES,
+    *SESSION_RULES,
+    *MCP_RULES,
+    *UPDATE_RULES,
+    *PERMISSION_RULES,
+    *TOOL_CALL_RULES,
+    *CONTENT_RULES,
+    *TERMINAL_RULES,
+    *NOTHING_RULES,
+)
+
+
+def _by_place() -> dict[tuple[str, Half], tuple[Rule, ...]]:
+    places: dict[tuple[str, Half], tuple[Rule, ...]] = {}
+    for rule in RULES:
+        places[rule.method, rule.half] = (*places.get((rule.method, rule.half), ()), rule)
+    return places
+
+
+_PLACES: Final = _by_place()
 
 
 def repair(method: str, half: Half, raw: bytes) -> tuple[bytes, tuple[str, ...], Reply | None]:
-    """The message in the schema's words, the names of the rules used, and how to answer in the dialect."""
-    fields: Fields | None = fields_of(raw)
-    if fields is None:
+    """The message in the schema's words, the names of the rules used, and how to answer in the dialect.
+
+    Never raises: what no rule understands comes back as it was.
+    """
+    rules = _PLACES.get((method, half), ())
+    question = _opened(raw)
+    if question is None:
+        return _instead_of_null(rules, raw)
+    fields, used = _applied(rules, question)
+    if not used:
         return raw, (), None
-    used: list[str] = []
-    reply: Reply | None = None
-    for rule in RULES:
-        if rule.method == method and rule.half == half and (changed := rule.apply(fields)) is not None:
+    answers = [rule.answer for rule in used if rule.answer is not None]
+    reply = partial(_reply, tuple(answers), question) if answers else None
+    return msgspec.json.encode(fields), tuple(rule.name for rule in used), reply
+
+
+def _instead_of_null(rules: tuple[Rule, ...], raw: bytes) -> tuple[bytes, tuple[str, ...], None]:
+    for rule in rules:
+        if rule.null is not None and is_null(raw):
+            return rule.null, (rule.name,), None
+    return raw, (), None
+
+
+def _opened(raw: bytes) -> Fields | None:
+    try:
+        return fields_of(raw)
+    except BAD_INPUT:
+        return None
+
+
+def _applied(rules: tuple[Rule, ...], fields: Fields) -> tuple[Fields, list[Rule]]:
+    used: list[Rule] = []
+    for rule in rules:
+        try:
+            changed = rule.apply(fields)
+        except BAD_INPUT:  # a part that cannot be opened belongs to no dialect
+            continue
+        if changed is not None:
             fields = changed
-            used.append(rule.name)
-            reply = rule.reply or reply
-    return (msgspec.json.encode(fields), tuple(used), reply) if used else (raw, (), None)
+            used.append(rule)
+    return fields, used
+
+
+def _reply(answers: tuple[Answer, ...], question: Fields, answer: bytes) -> bytes:
+    for say in answers:
+        answer = say(question, answer)
+    return answer

@@ -1,0 +1,55 @@
+"""Error codes and their meanings."""
+
+import pytest
+
+from antiphon import errors
+from antiphon.errors import Code, ProcessDied, RequestError, SpawnFailed, meaning_of
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "meaning"),
+    [
+        (-32000, "Authentication required", "authentication required"),
+        (-32000, "Connection closed by server", "connection closed"),
+        (-32001, "Request timed out", "request timeout"),
+        (-32001, "Unsupported protocol version 7", "unsupported protocol version"),
+        (-32002, "Resource not found", "resource not found"),
+        (-32002, "Permission denied", "permission denied"),
+        (-32003, "Session expired", "session expired"),
+        (-32022, "no such version", "unsupported protocol version"),
+        (-32800, "", "request cancelled"),
+        (-32050, "", "server error"),
+        (400, "bad", "error"),
+    ],
+)
+def test_colliding_codes_are_told_apart_by_what_they_say(code: int, message: str, meaning: str) -> None:
+    assert meaning_of(code, message) == meaning
+
+
+def test_every_code_has_a_name() -> None:
+    codes = [value for name, value in vars(Code).items() if name.isupper()]
+    assert len(set(codes)) == len(codes)
+    assert all(meaning_of(code) not in ("error", "server error") for code in codes)
+
+
+def test_the_type_says_whose_fault_it_is() -> None:
+    assert issubclass(errors.RemoteProtocolError, errors.ProtocolError)
+    assert issubclass(errors.LocalProtocolError, errors.ProtocolError)
+    assert not issubclass(errors.RequestError, errors.ProtocolError)
+    assert issubclass(errors.ConnectionClosed, errors.AcpError)
+
+
+def test_an_error_reads_as_a_sentence() -> None:
+    assert str(RequestError(-32601, "Method not found", "x/y")) == "Method not found: x/y (-32601, method not found)"
+
+
+def test_a_dead_process_says_how_it_died_and_what_it_said() -> None:
+    assert "exited with status 3" in str(ProcessDied("agent --acp", 3, "boom")) and "boom" in str(
+        ProcessDied("agent --acp", 3, "boom")
+    )
+    assert "signal 9" in str(ProcessDied("agent", -9))
+
+
+def test_a_program_that_does_not_start_ends_with_a_hint() -> None:
+    for cause in (FileNotFoundError(), PermissionError(), ValueError("embedded null byte")):
+        assert str(SpawnFailed("agent", cause)).splitlines()[-1].startswith("hint: ")
