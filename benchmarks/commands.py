@@ -1,5 +1,6 @@
 """Which command starts which contestant, and which versions they are. Knows no workload."""
 
+import json
 import os
 import platform
 import shutil
@@ -81,8 +82,6 @@ def _version(package: str) -> str:
 
 
 def _installed_typescript_sdk() -> str:
-    import json
-
     path = HERE / "node_modules" / "@agentclientprotocol" / "sdk" / "package.json"
     return str(json.loads(path.read_text(encoding="utf-8"))["version"]) if path.exists() else "absent"
 

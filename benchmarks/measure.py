@@ -113,7 +113,7 @@ def converse(client: Sequence[str], agent: Sequence[str], limit: float = RUN_LIM
             for fd in (to_client, from_agent, to_agent, from_client):
                 os.close(fd)
         deadline = time.monotonic() + limit
-        in_time = all([child.join(deadline - time.monotonic()) for child in reversed(children)])
+        in_time = all(child.join(deadline - time.monotonic()) for child in reversed(children))
         for child in children:
             child.kill()
         if not in_time:

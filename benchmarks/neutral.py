@@ -67,6 +67,8 @@ class Agent:
                     write(answer(message["id"], {"sessionId": sessions[-1]}))
                 case "session/prompt":
                     prompts.append(message["id"])
+                case _:
+                    pass
             if prompts and len(prompts) == self._task.sessions:
                 self._play(sessions[0])
                 write(b"".join(answer(p, {"stopReason": "end_turn"}) for p in prompts))

@@ -61,9 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return _report(options, found, played)
 
 
-def _report(
-    options: argparse.Namespace, found: dict[str, str], played: dict[str, tuple[Workload, Record]]
-) -> int:
+def _report(options: argparse.Namespace, found: dict[str, str], played: dict[str, tuple[Workload, Record]]) -> int:
     print("\nmedians")
     for workload, record in played.values():
         print("\n".join(medians(workload, record)))

@@ -28,7 +28,9 @@ class Verdict:
         value = "-" if self.value is None else f"{self.value:.2f}"
         word = {True: "met", False: "NOT MET", None: "not judged"}[self.met]
         target = f"{self.sense} {self.bound:g}"
-        return f"{self.workload:<24} {self.measure:<11} {what:<18} {value:>8}   {target:<8} {word}  {self.note}".rstrip()
+        return (
+            f"{self.workload:<24} {self.measure:<11} {what:<18} {value:>8}   {target:<8} {word}  {self.note}".rstrip()
+        )
 
 
 def judge(workload: Workload, record: Record) -> Iterator[Verdict]:

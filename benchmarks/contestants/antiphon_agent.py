@@ -15,7 +15,6 @@ from antiphon.protocol.v1.session import NewSession, NewSessionResult, Prompt, P
 from antiphon.protocol.v1.tools import ContentItem, ToolCallPatch, ToolKind, ToolStatus
 from antiphon.protocol.v1.updates import AgentMessageChunk, ToolCall, ToolCallUpdate
 from antiphon.transports.stdio import open_stdio
-
 from benchmarks.contestants.probe import Probe, Task, big_text, task_from_argv
 from benchmarks.updates import TOOL_KIND, TOOL_TITLE, Step, Text, ToolStart, steps
 
@@ -28,8 +27,7 @@ def built(what: Step) -> AgentMessageChunk | ToolCall | ToolCallUpdate:
         return AgentMessageChunk(content=TextBlock(what.text))
     if isinstance(what, ToolStart):
         return ToolCall(what.call, TOOL_TITLE, kind=KIND, status=ToolStatus.PENDING)
-    content = [ContentItem(TextBlock(what.text))]
-    return ToolCallUpdate(what.call, status=ToolStatus.COMPLETED, content=content)
+    return ToolCallUpdate(what.call, status=ToolStatus.COMPLETED, content=[ContentItem(TextBlock(what.text))])
 
 
 class BenchAgent:

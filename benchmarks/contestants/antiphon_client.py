@@ -11,7 +11,6 @@ from antiphon.protocol.v1.initialize import ClientCapabilities, FileCapabilities
 from antiphon.protocol.v1.permission import PermissionResult, RequestPermission, Selected
 from antiphon.protocol.v1.session import NewSession, Prompt, SessionUpdate
 from antiphon.transports.stdio import open_stdio
-
 from benchmarks.contestants.probe import Probe, big_text, task_from_argv
 
 
@@ -38,8 +37,6 @@ async def main() -> None:
         opened = [await agent.request(m.NEW_SESSION, NewSession("/", [])) for _ in range(task.sessions)]
         probe.start()
         await asyncio.gather(*(agent.request(m.PROMPT, Prompt(s.session_id, [TextBlock("go")])) for s in opened))
-        while probe.handled < task.count:
-            await asyncio.sleep(0)
         probe.finish()
 
 

@@ -60,7 +60,9 @@ class Mirror:
     """What was seen, and what to answer."""
 
     def __init__(self) -> None:
-        self.answers = {call.name: call.decode_result(RESULTS.get(call.name, b"{}")) for call in m.CALLS_BY_NAME.values()}
+        self.answers = {
+            call.name: call.decode_result(RESULTS.get(call.name, b"{}")) for call in m.CALLS_BY_NAME.values()
+        }
         self.seen: dict[str, Any] = {}
         self.rules: list[str] = []
         self.connection: Connection | None = None

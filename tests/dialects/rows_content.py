@@ -12,7 +12,10 @@ Block = dict[str, Any]
 
 LINK = {"type": "resource_link", "uri": "file:///w/a.py", "name": "a.py"}
 TEXT_RESOURCE = {"type": "resource", "resource": {"uri": "file:///w/a.py", "text": "x = 1"}}
-BLOB_RESOURCE = {"type": "resource", "resource": {"uri": "file:///w/a.bin", "blob": "AA==", "mimeType": "application/x"}}
+BLOB_RESOURCE = {
+    "type": "resource",
+    "resource": {"uri": "file:///w/a.bin", "blob": "AA==", "mimeType": "application/x"},
+}
 
 BLOCKS: list[tuple[str, str, tuple[str, ...], Block, Block]] = [
     ("text", GO_CLIENT, ("text without type",), {"text": "hi"}, {"type": "text", "text": "hi"}),
@@ -75,7 +78,7 @@ def block_in(method: str, block: Block) -> Block:
     opening = {"cwd": "/w", "systemPrompt": {"mode": "append", "content": [block]}}
     chunk = {"sessionUpdate": "agent_message_chunk", "content": block}
     call = {"toolCallId": "t", "content": [{"type": "content", "content": block}]}
-    return {
+    places: dict[str, Block] = {
         "session/prompt": {"sessionId": "s", "prompt": [{"type": "text", "text": "see"}, block]},
         "session/update": {"sessionId": "s", "update": chunk},
         "session/request_permission": {"sessionId": "s", "toolCall": call, "options": []},
@@ -83,7 +86,8 @@ def block_in(method: str, block: Block) -> Block:
         "session/load": {"sessionId": "s", **opening, "mcpServers": []},
         "session/resume": {"sessionId": "s", **opening},
         "session/fork": {"sessionId": "s", **opening},
-    }[method]
+    }
+    return places[method]
 
 
 def _rows() -> Iterator[Row]:

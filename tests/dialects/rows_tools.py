@@ -88,11 +88,15 @@ def _rows() -> Iterator[Row]:
     for name, source, rules, sent, seen, meanings in CALLS:
         for kind in ("tool_call", "tool_call_update"):
             tag = {"sessionUpdate": kind}
-            shown = seen if kind == "tool_call_update" else {k: v for k, v in seen.items() if (k, v) != ("status", "pending")}
+            shown = (
+                seen
+                if kind == "tool_call_update"
+                else {k: v for k, v in seen.items() if (k, v) != ("status", "pending")}
+            )
             update = {"sessionId": "s", "update": tag | sent}
-            expected = {"sessionId": "s", "update": tag | shown}
+            expected: Call = {"sessionId": "s", "update": tag | shown}
             yield Row(f"{name} in {kind}", source, "session/update", "params", wire(update), expected, rules, meanings)
-        question = {"sessionId": "s", "toolCall": sent, "options": OPTIONS}
+        question: Call = {"sessionId": "s", "toolCall": sent, "options": OPTIONS}
         expected = {"sessionId": "s", "toolCall": seen, "options": OPTIONS}
         yield Row(
             f"{name} in a question", source, "session/request_permission", "params", wire(question), expected, rules, meanings,
@@ -108,7 +112,11 @@ DECISIONS = [
 ASK = "session/request_permission"
 WITHOUT_OPTIONS = ("permission without options",)
 BARE_QUESTION = b'{"sessionId":"s","permissionId":"p1","title":"Run ls","kind":"execute"}'
-BARE_SEEN = {"sessionId": "s", "toolCall": {"toolCallId": "p1", "title": "Run ls", "kind": "execute"}, "options": DECISIONS}
+BARE_SEEN = {
+    "sessionId": "s",
+    "toolCall": {"toolCallId": "p1", "title": "Run ls", "kind": "execute"},
+    "options": DECISIONS,
+}
 
 
 def _chosen(option: str) -> dict[str, Any]:

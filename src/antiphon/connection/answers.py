@@ -6,6 +6,7 @@ The only place where an exception becomes a wire error is `_to_wire`: the peer l
 import asyncio
 import logging
 from collections.abc import Awaitable
+from types import CoroutineType
 from typing import Final
 
 from msgspec import Raw
@@ -74,11 +75,11 @@ class Answers:
     def _start(self, request: Request, work: Awaitable[object], reply: Reply | None) -> None:
         task = start_task(self._wire.transport.loop, self._work(request, work, reply), request.method)
         if task.done():
-            self._finished(request, task)
+            self._finished(request, work, task)
             return
         self._tasks[id_key(request.id)] = task
         self._idle.clear()
-        task.add_done_callback(lambda done: self._finished(request, done))
+        task.add_done_callback(lambda done: self._finished(request, work, done))
         self._inbox.requests_open(len(self._tasks))
 
     async def _work(self, request: Request, work: Awaitable[object], reply: Reply | None) -> None:
@@ -89,14 +90,17 @@ class Answers:
         else:
             self._answer(request, result, reply)
 
-    def _finished(self, request: Request, task: "asyncio.Task[None]") -> None:
+    def _finished(self, request: Request, work: Awaitable[object], task: "asyncio.Task[None]") -> None:
         self._tasks.pop(id_key(request.id), None)
         self._inbox.requests_open(len(self._tasks))
         if not self._tasks:
             self._idle.set()
         # Here and not in `_work`: a task cancelled before its first step never gets there.
-        if task.cancelled() and self._wire.lost is None:
-            self._wire.send(self._peer.refuse(request.id, CANCELLED))
+        if task.cancelled():
+            if isinstance(work, CoroutineType):
+                work.close()
+            if self._wire.lost is None:
+                self._wire.send(self._peer.refuse(request.id, CANCELLED))
 
     def _answer(self, request: Request, result: object, reply: Reply | None) -> None:
         if self._wire.lost is not None:

@@ -8,7 +8,7 @@ Rule 3: whoever waits is told: when the conversation ends every open question fa
 import asyncio
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from msgspec import Raw
 
@@ -19,7 +19,7 @@ from antiphon.connection.router import Router
 from antiphon.connection.stream import Stream
 from antiphon.connection.updates import Updates
 from antiphon.connection.wire import Direction, Tap, Wire
-from antiphon.errors import ConnectionClosed, RequestError
+from antiphon.errors import AcpError, ConnectionClosed, RequestError
 from antiphon.protocol.base import encode_into
 from antiphon.protocol.methods import Call, Notice
 from antiphon.protocol.v1.methods import SESSION_UPDATE
@@ -60,6 +60,7 @@ class Connection:
         self._answers = Answers(self._peer, self._wire, self.router, self.inbox)
         self._updates = Updates(self.router, self.inbox, self._wire)
         self._pending: dict[RequestId, asyncio.Future[Raw]] = {}
+        self._streams: dict[RequestId, Stream[Any]] = {}
         self._gone: ConnectionClosed | None = None
         self._over = asyncio.Event()
 
@@ -119,17 +120,18 @@ class Connection:
             ConnectionClosed: it is gone.
             RemoteProtocolError: its answer makes no sense.
         """
+        id, answer = self._ask(call.name, params)
         self.inbox.wait_begins()
         try:
-            return await self._ask(call, params)
+            return await self._outcome(call, id, answer)
         finally:
             self.inbox.wait_ends()
 
     def stream(self, call: Call[P, R], params: P, session_id: str) -> Stream[R]:
         """Ask, and iterate over the session's updates until the answer. Updates wait there, not in the router's handler."""
-        answer = self._transport.loop.create_task(self._ask(call, params), name=call.name)
-        stream = Stream(self.inbox, session_id, answer)
-        self.inbox.add(session_id, stream)
+        id, answer = self._ask(call.name, params)
+        outcome = self._transport.loop.create_task(self._outcome(call, id, answer), name=call.name)
+        stream = self._streams[id] = Stream(self.inbox, session_id, outcome)
         return stream
 
     async def notify(self, notice: Notice[P], params: P) -> None:
@@ -150,13 +152,16 @@ class Connection:
         """
         self._wire.post(notice.name, params)
 
-    async def _ask(self, call: Call[P, R], params: P) -> R:
+    def _ask(self, method: str, params: object) -> "tuple[int, asyncio.Future[Raw]]":
         if self._gone is not None:
             raise self._gone
-        id, frame = self._peer.ask(call.name, params)
+        id, frame = self._peer.ask(method, params)
         answer: asyncio.Future[Raw] = self._transport.loop.create_future()
         self._pending[id] = answer
         self._wire.send(frame)
+        return id, answer
+
+    async def _outcome(self, call: Call[P, R], id: int, answer: "asyncio.Future[Raw]") -> R:
         try:
             raw = await answer
         except asyncio.CancelledError:
@@ -169,6 +174,7 @@ class Connection:
 
     def _withdraw(self, id: int) -> None:
         self._pending.pop(id, None)
+        self._streams.pop(id, None)
         if self._gone is None and (frame := self._peer.withdraw(id)) is not None:
             self._wire.send(frame)
 
@@ -203,11 +209,14 @@ class Connection:
             case Noise() | Stray():
                 self._wire.report(event)
 
-    def _settle(self, id: RequestId, outcome: Raw | RequestError) -> None:
+    def _settle(self, id: RequestId, outcome: Raw | AcpError) -> None:
+        stream = self._streams.pop(id, None)
+        if stream is not None:
+            stream.end()  # now, in wire order: what follows the answer is not of this turn
         answer = self._pending.pop(id, None)
         if answer is None or answer.done():
             return
-        if isinstance(outcome, RequestError):
+        if isinstance(outcome, AcpError):
             answer.set_exception(outcome)
         else:
             answer.set_result(outcome)
@@ -239,10 +248,8 @@ class Connection:
             return
         self._gone = error
         self._over.set()
-        for answer in self._pending.values():
-            if not answer.done():
-                answer.set_exception(error)
-        self._pending.clear()
+        for id in tuple(self._pending):
+            self._settle(id, error)
         if self._answers.busy:
             self._transport.loop.call_later(EOF_GRACE, self._give_up, error)
         else:

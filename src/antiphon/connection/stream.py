@@ -31,12 +31,13 @@ class Stream(Generic[R]):
         self._waiting: deque[tuple[SessionUpdate, int]] = deque()
         self._wake: asyncio.Future[None] | None = None
         self._over = False
-        answer.add_done_callback(self._answered)
+        inbox.add(session_id, self)
+        answer.add_done_callback(lambda done: done.cancelled() or done.exception())  # seen, even if nobody reads on
 
     @property
     def result(self) -> R:
         """The turn's answer, once the updates are read to the end."""
-        if not self._over or self._waiting:
+        if not self._answer.done() or self._waiting:
             raise LocalProtocolError("the turn is not over: read the stream to its end, or await it")
         return self._answer.result()
 
@@ -50,14 +51,11 @@ class Stream(Generic[R]):
                 wake.set_result(None)
 
     def end(self) -> None:
-        """The answer is here: what comes after it belongs to nobody's turn."""
+        """The answer is here: what comes after it belongs to another turn."""
+        self._inbox.remove(self._session_id, self)
         self._over = True
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
-
-    def _answered(self, answer: "asyncio.Task[R]") -> None:
-        self._inbox.remove(self._session_id, self)
-        self.end()
 
     def __aiter__(self) -> "Stream[R]":
         return self
@@ -83,12 +81,11 @@ class Stream(Generic[R]):
 
     async def close(self) -> None:
         """Leave the turn: its question is withdrawn and what still waits here is let go."""
-        self._inbox.remove(self._session_id, self)
+        self.end()
         self._inbox.release(sum(size for _, size in self._waiting))
         self._waiting.clear()
         self._answer.cancel()
         await asyncio.wait([self._answer])
-        self.end()
 
     async def __aenter__(self) -> "Stream[R]":
         return self

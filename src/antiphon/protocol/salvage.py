@@ -6,7 +6,7 @@ Works on the bytes, level by level, so that what it does not understand (`Unknow
 
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Raw, UnsetType, ValidationError
@@ -18,9 +18,16 @@ __all__ = ["salvage", "salvage_with_notes"]
 T = TypeVar("T")
 Notes = list[str]
 
+MAX_NOTES: Final = 20
+"""Most notes kept on one message. They are for a log, and a peer could send a list of a million bad items."""
+
+MAX_NOTE: Final = 200
+"""Longest note, in characters: it may hold words that the peer made up."""
+
 _cached_decoder = cache(decoder)
-_fields_of = msgspec.json.Decoder(dict[str, Raw]).decode
-_items_of = msgspec.json.Decoder(list[Raw]).decode
+_object = msgspec.json.Decoder(dict[str, Raw])
+_list = msgspec.json.Decoder(list[Raw])
+_any = msgspec.json.Decoder()
 
 
 def salvage(wire: bytes | Raw, kind: type[T]) -> T:
@@ -48,22 +55,33 @@ def _read(raw: bytes | Raw, kind: Any, path: str, notes: Notes) -> Any:
     if origin is Annotated:
         inner, *marks = get_args(kind)
         if any(isinstance(mark, msgspec.Meta) for mark in marks):  # a limit, which the bare type would not have
-            return _whole_number(raw, kind, path, refusal)
+            return _whole_number(raw, kind, path, notes, refusal)
         return _read(raw, inner, path, notes)
     if origin in (Union, UnionType):
         return _read_union(raw, kind, path, notes, refusal)
     if origin is list:
         (item,) = get_args(kind)
-        return [_read(each, item, f"{path}[{i}]", notes) for i, each in enumerate(_items_of(raw))]
+        return [_read(each, item, f"{path}[{i}]", notes) for i, each in enumerate(_opened(raw, _list, path))]
     if origin is dict:
-        return {key: _read(each, get_args(kind)[1], f"{path}.{key}", notes) for key, each in _fields_of(raw).items()}
+        return {
+            key: _read(each, get_args(kind)[1], f"{path}.{key}", notes)
+            for key, each in _opened(raw, _object, path).items()
+        }
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        return _read_struct(_fields_of(raw), kind, path, notes)
+        return _read_struct(_opened(raw, _object, path), kind, path, notes)
     if isinstance(kind, type) and issubclass(kind, Choice):
         return _read_choice(raw, kind, path, notes)
     if kind is int:
-        return _whole_number(raw, kind, path, refusal)
+        return _whole_number(raw, kind, path, notes, refusal)
     raise _at(path, refusal)
+
+
+def _opened(raw: bytes | Raw, strict: "msgspec.json.Decoder[T]", path: str) -> T:
+    """A part, or the first level of it; refused with its path."""
+    try:
+        return strict.decode(raw)
+    except ValidationError as error:
+        raise _at(path, error) from None
 
 
 def _read_union(raw: bytes | Raw, kind: Any, path: str, notes: Notes, refusal: Exception) -> Any:
@@ -73,7 +91,7 @@ def _read_union(raw: bytes | Raw, kind: Any, path: str, notes: Notes, refusal: E
     tagged = {m.__struct_config__.tag: m for m in members if isinstance(m, type) and issubclass(m, msgspec.Struct)}
     if len(tagged) < len(members):
         raise _at(path, refusal)
-    fields = _fields_of(raw)
+    fields = _opened(raw, _object, path)
     tag_field = next(iter(tagged.values())).__struct_config__.tag_field
     tag = _tag(fields, tag_field)
     if tag is None:
@@ -84,7 +102,7 @@ def _read_union(raw: bytes | Raw, kind: Any, path: str, notes: Notes, refusal: E
 
 
 def _read_choice(raw: bytes | Raw, kind: type[Choice], path: str, notes: Notes) -> Any:
-    fields = _fields_of(raw)
+    fields = _opened(raw, _object, path)
     tag = _tag(fields, kind.tag) if kind.tag else None
     member = kind.pick(fields, tag)
     if member is not None:
@@ -95,7 +113,7 @@ def _read_choice(raw: bytes | Raw, kind: type[Choice], path: str, notes: Notes) 
 
 
 def _unknown(tag: str, raw: bytes | Raw, path: str, notes: Notes) -> Unknown:
-    notes.append(f"unknown kind `{tag}` kept at {path}")
+    _note(notes, f"unknown kind `{tag}` kept at {path}")
     return Unknown(tag, bytes(raw))
 
 
@@ -154,7 +172,9 @@ def _read_struct(fields: dict[str, Raw], kind: Any, path: str, notes: Notes) -> 
 
 def _read_field(raw: Raw, field: _Field, path: str, notes: Notes) -> Any:
     if field.mark == OR_DEFAULT and bytes(raw) == b"null":
+        _note(notes, f"null at {path}: the default is used")
         return _DEFAULT
+    before = len(notes)
     try:
         if field.mark == ITEMS and bytes(raw) != b"null":
             return _read_items(raw, field, path, notes)
@@ -162,18 +182,21 @@ def _read_field(raw: Raw, field: _Field, path: str, notes: Notes) -> Any:
     except BAD_INPUT:
         if field.mark in (EXACT, OR_DEFAULT) or (field.required and field.mark != ITEMS):
             raise
-        notes.append(f"wrong value at {path}: the default is used")
+        del notes[before:]
+        _note(notes, f"wrong value at {path}: the default is used")
         return _DEFAULT
 
 
 def _read_items(raw: Raw, field: _Field, path: str, notes: Notes) -> list[Any]:
     item = _item_kind(field.kind)
     kept = []
-    for i, each in enumerate(_items_of(raw)):
+    for i, each in enumerate(_opened(raw, _list, path)):
+        before = len(notes)
         try:
             kept.append(_read(each, item, f"{path}[{i}]", notes))
         except BAD_INPUT:
-            notes.append(f"invalid item dropped at {path}[{i}]")
+            del notes[before:]
+            _note(notes, f"invalid item dropped at {path}[{i}]")
     return kept
 
 
@@ -183,14 +206,23 @@ def _item_kind(kind: Any) -> Any:
     return next(found for found in map(_item_kind, get_args(kind)) if found is not None) if get_args(kind) else None
 
 
-def _whole_number(raw: bytes | Raw, kind: Any, path: str, refusal: Exception) -> Any:
+def _whole_number(raw: bytes | Raw, kind: Any, path: str, notes: Notes, refusal: Exception) -> Any:
     """`3.0` is an integer to JSON Schema, and to many a peer."""
-    number = msgspec.json.decode(raw)
-    if isinstance(number, float) and number.is_integer():
-        return msgspec.convert(int(number), kind)
-    raise _at(path, refusal)
+    number = _opened(raw, _any, path)
+    if not isinstance(number, float) or not number.is_integer():
+        raise _at(path, refusal)
+    whole = _opened(b"%d" % int(number), _cached_decoder(kind), path)
+    _note(notes, f"whole number with a fraction at {path}")
+    return whole
+
+
+def _note(notes: Notes, text: str) -> None:
+    if len(notes) < MAX_NOTES:
+        notes.append(text if len(text) <= MAX_NOTE else f"{text[: MAX_NOTE - 1]}…")
+    elif len(notes) == MAX_NOTES:
+        notes.append("and more")
 
 
 def _at(path: str, refusal: Exception) -> ValidationError:
-    reason = str(refusal).split(" - at ")[0]
+    reason = "nested too deeply" if isinstance(refusal, RecursionError) else str(refusal).split(" - at ")[0]
     return ValidationError(f"{reason} - at `{path}`")

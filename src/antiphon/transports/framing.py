@@ -79,5 +79,5 @@ class LineFramer:
 
 
 def lines_of(block: bytes) -> list[bytes]:
-    """The lines of a block, without their ends; empty ones are left out."""
-    return [line.rstrip(b"\r") for line in block.split(b"\n") if line and line != b"\r"]
+    """The lines of a block, without their ends; blank ones are left out."""
+    return [line.rstrip(b"\r") for line in block.split(b"\n") if line and not line.isspace()]

@@ -1,0 +1,144 @@
+"""Updates reach a handler in the order of the wire, and before the answer that follows them. Always."""
+
+import asyncio
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from antiphon.connection.router import Router
+from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.content import TextBlock
+from antiphon.protocol.v1.session import Prompt, SessionUpdate
+from tests.connection.ends import END_TURN, against_raw, answer, chunk, text_of
+
+PROMPT = Prompt("s", [TextBlock("go")])
+ODD_UPDATE = (
+    b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"new_kind"}}}'
+)
+
+
+@pytest.mark.parametrize("tapped", [False, True], ids=["fast road", "tapped"])
+async def test_an_answer_never_overtakes_an_update(tapped: bool) -> None:
+    log: list[str] = []
+    router = Router()
+    router.on_notice(m.SESSION_UPDATE, lambda update: log.append(text_of(update)))
+    async with asyncio.timeout(10), against_raw(router) as (client, agent):
+        if tapped:
+            client.tap(lambda *_: None)
+
+        async def prompt() -> None:
+            await client.request(m.PROMPT, PROMPT)
+            log.append("answer")
+
+        asking = asyncio.create_task(prompt())
+        asked = await agent.hear()
+        await agent.say(chunk("a"), chunk("b"), answer(asked["id"], END_TURN))
+        await asking
+        assert log == ["a", "b", "answer"]
+
+
+async def test_every_update_of_a_turn_is_seen_before_its_answer_in_a_stream() -> None:
+    async with asyncio.timeout(10), against_raw() as (client, agent):
+        turn = client.stream(m.PROMPT, PROMPT, "s")
+        asked = await agent.hear()
+        await agent.say(chunk("a"), chunk("b"), answer(asked["id"], END_TURN), chunk("after"))
+        assert [text_of(update) async for update in turn] == ["a", "b"]
+        assert turn.result.stop_reason == "end_turn"
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 2**32))
+def test_wire_order_holds_for_any_mix_and_any_cutting(seed: int) -> None:
+    """Good updates, odd ones and answers, cut anywhere: the fast and the general road must not reorder them."""
+    chance = random.Random(seed)
+
+    async def scenario() -> None:
+        log: list[str] = []
+        router = Router()
+        router.on_notice(m.SESSION_UPDATE, lambda update: log.append(_name(update)))
+        async with asyncio.timeout(10), against_raw(router) as (client, agent):
+
+            async def ask(n: int) -> None:
+                await client.request(m.PROMPT, PROMPT)
+                log.append(f"answer {n}")
+
+            asking = [asyncio.create_task(ask(n)) for n in range(3)]
+            ids = [(await agent.hear())["id"] for _ in asking]
+            script = [chunk(f"u{n}") for n in range(20)] + [ODD_UPDATE] * 3
+            chance.shuffle(script)
+            expected = []
+            for n, id in enumerate(ids):
+                script.insert(chance.randrange(len(script) + 1), answer(id, END_TURN))
+                expected.append(n)
+            wire = b"".join(line + b"\n" for line in script)
+            while wire:
+                cut = chance.randrange(1, 400)
+                agent.transport.out += wire[:cut]
+                agent.transport.flush()
+                wire = wire[cut:]
+            await asyncio.gather(*asking)
+            _check(log, script, ids)
+
+    asyncio.run(scenario())
+
+
+def _name(update: SessionUpdate) -> str:
+    return "odd" if update.update.__class__.__name__ == "Unknown" else text_of(update)
+
+
+def _check(log: list[str], script: list[bytes], ids: list[int]) -> None:
+    said: list[str] = []
+    seen_before: dict[str, list[str]] = {}
+    for line in script:
+        number = next((n for n, id in enumerate(ids) if line == answer(id, END_TURN)), None)
+        if number is None:
+            said.append("odd" if line == ODD_UPDATE else line.split(b'"text":"')[1].split(b'"')[0].decode())
+        else:
+            seen_before[f"answer {number}"] = list(said)
+    assert [entry for entry in log if not entry.startswith("answer")] == said
+    for entry, updates in seen_before.items():
+        heard = [each for each in log[: log.index(entry)] if not each.startswith("answer")]
+        assert heard[: len(updates)] == updates
+
+
+async def test_an_update_is_handled_in_the_turn_it_arrives_even_if_a_handler_fails() -> None:
+    log: list[str] = []
+
+    def handle(update: SessionUpdate) -> None:
+        log.append(text_of(update))
+        if text_of(update) == "b":
+            raise ValueError("handler fault")
+
+    router = Router()
+    router.on_notice(m.SESSION_UPDATE, handle)
+    async with asyncio.timeout(10), against_raw(router) as (client, agent):
+        asking = asyncio.create_task(client.request(m.PROMPT, PROMPT))
+        asked = await agent.hear()
+        await agent.say(chunk("a"), chunk("b"), chunk("c"), answer(asked["id"], END_TURN))
+        await asking
+        assert log == ["a", "b", "c"]
+        assert client.counts["HandlerFailed"] == 1
+
+
+async def test_our_updates_leave_before_the_answer_we_give() -> None:
+    async with asyncio.timeout(10), against_raw() as (agent, client):
+
+        async def prompt(asked: Prompt) -> object:
+            agent.post(m.SESSION_UPDATE, m.SESSION_UPDATE.decode_params(_params(chunk("first"))))
+            await agent.notify(m.SESSION_UPDATE, m.SESSION_UPDATE.decode_params(_params(chunk("second"))))
+            return m.PROMPT.decode_result(END_TURN.encode())
+
+        agent.router.on_request(m.PROMPT, prompt)  # type: ignore[arg-type]
+        first = await client.ask("session/prompt", {"sessionId": "s", "prompt": []})
+        second, third = await client.hear(), await client.hear()
+        assert [first["params"]["update"]["content"]["text"], second["params"]["update"]["content"]["text"]] == [
+            "first",
+            "second",
+        ]
+        assert third["result"] == {"stopReason": "end_turn"}
+
+
+def _params(frame: bytes) -> bytes:
+    return frame.split(b'"params":', 1)[1][:-1]

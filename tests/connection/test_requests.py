@@ -1,0 +1,259 @@
+"""Questions and answers: refusals, cancellation in both directions, the end of a conversation."""
+
+import asyncio
+import logging
+
+import pytest
+from msgspec import Raw
+
+from antiphon.connection.connection import EOF_GRACE
+from antiphon.connection.reports import Report
+from antiphon.connection.router import Router
+from antiphon.errors import Code, ConnectionClosed, RemoteProtocolError, RequestError
+from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.files import ReadTextFile, ReadTextFileResult
+from antiphon.protocol.v1.session import Cancel, NewSession
+from tests.connection.ends import against_raw, answer
+
+READ = ReadTextFile("s", "/f")
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL)
+
+
+async def test_a_plain_function_answers_on_the_spot_and_a_coroutine_when_it_is_done() -> None:
+    router = Router()
+    router.on_request(m.READ_TEXT_FILE, lambda asked: ReadTextFileResult(asked.path))
+
+    async def new(asked: NewSession) -> object:
+        await asyncio.sleep(0)
+        return {"sessionId": asked.cwd}
+
+    router.on_request(m.NEW_SESSION, new)  # type: ignore[arg-type]
+    async with asyncio.timeout(10), against_raw(router) as (_, peer):
+        assert (await peer.ask("fs/read_text_file", {"sessionId": "s", "path": "/f"}))["result"] == {"content": "/f"}
+        assert (await peer.ask("session/new", {"cwd": "/w", "mcpServers": []}, "x"))["result"] == {"sessionId": "/w"}
+
+
+async def test_a_refusal_says_what_the_handler_said() -> None:
+    def refuse(asked: ReadTextFile) -> ReadTextFileResult:
+        raise RequestError(Code.RESOURCE_NOT_FOUND, "No such file", {"path": asked.path})
+
+    router = Router()
+    router.on_request(m.READ_TEXT_FILE, refuse)
+    async with asyncio.timeout(10), against_raw(router) as (_, peer):
+        heard = await peer.ask("fs/read_text_file", {"sessionId": "s", "path": "/f"})
+        assert heard["error"] == {"code": -32002, "message": "No such file", "data": {"path": "/f"}}
+
+
+async def test_a_failure_of_ours_is_told_but_not_its_details() -> None:
+    def fail(asked: ReadTextFile) -> ReadTextFileResult:
+        raise KeyError("secret")
+
+    reports: list[Report] = []
+    router = Router()
+    router.on_request(m.READ_TEXT_FILE, fail)
+    async with asyncio.timeout(10), against_raw(router, reports=reports) as (_, peer):
+        heard = await peer.ask("fs/read_text_file", {"sessionId": "s", "path": "/f"})
+        assert heard["error"] == {"code": -32603, "message": "Internal error"}
+    assert type(reports[0]).__name__ == "HandlerFailed"
+
+
+async def test_a_result_with_no_json_form_is_an_internal_error() -> None:
+    router = Router()
+    router.on_request(m.READ_TEXT_FILE, lambda _: object())  # type: ignore[arg-type, return-value]
+    async with asyncio.timeout(10), against_raw(router) as (_, peer):
+        heard = await peer.ask("fs/read_text_file", {"sessionId": "s", "path": "/f"})
+        assert heard["error"]["code"] == Code.INTERNAL_ERROR
+
+
+async def test_an_unknown_method_is_refused_and_an_extension_may_be_taken() -> None:
+    async def other(method: str, params: Raw) -> object:
+        if method != "_vendor/ping":
+            raise RequestError(Code.METHOD_NOT_FOUND, "Method not found", method)
+        return params
+
+    async with asyncio.timeout(10), against_raw() as (connection, peer):
+        refused = await peer.ask("_vendor/ping", {"n": 1})
+        assert refused["error"] == {"code": -32601, "message": "Method not found", "data": "_vendor/ping"}
+        connection.router.other_request = other
+        assert (await peer.ask("_vendor/ping", {"n": 1}))["result"] == {"n": 1}
+        assert (await peer.ask("_vendor/pong", {}))["error"]["code"] == -32601
+
+
+async def test_wrong_params_are_refused_with_the_place() -> None:
+    router = Router()
+    router.on_request(m.READ_TEXT_FILE, lambda asked: ReadTextFileResult(asked.path))
+    async with asyncio.timeout(10), against_raw(router) as (_, peer):
+        heard = await peer.ask("fs/read_text_file", {"sessionId": "s", "path": 7})
+        assert heard["error"]["code"] == -32602 and "$.path" in heard["error"]["data"]
+
+
+async def test_a_refused_request_raises_with_code_and_data() -> None:
+    async with asyncio.timeout(10), against_raw() as (connection, peer):
+        asking = asyncio.create_task(connection.request(m.READ_TEXT_FILE, READ))
+        id = (await peer.hear())["id"]
+        await peer.say(b'{"id":%d,"error":{"code":-32000,"message":"log in","data":[1]}}' % id)
+        with pytest.raises(RequestError) as caught:
+            await asking
+        assert (caught.value.code, caught.value.data) == (Code.AUTH_REQUIRED, [1])
+
+
+async def test_an_answer_that_makes_no_sense_is_the_peers_fault() -> None:
+    async with asyncio.timeout(10), against_raw() as (connection, peer):
+        asking = asyncio.create_task(connection.request(m.READ_TEXT_FILE, READ))
+        await peer.say(answer((await peer.hear())["id"], '{"content":7}'))
+        with pytest.raises(RemoteProtocolError, match="fs/read_text_file"):
+            await asking
+
+
+async def test_cancelling_a_wait_withdraws_the_question() -> None:
+    reports: list[Report] = []
+    async with asyncio.timeout(10), against_raw(reports=reports) as (connection, peer):
+        asking = asyncio.create_task(connection.request(m.READ_TEXT_FILE, READ))
+        id = (await peer.hear())["id"]
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert await peer.hear() == {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": id}}
+        await peer.say(answer(id, '{"content":"late"}'))
+        assert (await peer.ask("x", {}))["error"]["code"] == -32601  # the conversation lives on
+    assert connection.counts["Stray"] == 1
+
+
+@pytest.mark.parametrize("started", [True, False], ids=["at work", "not yet started"])
+async def test_a_withdrawn_question_is_answered_once_with_cancelled(started: bool) -> None:
+    begun = asyncio.Event()
+    cleaned = asyncio.Event()
+
+    async def slow(asked: ReadTextFile) -> ReadTextFileResult:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cleaned.set()
+        raise AssertionError("unreachable")
+
+    router = Router()
+    router.on_request(m.READ_TEXT_FILE, slow)
+    async with asyncio.timeout(10), against_raw(router) as (_, peer):
+        question = b'{"id":"q","method":"fs/read_text_file","params":{"sessionId":"s","path":"/f"}}'
+        withdrawal = b'{"method":"$/cancel_request","params":{"requestId":"q"}}'
+        if started:
+            await peer.say(question)
+            await begun.wait()
+            await peer.say(withdrawal)
+        else:
+            await peer.say(question, withdrawal)
+        heard = await peer.hear()
+        assert (heard["id"], heard["error"]["code"]) == ("q", Code.REQUEST_CANCELLED)
+        await peer.say(withdrawal)
+        assert (await peer.ask("x", {}, 5))["id"] == 5  # no second answer to "q"
+        assert cleaned.is_set() == begun.is_set()
+
+
+async def test_a_handler_may_answer_a_withdrawn_question_after_all() -> None:
+    begun = asyncio.Event()
+
+    async def stubborn(asked: ReadTextFile) -> ReadTextFileResult:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return ReadTextFileResult("done anyway")
+        raise AssertionError("unreachable")
+
+    router = Router()
+    router.on_request(m.READ_TEXT_FILE, stubborn)
+    async with asyncio.timeout(10), against_raw(router) as (_, peer):
+        await peer.say(b'{"id":1,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/f"}}')
+        await begun.wait()
+        await peer.say(b'{"method":"$/cancel_request","params":{"requestId":1}}')
+        assert (await peer.hear())["result"] == {"content": "done anyway"}
+
+
+async def test_when_the_peer_goes_every_wait_ends_with_the_reason() -> None:
+    async with asyncio.timeout(10), against_raw() as (connection, peer):
+        asking = [asyncio.create_task(connection.request(m.READ_TEXT_FILE, READ)) for _ in range(3)]
+        turn = connection.stream(m.READ_TEXT_FILE, READ, "s")
+        for _ in range(4):
+            await peer.hear()
+        await peer.transport.close()
+        for each in asking:
+            with pytest.raises(ConnectionClosed):
+                await each
+        with pytest.raises(ConnectionClosed):
+            await turn
+        with pytest.raises(ConnectionClosed):
+            await connection.request(m.READ_TEXT_FILE, READ)
+        with pytest.raises(ConnectionClosed):
+            connection.post(m.CANCEL, Cancel("s"))
+
+
+async def test_a_handler_at_work_when_the_peer_goes_is_cancelled_after_a_moment() -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def slow(asked: ReadTextFile) -> ReadTextFileResult:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        raise AssertionError("unreachable")
+
+    router = Router()
+    router.on_request(m.READ_TEXT_FILE, slow)
+    async with asyncio.timeout(EOF_GRACE + 10), against_raw(router) as (connection, peer):
+        await peer.say(b'{"id":1,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/f"}}')
+        await begun.wait()
+        await peer.transport.close()
+        await connection.wait_closed()
+        assert ended.is_set()
+
+
+async def test_closing_from_inside_a_handler_does_not_hang() -> None:
+    async def leave(asked: ReadTextFile) -> ReadTextFileResult:
+        await connection.close()
+        return ReadTextFileResult("")
+
+    async with asyncio.timeout(10), against_raw() as (connection, peer):
+        connection.router.on_request(m.READ_TEXT_FILE, leave)
+        await peer.say(b'{"id":1,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/f"}}')
+        await connection.wait_closed()
+
+
+async def test_a_notification_nobody_handles_is_reported_and_not_answered() -> None:
+    reports: list[Report] = []
+    async with asyncio.timeout(10), against_raw(reports=reports) as (connection, peer):
+        await peer.say(b'{"method":"_vendor/hello","params":{}}', b'{"method":"session/update","params":7}')
+        assert (await peer.ask("x", {}, 9))["id"] == 9
+        heard: list[tuple[str, Raw]] = []
+        connection.router.other_notice = lambda method, params: heard.append((method, params))
+        await peer.say(b'{"method":"_vendor/hello","params":{}}')
+        await peer.ask("x", {}, 10)
+        assert [method for method, _ in heard] == ["_vendor/hello"]
+    assert [type(report).__name__ for report in reports] == ["Unheard", "Unheard"]
+
+
+async def test_taps_see_every_frame_both_ways_and_can_leave() -> None:
+    seen: list[tuple[str, bytes]] = []
+    async with asyncio.timeout(10), against_raw() as (connection, peer):
+        leave = connection.tap(lambda direction, when, frame: seen.append((direction, frame)))
+        connection.tap(lambda *_: 1 / 0)  # type: ignore[arg-type]  # a broken tap hurts nobody
+        connection.post(m.CANCEL, Cancel("s"))
+        await peer.hear()
+        await peer.ask("x", {}, 1)
+        leave()
+        await peer.ask("x", {}, 2)
+    assert [direction for direction, _ in seen] == ["out", "in", "out"]
+    assert seen[0][1] == b'{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}'
+
+
+async def test_half_a_frame_is_never_sent() -> None:
+    async with asyncio.timeout(10), against_raw() as (connection, peer):
+        with pytest.raises(NotImplementedError):
+            connection.post(m.CANCEL, Cancel(object()))  # type: ignore[arg-type]
+        connection.post(m.CANCEL, Cancel("s"))
+        assert (await peer.hear())["method"] == "session/cancel"

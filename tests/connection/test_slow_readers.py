@@ -1,0 +1,173 @@
+"""Slow readers: bounded memory, no loss, no deadlock."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from antiphon.connection.connection import Connection
+from antiphon.connection.router import Router
+from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.content import TextBlock
+from antiphon.protocol.v1.session import (
+    ListSessions,
+    ListSessionsResult,
+    Prompt,
+    PromptResult,
+    SessionUpdate,
+    StopReason,
+)
+from antiphon.protocol.v1.updates import AgentMessageChunk
+from antiphon.transports.base import OUTPUT_HIGH
+from antiphon.transports.memory import memory_pair
+from antiphon.transports.pipes import PipeTransport
+from tests.connection.ends import END_TURN, against_raw, answer, chunk, text_of
+
+LIMIT = 20_000
+
+
+@asynccontextmanager
+async def agent_and_client(*, over_pipes: bool = False) -> AsyncIterator[tuple[Connection, Connection]]:
+    if over_pipes:
+        (near_read, far_write), (far_read, near_write) = os.pipe(), os.pipe()
+        near, far = PipeTransport(near_read, near_write), PipeTransport(far_read, far_write)
+    else:
+        near, far = memory_pair()  # type: ignore[assignment]
+    agent = Connection(far, Router())
+    async with agent, Connection(near, tolerant=True, inbox_limit=LIMIT) as client:
+        yield agent, client
+
+
+def talker(agent: Connection, count: int) -> None:
+    """Give the agent a prompt handler that says `count` numbers."""
+
+    async def prompt(asked: Prompt) -> PromptResult:
+        for n in range(count):
+            await agent.notify(
+                m.SESSION_UPDATE, SessionUpdate(asked.session_id, AgentMessageChunk(TextBlock(f"{n} " * 20)))
+            )
+        return PromptResult(StopReason.END_TURN)
+
+    agent.router.on_request(m.PROMPT, prompt)
+
+
+@pytest.mark.parametrize("over_pipes", [False, True], ids=["memory", "pipes"])
+async def test_a_slow_consumer_slows_the_wire_and_loses_nothing(over_pipes: bool) -> None:
+    async with asyncio.timeout(20), agent_and_client(over_pipes=over_pipes) as (agent, client):
+        talker(agent, 5000)
+        turn = client.stream(m.PROMPT, Prompt("s", []), "s")
+        seen = 0
+        highest = 0
+        async for update in turn:
+            assert text_of(update).startswith(f"{seen} ")
+            seen += 1
+            highest = max(highest, client.inbox.buffered)
+            if seen % 50 == 0:
+                for _ in range(20):
+                    await asyncio.sleep(0)
+        assert seen == 5000 and turn.result.stop_reason == StopReason.END_TURN
+        assert LIMIT < highest < LIMIT + 4 * OUTPUT_HIGH  # it was full, and bounded
+        assert client.inbox.buffered == 0
+
+
+@pytest.mark.parametrize("over_pipes", [False, True], ids=["memory", "pipes"])
+async def test_a_consumer_may_ask_the_agent_from_its_own_loop_with_its_buffer_full(over_pipes: bool) -> None:
+    async with asyncio.timeout(20), agent_and_client(over_pipes=over_pipes) as (agent, client):
+        talker(agent, 3000)
+        agent.router.on_request(m.LIST_SESSIONS, lambda _: ListSessionsResult([]))
+        turn = client.stream(m.PROMPT, Prompt("s", []), "s")
+        seen = 0
+        async for _ in turn:
+            seen += 1
+            if seen in (1, 500):
+                for _ in range(1000):  # turns of the loop, until the buffer is full
+                    await asyncio.sleep(0)
+                assert client.inbox.paused
+                assert (await client.request(m.LIST_SESSIONS, ListSessions())).sessions == []
+        assert seen == 3000
+
+
+async def test_one_slow_session_does_not_starve_another_up_to_the_limit() -> None:
+    async with asyncio.timeout(20), against_raw(inbox_limit=LIMIT) as (client, agent):
+        slow = client.stream(m.PROMPT, Prompt("slow", []), "slow")
+        quick = client.stream(m.PROMPT, Prompt("quick", []), "quick")
+        ids = {(heard := await agent.hear())["params"]["sessionId"]: heard["id"] for _ in range(2)}
+        for n in range(50):  # nobody reads the slow one
+            await agent.say(chunk(f"{n}", "slow"), chunk(f"{n}", "quick"))
+            assert text_of(await anext(quick)) == f"{n}"
+        await agent.say(answer(ids["quick"], END_TURN), answer(ids["slow"], END_TURN))
+        assert (await quick).stop_reason == StopReason.END_TURN
+        assert [text_of(update) async for update in slow] == [f"{n}" for n in range(50)]
+
+
+async def test_awaiting_the_answer_alone_never_deadlocks() -> None:
+    async with asyncio.timeout(20), agent_and_client() as (agent, client):
+        talker(agent, 3000)
+        heard: list[SessionUpdate] = []
+        client.router.on_notice(m.SESSION_UPDATE, heard.append)
+        assert (await client.request(m.PROMPT, Prompt("s", []))).stop_reason == StopReason.END_TURN
+        assert len(heard) == 3000
+        assert (await client.stream(m.PROMPT, Prompt("s", []), "s")).stop_reason == StopReason.END_TURN
+
+
+async def test_leaving_a_turn_early_withdraws_it_and_frees_its_buffer() -> None:
+    async with asyncio.timeout(20), against_raw(inbox_limit=LIMIT) as (client, agent):
+        async with client.stream(m.PROMPT, Prompt("s", []), "s") as turn:
+            id = (await agent.hear())["id"]
+            await agent.say(*(chunk(f"{n}" * 50) for n in range(500)))
+            async for _ in turn:
+                break
+        assert (await agent.hear())["params"] == {"requestId": id}
+        assert client.inbox.buffered == 0 and not client.inbox.paused
+
+
+async def test_two_turns_of_one_session_queue_up() -> None:
+    async with asyncio.timeout(20), against_raw() as (client, agent):
+        first = client.stream(m.PROMPT, Prompt("s", []), "s")
+        second = client.stream(m.PROMPT, Prompt("s", []), "s")
+        one, two = (await agent.hear())["id"], (await agent.hear())["id"]
+        await agent.say(chunk("a"), answer(one, END_TURN))
+        assert [text_of(update) async for update in first] == ["a"]
+        await agent.say(chunk("b"), answer(two, END_TURN))
+        assert [text_of(update) async for update in second] == ["b"]
+
+
+async def test_a_sender_that_never_waits_hears_a_cancellation() -> None:
+    """The loop turns every 64 KiB of output, so a peer's word gets in."""
+    async with asyncio.timeout(20), agent_and_client(over_pipes=True) as (agent, client):
+        told = asyncio.Event()
+        agent.router.on_notice(m.CANCEL, lambda _: told.set())
+
+        async def prompt(asked: Prompt) -> PromptResult:
+            said = SessionUpdate(asked.session_id, AgentMessageChunk(TextBlock("x" * 100)))
+            while not told.is_set():
+                await agent.notify(m.SESSION_UPDATE, said)
+            return PromptResult(StopReason.CANCELLED)
+
+        agent.router.on_request(m.PROMPT, prompt)
+        client.router.on_notice(m.SESSION_UPDATE, lambda _: None)
+        asking = asyncio.create_task(client.request(m.PROMPT, Prompt("s", [])))
+        await asyncio.sleep(0)
+        client.post(m.CANCEL, m.CANCEL.decode_params(b'{"sessionId":"s"}'))
+        assert (await asking).stop_reason == StopReason.CANCELLED
+
+
+async def test_a_peer_that_floods_us_with_questions_is_slowed() -> None:
+    gate = asyncio.Event()
+
+    async def wait(asked: ListSessions) -> ListSessionsResult:
+        await gate.wait()
+        return ListSessionsResult([])
+
+    router = Router()
+    router.on_request(m.LIST_SESSIONS, wait)
+    async with asyncio.timeout(20), against_raw(router) as (connection, peer):
+        for n in range(5):
+            await peer.say(*(b'{"id":"%d/%d","method":"session/list"}' % (n, each) for each in range(500)))
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert connection.inbox.paused
+        gate.set()
+        assert len({(await peer.hear())["id"] for _ in range(2500)}) == 2500
