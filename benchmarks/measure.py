@@ -107,15 +107,17 @@ def converse(client: Sequence[str], agent: Sequence[str], limit: float = RUN_LIM
     with tempfile.TemporaryDirectory(prefix="antiphon-bench-") as name:
         children: list[_Child] = []
         try:
-            children.append(_Child(agent, to_agent, from_agent, Path(name), "agent"))
-            children.append(_Child(client, to_client, from_client, Path(name), "client"))
-        finally:
-            for fd in (to_client, from_agent, to_agent, from_client):
-                os.close(fd)
-        deadline = time.monotonic() + limit
-        in_time = all(child.join(deadline - time.monotonic()) for child in reversed(children))
-        for child in children:
-            child.kill()
+            try:
+                children.append(_Child(agent, to_agent, from_agent, Path(name), "agent"))
+                children.append(_Child(client, to_client, from_client, Path(name), "client"))
+            finally:
+                for fd in (to_client, from_agent, to_agent, from_client):
+                    os.close(fd)
+            deadline = time.monotonic() + limit
+            in_time = all(child.join(deadline - time.monotonic()) for child in reversed(children))
+        finally:  # also when the harness itself is told to stop: a survivor would spoil every later number
+            for child in children:
+                child.kill()
         if not in_time:
             raise RunFailed(f"not finished after {limit:.0f} s")
         agent_side, client_side = (child.side() for child in children)

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -42,6 +43,7 @@ def _chosen(options: argparse.Namespace) -> list[Workload]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run and return the exit code."""
     options = _options(argv)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that running children are killed on the way out
     chosen = _chosen(options)
     if options.list or not chosen:
         print("\n".join(f"{w.name:<24} {w.title}" for w in workloads(quick=options.quick)))

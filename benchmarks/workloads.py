@@ -136,6 +136,7 @@ def workloads(*, quick: bool = False) -> tuple[Workload, ...]:
             ("p50", "p99"),
             both("p50", 2, 1.1),
             asks,
+            repeat=2,
         ),
         Workload(
             "permission-client",

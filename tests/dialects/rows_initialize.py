@@ -82,6 +82,17 @@ INITIALIZE_ROWS = [
         ("agent without version", "sign-in methods as words"),
     ),
     Row(
+        "nulls for what an agent cannot do", BANJO_NOTES, INIT, "result",
+        b'{"protocolVersion":1,"agentInfo":{"name":"Banjo Duet","title":"Banjo Duet","version":"0.5.0 (hash)"},"agentCapabilities":'
+        b'{"promptCapabilities":{"image":true,"audio":false,"embeddedContext":true},"mcpCapabilities":null,'
+        b'"sessionCapabilities":null,"loadSession":false},"authMethods":[]}',
+        {
+            "protocolVersion": 1,
+            "agentInfo": {"name": "Banjo Duet", "title": "Banjo Duet", "version": "0.5.0 (hash)"},
+            "agentCapabilities": {"promptCapabilities": {"image": True, "embeddedContext": True}},
+        },
+    ),
+    Row(
         "modes and plan alone", OPENCODE, INIT, "result",
         b'{"protocolVersion":1,"agentCapabilities":{"modes":true,"plan":true}}',
         {"protocolVersion": 1, "agentCapabilities": {"modes": True, "plan": True}},

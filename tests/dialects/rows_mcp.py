@@ -58,6 +58,7 @@ SERVERS: list[tuple[str, str, tuple[str, ...], Servers, list[Any]]] = [
         [STDIO | {"env": {"PORT": 80, "DEBUG": True, "NOTHING": None}}],
         [STDIO | {"env": [{"name": "PORT", "value": "80"}, {"name": "DEBUG", "value": "true"}]}],
     ),
+    ("a type that needs no rule", GO_CLIENT, (), [STDIO | {"type": "stdio"}], [STDIO]),
     ("nil slices", GO_CLIENT, (), [STDIO | {"args": None, "env": None}], [STDIO | {"args": [], "env": []}]),
 ]  # fmt: skip
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from antiphon.protocol.dialects.permission import PERMISSION_ID
-from antiphon.protocol.dialects.sources import BANJO_WIRE, BRIDGE, GO_CLIENT, OPENCODE
+from antiphon.protocol.dialects.sources import BANJO_NOTES, BANJO_WIRE, BRIDGE, GO_CLIENT, OPENCODE
 from tests.dialects.row import Row, wire
 
 __all__ = ["CALLS", "TOOL_ROWS"]
@@ -171,6 +171,10 @@ PERMISSION_ROWS = [
     Row(
         "a cancelled outcome alone", GO_CLIENT, ASK, "result", b'{"outcome":"cancelled"}',
         {"outcome": {"outcome": "cancelled"}}, ("flat outcome",),
+    ),
+    Row(
+        "a cancelled outcome with a null beside it", BANJO_NOTES, ASK, "result",
+        b'{"outcome":{"outcome":"cancelled","optionId":null}}', {"outcome": {"outcome": "cancelled"}},
     ),
     Row(
         "tool kind, input and output in a question", GO_CLIENT, ASK, "params",

@@ -7,13 +7,16 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import msgspec
 import pytest
 
+from antiphon.errors import AcpError
 from antiphon.protocol import v1
-from antiphon.protocol.base import BAD_INPUT, LEGACY, Choice, Unknown
+from antiphon.protocol.base import BAD_INPUT, LEGACY, Choice, Unknown, encode
+from antiphon.protocol.dialects import table
 from antiphon.protocol.dialects.hints import HINTS, METHOD_ALIASES, Half
 from antiphon.protocol.dialects.nothing import NULL_IS_ENOUGH
+from antiphon.protocol.dialects.rule import Rule
 from antiphon.protocol.dialects.table import RULES, repair
 from antiphon.protocol.dialects.updates import KINDS
-from antiphon.protocol.methods import Notice
+from antiphon.protocol.methods import Notice, Reading
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.updates import Update
 from antiphon.protocol.words import Word
@@ -67,6 +70,37 @@ def test_every_rule_that_answers_in_other_words_has_a_row_that_hears_them() -> N
     answering = {(rule.name, rule.method) for rule in RULES if rule.answer is not None}
     assert answering
     assert answering <= {(name, row.method) for row in ROWS if row.heard != row.says for name in row.rules}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.name}, {rule.method} {rule.half}")
+def test_without_its_rule_a_row_is_not_understood(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = (rule.method, rule.half)
+    rows = [row for row in ROWS if (row.method, row.half) == place and rule.name in row.rules]
+    assert all(map(is_understood, rows))
+    monkeypatch.setitem(
+        table._PLACES, place, tuple(other for other in RULES if other is not rule and is_at(other, place))
+    )
+    assert not all(map(is_understood, rows))
+
+
+def is_at(rule: Rule, place: tuple[str, Half]) -> bool:
+    return (rule.method, rule.half) == place
+
+
+def is_understood(row: Row) -> bool:
+    """Whether the row's value arrives and, if it is a question, its asker hears what it should."""
+    try:
+        reading = method_of(row.method).read_params(row.wire) if row.half == "params" else read_result(row)
+    except AcpError:
+        return False
+    says = msgspec.json.encode(row.says)
+    heard = msgspec.json.decode(reading.reply(says) if reading.reply else says)
+    expected = row.says if row.heard is None else row.heard
+    return bool(msgspec.json.decode(encode(reading.value)) == row.seen and heard == expected)
+
+
+def read_result(row: Row) -> Reading[Any]:
+    return m.CALLS_BY_NAME[row.method].read_result(row.wire)
 
 
 def test_every_older_name_of_a_method_has_a_row() -> None:

@@ -9,7 +9,17 @@ import msgspec
 
 from antiphon.protocol.base import Choice, Model
 from tests.protocol import names
-from tests.protocol.parity import Comparison, Facts, default_of, is_kind, members_of, split, tag_of, wire_names, words_of
+from tests.protocol.parity import (
+    Comparison,
+    Facts,
+    default_of,
+    is_kind,
+    members_of,
+    split,
+    tag_of,
+    wire_names,
+    words_of,
+)
 
 FACTS = Path(__file__).parents[1] / "protocol" / "schema_facts.json"
 DEFINITIONS: Facts = json.loads(FACTS.read_text(encoding="utf-8"))["definitions"]
@@ -96,15 +106,13 @@ def message(kind: Any, seed: int = 1) -> dict[str, Any]:
 def sample(expression: str, seed: int = 1) -> Any:
     """A valid value for a type expression of the facts."""
     part = next(part for part in split(expression) if part != "null")
-    match part[0]:
-        case "#":
-            return _sample_of(part[1:], seed)
-        case "[":
-            return [sample(part[1:-1], seed)]
-        case "{":
-            return {"key": sample(part[1:-1], seed)}
-        case "'":
-            return part.strip("'")
+    if part[0] == "#":
+        return _sample_of(part[1:], seed)
+    if part[0] in "[{":
+        inner = sample(part[1:-1], seed)
+        return [inner] if part[0] == "[" else {"key": inner}
+    if part[0] == "'":
+        return part.strip("'")
     values = {"string": f"text {seed}", "bool": True, "int": -seed, "uint": seed, "float": seed + 0.5, "any": [seed]}
     return values[part]
 
@@ -139,7 +147,7 @@ def _fitting(part: str) -> frozenset[str]:
         return FITS[part]
     if part[0] in "[{":
         return frozenset({"list" if part[0] == "[" else "object"})
-    spec = DEFINITIONS[part[1:]] if part[0] == "#" else {"words": [part]}
+    spec: Facts = DEFINITIONS[part[1:]] if part[0] == "#" else {"words": [part]}
     if "words" in spec:
         return frozenset({"string"})
     if "type" in spec:

@@ -2,7 +2,10 @@
 
 import asyncio
 import os
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -258,38 +261,61 @@ asyncio.run(main())
 """
 
 
+@contextmanager
+def owner(program: str, folder: Path, mark: str = "n0b0dy") -> "Iterator[subprocess.Popen[bytes]]":
+    """A program that owns a tree of processes, from outside."""
+    environment = tree.marked(os.environ, mark)
+    command = [sys.executable, "-W", "ignore", "-c", program, TREE, str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+            tree.kill_tree(process.pid, mark)
+
+
+async def first_words(process: "subprocess.Popen[bytes]") -> list[bytes]:
+    assert process.stdout is not None
+    return (await asyncio.to_thread(process.stdout.readline)).split()
+
+
 async def test_nothing_outlives_us_even_when_we_are_killed(tmp_path: Path) -> None:
-    owner = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", OWNER, TREE, str(tmp_path), stdout=asyncio.subprocess.PIPE
-    )
-    assert owner.stdout is not None
     async with asyncio.timeout(20):
-        word, pid = (await owner.stdout.readline()).split()
-        assert word == b"up"
-        pids = [*pids_in(tmp_path).values(), int(pid)]
-        assert all(map(alive, pids))
-        owner.kill()
-        await owner.wait()
-        await gone(*pids)
+        with owner(OWNER, tmp_path) as process:
+            word, pid = await first_words(process)
+            assert word == b"up"
+            pids = [*pids_in(tmp_path).values(), int(pid)]
+            assert all(map(alive, pids))
+            process.kill()
+            await gone(*pids)
 
 
 async def test_a_watcher_leaves_with_its_owner(tmp_path: Path) -> None:
     """It must not become the orphan that it is there to prevent."""
-    owner = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        OWNER,
-        TREE,
-        str(tmp_path),
-        stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, **tree.marked({}, "0wn3d")},
-    )
-    assert owner.stdout is not None
     async with asyncio.timeout(20):
-        await owner.stdout.readline()
-        everyone = tree.processes_with("0wn3d")
-        assert len(everyone) >= 4  # the owner, its child and grandchildren, the watcher
-        owner.terminate()
-        await owner.wait()
-        await gone(*everyone)
-    assert not tree.processes_with("0wn3d")
+        with owner(OWNER, tmp_path, "0wn3d") as process:
+            await first_words(process)
+            everyone = tree.processes_with("0wn3d")
+            assert len(everyone) >= 5  # the owner, its child, two grandchildren, the watcher
+            process.terminate()
+            await gone(*everyone)
+
+
+async def test_a_program_that_exits_without_closing_leaves_nothing(tmp_path: Path) -> None:
+    async with asyncio.timeout(20):
+        with owner(OWNER.replace("await asyncio.sleep(300)", "sys.exit(0)"), tmp_path) as process:
+            _, pid = await first_words(process)
+            await asyncio.to_thread(process.wait)
+            await gone(*pids_in(tmp_path).values(), int(pid))
+
+
+async def test_a_fork_of_ours_does_not_hide_our_death(tmp_path: Path) -> None:
+    forking = OWNER.replace("print((", "os.fork() or time.sleep(300); print((").replace(
+        "import asyncio", "import asyncio, os, time"
+    )
+    async with asyncio.timeout(20):
+        with owner(forking, tmp_path, "f0rk3d") as process:
+            _, pid = await first_words(process)
+            process.kill()
+            await gone(*pids_in(tmp_path).values(), int(pid))
+            assert len(tree.processes_with("f0rk3d")) == 1  # the fork lives on: it is not what we spawned

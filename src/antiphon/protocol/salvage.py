@@ -61,14 +61,11 @@ def _read(raw: bytes | Raw, kind: Any, path: str, notes: Notes) -> Any:
         return _read_union(raw, kind, path, notes, refusal)
     if origin is list:
         (item,) = get_args(kind)
-        return [_read(each, item, f"{path}[{i}]", notes) for i, each in enumerate(_opened(raw, _list, path))]
+        return [_read(each, item, f"{path}[{i}]", notes) for i, each in enumerate(_items(raw, path))]
     if origin is dict:
-        return {
-            key: _read(each, get_args(kind)[1], f"{path}.{key}", notes)
-            for key, each in _opened(raw, _object, path).items()
-        }
+        return {key: _read(each, get_args(kind)[1], f"{path}.{key}", notes) for key, each in _fields(raw, path).items()}
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        return _read_struct(_opened(raw, _object, path), kind, path, notes)
+        return _read_struct(_fields(raw, path), kind, path, notes)
     if isinstance(kind, type) and issubclass(kind, Choice):
         return _read_choice(raw, kind, path, notes)
     if kind is int:
@@ -76,8 +73,16 @@ def _read(raw: bytes | Raw, kind: Any, path: str, notes: Notes) -> Any:
     raise _at(path, refusal)
 
 
+def _fields(raw: bytes | Raw, path: str) -> dict[str, Raw]:
+    return _opened(raw, _object, path)
+
+
+def _items(raw: bytes | Raw, path: str) -> list[Raw]:
+    return _opened(raw, _list, path)
+
+
 def _opened(raw: bytes | Raw, strict: "msgspec.json.Decoder[T]", path: str) -> T:
-    """A part, or the first level of it; refused with its path."""
+    """A part, strictly; a refusal says where."""
     try:
         return strict.decode(raw)
     except ValidationError as error:
@@ -91,7 +96,7 @@ def _read_union(raw: bytes | Raw, kind: Any, path: str, notes: Notes, refusal: E
     tagged = {m.__struct_config__.tag: m for m in members if isinstance(m, type) and issubclass(m, msgspec.Struct)}
     if len(tagged) < len(members):
         raise _at(path, refusal)
-    fields = _opened(raw, _object, path)
+    fields = _fields(raw, path)
     tag_field = next(iter(tagged.values())).__struct_config__.tag_field
     tag = _tag(fields, tag_field)
     if tag is None:
@@ -102,7 +107,7 @@ def _read_union(raw: bytes | Raw, kind: Any, path: str, notes: Notes, refusal: E
 
 
 def _read_choice(raw: bytes | Raw, kind: type[Choice], path: str, notes: Notes) -> Any:
-    fields = _opened(raw, _object, path)
+    fields = _fields(raw, path)
     tag = _tag(fields, kind.tag) if kind.tag else None
     member = kind.pick(fields, tag)
     if member is not None:
@@ -190,7 +195,7 @@ def _read_field(raw: Raw, field: _Field, path: str, notes: Notes) -> Any:
 def _read_items(raw: Raw, field: _Field, path: str, notes: Notes) -> list[Any]:
     item = _item_kind(field.kind)
     kept = []
-    for i, each in enumerate(_opened(raw, _list, path)):
+    for i, each in enumerate(_items(raw, path)):
         before = len(notes)
         try:
             kept.append(_read(each, item, f"{path}[{i}]", notes))

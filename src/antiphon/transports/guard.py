@@ -1,20 +1,25 @@
 """Our side of the watcher: one per process, started with the first child and told of each."""
 
+import atexit
 import logging
 import os
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from antiphon.transports.tree import MARK
 
 __all__ = ["forget", "watch"]
 
 _log = logging.getLogger(__name__)
+GOODBYE: Final = 2.0
+"""Seconds that the watcher may take, when we exit, to end what is still watched."""
+
 _lock = threading.Lock()
 _watcher: subprocess.Popen[bytes] | None = None
-_owner = 0
 
 
 def watch(group: int, mark: str) -> None:
@@ -28,25 +33,19 @@ def forget(group: int, mark: str) -> None:
 
 
 def _order(line: str) -> None:
+    global _watcher
     with _lock:
-        watcher = _running()
-        if watcher is None or watcher.stdin is None:
+        if _watcher is None or _watcher.poll() is not None:
+            _watcher = _start()
+        if _watcher is None or _watcher.stdin is None:
             return
         try:
-            os.write(watcher.stdin.fileno(), line.encode())
+            os.write(_watcher.stdin.fileno(), line.encode())
         except OSError as error:
             _log.warning("the watcher is gone (%s): children may outlive a crash of this program", error)
 
 
-def _running() -> subprocess.Popen[bytes] | None:
-    global _watcher, _owner
-    # After a fork the pipe is shared with the parent: the child needs a watcher of its own.
-    if _watcher is None or _owner != os.getpid() or _watcher.poll() is not None:
-        _watcher, _owner = _start(), os.getpid()
-    return _watcher
-
-
-def _start() -> subprocess.Popen[bytes] | None:
+def _start() -> "subprocess.Popen[bytes] | None":
     script = Path(__file__).with_name("watcher.py")
     try:
         return subprocess.Popen(
@@ -59,3 +58,25 @@ def _start() -> subprocess.Popen[bytes] | None:
     except (OSError, ValueError) as error:
         _log.warning("no watcher (%s): children may outlive a crash of this program", error)
         return None
+
+
+def _dismiss() -> None:
+    """We exit: the watcher ends what is left and goes."""
+    if _watcher is not None and _watcher.stdin is not None:
+        _watcher.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            _watcher.wait(GOODBYE)
+
+
+def _disown() -> None:
+    """We are a fork. The watcher is our parent's, and holding its pipe would hide our parent's death from it."""
+    global _watcher, _lock
+    _lock = threading.Lock()
+    if _watcher is not None and _watcher.stdin is not None:
+        _watcher.stdin.close()
+        _watcher.returncode = 0  # not ours to wait for
+        _watcher = None
+
+
+atexit.register(_dismiss)
+os.register_at_fork(after_in_child=_disown)

@@ -6,7 +6,7 @@ it came. Rules see whatever a peer cares to send: they test for the type of a va
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -14,10 +14,11 @@ from msgspec import Raw
 from antiphon.protocol.dialects.hints import Half
 
 __all__ = [
-    "Answer", "Change", "Fields", "Raw", "Rule", "each", "fields_of", "in_turn", "inside", "is_null", "items_of", "named_values",
-    "opened", "packed", "renamed", "text_of", "with_meta",
+    "Answer", "Change", "Fields", "Raw", "Rule", "each", "fields_of", "forget_parts", "in_turn", "inside", "is_null",
+    "items_of", "named_values", "opened", "packed", "renamed", "text_of", "with_meta",
 ]  # fmt: skip
 
+T = TypeVar("T")
 Fields = dict[str, Raw]
 Change = Callable[[Fields], Fields | None]
 """The fields in other words, or None where there is nothing to change."""
@@ -45,30 +46,48 @@ class Rule(NamedTuple):
 _fields = msgspec.json.Decoder(Fields)
 _items = msgspec.json.Decoder(list[Raw])
 
+# Many rules look into the same part, and it may be a picture of many megabytes: it is opened once per message. The part itself
+# is kept beside what it holds, so its id belongs to nobody else meanwhile.
+_opened_parts: dict[int, tuple[Raw | bytes, Any]] = {}
+
+
+def forget_parts() -> None:
+    """The message is done with."""
+    _opened_parts.clear()
+
 
 def fields_of(raw: Raw | bytes | None) -> Fields | None:
-    """The fields of an object; None for anything else."""
-    if raw is None or not bytes(raw).lstrip().startswith(b"{"):
-        return None
-    return _fields.decode(raw)
+    """The fields of an object, which are not to be changed in place; None for anything else."""
+    return None if raw is None or _first(raw) != b"{" else _open_once(raw, _fields)
 
 
 def items_of(raw: Raw | bytes | None) -> list[Raw] | None:
-    """The items of a list; None for anything else."""
-    if raw is None or not bytes(raw).lstrip().startswith(b"["):
-        return None
-    return _items.decode(raw)
+    """The items of a list, which is not to be changed in place; None for anything else."""
+    return None if raw is None or _first(raw) != b"[" else _open_once(raw, _items)
+
+
+def _open_once(raw: Raw | bytes, decoder: "msgspec.json.Decoder[T]") -> T:
+    known = _opened_parts.get(id(raw))
+    if known is None or known[0] is not raw:
+        known = _opened_parts[id(raw)] = (raw, decoder.decode(raw))
+    value: T = known[1]
+    return value
+
+
+def _first(raw: Raw | bytes) -> bytes:
+    """The first byte. A part of a message has no space around it, and may be too big to copy for a look."""
+    return bytes(memoryview(raw)[:1])
 
 
 def text_of(raw: Raw | bytes | None) -> str | None:
     """A string; None for anything else."""
-    value = opened(raw) if raw is not None and bytes(raw).lstrip().startswith(b'"') else None
+    value = None if raw is None or _first(raw) != b'"' else opened(raw)
     return value if isinstance(value, str) else None
 
 
 def is_null(raw: Raw | bytes | None) -> bool:
     """Whether a field is absent or `null`."""
-    return raw is None or bytes(raw).strip() == b"null"
+    return raw is None or bytes(raw) == b"null"
 
 
 def opened(raw: Raw | bytes | None) -> Any:

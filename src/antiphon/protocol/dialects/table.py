@@ -12,7 +12,7 @@ from antiphon.protocol.dialects.initialize import INITIALIZE_RULES
 from antiphon.protocol.dialects.mcp import MCP_RULES
 from antiphon.protocol.dialects.nothing import NOTHING_RULES
 from antiphon.protocol.dialects.permission import PERMISSION_RULES
-from antiphon.protocol.dialects.rule import Answer, Fields, Rule, fields_of, is_null
+from antiphon.protocol.dialects.rule import Answer, Fields, Rule, fields_of, forget_parts, is_null
 from antiphon.protocol.dialects.session import SESSION_RULES
 from antiphon.protocol.dialects.terminals import TERMINAL_RULES
 from antiphon.protocol.dialects.tool_calls import TOOL_CALL_RULES
@@ -50,20 +50,23 @@ def repair(method: str, half: Half, raw: bytes) -> tuple[bytes, tuple[str, ...],
     Never raises: what no rule understands comes back as it was.
     """
     rules = _PLACES.get((method, half), ())
-    question = _opened(raw)
-    if question is None:
-        return _instead_of_null(rules, raw)
-    fields, used = _applied(rules, question)
+    try:
+        question = _opened(raw.strip())
+        if question is None:
+            return _instead_of_null(rules, raw)
+        fields, used = _applied(rules, question)
+    finally:
+        forget_parts()
     if not used:
         return raw, (), None
-    answers = [rule.answer for rule in used if rule.answer is not None]
-    reply = partial(_reply, tuple(answers), question) if answers else None
+    answers = tuple(rule.answer for rule in used if rule.answer is not None)
+    reply = partial(_reply, answers, question) if answers else None
     return msgspec.json.encode(fields), tuple(rule.name for rule in used), reply
 
 
 def _instead_of_null(rules: tuple[Rule, ...], raw: bytes) -> tuple[bytes, tuple[str, ...], None]:
     for rule in rules:
-        if rule.null is not None and is_null(raw):
+        if rule.null is not None and is_null(raw.strip()):
             return rule.null, (rule.name,), None
     return raw, (), None
 
@@ -89,6 +92,9 @@ def _applied(rules: tuple[Rule, ...], fields: Fields) -> tuple[Fields, list[Rule
 
 
 def _reply(answers: tuple[Answer, ...], question: Fields, answer: bytes) -> bytes:
-    for say in answers:
-        answer = say(question, answer)
+    try:
+        for say in answers:
+            answer = say(question, answer)
+    finally:
+        forget_parts()
     return answer

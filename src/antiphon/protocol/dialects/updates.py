@@ -2,6 +2,9 @@
 
 A message of the OpenCode dialect may hold several pieces of news; ours holds one. The first in the order of `_PIECES` is the
 update and the others are kept, as they came, under `REST` in the `_meta` of the message.
+
+`session/update` is the stream, so these rules only see what the strict decoder refused. Extras in an update that it accepts (such
+as `toolKind` beside a correct `sessionUpdate`) stay unread.
 """
 
 from collections.abc import Callable
@@ -63,10 +66,10 @@ def _tool_call(raw: Raw) -> Fields | None:
     call = fields_of(raw)
     if call is None or text_of(call.get("toolCallId")) is None:
         return None
-    diff = fields_of(call.pop("diff", None))
+    diff = fields_of(call.get("diff"))
     if diff is not None:
         item = {**with_new_text(diff), "type": packed("diff")}
-        call["content"] = packed([*(items_of(call.get("content")) or []), item])
+        call = {**call, "content": packed([*(items_of(call.get("content")) or []), item])}
     begins = text_of(call.get("title")) is not None
     return {**call, "sessionUpdate": packed("tool_call" if begins else "tool_call_update")}
 

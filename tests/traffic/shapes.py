@@ -1,0 +1,365 @@
+"""Every shape of message that agents and clients in use today were seen to send, in words of our own.
+
+The shapes are theirs: which fields come together, which are null or empty, where `_meta` stands. The texts and ids are not.
+"""
+
+from typing import Any, Literal, NamedTuple
+
+from antiphon.protocol.base import Unknown
+from antiphon.protocol.v1 import (
+    auth,
+    commands,
+    config,
+    elicitation,
+    files,
+    initialize,
+    legacy,
+    messages,
+    modes,
+    notices,
+    permission,
+    plan,
+    session,
+    terminals,
+    tools,
+    usage,
+)
+
+__all__ = ["ANSWERED", "ASKED", "EXTENSIONS", "FAILED", "STRAY", "TOLD", "Answer", "Failed", "Said"]  # fmt: skip
+
+Side = Literal["agent", "client"]
+
+
+class Said(NamedTuple):
+    """A request or a notification, and the type of its params (of its update, where it is one)."""
+
+    by: Side
+    line: bytes
+    type: Any
+    rules: tuple[str, ...] = ()
+
+
+class Answer(NamedTuple):
+    """An answer to a method, and the type of its result."""
+
+    to: str
+    line: bytes
+    type: Any
+    rules: tuple[str, ...] = ()
+
+
+class Failed(NamedTuple):
+    """An error, and the type of its data."""
+
+    line: bytes
+    code: int
+    data: type
+
+
+def _asked(method: str, params: bytes) -> bytes:
+    return b'{"jsonrpc":"2.0","id":1,"method":"%b","params":%b}' % (method.encode(), params)
+
+
+def _told(method: str, params: bytes) -> bytes:
+    return b'{"jsonrpc":"2.0","method":"%b","params":%b}' % (method.encode(), params)
+
+
+def _news(kind: str, fields: bytes, around: bytes = b"") -> bytes:
+    update = b'{"sessionUpdate":"%b",%b}' % (kind.encode(), fields)
+    return _told("session/update", b'{"sessionId":"s1","update":%b%b}' % (update, around))
+
+
+def _result(result: bytes) -> bytes:
+    return b'{"jsonrpc":"2.0","id":1,"result":%b}' % result
+
+
+def _error(error: bytes, id: bytes = b"1") -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id, error)
+
+
+_AT = b'"sessionId":"s1"'
+_TERMINAL = b'{"sessionId":"s1","terminalId":"t1"}'
+_OPTIONS = (
+    b'[{"optionId":"o1","name":"Yes","kind":"allow_once"},{"optionId":"o2","name":"Always","kind":"allow_always",'
+    b'"_meta":{"scope":"here"}},{"optionId":"o3","name":"No","kind":"reject_once"},'
+    b'{"optionId":"o4","name":"Never","kind":"reject_always"}]'
+)
+_MODES = b'{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask","description":"Ask first"},{"id":"go","name":"Go"}]}'
+_MODELS = (
+    b'{"currentModelId":"m1","availableModels":[{"modelId":"m1","name":"One","description":"Small"},'
+    b'{"modelId":"m2","name":"Two"}]}'
+)
+# Categories: the schema's, and two that only their agents know.
+_SETTINGS = (
+    b'[{"type":"select","id":"mode","name":"Mode","category":"mode","currentValue":"ask","options":[{"value":"ask",'
+    b'"name":"Ask","description":null}]},'
+    b'{"type":"select","id":"model","name":"Model","description":"Which","category":"model","currentValue":"m1","options":'
+    b'[{"value":"m1","name":"One"},{"value":"m2","name":"Two","description":"Large"}]},'
+    b'{"type":"select","id":"fast","name":"Fast","category":"model_config","currentValue":"off","options":[]},'
+    b'{"type":"select","id":"think","name":"Think","category":"thinking","currentValue":"low","options":[]},'
+    b'{"type":"select","id":"level","name":"Level","category":"thought_level","currentValue":"low","options":[]},'
+    b'{"type":"select","id":"team","name":"Team","category":"collaboration_mode","currentValue":"solo","options":[]}]'
+)
+_DIFF = b'{"type":"diff","path":"/w/a","oldText":"a","newText":"b","_meta":{"hunks":1}}'
+_NEW_FILE = b'{"type":"diff","path":"/w/b","oldText":null,"newText":"b"}'
+_TEXT_ITEM = b'{"type":"content","content":{"type":"text","text":"done"}}'
+_LOCATIONS = b'[{"path":"/w/a"},{"path":"/w/b","line":3,"_meta":{"column":2}}]'
+_RESOURCE = b'{"type":"resource","resource":{"uri":"file:///w/a","mimeType":"text/plain","text":"a"}}'
+_LINK = b'{"type":"resource_link","uri":"file:///w/a","name":"a"}'
+_IMAGE = b'{"type":"image","data":"aGk=","mimeType":"image/png"}'
+
+# Requests.
+ASKED: tuple[Said, ...] = (
+    Said("client", _asked("initialize", b'{"protocolVersion":1}'), initialize.Initialize),
+    Said(
+        "client",
+        _asked(
+            "initialize",
+            b'{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true},'
+            b'"clientInfo":{"name":"editor","title":"Editor","version":"1.0"}}',
+        ),
+        initialize.Initialize,
+    ),
+    Said("client", _asked("authenticate", b'{"methodId":"key"}'), auth.Authenticate),
+    Said("client", _asked("session/new", b'{"cwd":"/w","mcpServers":[]}'), session.NewSession),
+    Said("client", _asked("session/load", b'{%b,"cwd":"/w","mcpServers":[]}' % _AT), session.LoadSession),
+    Said("client", _asked("session/resume", b'{%b,"cwd":"/w","mcpServers":[]}' % _AT), session.ResumeSession),
+    Said("client", _asked("session/fork", b'{%b,"cwd":"/w","mcpServers":[]}' % _AT), session.ForkSession),
+    Said("client", _asked("session/list", b"{}"), session.ListSessions),
+    Said("client", _asked("session/list", b'{"cwd":"/w"}'), session.ListSessions),
+    Said("client", _asked("session/close", b"{%b}" % _AT), session.CloseSession),
+    Said("client", _asked("session/delete", b"{%b}" % _AT), session.DeleteSession),
+    Said("client", _asked("session/set_mode", b'{%b,"modeId":"go"}' % _AT), session.SetMode),
+    Said("client", _asked("session/set_model", b'{%b,"modelId":"m2"}' % _AT), legacy.SetModel),
+    Said(
+        "client", _asked("session/set_config_option", b'{%b,"configId":"model","value":"m2"}' % _AT), session.SetConfigOption
+    ),
+    Said(
+        "client",
+        _asked(
+            "session/prompt", b'{%b,"prompt":[{"type":"text","text":"hi"},%b,%b,%b]}' % (_AT, _IMAGE, _RESOURCE, _LINK)
+        ),
+        session.Prompt,
+    ),
+    Said(
+        "agent",
+        _asked(
+            "session/request_permission",
+            b'{%b,"options":%b,"toolCall":{"toolCallId":"c1","title":"Edit","name":"edit","kind":"edit","status":"pending",'
+            b'"content":[%b,%b,%b],"locations":%b,"rawInput":{"path":"/w/a"}}}'
+            % (_AT, _OPTIONS, _TEXT_ITEM, _DIFF, _NEW_FILE, _LOCATIONS),
+        ),
+        permission.RequestPermission,
+    ),
+    Said(
+        "agent",
+        _asked(
+            "session/request_permission",
+            b'{%b,"options":[],"toolCall":{"toolCallId":"c1","kind":"execute","locations":[]}}' % _AT,
+        ),
+        permission.RequestPermission,
+    ),
+    Said("agent", _asked("fs/read_text_file", b'{%b,"path":"/w/a"}' % _AT), files.ReadTextFile),
+    Said("agent", _asked("fs/read_text_file", b'{%b,"path":"/w/a","line":2,"limit":5}' % _AT), files.ReadTextFile),
+    Said("agent", _asked("fs/write_text_file", b'{%b,"path":"/w/a","content":"b"}' % _AT), files.WriteTextFile),
+    Said(
+        "agent",
+        _asked(
+            "terminal/create",
+            b'{%b,"command":"ls","args":["-l"],"env":[{"name":"A","value":"1"}],"cwd":"/w","outputByteLimit":1000}' % _AT,
+        ),
+        terminals.CreateTerminal,
+    ),
+    Said("agent", _asked("terminal/output", _TERMINAL), terminals.TerminalOutput),
+    Said("agent", _asked("terminal/wait_for_exit", _TERMINAL), terminals.WaitForExit),
+    Said("agent", _asked("terminal/kill", _TERMINAL), terminals.KillTerminal),
+    Said("agent", _asked("terminal/release", _TERMINAL), terminals.ReleaseTerminal),
+    Said(
+        "agent",
+        _asked(
+            "elicitation/create",
+            b'{%b,"mode":"form","message":"Who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string",'
+            b'"title":"Name"}},"required":["name"]}}' % _AT,
+        ),
+        elicitation.FormElicitation,
+    ),
+)  # fmt: skip
+
+# Notifications.
+TOLD: tuple[Said, ...] = (
+    Said("client", _told("session/cancel", b"{%b}" % _AT), session.Cancel),
+    Said("agent", _news("user_message_chunk", b'"content":{"type":"text","text":"a"},"messageId":"m1"'), messages.UserMessageChunk),
+    Said("agent", _news("agent_thought_chunk", b'"content":{"type":"text","text":"a"},"messageId":"m1"'), messages.AgentThoughtChunk),
+    Said("agent", _news("agent_message_chunk", b'"content":{"type":"text","text":""}'), messages.AgentMessageChunk),
+    Said(
+        "agent",
+        _news("agent_message_chunk", b'"content":{"type":"text","text":"a"},"messageId":"m1"', b',"_meta":{"part":1}'),
+        messages.AgentMessageChunk,
+    ),
+    Said("agent", _news("agent_message_chunk", b'"content":' + _IMAGE), messages.AgentMessageChunk),
+    Said("agent", _news("agent_message_chunk", b'"content":' + _RESOURCE), messages.AgentMessageChunk),
+    Said("agent", _news("agent_message_chunk", b'"content":' + _LINK), messages.AgentMessageChunk),
+    Said(
+        "agent",
+        _news(
+            "available_commands_update",
+            b'"availableCommands":[{"name":"help","description":"Help","input":null},{"name":"plan","description":"Plan",'
+            b'"input":{"hint":"what"}},{"name":"go","description":"Go"}]',
+        ),
+        commands.AvailableCommandsUpdate,
+    ),
+    Said("agent", _news("config_option_update", b'"configOptions":' + _SETTINGS), config.ConfigOptionUpdate),
+    Said("agent", _news("current_mode_update", b'"currentModeId":"go"'), modes.CurrentModeUpdate),
+    Said(
+        "agent",
+        _news(
+            "plan",
+            b'"entries":[{"content":"a","priority":"high","status":"completed"},{"content":"b","priority":"medium",'
+            b'"status":"in_progress"},{"content":"c","priority":"low","status":"pending"}],"_meta":{"title":"p"}',
+        ),
+        plan.Plan,
+    ),
+    Said("agent", _news("session_info_update", b'"title":"Greeting","updatedAt":"2030-01-01T00:00:00Z"'), notices.SessionInfoUpdate),
+    Said("agent", _news("session_info_update", b'"_meta":{"queue":{"length":0}}'), notices.SessionInfoUpdate),
+    Said("agent", _news("usage_update", b'"used":10,"size":1000'), usage.UsageUpdate),
+    Said(
+        "agent",
+        _news("usage_update", b'"used":0,"size":1000,"cost":{"amount":0.25,"currency":"EUR"},"_meta":{"model":"m1"}'),
+        usage.UsageUpdate,
+    ),
+    Said(
+        "agent",
+        _news(
+            "tool_call",
+            b'"toolCallId":"c1","title":"Edit","name":"edit","kind":"edit","status":"in_progress","content":[%b,%b,%b,'
+            b'{"type":"terminal","terminalId":"t1"}],"locations":%b,"rawInput":{"path":"/w/a","n":null},"rawOutput":{"ok":true},'
+            b'"_meta":{"tool":{"name":"Edit"}}' % (_TEXT_ITEM, _DIFF, _NEW_FILE, _LOCATIONS),
+        ),
+        tools.ToolCall,
+    ),
+    *(
+        Said("agent", _news("tool_call", b'"toolCallId":"c1","title":"T","kind":"%b","status":"%b"' % pair), tools.ToolCall)
+        for pair in ((b"read", b"pending"), (b"execute", b"completed"), (b"search", b"failed"), (b"other", b"pending"),
+                     (b"switch_mode", b"in_progress"))
+    ),
+    Said("agent", _news("tool_call", b'"toolCallId":"c1","title":"T","content":[],"locations":[],"rawInput":{}'), tools.ToolCall),
+    Said(
+        "agent",
+        _news(
+            "tool_call_update",
+            b'"toolCallId":"c1","title":"Edited","name":"edit","kind":"edit","status":"completed","content":[%b,%b,%b,'
+            b'{"type":"terminal","terminalId":"t1"}],"locations":%b,"rawInput":{"a":[]},"rawOutput":"text",'
+            b'"_meta":{"exit":{"code":0}}' % (_TEXT_ITEM, _DIFF, _NEW_FILE, _LOCATIONS),
+        ),
+        tools.ToolCallUpdate,
+    ),
+    Said("agent", _news("tool_call_update", b'"toolCallId":"c1","status":"failed","rawOutput":{"error":"no"}'), tools.ToolCallUpdate),
+    Said("agent", _news("tool_call_update", b'"toolCallId":"c1","content":[],"locations":[]'), tools.ToolCallUpdate),
+    Said(
+        "agent", _news("weather_update", b'"wind":3'), Unknown, ("unknown kind `weather_update` kept at $.update",)
+    ),
+)  # fmt: skip
+
+# Answers.
+ANSWERED: tuple[Answer, ...] = (
+    Answer("initialize", _result(b'{"protocolVersion":1,"agentCapabilities":{},"authMethods":[]}'), initialize.InitializeResult),
+    Answer(
+        "initialize",
+        _result(
+            b'{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"promptCapabilities":{"image":true,"audio":false,'
+            b'"embeddedContext":true},"mcpCapabilities":{"http":true,"sse":false,"acp":false},"sessionCapabilities":{"list":{},'
+            b'"resume":{},"close":{},"delete":{},"fork":{},"additionalDirectories":{},"subagents":{},"systemPrompt":{},"title":{}},'
+            b'"auth":{"logout":{}},"providers":{},"_meta":{"vendor":{"steering":true}}},"agentInfo":{"name":"agent","title":"Agent",'
+            b'"version":"1.0"},"authMethods":[{"id":"web","name":"Browser","description":"Sign in","_meta":{"url":"https://x"}},'
+            b'{"id":"tty","name":"Terminal","type":"terminal","description":"Sign in","args":["login"],"env":{},"_meta":{"n":1}}],'
+            b'"_meta":{"build":7}}'
+        ),
+        initialize.InitializeResult,
+    ),
+    Answer("authenticate", _result(b"{}"), auth.AuthenticateResult),
+    Answer("session/new", _result(b'{"sessionId":"s1"}'), session.NewSessionResult),
+    *(
+        Answer(
+            method,
+            _result(
+                b'{"sessionId":"s1","modes":%b,"models":%b,"configOptions":%b,"_meta":{"a":[1]}}' % (_MODES, _MODELS, _SETTINGS)
+            ),
+            kind,
+        )
+        for method, kind in (
+            ("session/new", session.NewSessionResult),
+            ("session/load", session.LoadSessionResult),
+            ("session/resume", session.ResumeSessionResult),
+            ("session/fork", session.ForkSessionResult),
+        )
+    ),
+    Answer("session/load", _result(b"{}"), session.LoadSessionResult),
+    Answer("session/resume", _result(b"{}"), session.ResumeSessionResult),
+    Answer(
+        "session/list",
+        _result(b'{"sessions":[{"sessionId":"s1","cwd":"/w","title":"Hi","updatedAt":"2030-01-01T00:00:00Z"}],"nextCursor":null}'),
+        session.ListSessionsResult,
+    ),
+    Answer("session/list", _result(b'{"sessions":[]}'), session.ListSessionsResult),
+    Answer("session/list", _result(b"null"), session.ListSessionsResult, ("no sessions",)),
+    Answer("session/close", _result(b"{}"), session.CloseSessionResult),
+    Answer("session/delete", _result(b"{}"), session.DeleteSessionResult),
+    Answer("session/set_mode", _result(b"{}"), session.SetModeResult),
+    Answer("session/set_model", _result(b"{}"), legacy.SetModelResult),
+    Answer("session/set_config_option", _result(b'{"configOptions":%b}' % _SETTINGS), session.SetConfigOptionResult),
+    Answer("session/set_config_option", _result(b"{}"), session.SetConfigOptionResult, ("no settings",)),
+    Answer("session/prompt", _result(b'{"stopReason":"cancelled"}'), session.PromptResult),
+    Answer("session/prompt", _result(b'{"stopReason":"refusal","usage":null}'), session.PromptResult),
+    Answer(
+        "session/prompt",
+        _result(
+            b'{"stopReason":"end_turn","usage":{"totalTokens":9,"inputTokens":5,"outputTokens":4,"cachedReadTokens":0,'
+            b'"cachedWriteTokens":1,"thoughtTokens":2},"_meta":{"quota":{"left":1}}}'
+        ),
+        session.PromptResult,
+    ),
+    Answer("session/request_permission", _result(b'{"outcome":{"outcome":"selected","optionId":"o1"}}'), permission.PermissionResult),
+    Answer("session/request_permission", _result(b'{"outcome":{"outcome":"cancelled"}}'), permission.PermissionResult),
+    Answer("fs/read_text_file", _result(b'{"content":"a\\n"}'), files.ReadTextFileResult),
+    Answer("fs/write_text_file", _result(b"{}"), files.WriteTextFileResult),
+    Answer("terminal/create", _result(b'{"terminalId":"t1"}'), terminals.CreateTerminalResult),
+    Answer("terminal/output", _result(b'{"output":"a","truncated":false}'), terminals.TerminalOutputResult),
+    Answer(
+        "terminal/output",
+        _result(b'{"output":"a","truncated":false,"exitStatus":{"exitCode":0,"signal":null}}'),
+        terminals.TerminalOutputResult,
+    ),
+    Answer("terminal/wait_for_exit", _result(b'{"exitCode":0,"signal":null}'), terminals.WaitForExitResult),
+    Answer("terminal/wait_for_exit", _result(b'{"exitCode":null,"signal":"SIGKILL"}'), terminals.WaitForExitResult),
+    Answer("terminal/kill", _result(b"{}"), terminals.KillTerminalResult),
+    Answer("terminal/release", _result(b"{}"), terminals.ReleaseTerminalResult),
+    Answer("elicitation/create", _result(b'{"action":"cancel","_meta":{"reason":"closed"}}'), elicitation.Dismissed),
+)  # fmt: skip
+
+# Errors: data is absent, null, an object, a list or a text, and a code may be anybody's.
+FAILED: tuple[Failed, ...] = (
+    Failed(_error(b'{"code":-32601,"message":"Method not found","data":{"method":"session/fork"}}'), -32601, dict),
+    Failed(_error(b'{"code":-32002,"message":"Not found","data":{"uri":"/w/a"}}'), -32002, dict),
+    Failed(_error(b'{"code":-32602,"message":"Invalid params","data":{"_errors":[],"cwd":{"_errors":["needed"]}}}'), -32602, dict),
+    Failed(_error(b'{"code":-32602,"message":"Invalid params","data":{"errors":[{"type":"missing","loc":["cwd"]}]}}'), -32602, dict),
+    Failed(_error(b'{"code":-32603,"message":"[]","data":[{"code":"wrong","path":["cwd"],"message":"needed"}]}'), -32603, list),
+    Failed(_error(b'{"code":-32603,"message":"Internal error","data":"it broke"}'), -32603, str),
+    Failed(_error(b'{"code":-32603,"message":"Internal error","data":null}'), -32603, type(None)),
+    Failed(_error(b'{"code":400,"message":"Bad request"}'), 400, type(None)),
+    Failed(_error(b'{"code":-32700,"message":"Parse error"}', id=b"null"), -32700, type(None)),
+    Failed(_error(b'{"code":-32600,"message":"Invalid request","data":{"jsonrpc":"1.0","id":9}}', id=b"null"), -32600, dict),
+)  # fmt: skip
+
+# Methods that only their makers know, and one that nobody does.
+EXTENSIONS: tuple[bytes, ...] = (
+    _asked("_maker/method", b'{"a":1}'),
+    _told("_maker/notice", b'{"status":{"kind":"key","label":"L","detail":"D"}}'),
+    _asked("no/such_method", b"{}"),
+)
+
+# Lines that are no message, and the name of what they are read as.
+STRAY: tuple[tuple[bytes, str], ...] = (
+    (b"starting up", "Noise"),
+    (b'[{"jsonrpc":"2.0","id":9,"method":"session/list","params":{}}]', "Malformed"),
+    (b'{"jsonrpc":"1.0","id":9,"method":"session/list"}', "Malformed"),
+)
