@@ -1,4 +1,4 @@
-"""Names that betray a dialect which the strict decoder would let pass and lose. A leaf module: every start-up loads it."""
+"""Names that betray a dialect which the strict decoder would let pass and lose. A leaf: every start-up loads it."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -9,8 +9,8 @@ Half = Literal["params", "result"]
 Reply = Callable[[bytes], bytes]
 """Turns our answer, as the schema has it, into the words of whoever asked in a dialect."""
 
-# Written out, not gathered from the rules: the rules are only loaded when one of these is seen. A test holds the two together.
-# `session/update` has none and must have none: it is the stream, and every search in it would be paid a thousand times a second.
+# Written out, not gathered from the rules, which are only loaded when one of these is seen; a test holds the two together.
+# `session/update` must have none: it is the stream, and a search in it would be paid a thousand times a second.
 HINTS: dict[tuple[str, str], tuple[bytes, ...]] = {
     ("initialize", "params"): (b'"capabilities"', b'"prompt"', b'"transport"'),
     ("initialize", "result"): (b'"capabilities"', b'"content"', b'"httpTransport"', b'"sseTransport"'),

@@ -1,8 +1,8 @@
 """Asking for permission without options, and answering with a decision.
 
-A decision that answers a question of ours arrives as the choice of an option named like the option's kind: `allow_once`,
-`allow_always` or `reject_once`. Whoever reads an answer alone does not know the options that were offered, so the caller who
-does know them looks first for the option with that id and then for one of that kind.
+A decision that answers a question of ours arrives as the choice of an option named like a kind of option: `allow_once`,
+`allow_always` or `reject_once`. Whoever reads an answer alone does not know the options that were offered, so the
+caller who does know them looks first for the option with that id and then for one of that kind.
 """
 
 from typing import Final
@@ -48,7 +48,7 @@ def _without_options(fields: Fields) -> Fields | None:
 
 
 def _as_decision(question: Fields, answer: bytes) -> bytes:
-    """Our outcome as `{decision, cancelled}`. Anything that is not one of the three is a rejection, never an approval."""
+    """Our outcome as `{decision, cancelled}`. What is not one of the three is a rejection, never an approval."""
     outcome = fields_of((fields_of(answer) or {}).get("outcome")) or {}
     chosen = text_of(outcome.get("optionId"))
     if text_of(outcome.get("outcome")) == "cancelled":

@@ -1,8 +1,8 @@
 """What a dialect rule is, and the few tools that rules are made of.
 
 A rule looks at the top-level fields of one half of a method and returns them in the schema's words, or None if it sees
-nothing of its dialect. Fields stay raw bytes until a rule needs to open one, so everything it does not touch survives as
-it came. Rules see whatever a peer cares to send: they test for the type of a value before they use it.
+nothing of its dialect. Fields stay raw bytes until a rule needs to open one, so what it does not touch survives as it
+came. Rules see whatever a peer cares to send: they test for the type of a value before they use it.
 """
 
 from collections.abc import Callable
@@ -46,8 +46,8 @@ class Rule(NamedTuple):
 _fields = msgspec.json.Decoder(Fields)
 _items = msgspec.json.Decoder(list[Raw])
 
-# Many rules look into the same part, and it may be a picture of many megabytes: it is opened once per message. The part itself
-# is kept beside what it holds, so its id belongs to nobody else meanwhile.
+# Many rules look into the same part, and it may be a picture of many megabytes: it is opened once per message. The part
+# itself is kept beside what it holds, so its id belongs to nobody else meanwhile.
 _opened_parts: dict[int, tuple[Raw | bytes, Any]] = {}
 
 
@@ -156,7 +156,7 @@ def renamed(old: str, new: str) -> Change:
 
 
 def with_meta(fields: Fields, key: str, value: object) -> Fields:
-    """The same fields with one more entry in their `_meta`, which is where things go that the schema has no place for."""
+    """The same fields with one more entry in their `_meta`, the place for what the schema has no place for."""
     meta = fields_of(fields.get("_meta")) or {}
     return {**fields, "_meta": packed({**meta, key: value})}
 

@@ -21,7 +21,7 @@ from antiphon.protocol.dialects.updates import UPDATE_RULES
 __all__ = ["RULES", "repair"]
 
 RULES: Final[tuple[Rule, ...]] = (
-    # The order counts within a method: from the outside in, so that each rule finds what it looks for where the schema has it.
+    # The order counts within a method: from the outside in, so that a rule finds things where the schema has them.
     *INITIALIZE_RULES,
     *SESSION_RULES,
     *MCP_RULES,

@@ -14,7 +14,7 @@ def _variables(fields: Fields) -> Fields | None:
 
 
 def _flat_exit(fields: Fields) -> Fields | None:
-    """`{output, exitCode?, signal?}`: how the command ended stands beside its output, and nothing says what was cut off."""
+    """`{output, exitCode?, signal?}`: the end stands beside the output, and nothing says what was cut off."""
     if "truncated" in fields or "output" not in fields:
         return None
     rest = {key: value for key, value in fields.items() if key not in ("exitCode", "signal")}

@@ -22,7 +22,7 @@ from antiphon.protocol.dialects.sources import BANJO_WIRE, BRIDGE, GO_CLIENT, OP
 __all__ = ["TOOL_CALL_RULES", "with_new_text"]
 
 _FILE_TOOLS: Final = {"Read": "read", "Edit": "edit", "Write": "edit"}
-"""What the bridge's kind `file` means, by the name of the tool. Other names leave the kind as it is (it reads as `other`)."""
+"""What the bridge's kind `file` means, by the tool's name. Other names leave it as it is (it reads as `other`)."""
 
 
 def _id_and_name(call: Fields) -> Fields | None:

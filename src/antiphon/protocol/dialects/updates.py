@@ -1,10 +1,10 @@
 """Session updates in other words: told apart by another field, or by none at all.
 
-A message of the OpenCode dialect may hold several pieces of news; ours holds one. The first in the order of `_PIECES` is the
-update and the others are kept, as they came, under `REST` in the `_meta` of the message.
+A message of the OpenCode dialect may hold several pieces of news; ours holds one. The first in the order of `_PIECES` is
+the update and the others are kept, as they came, under `REST` in the `_meta` of the message.
 
-`session/update` is the stream, so these rules only see what the strict decoder refused. Extras in an update that it accepts (such
-as `toolKind` beside a correct `sessionUpdate`) stay unread.
+`session/update` is the stream, so these rules only see what the strict decoder refused. Extras in an update that it
+accepts (such as `toolKind` beside a correct `sessionUpdate`) stay unread.
 """
 
 from collections.abc import Callable
