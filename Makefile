@@ -103,14 +103,20 @@ env: $(VENV)/.ready
 run: .venv-run/.ready
 	@.venv-run/bin/python examples/conversation.py $(ARGS)
 
+# The peers written in JavaScript: the locks have no addresses, and npm comes with the environment. Without a registry
+# the tests that need them skip and say so.
+tests/interop/node_modules/.package-lock.json: tests/interop/package-lock.json | $(VENV)/.ready
+	@if PATH="$(CURDIR)/$(VENV)/bin:$$PATH" npm --prefix tests/interop ci --silent --no-fund --no-audit; then touch "$@"; \
+	else echo "npm could not install the peers of tests/interop: the tests that need them will skip" >&2; fi
+
 # pytest ends with 5 when nothing was selected: fine for one half of a selection, not for both.
-test: $(VENV)/.ready
+test: $(VENV)/.ready tests/interop/node_modules/.package-lock.json
 	@fast=0; $(PYTEST) -m "not slow" -n $(JOBS) $(ARGS) || fast=$$?; \
 	case $$fast in 0 | 5) ;; *) exit $$fast ;; esac; \
 	slow=0; $(PYTEST) -m slow $(ARGS) || slow=$$?; \
 	case $$fast-$$slow in 0-0 | 0-5 | 5-0) ;; *) exit $$slow ;; esac
 
-test-fast: $(VENV)/.ready
+test-fast: $(VENV)/.ready tests/interop/node_modules/.package-lock.json
 	@$(PYTEST) -m "not slow" -n $(JOBS) $(ARGS)
 
 check: $(VENV)/.ready
@@ -124,7 +130,6 @@ format: $(VENV)/.ready
 	$(DEV) -m ruff format $(CODE)
 	$(DEV) -m ruff check --fix $(CODE)
 
-# The peers written in JavaScript. The lock has no addresses, and npm comes with the environment.
 benchmarks/node_modules/.package-lock.json: benchmarks/package-lock.json .venv-bench/.ready
 	@PATH="$(CURDIR)/.venv-bench/bin:$$PATH" npm --prefix benchmarks ci --silent --no-fund --no-audit && touch "$@"
 
@@ -140,5 +145,5 @@ lock:
 	done
 
 clean:
-	rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis benchmarks/node_modules
+	rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis benchmarks/node_modules tests/interop/node_modules
 	find src tests tools benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -118,7 +118,7 @@ def test_arbitrary_bytes_are_read_or_refused(name: str, raw: bytes) -> None:
 
 
 SPLINTERS = st.sampled_from(
-    [b"", b"null", b"{}", b"[", b"]", b"{", b"}", b'"', b",", b":", b"-", b"1e999", b"\\", b"\\ud800", b"\xff", b"\xc3", b"\x00"]
+    [b"", b"null", b"{}", b"[", b"]", b"{", b"}", b'"', b",", b":", b"-", b"1e999", b"\\", b"\\ud800", b"\xff", b"\x00"]
 )  # fmt: skip
 
 

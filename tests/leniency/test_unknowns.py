@@ -13,6 +13,7 @@ from antiphon.protocol.v1.content import TextBlock
 from antiphon.protocol.v1.files import ReadTextFile
 from antiphon.protocol.v1.messages import AgentMessageChunk
 from antiphon.protocol.v1.plan import Plan
+from antiphon.protocol.v1.session import NewSessionResult
 from antiphon.protocol.v1.tools import ContentItem, ToolCall
 from tests.leniency.samples import CASES, Case, message, open_unions, packed, sample, tag_field
 from tests.protocol import names
@@ -147,6 +148,13 @@ def test_a_dropped_item_leaves_one_note() -> None:
     entry = b'{"content":"c","priority":"high","status":"pending","_meta":7}'
     _, notes = salvage_with_notes(b'{"sessionUpdate":"plan","entries":[%b,{"_meta":7,"status":3}]}' % entry, Plan)
     assert notes == ("wrong value at $.entries[0]._meta: the default is used", "invalid item dropped at $.entries[1]")
+
+
+def test_a_defaulted_field_leaves_one_note() -> None:
+    wire = b'{"sessionId":"s","modes":{"availableModes":[7],"currentModeId":7}}'
+    read, notes = salvage_with_notes(wire, NewSessionResult)
+    assert read == NewSessionResult(session_id="s")
+    assert notes == ("wrong value at $.modes: the default is used",)
 
 
 def test_notes_are_few_and_short_whatever_the_peer_sends() -> None:

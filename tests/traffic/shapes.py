@@ -1,6 +1,7 @@
 """Every shape of message that agents and clients in use today were seen to send, in words of our own.
 
-The shapes are theirs: which fields come together, which are null or empty, where `_meta` stands. The texts and ids are not.
+The shapes are theirs: which fields come together, which are null or empty, where `_meta` stands. The texts and ids are
+not.
 """
 
 from typing import Any, Literal, NamedTuple
@@ -84,7 +85,10 @@ _OPTIONS = (
     b'"_meta":{"scope":"here"}},{"optionId":"o3","name":"No","kind":"reject_once"},'
     b'{"optionId":"o4","name":"Never","kind":"reject_always"}]'
 )
-_MODES = b'{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask","description":"Ask first"},{"id":"go","name":"Go"}]}'
+_MODES = (
+    b'{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask","description":"Ask first"},'
+    b'{"id":"go","name":"Go"}]}'
+)
 _MODELS = (
     b'{"currentModelId":"m1","availableModels":[{"modelId":"m1","name":"One","description":"Small"},'
     b'{"modelId":"m2","name":"Two"}]}'
@@ -93,7 +97,8 @@ _MODELS = (
 _SETTINGS = (
     b'[{"type":"select","id":"mode","name":"Mode","category":"mode","currentValue":"ask","options":[{"value":"ask",'
     b'"name":"Ask","description":null}]},'
-    b'{"type":"select","id":"model","name":"Model","description":"Which","category":"model","currentValue":"m1","options":'
+    b'{"type":"select","id":"model","name":"Model","description":"Which","category":"model",'
+    b'"currentValue":"m1","options":'
     b'[{"value":"m1","name":"One"},{"value":"m2","name":"Two","description":"Large"}]},'
     b'{"type":"select","id":"fast","name":"Fast","category":"model_config","currentValue":"off","options":[]},'
     b'{"type":"select","id":"think","name":"Think","category":"thinking","currentValue":"low","options":[]},'
@@ -115,7 +120,8 @@ ASKED: tuple[Said, ...] = (
         "client",
         _asked(
             "initialize",
-            b'{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true},'
+            b'{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},'
+            b'"terminal":true},'
             b'"clientInfo":{"name":"editor","title":"Editor","version":"1.0"}}',
         ),
         initialize.Initialize,
@@ -132,7 +138,9 @@ ASKED: tuple[Said, ...] = (
     Said("client", _asked("session/set_mode", b'{%b,"modeId":"go"}' % _AT), session.SetMode),
     Said("client", _asked("session/set_model", b'{%b,"modelId":"m2"}' % _AT), legacy.SetModel),
     Said(
-        "client", _asked("session/set_config_option", b'{%b,"configId":"model","value":"m2"}' % _AT), session.SetConfigOption
+        "client",
+        _asked("session/set_config_option", b'{%b,"configId":"model","value":"m2"}' % _AT),
+        session.SetConfigOption,
     ),
     Said(
         "client",
@@ -145,7 +153,8 @@ ASKED: tuple[Said, ...] = (
         "agent",
         _asked(
             "session/request_permission",
-            b'{%b,"options":%b,"toolCall":{"toolCallId":"c1","title":"Edit","name":"edit","kind":"edit","status":"pending",'
+            b'{%b,"options":%b,"toolCall":{"toolCallId":"c1","title":"Edit","name":"edit","kind":"edit",'
+            b'"status":"pending",'
             b'"content":[%b,%b,%b],"locations":%b,"rawInput":{"path":"/w/a"}}}'
             % (_AT, _OPTIONS, _TEXT_ITEM, _DIFF, _NEW_FILE, _LOCATIONS),
         ),
@@ -166,7 +175,8 @@ ASKED: tuple[Said, ...] = (
         "agent",
         _asked(
             "terminal/create",
-            b'{%b,"command":"ls","args":["-l"],"env":[{"name":"A","value":"1"}],"cwd":"/w","outputByteLimit":1000}' % _AT,
+            b'{%b,"command":"ls","args":["-l"],"env":[{"name":"A","value":"1"}],"cwd":"/w",'
+            b'"outputByteLimit":1000}' % _AT,
         ),
         terminals.CreateTerminal,
     ),
@@ -178,7 +188,8 @@ ASKED: tuple[Said, ...] = (
         "agent",
         _asked(
             "elicitation/create",
-            b'{%b,"mode":"form","message":"Who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string",'
+            b'{%b,"mode":"form","message":"Who?","requestedSchema":{"type":"object",'
+            b'"properties":{"name":{"type":"string",'
             b'"title":"Name"}},"required":["name"]}}' % _AT,
         ),
         elicitation.FormElicitation,
@@ -188,8 +199,10 @@ ASKED: tuple[Said, ...] = (
 # Notifications.
 TOLD: tuple[Said, ...] = (
     Said("client", _told("session/cancel", b"{%b}" % _AT), session.Cancel),
-    Said("agent", _news("user_message_chunk", b'"content":{"type":"text","text":"a"},"messageId":"m1"'), messages.UserMessageChunk),
-    Said("agent", _news("agent_thought_chunk", b'"content":{"type":"text","text":"a"},"messageId":"m1"'), messages.AgentThoughtChunk),
+    Said("agent", _news("user_message_chunk", b'"content":{"type":"text","text":"a"},"messageId":"m1"'),
+        messages.UserMessageChunk),
+    Said("agent", _news("agent_thought_chunk", b'"content":{"type":"text","text":"a"},"messageId":"m1"'),
+        messages.AgentThoughtChunk),
     Said("agent", _news("agent_message_chunk", b'"content":{"type":"text","text":""}'), messages.AgentMessageChunk),
     Said(
         "agent",
@@ -203,7 +216,8 @@ TOLD: tuple[Said, ...] = (
         "agent",
         _news(
             "available_commands_update",
-            b'"availableCommands":[{"name":"help","description":"Help","input":null},{"name":"plan","description":"Plan",'
+            b'"availableCommands":[{"name":"help","description":"Help","input":null},{"name":"plan",'
+            b'"description":"Plan",'
             b'"input":{"hint":"what"}},{"name":"go","description":"Go"}]',
         ),
         commands.AvailableCommandsUpdate,
@@ -219,7 +233,8 @@ TOLD: tuple[Said, ...] = (
         ),
         plan.Plan,
     ),
-    Said("agent", _news("session_info_update", b'"title":"Greeting","updatedAt":"2030-01-01T00:00:00Z"'), notices.SessionInfoUpdate),
+    Said("agent", _news("session_info_update", b'"title":"Greeting","updatedAt":"2030-01-01T00:00:00Z"'),
+        notices.SessionInfoUpdate),
     Said("agent", _news("session_info_update", b'"_meta":{"queue":{"length":0}}'), notices.SessionInfoUpdate),
     Said("agent", _news("usage_update", b'"used":10,"size":1000'), usage.UsageUpdate),
     Said(
@@ -232,17 +247,21 @@ TOLD: tuple[Said, ...] = (
         _news(
             "tool_call",
             b'"toolCallId":"c1","title":"Edit","name":"edit","kind":"edit","status":"in_progress","content":[%b,%b,%b,'
-            b'{"type":"terminal","terminalId":"t1"}],"locations":%b,"rawInput":{"path":"/w/a","n":null},"rawOutput":{"ok":true},'
+            b'{"type":"terminal","terminalId":"t1"}],"locations":%b,"rawInput":{"path":"/w/a","n":null},'
+            b'"rawOutput":{"ok":true},'
             b'"_meta":{"tool":{"name":"Edit"}}' % (_TEXT_ITEM, _DIFF, _NEW_FILE, _LOCATIONS),
         ),
         tools.ToolCall,
     ),
     *(
-        Said("agent", _news("tool_call", b'"toolCallId":"c1","title":"T","kind":"%b","status":"%b"' % pair), tools.ToolCall)
+        Said(
+            "agent", _news("tool_call", b'"toolCallId":"c","title":"","kind":"%b","status":"%b"' % pair), tools.ToolCall
+        )
         for pair in ((b"read", b"pending"), (b"execute", b"completed"), (b"search", b"failed"), (b"other", b"pending"),
                      (b"switch_mode", b"in_progress"))
     ),
-    Said("agent", _news("tool_call", b'"toolCallId":"c1","title":"T","content":[],"locations":[],"rawInput":{}'), tools.ToolCall),
+    Said("agent", _news("tool_call", b'"toolCallId":"c1","title":"T","content":[],"locations":[],"rawInput":{}'),
+        tools.ToolCall),
     Said(
         "agent",
         _news(
@@ -253,7 +272,8 @@ TOLD: tuple[Said, ...] = (
         ),
         tools.ToolCallUpdate,
     ),
-    Said("agent", _news("tool_call_update", b'"toolCallId":"c1","status":"failed","rawOutput":{"error":"no"}'), tools.ToolCallUpdate),
+    Said("agent", _news("tool_call_update", b'"toolCallId":"c1","status":"failed","rawOutput":{"error":"no"}'),
+        tools.ToolCallUpdate),
     Said("agent", _news("tool_call_update", b'"toolCallId":"c1","content":[],"locations":[]'), tools.ToolCallUpdate),
     Said(
         "agent", _news("weather_update", b'"wind":3'), Unknown, ("unknown kind `weather_update` kept at $.update",)
@@ -262,16 +282,23 @@ TOLD: tuple[Said, ...] = (
 
 # Answers.
 ANSWERED: tuple[Answer, ...] = (
-    Answer("initialize", _result(b'{"protocolVersion":1,"agentCapabilities":{},"authMethods":[]}'), initialize.InitializeResult),
+    Answer("initialize", _result(b'{"protocolVersion":1,"agentCapabilities":{},"authMethods":[]}'),
+        initialize.InitializeResult),
     Answer(
         "initialize",
         _result(
-            b'{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"promptCapabilities":{"image":true,"audio":false,'
-            b'"embeddedContext":true},"mcpCapabilities":{"http":true,"sse":false,"acp":false},"sessionCapabilities":{"list":{},'
-            b'"resume":{},"close":{},"delete":{},"fork":{},"additionalDirectories":{},"subagents":{},"systemPrompt":{},"title":{}},'
-            b'"auth":{"logout":{}},"providers":{},"_meta":{"vendor":{"steering":true}}},"agentInfo":{"name":"agent","title":"Agent",'
-            b'"version":"1.0"},"authMethods":[{"id":"web","name":"Browser","description":"Sign in","_meta":{"url":"https://x"}},'
-            b'{"id":"tty","name":"Terminal","type":"terminal","description":"Sign in","args":["login"],"env":{},"_meta":{"n":1}}],'
+            b'{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"promptCapabilities":{"image":true,'
+            b'"audio":false,'
+            b'"embeddedContext":true},"mcpCapabilities":{"http":true,"sse":false,"acp":false},'
+            b'"sessionCapabilities":{"list":{},'
+            b'"resume":{},"close":{},"delete":{},"fork":{},"additionalDirectories":{},"subagents":{},'
+            b'"systemPrompt":{},"title":{}},'
+            b'"auth":{"logout":{}},"providers":{},"_meta":{"vendor":{"steering":true}}},'
+            b'"agentInfo":{"name":"agent","title":"Agent",'
+            b'"version":"1.0"},"authMethods":[{"id":"web","name":"Browser","description":"Sign in",'
+            b'"_meta":{"url":"https://x"}},'
+            b'{"id":"tty","name":"Terminal","type":"terminal","description":"Sign in","args":["login"],"env":{},'
+            b'"_meta":{"n":1}}],'
             b'"_meta":{"build":7}}'
         ),
         initialize.InitializeResult,
@@ -282,7 +309,8 @@ ANSWERED: tuple[Answer, ...] = (
         Answer(
             method,
             _result(
-                b'{"sessionId":"s1","modes":%b,"models":%b,"configOptions":%b,"_meta":{"a":[1]}}' % (_MODES, _MODELS, _SETTINGS)
+                b'{"sessionId":"s1","modes":%b,"models":%b,"configOptions":%b,'
+                b'"_meta":{"a":[1]}}' % (_MODES, _MODELS, _SETTINGS)
             ),
             kind,
         )
@@ -297,7 +325,7 @@ ANSWERED: tuple[Answer, ...] = (
     Answer("session/resume", _result(b"{}"), session.ResumeSessionResult),
     Answer(
         "session/list",
-        _result(b'{"sessions":[{"sessionId":"s1","cwd":"/w","title":"Hi","updatedAt":"2030-01-01T00:00:00Z"}],"nextCursor":null}'),
+        _result(b'{"sessions":[{"sessionId":"s1","cwd":"/w","title":"T","updatedAt":"2030-01-01"}],"nextCursor":null}'),
         session.ListSessionsResult,
     ),
     Answer("session/list", _result(b'{"sessions":[]}'), session.ListSessionsResult),
@@ -318,7 +346,8 @@ ANSWERED: tuple[Answer, ...] = (
         ),
         session.PromptResult,
     ),
-    Answer("session/request_permission", _result(b'{"outcome":{"outcome":"selected","optionId":"o1"}}'), permission.PermissionResult),
+    Answer("session/request_permission", _result(b'{"outcome":{"outcome":"selected","optionId":"o1"}}'),
+        permission.PermissionResult),
     Answer("session/request_permission", _result(b'{"outcome":{"outcome":"cancelled"}}'), permission.PermissionResult),
     Answer("fs/read_text_file", _result(b'{"content":"a\\n"}'), files.ReadTextFileResult),
     Answer("fs/write_text_file", _result(b"{}"), files.WriteTextFileResult),
@@ -340,14 +369,18 @@ ANSWERED: tuple[Answer, ...] = (
 FAILED: tuple[Failed, ...] = (
     Failed(_error(b'{"code":-32601,"message":"Method not found","data":{"method":"session/fork"}}'), -32601, dict),
     Failed(_error(b'{"code":-32002,"message":"Not found","data":{"uri":"/w/a"}}'), -32002, dict),
-    Failed(_error(b'{"code":-32602,"message":"Invalid params","data":{"_errors":[],"cwd":{"_errors":["needed"]}}}'), -32602, dict),
-    Failed(_error(b'{"code":-32602,"message":"Invalid params","data":{"errors":[{"type":"missing","loc":["cwd"]}]}}'), -32602, dict),
-    Failed(_error(b'{"code":-32603,"message":"[]","data":[{"code":"wrong","path":["cwd"],"message":"needed"}]}'), -32603, list),
+    Failed(_error(b'{"code":-32602,"message":"Invalid params","data":{"_errors":[],"cwd":{"_errors":["needed"]}}}'),
+        -32602, dict),
+    Failed(_error(b'{"code":-32602,"message":"Invalid params","data":{"errors":[{"type":"missing","loc":["cwd"]}]}}'),
+        -32602, dict),
+    Failed(_error(b'{"code":-32603,"message":"[]","data":[{"code":"wrong","path":["cwd"],"message":"needed"}]}'),
+        -32603, list),
     Failed(_error(b'{"code":-32603,"message":"Internal error","data":"it broke"}'), -32603, str),
     Failed(_error(b'{"code":-32603,"message":"Internal error","data":null}'), -32603, type(None)),
     Failed(_error(b'{"code":400,"message":"Bad request"}'), 400, type(None)),
     Failed(_error(b'{"code":-32700,"message":"Parse error"}', id=b"null"), -32700, type(None)),
-    Failed(_error(b'{"code":-32600,"message":"Invalid request","data":{"jsonrpc":"1.0","id":9}}', id=b"null"), -32600, dict),
+    Failed(_error(b'{"code":-32600,"message":"Invalid request","data":{"jsonrpc":"1.0","id":9}}', id=b"null"),
+        -32600, dict),
 )  # fmt: skip
 
 # Methods that only their makers know, and one that nobody does.
