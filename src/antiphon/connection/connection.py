@@ -7,7 +7,7 @@ Rule 3: whoever waits is told: when the conversation ends every open question fa
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final, Self, TypeVar
 
 from msgspec import Raw
@@ -35,6 +35,17 @@ R = TypeVar("R")
 
 EOF_GRACE: Final = 0.5
 """Seconds that handlers may go on after the peer's last word, so that `printf … | agent` gets its answers."""
+
+
+class _NoWait:
+    """An await that is over at once."""
+
+    def __await__(self) -> Iterator[None]:
+        return _NOTHING
+
+
+_NOTHING: Iterator[None] = iter(())
+_NO_WAIT: Final = _NoWait()
 
 
 class Connection:
@@ -134,15 +145,14 @@ class Connection:
         stream = self._streams[id] = Stream(self.inbox, session_id, outcome)
         return stream
 
-    async def notify(self, notice: Notice[P], params: P) -> None:
-        """Tell, and wait while the peer is slow: memory stays bounded and the loop turns.
+    def notify(self, notice: Notice[P], params: P) -> Awaitable[None]:
+        """Tell, and wait while the peer is slow: memory stays bounded and the loop turns. Await it.
 
         Raises:
             ConnectionClosed: the peer is gone.
         """
-        self._wire.post(notice.name, params)
-        if len(self._transport.out) >= OUTPUT_HIGH:
-            await self._transport.drain()
+        # Not `async def`: the frame is in the buffer when this returns, and most awaits have nothing to wait for.
+        return self._transport.drain() if self._wire.post(notice.name, params) >= OUTPUT_HIGH else _NO_WAIT
 
     def post(self, notice: Notice[P], params: P) -> None:
         """Tell without waiting, for places that cannot: what the peer does not take yet is kept in memory.
@@ -188,7 +198,8 @@ class Connection:
             for frame in lines_of(block):
                 if self._wire.taps:
                     self._wire.show("in", frame)
-                self._event(self._peer.receive(frame), len(frame))
+                if not self._updates.line(frame):
+                    self._event(self._peer.receive(frame), len(frame))
 
     def _event(self, event: Event, size: int) -> None:
         match event:

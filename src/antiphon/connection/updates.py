@@ -1,7 +1,7 @@
 """The fast road for `session/update`: whole blocks of lines, typed in one stage, straight to their reader.
 
-It gives up on anything unusual (another method in the block, a dialect, a broken line) before it has delivered anything;
-the general road then takes the block line by line. So nothing is handled twice and nothing out of order.
+It gives up on a block with anything unusual in it (an answer, another method, a dialect, a broken line) before it has delivered
+anything of it; the block then goes line by line. So nothing is handled twice and nothing out of order.
 """
 
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -59,12 +59,10 @@ class Updates:
 
     def block(self, block: bytes) -> bool:
         """Take a block of lines if it is nothing but well-formed updates. False: nothing was taken."""
-        single = block.find(b"\n") + 1 >= len(block)
-        if single and block.find(_MARK, 0, _MARK_WITHIN) < 0:
-            return False
-        read = _decoder or _frame_decoder()
+        if block.find(b"\n") + 1 >= len(block):
+            return self.line(block)
         try:
-            frames = [read.decode(block)] if single else read.decode_lines(block)
+            frames = (_decoder or _frame_decoder()).decode_lines(block)
         except BAD_INPUT:
             return False
         found = self._router.notice_for(_NAME)
@@ -83,6 +81,17 @@ class Updates:
                 self._wire.handler_failed(_NAME, error)
             else:
                 return True
+
+    def line(self, line: bytes) -> bool:
+        """Take one line if it is a well-formed update. False: it was not taken."""
+        if line.find(_MARK, 0, _MARK_WITHIN) < 0:
+            return False
+        try:
+            frame = (_decoder or _frame_decoder()).decode(line)
+        except BAD_INPUT:
+            return False
+        self.one(frame.params, len(line))
+        return True
 
     def one(self, update: "SessionUpdate", size: int) -> None:
         """Deliver one update."""

@@ -39,29 +39,35 @@ class Wire:
         self._observer = observer
         self._heads: dict[str, bytes] = {}
 
-    def post(self, method: str, params: Any) -> None:
+    def post(self, method: str, params: Any) -> int:
         """A notification into the buffer; it leaves at the end of this turn of the loop, with its neighbours.
+
+        Returns the bytes in the buffer, so that the caller may wait for them to leave.
 
         Raises:
             ConnectionClosed: the peer is gone.
         """
         if self.lost is not None:
             raise self.lost
-        head = self._heads.get(method)
-        if head is None:
-            head = self._heads[method] = head_of_notification(method)
-        out = self.transport.out
+        transport = self.transport
+        out = transport.out
         start = len(out)
-        out += head
         try:
+            out += self._heads.get(method) or self._head(method)
             encode_into(params, out, -1)
+            out += b"}\n"
         except BaseException:
             del out[start:]  # half a frame would corrupt the next
             raise
-        out += b"}\n"
         if self.taps:
             self.show("out", bytes(out[start:-1]))
-        self.transport.flush_soon()
+        if not transport.flushing_soon:
+            transport.flush_soon()
+        return len(out)
+
+    def _head(self, method: str) -> bytes:
+        head = self._heads[method] = head_of_notification(method)
+        return head
 
     def send(self, frame: bytes | bytearray) -> None:
         """A frame at once, because somebody waits for it. What was posted before goes first."""

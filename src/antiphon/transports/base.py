@@ -42,7 +42,8 @@ class Transport(ABC):
         self.lost: ConnectionClosed | None = None
         """Why nothing more will arrive; None while more may."""
         self._mailbox: _Mailbox | None = None
-        self._flush_scheduled = False
+        self.flushing_soon = False
+        """Whether `flush_soon` has been asked for and not done yet."""
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
@@ -73,12 +74,12 @@ class Transport(ABC):
 
     def flush_soon(self) -> None:
         """Send `out` at the end of this turn of the loop, so that many small frames leave together."""
-        if not self._flush_scheduled:
-            self._flush_scheduled = True
-            self.loop.call_soon(self._flush_scheduled_now)
+        if not self.flushing_soon:
+            self.flushing_soon = True
+            self.loop.call_soon(self._flush_now)
 
-    def _flush_scheduled_now(self) -> None:
-        self._flush_scheduled = False
+    def _flush_now(self) -> None:
+        self.flushing_soon = False
         self.flush()
 
     @property
