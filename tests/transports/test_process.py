@@ -318,4 +318,4 @@ async def test_a_fork_of_ours_does_not_hide_our_death(tmp_path: Path) -> None:
             _, pid = await first_words(process)
             process.kill()
             await gone(*pids_in(tmp_path).values(), int(pid))
-            assert len(tree.processes_with("f0rk3d")) == 1  # the fork lives on: it is not what we spawned
+            assert tree.processes_with("f0rk3d")  # the fork lives on: it is not what we spawned

@@ -23,7 +23,7 @@ from antiphon.errors import AcpError, ConnectionClosed, RequestError
 from antiphon.protocol.base import encode_into
 from antiphon.protocol.methods import Call, Notice
 from antiphon.protocol.v1.methods import SESSION_UPDATE
-from antiphon.rpc.envelope import Frame, Noise, Notification, Overlong, RequestId
+from antiphon.rpc.envelope import Frame, Noise, Notification, Overlong, RequestId, head_of_notification
 from antiphon.rpc.peer import Answered, Asked, Event, Peer, Refused, Rejected, Stray, Told, Withdrawn
 from antiphon.transports.base import OUTPUT_HIGH, Transport
 from antiphon.transports.framing import lines_of
@@ -44,8 +44,25 @@ class _NoWait:
         return _NOTHING
 
 
+class _Drain:
+    """An await that lasts until the peer has read. Unlike a coroutine it may be dropped."""
+
+    __slots__ = ("_transport",)
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def __await__(self) -> Iterator[None]:
+        return self._transport.drain().__await__()
+
+
 _NOTHING: Iterator[None] = iter(())
 _NO_WAIT: Final = _NoWait()
+
+
+def _head_of(notice: Notice[Any]) -> bytes:
+    notice.head = head_of_notification(notice.name)
+    return notice.head
 
 
 class Connection:
@@ -108,8 +125,7 @@ class Connection:
 
     def tap(self, see: Tap) -> Callable[[], None]:
         """Let `see` have every frame from now on; the returned function ends it."""
-        self._wire.taps.append(see)
-        return lambda: self._wire.taps.remove(see)
+        return self._wire.tap(see)
 
     @property
     def counts(self) -> Counter[str]:
@@ -151,8 +167,22 @@ class Connection:
         Raises:
             ConnectionClosed: the peer is gone.
         """
-        # Not `async def`: the frame is in the buffer when this returns, and most awaits have nothing to wait for.
-        return self._transport.drain() if self._wire.post(notice.name, params) >= OUTPUT_HIGH else _NO_WAIT
+        # The hottest road out: no coroutine, no second call, and nothing looked up that can be known beforehand.
+        transport = self._transport
+        out = transport.out
+        start = len(out)
+        try:
+            out += notice.head or _head_of(notice)
+            encode_into(params, out, -1)
+            out += b"}\n"
+        except BaseException:
+            del out[start:]  # half a frame would corrupt the next
+            raise
+        if self._wire.watched:
+            self._wire.look_at(out, start)
+        if not start:
+            transport.flush_soon()
+        return _NO_WAIT if start < OUTPUT_HIGH else _Drain(transport)
 
     def post(self, notice: Notice[P], params: P) -> None:
         """Tell without waiting, for places that cannot: what the peer does not take yet is kept in memory.
@@ -160,7 +190,7 @@ class Connection:
         Raises:
             ConnectionClosed: the peer is gone.
         """
-        self._wire.post(notice.name, params)
+        _ = self.notify(notice, params)
 
     def _ask(self, method: str, params: object) -> "tuple[int, asyncio.Future[Raw]]":
         if self._gone is not None:
@@ -267,5 +297,5 @@ class Connection:
             self._give_up(error)
 
     def _give_up(self, error: ConnectionClosed) -> None:
-        self._wire.lost = error
+        self._wire.lose(error)
         self._answers.cancel_all()

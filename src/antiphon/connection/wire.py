@@ -4,15 +4,12 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Final, Literal
 
 from antiphon.connection.reports import HandlerFailed, Observer, Report
-from antiphon.protocol.base import encode_into
-from antiphon.rpc.envelope import Noise, head_of_notification
+from antiphon.errors import ConnectionClosed
+from antiphon.rpc.envelope import Noise
 from antiphon.transports.base import Transport
-
-if TYPE_CHECKING:
-    from antiphon.errors import ConnectionClosed
 
 __all__ = ["Direction", "Tap", "Wire"]
 
@@ -36,38 +33,36 @@ class Wire:
         self.noise: deque[bytes] = deque(maxlen=NOISE_KEPT)
         self.lost: ConnectionClosed | None = None
         """Why nothing can be sent any more; None while the conversation lives."""
+        self.watched = False
+        """Whether `look_at` has anything to say: one question on the hot road instead of two."""
         self._observer = observer
-        self._heads: dict[str, bytes] = {}
 
-    def post(self, method: str, params: Any) -> int:
-        """A notification into the buffer; it leaves at the end of this turn of the loop, with its neighbours.
+    def tap(self, see: Tap) -> Callable[[], None]:
+        """Let `see` have every frame from now on; the returned function ends it."""
+        self.taps.append(see)
+        self.watched = True
 
-        Returns the bytes in the buffer, so that the caller may wait for them to leave.
+        def leave() -> None:
+            self.taps.remove(see)
+            self.watched = bool(self.taps) or self.lost is not None
+
+        return leave
+
+    def lose(self, error: ConnectionClosed) -> None:
+        """Nothing can be sent from now on."""
+        self.lost = error
+        self.watched = True
+
+    def look_at(self, out: bytearray, start: int) -> None:
+        """Show a frame that was just put into the buffer, or take it out again if nobody will get it.
 
         Raises:
             ConnectionClosed: the peer is gone.
         """
         if self.lost is not None:
+            del out[start:]
             raise self.lost
-        transport = self.transport
-        out = transport.out
-        start = len(out)
-        try:
-            out += self._heads.get(method) or self._head(method)
-            encode_into(params, out, -1)
-            out += b"}\n"
-        except BaseException:
-            del out[start:]  # half a frame would corrupt the next
-            raise
-        if self.taps:
-            self.show("out", bytes(out[start:-1]))
-        if not transport.flushing_soon:
-            transport.flush_soon()
-        return len(out)
-
-    def _head(self, method: str) -> bytes:
-        head = self._heads[method] = head_of_notification(method)
-        return head
+        self.show("out", bytes(out[start:-1]))
 
     def send(self, frame: bytes | bytearray) -> None:
         """A frame at once, because somebody waits for it. What was posted before goes first."""

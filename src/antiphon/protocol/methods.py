@@ -45,7 +45,7 @@ class _Later:
 class Notice(Generic[P]):
     """A notification: a name and the type of its params. Nobody answers it."""
 
-    __slots__ = ("_params", "_params_decoder", "name", "side", "stability")
+    __slots__ = ("_params", "_params_decoder", "head", "name", "side", "stability")
 
     def __init__(self, name: str, params: type[P], *, side: Side = "both", stability: str = "stable") -> None:
         self.name = name
@@ -53,6 +53,8 @@ class Notice(Generic[P]):
         self.side = side
         self.stability = stability
         """`stable`, `unstable` (may change or go) or `legacy` (in no schema, but alive)."""
+        self.head = b""
+        """How its frame begins on the wire, once a connection has worked it out."""
         self._params_decoder: Decoder[P] | None = None
 
     @property
