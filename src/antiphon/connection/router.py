@@ -27,7 +27,8 @@ class Router:
 
     def __init__(self) -> None:
         self._calls: dict[str, AnyCall] = {}
-        self._notices: dict[str, AnyNotice] = {}
+        self.notices: dict[str, AnyNotice] = {}
+        """Method → its notice and handler. Looked into directly where calls would count."""
         self.other_request: Callable[[str, Raw], Awaitable[object]] | None = None
         """Takes requests that have no handler (extension methods); without it they get -32601."""
         self.other_notice: Callable[[str, Raw], None] | None = None
@@ -37,7 +38,7 @@ class Router:
         """Handle a notification, in wire order."""
         if isinstance(notice, Call):
             raise LocalProtocolError(f"`{notice.name}` is a request: use on_request")
-        self._notices[notice.name] = (notice, handler)
+        self.notices[notice.name] = (notice, handler)
 
     def on_request(self, call: Call[P, R], handler: Callable[[P], R | Awaitable[R]]) -> None:
         """Answer a request with what `handler` returns; raise `RequestError` in it to refuse."""
@@ -47,17 +48,13 @@ class Router:
         """The request handler for a method, also under its older names."""
         return self._calls.get(method) or self._calls.get(METHOD_ALIASES.get(method, method))
 
-    def notice_for(self, method: str) -> AnyNotice | None:
-        """The notification handler for a method."""
-        return self._notices.get(method)
-
     def notice(self, method: str, params: Raw) -> tuple[str, ...] | None:
         """Hand a notification to its handler: the rules it took to read it, or None if nobody handles it.
 
         Raises:
             RequestError: the params make no sense.
         """
-        found = self._notices.get(method)
+        found = self.notices.get(method)
         if found is None:
             if self.other_notice is None:
                 return None

@@ -1,9 +1,10 @@
 """The fast road for `session/update`: whole blocks of lines, typed in one stage, straight to their reader.
 
-It gives up on a block with anything unusual in it (an answer, another method, a dialect, a broken line) before it has delivered
-anything of it; the block then goes line by line. So nothing is handled twice and nothing out of order.
+A block with anything unusual in it (an answer, another method, a dialect, a broken line) is refused by the decoder before any of it
+is delivered, and then goes line by line. So nothing is handled twice and nothing out of order.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -56,21 +57,55 @@ class Updates:
         self._router = router
         self._inbox = inbox
         self._wire = wire
+        self._mixed = False  # the last block held more than updates: the next one probably does too
 
-    def block(self, block: bytes) -> bool:
-        """Take a block of lines if it is nothing but well-formed updates. False: nothing was taken."""
-        if block.find(b"\n") + 1 >= len(block):
-            return self.line(block)
+    def block(self, block: bytes, other: Callable[[bytes], None]) -> None:
+        """Take a block of several lines; those that are no well-formed update go to `other`, all in wire order."""
+        if not self._mixed:
+            try:
+                frames = (_decoder or _frame_decoder()).decode_lines(block)
+            except BAD_INPUT:
+                self._mixed = True
+            else:
+                self._deliver(frames, len(block))
+                return
+        taken = self.line
+        mixed = False
+        for line in block.split(b"\n"):
+            if line.find(_MARK, 0, _MARK_WITHIN) < 0 or not taken(line):
+                if line and not line.isspace():
+                    mixed = True
+                    other(line)
+        self._mixed = mixed
+
+    def line(self, line: bytes) -> bool:
+        """Take one line if it is a well-formed update. False: it was not taken."""
         try:
-            frames = (_decoder or _frame_decoder()).decode_lines(block)
+            update: SessionUpdate = (_decoder or _frame_decoder()).decode(line).params
         except BAD_INPUT:
             return False
-        found = self._router.notice_for(_NAME)
-        if self._inbox.streams or found is None:
-            size = len(block) // (len(frames) or 1)
+        found = self._router.notices.get(_NAME)
+        if found is None or self._inbox.streams:
+            self.one(update, len(line))
+            return True
+        try:
+            found[1](update)
+        except Exception as error:
+            self._wire.handler_failed(_NAME, error)
+        return True
+
+    @staticmethod
+    def looks_like_one(line: bytes) -> bool:
+        """Whether it is worth trying."""
+        return line.find(_MARK, 0, _MARK_WITHIN) >= 0
+
+    def _deliver(self, frames: list[Any], size: int) -> None:
+        found = self._router.notices.get(_NAME)
+        if found is None or self._inbox.streams:
+            size //= len(frames) or 1
             for frame in frames:
                 self.one(frame.params, size)
-            return True
+            return
         handle = found[1]
         rest = iter(frames)
         while True:  # a handler that raises costs its own update only
@@ -80,26 +115,15 @@ class Updates:
             except Exception as error:
                 self._wire.handler_failed(_NAME, error)
             else:
-                return True
-
-    def line(self, line: bytes) -> bool:
-        """Take one line if it is a well-formed update. False: it was not taken."""
-        if line.find(_MARK, 0, _MARK_WITHIN) < 0:
-            return False
-        try:
-            frame = (_decoder or _frame_decoder()).decode(line)
-        except BAD_INPUT:
-            return False
-        self.one(frame.params, len(line))
-        return True
+                return
 
     def one(self, update: "SessionUpdate", size: int) -> None:
-        """Deliver one update."""
+        """Deliver one update that counts for `size` bytes while it waits."""
         streams = self._inbox.streams.get(update.session_id)
         if streams:
             streams[0].push(update, size)
             self._inbox.take(size)
-        elif (found := self._router.notice_for(_NAME)) is not None:
+        elif (found := self._router.notices.get(_NAME)) is not None:
             try:
                 found[1](update)
             except Exception as error:

@@ -134,7 +134,7 @@ def _message(envelope: _Envelope, frame: bytes) -> Message:
         return Response(None if isinstance(id, UnsetType) else id, error=_error(envelope.error))
     if isinstance(id, UnsetType):
         if envelope.jsonrpc is UNSET and envelope.params is UNSET and envelope.result is UNSET:
-            return Noise(frame, is_json=True)  # an object with nothing of ours in it: somebody's structured log
+            return Noise(frame.strip(), is_json=True)  # an object with nothing of ours in it: somebody's structured log
         return _malformed("the message has neither `method` nor `id`", UNSET, frame)
     if isinstance(envelope.result, UnsetType):
         return _malformed("the message has an `id` but no `method`, `result` or `error`", id, frame)
@@ -164,7 +164,7 @@ def _not_an_envelope(frame: bytes, error: Exception) -> Message:
     text = frame.strip()
     if isinstance(error, UnicodeDecodeError):
         if not text.startswith(b"{"):
-            return Noise(frame)
+            return Noise(text)
         return _malformed(f"not UTF-8: {error.reason} at byte {error.start}", _find_id(text), frame, Code.PARSE_ERROR)
     if isinstance(error, RecursionError):
         return _malformed("nested too deeply", _find_id(text), frame, Code.PARSE_ERROR)
@@ -177,7 +177,7 @@ def _not_an_envelope(frame: bytes, error: Exception) -> Message:
             return _malformed("text with half of a surrogate pair", message.id, frame, Code.PARSE_ERROR)
         return message  # nobody can be told about a notification or an answer: better with � than lost
     if not text.startswith(b"{"):
-        return Noise(frame)
+        return Noise(text)
     return _malformed(f"not JSON: {error}", _find_id(text), frame, Code.PARSE_ERROR)
 
 

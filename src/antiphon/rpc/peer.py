@@ -124,12 +124,10 @@ class Peer:
         match message:
             case Request():
                 return self._asked_by_them(message)
-            case Notification(method="$/cancel_request"):
-                return self._withdrawn_by_them(message)
-            case Notification():
-                return Told(message)
             case Response():
                 return self._answered_by_them(message)
+            case Notification():
+                return self._withdrawn_by_them(message) if message.method == CANCEL_REQUEST else Told(message)
             case Noise():
                 return message if self._tolerant else _reject_noise(message)
             case Malformed():

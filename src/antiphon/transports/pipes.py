@@ -22,6 +22,9 @@ _log = logging.getLogger(__name__)
 READ_SIZE: Final = 64 * 1024
 """Bytes per read: what a pipe holds, and below the size at which malloc turns to mmap."""
 
+SET_ASIDE: Final = 256 * 1024
+"""Buffers of this size and more are not moved to make room, but sent from where they are."""
+
 CLOSE_GRACE: Final = 2.0
 """Seconds that a peer may take to read what we still have to say when we close."""
 
@@ -33,9 +36,10 @@ class PipeTransport(Transport):
         super().__init__()
         self._read_fd, self._write_fd = read_fd, write_fd
         self._framer = LineFramer(limit)
-        self._queue: deque[memoryview] = deque()  # what a full pipe did not take
-        self._queued = 0
-        self._drained = asyncio.Event()  # there is room for more
+        self._full = False  # the pipe takes no more for now
+        self._ramp = 1
+        self._aside = memoryview(b"")  # what is left of a large frame
+        self._senders: deque[asyncio.Future[None]] = deque()  # who waits for room
         self._emptied = asyncio.Event()  # all is sent
         self._reading = self._ended = self._broken = self._closed = False
         # A file or /dev/null is always ready and cannot be polled.
@@ -94,23 +98,19 @@ class PipeTransport(Transport):
 
     def _lose(self, error: ConnectionClosed) -> None:
         self._ended = True
-        self._drained.set()
         super()._lose(error)
 
     # Writing.
 
     @property
     def unsent(self) -> int:
-        return len(self.out) + self._queued
+        return len(self.out) + len(self._aside)
 
     def flush(self) -> None:
-        if not self.out:
+        if not self.out or self._full:
             return
         if self._broken or self._closed:
             self.out.clear()
-            return
-        if self._queue:
-            self._enqueue()
             return
         try:
             sent = os.write(self._write_fd, self.out)
@@ -121,55 +121,74 @@ class PipeTransport(Transport):
             return
         if sent == len(self.out):
             self.out.clear()
-            return
-        self._enqueue(sent)
-        self.loop.add_writer(self._write_fd, self._writable)
+            if self._senders:
+                self._admit()
+        else:
+            self._full = True
+            self._set_aside(sent)
+            self.loop.add_writer(self._write_fd, self._writable)
 
-    def _enqueue(self, sent: int = 0) -> None:
-        # The buffer itself goes into the queue and a new one takes its place: a 50 MiB answer is never copied.
-        self._queue.append(memoryview(self.out)[sent:])
-        self._queued += len(self.out) - sent
-        self.out = bytearray()
+    def _set_aside(self, sent: int) -> None:
+        """Keep what a full pipe did not take. Little stays in `out`, where senders see it and wait; much is not moved about."""
+        if len(self.out) < SET_ASIDE:
+            del self.out[:sent]
+        else:
+            self._aside = memoryview(self.out)[sent:]
+            self.out = bytearray()
 
     def _writable(self) -> None:
+        self._full = False
+        self._ramp = 1
         try:
-            while self._queue:
-                sent = os.write(self._write_fd, self._queue[0])
-                self._queued -= sent
-                if sent < len(self._queue[0]):
-                    self._queue[0] = self._queue[0][sent:]
-                    return
-                self._queue.popleft()
+            while self._aside:
+                self._aside = self._aside[os.write(self._write_fd, self._aside) :]
         except (BlockingIOError, InterruptedError):
+            self._full = True
             return
         except OSError:
             self._break()
             return
-        finally:
-            if self._queued < OUTPUT_HIGH:
-                self._drained.set()
-        self._emptied.set()
         self.loop.remove_writer(self._write_fd)
+        self.flush()
+        self._admit()
+        if not self.unsent:
+            self._emptied.set()
 
     def _break(self) -> None:
         """The peer reads no more. What it still says is worth hearing, so reading goes on."""
         self._broken = True
-        if self._queue:
+        if self._full:
             self.loop.remove_writer(self._write_fd)
-        self._queue.clear()
-        self._queued = 0
+        self._full = False
+        self._aside = memoryview(b"")
         self.out.clear()
-        self._drained.set()
+        self._admit(len(self._senders))
         self._emptied.set()
 
     async def drain(self) -> None:
         self.flush()
-        await asyncio.sleep(0)  # even if all was sent: a sender that never waits would never hear `session/cancel`
-        while self._queued >= OUTPUT_HIGH and not self._closed:
-            self._drained.clear()
-            await self._drained.wait()
+        if self.unsent < OUTPUT_HIGH:
+            await asyncio.sleep(0)  # even if all was sent: a sender that never waits would never hear `session/cancel`
+        elif not self._closed:
+            turn: asyncio.Future[None] = self.loop.create_future()
+            self._senders.append(turn)
+            await turn
         if self._broken or self._closed:
             raise ConnectionClosed("the peer no longer reads")
+
+    def _admit(self, count: int = 1) -> None:
+        """Let senders go on, first come first served: one, then twice as many each turn of the loop while there is room.
+
+        All at once would be a stampede: the first fills the pipe again and the others queue up anew.
+        """
+        while count and self._senders and (self.unsent < OUTPUT_HIGH or self._broken or self._closed):
+            turn = self._senders.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                count -= 1
+                if not count and self._senders:
+                    self._ramp *= 2
+                    self.loop.call_soon(self._admit, self._ramp)
 
     # Closing.
 
@@ -182,7 +201,7 @@ class PipeTransport(Transport):
 
     async def _send_the_rest(self) -> None:
         self.flush()
-        if self._queue:
+        if self.unsent:
             self._emptied.clear()
             try:
                 await asyncio.wait_for(self._emptied.wait(), CLOSE_GRACE)
