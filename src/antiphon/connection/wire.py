@@ -76,6 +76,7 @@ class Wire:
             transport.out += frame
             transport.out += b"\n"
         transport.flush()
+        transport.linger()
 
     def show(self, direction: Direction, frame: bytes) -> None:
         """Let the taps see a frame."""

@@ -87,6 +87,9 @@ class Transport(ABC):
         """Bytes that we have and the peer has not."""
         return len(self.out)
 
+    def linger(self) -> None:
+        """A word from the peer may come within microseconds: look out for it, where that is worth it."""
+
     @abstractmethod
     def flush(self) -> None:
         """Send as much of `out` as goes without waiting."""

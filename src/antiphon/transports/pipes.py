@@ -7,8 +7,10 @@ which costs a fresh process three memory-mapping calls for every wake-up, twice 
 import asyncio
 import logging
 import os
+import select
 import stat
 from collections import deque
+from time import perf_counter
 from typing import Final
 
 from antiphon.errors import ConnectionClosed
@@ -21,6 +23,12 @@ _log = logging.getLogger(__name__)
 
 READ_SIZE: Final = 64 * 1024
 """Bytes per read: what a pipe holds, and below the size at which malloc turns to mmap."""
+
+LINGER: Final = 50e-6
+"""Seconds that we look out for the next word after a request or an answer of ours, before we let the kernel put us to sleep.
+A peer that answers at once does so within this time, and going to sleep and being woken costs both of us more than that."""
+
+_SPARE_CORE: Final = len(os.sched_getaffinity(0)) > 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) > 1
 
 SET_ASIDE: Final = 256 * 1024
 """Buffers of this size and more are not moved to make room, but sent from where they are."""
@@ -38,14 +46,19 @@ class PipeTransport(Transport):
         self._framer = LineFramer(limit)
         self._full = False  # the pipe takes no more for now
         self._ramp = 1
+        self._lingering = False
+        self._poll: select.poll | None = None
         self._aside = memoryview(b"")  # what is left of a large frame
         self._senders: deque[asyncio.Future[None]] = deque()  # who waits for room
         self._emptied = asyncio.Event()  # all is sent
         self._reading = self._ended = self._broken = self._closed = False
         # A file or /dev/null is always ready and cannot be polled.
         self._pollable = not _is_plain_file(read_fd)
-        if not _is_plain_file(write_fd) and not os.isatty(write_fd):
-            os.set_blocking(write_fd, False)
+        # The mode belongs to everybody who has the descriptor. A terminal is shared with a shell, so it keeps its own.
+        self._unblocked = [fd for fd in (read_fd, write_fd) if not _is_plain_file(fd) and os.get_blocking(fd)]
+        self._unblocked = [fd for fd in self._unblocked if not os.isatty(fd)]
+        for fd in self._unblocked:
+            os.set_blocking(fd, False)
 
     # Reading.
 
@@ -84,6 +97,23 @@ class PipeTransport(Transport):
             sink.block_received(block)
         if not self._pollable and self._reading:
             self.loop.call_soon(self._readable)
+
+    def linger(self) -> None:
+        if _SPARE_CORE and self._reading and self._pollable and not self._lingering:
+            self._lingering = True
+            self.loop.call_soon(self._look_out)
+
+    def _look_out(self) -> None:
+        self._lingering = False
+        if self._poll is None:
+            self._poll = select.poll()
+            self._poll.register(self._read_fd, select.POLLIN)
+        arrived = self._poll.poll
+        deadline = perf_counter() + LINGER
+        while self._reading and perf_counter() < deadline:
+            if arrived(0):
+                self._readable()
+                return
 
     def _end_of_input(self) -> None:
         self.pause()
@@ -214,13 +244,18 @@ class PipeTransport(Transport):
         self.pause()
         self._close_output()
         self._closed = True
-        os.close(self._read_fd)
+        self._give_back(self._read_fd)
 
     def _close_output(self) -> None:
         if self._write_fd >= 0:
             self._break()
-            os.close(self._write_fd)
+            self._give_back(self._write_fd)
             self._write_fd = -1
+
+    def _give_back(self, fd: int) -> None:
+        if fd in self._unblocked:
+            os.set_blocking(fd, True)
+        os.close(fd)
 
 
 def _is_plain_file(fd: int) -> bool:
