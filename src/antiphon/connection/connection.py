@@ -7,8 +7,8 @@ Rule 3: whoever waits is told: when the conversation ends every open question fa
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, Final, Self, TypeVar
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any, Final, Self, TypeVar, cast
 
 from msgspec import Raw
 
@@ -40,7 +40,7 @@ EOF_GRACE: Final = 0.5
 class _NoWait:
     """An await that is over at once."""
 
-    def __await__(self) -> Iterator[None]:
+    def __await__(self) -> Generator[Any, Any, None]:
         return _NOTHING
 
 
@@ -52,11 +52,11 @@ class _Drain:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def __await__(self) -> Iterator[None]:
+    def __await__(self) -> Generator[Any, Any, None]:
         return self._transport.drain().__await__()
 
 
-_NOTHING: Iterator[None] = iter(())
+_NOTHING: Final = cast("Generator[Any, Any, None]", iter(()))
 _NO_WAIT: Final = _NoWait()
 
 
@@ -238,7 +238,8 @@ class Connection:
             self._frame(line)
 
     def _frame(self, frame: bytes) -> None:
-        self._event(self._peer.receive(frame), len(frame))
+        if not frame.isspace():
+            self._event(self._peer.receive(frame), len(frame))
 
     def _event(self, event: Event, size: int) -> None:
         match event:

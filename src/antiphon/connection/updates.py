@@ -72,10 +72,11 @@ class Updates:
         taken = self.line
         mixed = False
         for line in block.split(b"\n"):
-            if line.find(_MARK, 0, _MARK_WITHIN) < 0 or not taken(line):
-                if line and not line.isspace():
-                    mixed = True
-                    other(line)
+            if line.find(_MARK, 0, _MARK_WITHIN) >= 0 and taken(line):
+                continue
+            if line and not line.isspace():
+                mixed = True
+                other(line)
         self._mixed = mixed
 
     def line(self, line: bytes) -> bool:

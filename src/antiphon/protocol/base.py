@@ -120,6 +120,8 @@ class Choice(metaclass=_ChoiceMeta):
     by_tag: ClassVar[Mapping[str, type]] = {}
     by_key: ClassVar[Mapping[str, type]] = {}
     otherwise: ClassVar[type | None] = None
+    otherwise_tag: ClassVar[str | None] = None
+    """The word that some peers write where the schema wants no tag."""
 
     @classmethod
     def members(cls) -> tuple[type, ...]:
@@ -134,7 +136,7 @@ class Choice(metaclass=_ChoiceMeta):
         for key, member in cls.by_key.items():
             if key in fields:
                 return member
-        return cls.otherwise
+        return cls.otherwise if not isinstance(tag, str) or tag == cls.otherwise_tag else None
 
 
 def _decode_choice(kind: type, value: Any) -> Any:

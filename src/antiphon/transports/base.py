@@ -87,7 +87,7 @@ class Transport(ABC):
         """Bytes that we have and the peer has not."""
         return len(self.out)
 
-    def linger(self) -> None:
+    def linger(self) -> None:  # noqa: B027 - an offer; most transports have nothing to gain
         """A word from the peer may come within microseconds: look out for it, where that is worth it."""
 
     @abstractmethod

@@ -40,8 +40,9 @@ CLOSE_GRACE: Final = 2.0
 class PipeTransport(Transport):
     """Reads lines from one descriptor and writes them to another. Owns both."""
 
-    def __init__(self, read_fd: int, write_fd: int, *, limit: int = MAX_FRAME) -> None:
+    def __init__(self, read_fd: int, write_fd: int, *, limit: int = MAX_FRAME, already_read: bytes = b"") -> None:
         super().__init__()
+        self._already_read = already_read
         self._read_fd, self._write_fd = read_fd, write_fd
         self._framer = LineFramer(limit)
         self._full = False  # the pipe takes no more for now
@@ -63,7 +64,16 @@ class PipeTransport(Transport):
     # Reading.
 
     def _start_reading(self) -> None:
-        self.resume()
+        if self._already_read:
+            self.loop.call_soon(self._take, self._already_read)
+            self.loop.call_soon(self.resume)
+        else:
+            self.resume()
+
+    def _take(self, chunk: bytes) -> None:
+        if self.sink is not None:
+            for block in self._framer.blocks(chunk):
+                self.sink.block_received(block)
 
     def pause(self) -> None:
         if self._reading:
@@ -89,12 +99,10 @@ class PipeTransport(Transport):
             return
         except OSError:
             chunk = b""
-        sink = self.sink
-        if not chunk or sink is None:
+        if not chunk:
             self._end_of_input()
             return
-        for block in self._framer.blocks(chunk):
-            sink.block_received(block)
+        self._take(chunk)
         if not self._pollable and self._reading:
             self.loop.call_soon(self._readable)
 

@@ -9,11 +9,11 @@ from antiphon.transports.pipes import PipeTransport
 __all__ = ["open_stdio"]
 
 
-def open_stdio(*, limit: int = MAX_FRAME) -> PipeTransport:
+def open_stdio(*, limit: int = MAX_FRAME, already_read: bytes = b"") -> PipeTransport:
     """Take stdin and stdout for the protocol alone.
 
     From here on whatever a library prints to stdout lands on stderr, and whoever reads stdin finds it empty, child
-    processes included: a stray `print` must not break the conversation.
+    processes included: a stray `print` must not break the conversation. `already_read` is what somebody took from stdin before.
     """
     if sys.stdout is not None:
         sys.stdout.flush()
@@ -22,4 +22,4 @@ def open_stdio(*, limit: int = MAX_FRAME) -> PipeTransport:
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
-    return PipeTransport(read_fd, write_fd, limit=limit)
+    return PipeTransport(read_fd, write_fd, limit=limit, already_read=already_read)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import msgspec
 
-from antiphon.protocol.base import Choice, Items, Legacy, Model, OrDefault, unstable
+from antiphon.protocol.base import Choice, Items, Legacy, Model, OrDefault, Unknown, unstable
 from antiphon.protocol.v1.ids import AuthMethodId
 from antiphon.protocol.v1.secrets import SecretModel
 from antiphon.protocol.words import Word, unknown_reads_as
@@ -46,7 +46,7 @@ class EnvVarAuth(Model, frozen=True, tag_field="type", tag="env_var"):
 
 
 if TYPE_CHECKING:
-    AuthMethod: TypeAlias = TerminalAuth | AgentAuth | EnvVarAuth
+    AuthMethod: TypeAlias = TerminalAuth | AgentAuth | EnvVarAuth | Unknown
 else:
 
     class AuthMethod(Choice):
@@ -55,6 +55,7 @@ else:
         tag = "type"
         by_tag = {"terminal": TerminalAuth, "env_var": EnvVarAuth}  # noqa: RUF012
         otherwise = AgentAuth
+        otherwise_tag = "agent"
 
 
 class Authenticate(SecretModel, frozen=True):

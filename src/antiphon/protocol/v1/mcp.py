@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from antiphon.protocol.base import UNSET, Choice, Exact, JsonObject, Model, OrDefault, UnsetType, unstable
+from antiphon.protocol.base import UNSET, Choice, Exact, JsonObject, Model, OrDefault, Unknown, UnsetType, unstable
 from antiphon.protocol.v1.ids import McpRequestId, McpServerId
 from antiphon.protocol.v1.secrets import SecretModel
 from antiphon.protocol.v1.terminals import EnvVariable
@@ -56,7 +56,7 @@ class StdioServer(Model, frozen=True):
 
 
 if TYPE_CHECKING:
-    McpServer: TypeAlias = HttpServer | SseServer | AcpServer | StdioServer
+    McpServer: TypeAlias = HttpServer | SseServer | AcpServer | StdioServer | Unknown
 else:
 
     class McpServer(Choice):
@@ -65,6 +65,7 @@ else:
         tag = "type"
         by_tag = {"http": HttpServer, "sse": SseServer, "acp": AcpServer}  # noqa: RUF012
         otherwise = StdioServer
+        otherwise_tag = "stdio"
 
 
 @unstable

@@ -1,0 +1,59 @@
+"""Answering `initialize` before the event loop is even imported.
+
+An editor starts an agent and waits for one answer. asyncio and the rest of the protocol take as long to import as everything
+before them; they can be imported while the editor reads. So this module reads the first line of stdin by itself, answers
+it if it is a sound `initialize`, and hands over whatever else it has read. It imports no loop.
+"""
+
+import os
+from typing import TYPE_CHECKING, Final
+
+from antiphon.errors import RequestError
+from antiphon.protocol.base import encode
+from antiphon.protocol.v1.methods import INITIALIZE
+from antiphon.rpc.envelope import Request, decode, head_of_answer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from antiphon.protocol.v1.initialize import Initialize, InitializeResult
+
+__all__ = ["answer_initialize"]
+
+LONGEST: Final = 1024 * 1024
+"""Bytes of a first line after which this is no `initialize`: the connection, which has a limit and an error for it, takes over."""
+
+
+def answer_initialize(
+    initialize: "Callable[[Initialize], InitializeResult]", *, stdin: int = 0, stdout: int = 1
+) -> bytes:
+    """Wait for the first line on stdin and answer it, if it is an `initialize` that `initialize` takes.
+
+    Returns what was read and not answered, for `open_stdio(already_read=…)`. A first line that is anything else is among it: the
+    connection deals with it, as with a second `initialize`, so give the router the same handler.
+    """
+    read = b""
+    while b"\n" not in read and len(read) < LONGEST:
+        chunk = os.read(stdin, 65536)
+        if not chunk:
+            return read
+        read += chunk
+    line, end, rest = read.partition(b"\n")
+    answer = _answer(line, initialize) if end else None
+    if answer is None:
+        return read
+    while answer:
+        answer = answer[os.write(stdout, answer) :]
+    return rest
+
+
+def _answer(line: bytes, initialize: "Callable[[Initialize], InitializeResult]") -> bytes | None:
+    request = decode(line)
+    if not isinstance(request, Request) or request.method != INITIALIZE.name:
+        return None
+    try:
+        reading = INITIALIZE.read_params(request.params)
+        result = encode(initialize(reading.value))
+    except RequestError:  # the connection will meet the same error and answer with it
+        return None
+    return head_of_answer(request.id) + (reading.reply(result) if reading.reply else result) + b"}\n"
