@@ -2,18 +2,20 @@
 
 import asyncio
 import time
+from collections.abc import Awaitable
 from uuid import uuid4
 
 from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
+from antiphon.connection.voice import Voice
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.content import TextBlock
 from antiphon.protocol.v1.files import ReadTextFile
 from antiphon.protocol.v1.initialize import Initialize, InitializeResult
 from antiphon.protocol.v1.permission import PermissionOption, PermissionOptionKind, RequestPermission, Selected
-from antiphon.protocol.v1.session import NewSession, NewSessionResult, Prompt, PromptResult, SessionUpdate, StopReason
+from antiphon.protocol.v1.session import NewSession, NewSessionResult, Prompt, PromptResult, StopReason
 from antiphon.protocol.v1.tools import ContentItem, ToolCallPatch, ToolKind, ToolStatus
-from antiphon.protocol.v1.updates import AgentMessageChunk, ToolCall, ToolCallUpdate
+from antiphon.protocol.v1.updates import ToolCall, ToolCallUpdate
 from antiphon.transports.stdio import open_stdio
 from benchmarks.contestants.probe import Probe, Task, big_text, task_from_argv
 from benchmarks.updates import TOOL_KIND, TOOL_TITLE, Step, Text, ToolStart, steps
@@ -21,13 +23,14 @@ from benchmarks.updates import TOOL_KIND, TOOL_TITLE, Step, Text, ToolStart, ste
 KIND = ToolKind(TOOL_KIND)
 
 
-def built(what: Step) -> AgentMessageChunk | ToolCall | ToolCallUpdate:
-    """Build our object for one update."""
+def said(voice: Voice, what: Step) -> Awaitable[None]:
+    """Say one update."""
     if isinstance(what, Text):
-        return AgentMessageChunk(content=TextBlock(what.text))
+        return voice.say(what.text)
     if isinstance(what, ToolStart):
-        return ToolCall(what.call, TOOL_TITLE, kind=KIND, status=ToolStatus.PENDING)
-    return ToolCallUpdate(what.call, status=ToolStatus.COMPLETED, content=[ContentItem(TextBlock(what.text))])
+        return voice.update(ToolCall(what.call, TOOL_TITLE, kind=KIND, status=ToolStatus.PENDING))
+    content = [ContentItem(TextBlock(what.text))]
+    return voice.update(ToolCallUpdate(what.call, status=ToolStatus.COMPLETED, content=content))
 
 
 class BenchAgent:
@@ -56,15 +59,15 @@ class BenchAgent:
             case "permission":
                 await self._ask(session)
             case "big_update":
-                chunk = AgentMessageChunk(content=TextBlock(big_text(self._task.kind, self._task.size)))
-                await client.notify(m.SESSION_UPDATE, SessionUpdate(session, chunk))
+                await client.voice(session).say(big_text(self._task.kind, self._task.size))
             case "big_read" | "big_read_lines":
                 answer = await client.request(m.READ_TEXT_FILE, ReadTextFile(session, "/big.txt"))
                 if len(answer.content) != self._task.size:
                     raise ValueError(len(answer.content))
             case _:
+                voice = client.voice(session)
                 for what in news:
-                    await client.notify(m.SESSION_UPDATE, SessionUpdate(session, built(what)))
+                    await said(voice, what)
         self._probe.lap()
         return PromptResult(StopReason.END_TURN)
 

@@ -3,13 +3,14 @@
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable
-from typing import Final, Literal
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any, Final, Literal, cast
 
 from antiphon.connection.reports import HandlerFailed, Observer, Report
 from antiphon.errors import ConnectionClosed
+from antiphon.protocol.base import encode_into
 from antiphon.rpc.envelope import Noise
-from antiphon.transports.base import Transport
+from antiphon.transports.base import OUTPUT_HIGH, Transport
 
 __all__ = ["Direction", "Tap", "Wire"]
 
@@ -23,6 +24,29 @@ NOISE_KEPT: Final = 50
 _log = logging.getLogger(__name__)
 
 
+class _NoWait:
+    """An await that is over at once."""
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        return _NOTHING
+
+
+class _Drain:
+    """An await that lasts until the peer has read. Unlike a coroutine it may be dropped."""
+
+    __slots__ = ("_transport",)
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        return self._transport.drain().__await__()
+
+
+_NOTHING: Final = cast("Generator[Any, Any, None]", iter(()))
+_NO_WAIT: Final = _NoWait()
+
+
 class Wire:
     """The outgoing half of a connection, and its observers."""
 
@@ -34,7 +58,7 @@ class Wire:
         self.lost: ConnectionClosed | None = None
         """Why nothing can be sent any more; None while the conversation lives."""
         self.watched = False
-        """Whether `look_at` has anything to say: one question on the hot road instead of two."""
+        """Whether `_look_at` has anything to say: one question on the hot road instead of two."""
         self._observer = observer
 
     def tap(self, see: Tap) -> Callable[[], None]:
@@ -53,7 +77,7 @@ class Wire:
         self.lost = error
         self.watched = True
 
-    def look_at(self, out: bytearray, start: int) -> None:
+    def _look_at(self, out: bytearray, start: int) -> None:
         """Show a frame that was just put into the buffer, or take it out again if nobody will get it.
 
         Raises:
@@ -63,6 +87,30 @@ class Wire:
             del out[start:]
             raise self.lost
         self.show("out", bytes(out[start:-1]))
+
+    def put(self, head: bytes, tail: bytes, value: object) -> Awaitable[None]:
+        """A notification into the buffer: `value` as JSON between `head` and `tail`. It leaves at the end of this turn of the loop,
+        with its neighbours. Await the result to wait while the peer is slow; dropping it is safe.
+
+        Raises:
+            ConnectionClosed: the peer is gone.
+        """
+        # The hottest road out: no coroutine, and nothing looked up that can be known beforehand.
+        transport = self.transport
+        out = transport.out
+        start = len(out)
+        try:
+            out += head
+            encode_into(value, out, -1)
+            out += tail
+        except BaseException:
+            del out[start:]  # half a frame would corrupt the next
+            raise
+        if self.watched:
+            self._look_at(out, start)
+        if not start:
+            transport.flush_soon()
+        return _NO_WAIT if start < OUTPUT_HIGH else _Drain(transport)
 
     def send(self, frame: bytes | bytearray) -> None:
         """A frame at once, because somebody waits for it. What was posted before goes first."""

@@ -23,6 +23,11 @@ class LineFramer:
         self._size = 0
         self._tail = b""
 
+    @property
+    def pending(self) -> int:
+        """Bytes of a line whose end has not come yet."""
+        return self._size
+
     def feed(self, chunk: bytes) -> list[Frame]:
         """The whole lines that this chunk completes, without their ends; empty lines are skipped."""
         frames: list[Frame] = []

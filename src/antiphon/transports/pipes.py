@@ -103,6 +103,8 @@ class PipeTransport(Transport):
             self._end_of_input()
             return
         self._take(chunk)
+        if self._framer.pending > READ_SIZE:
+            self.linger()  # in the middle of a long line: the rest is on its way
         if not self._pollable and self._reading:
             self.loop.call_soon(self._readable)
 
