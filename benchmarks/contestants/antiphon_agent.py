@@ -14,7 +14,7 @@ from antiphon.protocol.v1.files import ReadTextFile
 from antiphon.protocol.v1.initialize import Initialize, InitializeResult
 from antiphon.protocol.v1.permission import PermissionOption, PermissionOptionKind, RequestPermission, Selected
 from antiphon.protocol.v1.session import NewSession, NewSessionResult, Prompt, PromptResult, StopReason
-from antiphon.protocol.v1.tools import ContentItem, ToolCallPatch, ToolKind, ToolStatus
+from antiphon.protocol.v1.tools import ContentItem, ToolCallPatch, ToolContent, ToolKind, ToolStatus
 from antiphon.protocol.v1.updates import ToolCall, ToolCallUpdate
 from antiphon.transports.stdio import open_stdio
 from benchmarks.contestants.probe import Probe, Task, big_text, task_from_argv
@@ -29,7 +29,7 @@ def said(voice: Voice, what: Step) -> Awaitable[None]:
         return voice.say(what.text)
     if isinstance(what, ToolStart):
         return voice.update(ToolCall(what.call, TOOL_TITLE, kind=KIND, status=ToolStatus.PENDING))
-    content = [ContentItem(TextBlock(what.text))]
+    content: list[ToolContent] = [ContentItem(TextBlock(what.text))]
     return voice.update(ToolCallUpdate(what.call, status=ToolStatus.COMPLETED, content=content))
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.rpc.envelope import Frame, Overlong
-from antiphon.transports.framing import HEAD, TAIL, LineFramer, lines_of
+from antiphon.transports.framing import HEAD, LONG, TAIL, LineFramer, lines_of
 
 LINES = st.lists(st.binary(max_size=40).map(lambda line: line.translate(None, b"\n\r")), max_size=12)
 CUTS = st.lists(st.integers(0, 500), max_size=10)
@@ -67,7 +67,7 @@ def test_a_line_over_the_limit_keeps_its_ends_and_not_its_middle(size: int) -> N
     found: list[Frame] = []
     for start in range(0, len(data), size):
         found += framer.feed(data[start : start + size])
-        assert sum(map(len, framer._parts)) <= max(5000, HEAD) + size
+        assert len(framer._line) <= max(5000, HEAD) + size
     before, over, after = found
     assert (before, after) == (b"before", b"after")
     assert isinstance(over, Overlong) and (over.size, over.limit) == (len(line), 5000)
@@ -80,3 +80,11 @@ def test_an_unfinished_line_over_the_limit_is_reported_at_the_end() -> None:
     assert framer.feed(b"x" * 30) == []
     (over,) = framer.end()
     assert isinstance(over, Overlong) and over.size == 30
+
+
+def test_a_long_line_is_handed_on_as_the_buffer_it_was_read_into() -> None:
+    framer = LineFramer()
+    data = b"x" * (LONG + 10) + b"\n"
+    blocks = [block for start in range(0, len(data), 65536) for block in framer.blocks(data[start : start + 65536])]
+    assert blocks == [data] and isinstance(blocks[0], bytearray)
+    assert framer.blocks(b"next\n") == [b"next\n"]

@@ -24,8 +24,8 @@ from antiphon.errors import AcpError, ConnectionClosed, RequestError
 from antiphon.protocol.base import encode_into
 from antiphon.protocol.methods import Call, Notice
 from antiphon.protocol.v1.methods import SESSION_UPDATE
-from antiphon.rpc.envelope import Frame, Noise, Notification, Overlong, RequestId, head_of_notification
-from antiphon.rpc.peer import Answered, Asked, Event, Peer, Refused, Rejected, Stray, Told, Withdrawn
+from antiphon.rpc.envelope import Frame, Line, Noise, Notification, Overlong, RequestId, head_of_notification
+from antiphon.rpc.peer import FIRST_ID, Answered, Asked, Event, Peer, Refused, Rejected, Stray, Told, Withdrawn
 from antiphon.transports.base import Transport
 from antiphon.transports.framing import lines_of
 
@@ -166,6 +166,8 @@ class Connection:
         answer: asyncio.Future[Raw] = self._transport.loop.create_future()
         self._pending[id] = answer
         self._wire.send(frame)
+        if id == FIRST_ID:
+            self._transport.loop.call_soon(self._updates.expect)  # while the peer makes up its first answer
         return id, answer
 
     async def _outcome(self, call: Call[P, R], id: int, answer: "asyncio.Future[Raw]") -> R:
@@ -200,11 +202,11 @@ class Connection:
         else:
             self._updates.block(block, self._frame)
 
-    def _line(self, line: bytes) -> None:
+    def _line(self, line: Line) -> None:
         if not (self._updates.looks_like_one(line) and self._updates.line(line)):
             self._frame(line)
 
-    def _frame(self, frame: bytes) -> None:
+    def _frame(self, frame: Line) -> None:
         if not frame.isspace():
             self._event(self._peer.receive(frame), len(frame))
 

@@ -14,7 +14,7 @@ from antiphon.connection.reports import Unheard
 from antiphon.connection.router import Router
 from antiphon.connection.wire import Wire
 from antiphon.protocol.base import BAD_INPUT, decoder, encode
-from antiphon.rpc.envelope import Notification
+from antiphon.rpc.envelope import Line, Notification
 from antiphon.transports.framing import lines_of
 
 if TYPE_CHECKING:
@@ -63,7 +63,12 @@ class Updates:
         self._wire = wire
         self._mixed = False  # the last block held more than updates: the next one probably does too
 
-    def block(self, block: bytes, other: Callable[[bytes], None]) -> None:
+    def expect(self) -> None:
+        """Make the decoder now rather than with the first update: it takes some milliseconds."""
+        if _decoder is None and (_NAME in self._router.notices or self._inbox.streams):
+            _frame_decoder()
+
+    def block(self, block: Line, other: Callable[[bytes], None]) -> None:
         """Take a block of several lines; those that are no well-formed update go to `other`, all in wire order."""
         if not self._mixed and self._run(block):
             return
@@ -73,7 +78,7 @@ class Updates:
                 self._mixed = True
                 self._one_by_one(piece, other)
 
-    def _run(self, lines: bytes) -> bool:
+    def _run(self, lines: Line) -> bool:
         try:
             frames = (_decoder or _frame_decoder()).decode_lines(lines)
         except BAD_INPUT:
@@ -81,12 +86,12 @@ class Updates:
         self._deliver(frames, len(lines))
         return True
 
-    def _one_by_one(self, lines: bytes, other: Callable[[bytes], None]) -> None:
+    def _one_by_one(self, lines: Line, other: Callable[[bytes], None]) -> None:
         for line in lines_of(lines):
             if not (self.looks_like_one(line) and self.line(line)):
                 other(line)
 
-    def line(self, line: bytes) -> bool:
+    def line(self, line: Line) -> bool:
         """Take one line if it is a well-formed update. False: it was not taken."""
         try:
             update: SessionUpdate = (_decoder or _frame_decoder()).decode(line).params
@@ -103,7 +108,7 @@ class Updates:
         return True
 
     @staticmethod
-    def looks_like_one(line: bytes) -> bool:
+    def looks_like_one(line: Line) -> bool:
         """Whether it is worth trying."""
         return line.find(_MARK, 0, _MARK_WITHIN) >= 0
 
@@ -140,7 +145,7 @@ class Updates:
             self._wire.report(Unheard(Notification(_NAME, Raw(encode(update))), "no handler"))
 
 
-def _pieces(block: bytes) -> Iterator[bytes]:
+def _pieces(block: Line) -> Iterator[Line]:
     """A block cut at the lines that are probably questions or answers, so that the runs of updates between them stay whole."""
     start = 0
     while (found := block.find(_ID_FIRST, start)) >= 0:

@@ -9,7 +9,7 @@ from msgspec import UNSET, Raw, UnsetType
 from antiphon.errors import Code
 
 __all__ = [
-    "ErrorObject", "Frame", "Malformed", "Message", "Noise", "Notification", "Overlong", "Request", "RequestId",
+    "ErrorObject", "Frame", "Line", "Malformed", "Message", "Noise", "Notification", "Overlong", "Request", "RequestId",
     "Response", "decode", "error_frame", "head_of_answer", "head_of_notification", "head_of_request",
 ]  # fmt: skip
 
@@ -87,7 +87,10 @@ class Overlong(_Part, frozen=True):
     limit: int
 
 
-Frame = bytes | Overlong
+Line = bytes | bytearray
+"""One line, with or without its end. A long one is the very buffer it was read into, so that it is not copied."""
+
+Frame = Line | Overlong
 Message = Request | Notification | Response | Malformed | Noise
 
 
@@ -115,11 +118,11 @@ def decode(frame: Frame) -> Message:
             frame.decode("utf-8")  # the decoder only checks the strings it opens
         envelope = _open_envelope(frame)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return _not_an_envelope(frame, error)
+        return _not_an_envelope(bytes(frame), error)
     return _message(envelope, frame)
 
 
-def _message(envelope: _Envelope, frame: bytes) -> Message:
+def _message(envelope: _Envelope, frame: Line) -> Message:
     id, method = envelope.id, envelope.method
     if envelope.jsonrpc is not UNSET and envelope.jsonrpc != "2.0":
         tellable = method is UNSET or id is not UNSET
@@ -134,7 +137,9 @@ def _message(envelope: _Envelope, frame: bytes) -> Message:
         return Response(None if isinstance(id, UnsetType) else id, error=_error(envelope.error))
     if isinstance(id, UnsetType):
         if envelope.jsonrpc is UNSET and envelope.params is UNSET and envelope.result is UNSET:
-            return Noise(frame.strip(), is_json=True)  # an object with nothing of ours in it: somebody's structured log
+            return Noise(
+                bytes(frame.strip()), is_json=True
+            )  # an object with nothing of ours in it: somebody's structured log
         return _malformed("the message has neither `method` nor `id`", UNSET, frame)
     if isinstance(envelope.result, UnsetType):
         return _malformed("the message has an `id` but no `method`, `result` or `error`", id, frame)
@@ -200,10 +205,10 @@ def _wrong_shape(text: bytes, frame: bytes, error: Exception) -> Message:
 
 
 def _malformed(
-    reason: str, id: RequestId | UnsetType, frame: bytes, code: int = Code.INVALID_REQUEST, *, tellable: bool = True
+    reason: str, id: RequestId | UnsetType, frame: Line, code: int = Code.INVALID_REQUEST, *, tellable: bool = True
 ) -> Malformed:
     title = "Parse error" if code == Code.PARSE_ERROR else "Invalid request"
-    return Malformed(ErrorObject(code, title, reason), id, frame, tellable)
+    return Malformed(ErrorObject(code, title, reason), id, bytes(frame), tellable)
 
 
 _ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}(?![\d.eE])|"(?:[^"\\]|\\.){0,200}")')

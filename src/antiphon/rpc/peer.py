@@ -30,11 +30,12 @@ from antiphon.rpc.envelope import (
 )
 
 __all__ = [
-    "CANCEL_REQUEST", "Answered", "Asked", "Event", "Noise", "Peer", "Refused", "Rejected", "Stray", "Told", "Withdrawn",
+    "CANCEL_REQUEST", "FIRST_ID", "Answered", "Asked", "Event", "Noise", "Peer", "Refused", "Rejected", "Stray", "Told", "Withdrawn",
     "id_key",
 ]  # fmt: skip
 
 CANCEL_REQUEST = "$/cancel_request"
+FIRST_ID = 1
 CANCELLED = ErrorObject(Code.REQUEST_CANCELLED, "Request cancelled")
 
 
@@ -104,7 +105,7 @@ class Peer:
     def __init__(self, *, tolerant: bool = False, encode_into: Encode = _encode_into) -> None:
         self._tolerant = tolerant
         self._encode_into = encode_into
-        self._last_id = 0
+        self._last_id = FIRST_ID - 1
         self._asked: dict[object, bool] = {}  # our open questions → withdrawn?
         self._open: set[object] = set()  # their open questions
 

@@ -2,12 +2,15 @@
 
 from typing import Final
 
-from antiphon.rpc.envelope import Frame, Overlong
+from antiphon.rpc.envelope import Frame, Line, Overlong
 
 __all__ = ["MAX_FRAME", "LineFramer", "lines_of"]
 
 MAX_FRAME: Final = 64 * 1024 * 1024
 """Longest line we buffer. A base64 screenshot is a few MiB; beyond this the peer is broken or hostile."""
+
+LONG: Final = 256 * 1024
+"""Bytes above which a line is worth not being copied."""
 
 HEAD: Final = 4096
 TAIL: Final = 256
@@ -19,7 +22,7 @@ class LineFramer:
 
     def __init__(self, limit: int = MAX_FRAME) -> None:
         self.limit = limit
-        self._parts: list[bytes] = []  # the unfinished line, in the pieces it came in; joined once
+        self._line = bytearray()  # the unfinished line, or the head of one over the limit
         self._size = 0
         self._tail = b""
 
@@ -41,7 +44,7 @@ class LineFramer:
         if not end:
             self._keep(chunk)
             return []
-        if not self._parts and end + self._size <= self.limit:
+        if not self._size and end <= self.limit:
             found: list[Frame] = [chunk if end == len(chunk) else chunk[:end]]
         else:
             found = self._finish(chunk[:end])
@@ -51,17 +54,16 @@ class LineFramer:
 
     def end(self) -> list[Frame]:
         """The stream is over: a last line without its end counts too."""
-        if not self._parts:
+        if not self._size:
             return []
-        return [frame if isinstance(frame, Overlong) else frame.rstrip(b"\r\n") for frame in self._finish(b"\n")]
+        return [frame if isinstance(frame, Overlong) else bytes(frame).rstrip(b"\r\n") for frame in self._finish(b"\n")]
 
     def _keep(self, part: bytes) -> None:
         self._size += len(part)
         if self._size <= self.limit:
-            self._parts.append(part)
+            self._line += part
         else:
-            head = b"".join(self._parts)[:HEAD] if self._parts else b""
-            self._parts = [head or part[:HEAD]]
+            self._line = (self._line or bytearray(part))[:HEAD]
             self._tail = (self._tail + part)[-TAIL:]
 
     def _finish(self, lines: bytes) -> list[Frame]:
@@ -71,10 +73,12 @@ class LineFramer:
         found: list[Frame] = []
         if self._size + cut - 1 > self.limit:
             self._keep(first)
-            found.append(Overlong(self._parts[0], self._tail.rstrip(), self._size - 1, self.limit))
+            found.append(Overlong(bytes(self._line), self._tail.rstrip(), self._size - 1, self.limit))
         else:
-            found.append(b"".join((*self._parts, first)))
-        self._parts, self._size, self._tail = [], 0, b""
+            self._line += first
+            # A long line is handed on as it is; a short one as bytes, which is what most code expects.
+            found.append(self._line if len(self._line) > LONG else bytes(self._line))
+        self._line, self._size, self._tail = bytearray(), 0, b""
         if len(rest) <= self.limit:
             return [*found, rest] if rest else found
         for line in rest.splitlines(keepends=True):
@@ -83,6 +87,6 @@ class LineFramer:
         return found
 
 
-def lines_of(block: bytes) -> list[bytes]:
+def lines_of(block: Line) -> list[bytes]:
     """The lines of a block, without their ends; blank ones are left out."""
-    return [line.rstrip(b"\r") for line in block.split(b"\n") if line and not line.isspace()]
+    return [line.rstrip(b"\r") for line in bytes(block).split(b"\n") if line and not line.isspace()]
