@@ -2,12 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable
 from uuid import uuid4
 
 from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
-from antiphon.connection.voice import Voice
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.content import TextBlock
 from antiphon.protocol.v1.files import ReadTextFile
@@ -18,19 +16,17 @@ from antiphon.protocol.v1.tools import ContentItem, ToolCallPatch, ToolContent, 
 from antiphon.protocol.v1.updates import ToolCall, ToolCallUpdate
 from antiphon.transports.stdio import open_stdio
 from benchmarks.contestants.probe import Probe, Task, big_text, task_from_argv
-from benchmarks.updates import TOOL_KIND, TOOL_TITLE, Step, Text, ToolStart, steps
+from benchmarks.updates import TOOL_KIND, TOOL_TITLE, Text, ToolEnd, ToolStart, steps
 
 KIND = ToolKind(TOOL_KIND)
 
 
-def said(voice: Voice, what: Step) -> Awaitable[None]:
-    """Say one update."""
-    if isinstance(what, Text):
-        return voice.say(what.text)
+def built(what: ToolStart | ToolEnd) -> ToolCall | ToolCallUpdate:
+    """Build our object for one update of a tool call."""
     if isinstance(what, ToolStart):
-        return voice.update(ToolCall(what.call, TOOL_TITLE, kind=KIND, status=ToolStatus.PENDING))
+        return ToolCall(what.call, TOOL_TITLE, kind=KIND, status=ToolStatus.PENDING)
     content: list[ToolContent] = [ContentItem(TextBlock(what.text))]
-    return voice.update(ToolCallUpdate(what.call, status=ToolStatus.COMPLETED, content=content))
+    return ToolCallUpdate(what.call, status=ToolStatus.COMPLETED, content=content)
 
 
 class BenchAgent:
@@ -67,7 +63,10 @@ class BenchAgent:
             case _:
                 voice = client.voice(session)
                 for what in news:
-                    await said(voice, what)
+                    if isinstance(what, Text):
+                        await voice.say(what.text)
+                    else:
+                        await voice.update(built(what))
         self._probe.lap()
         return PromptResult(StopReason.END_TURN)
 

@@ -15,8 +15,8 @@ from antiphon.transports.framing import lines_of
 
 __all__ = ["OUTPUT_HIGH", "Sink", "Transport"]
 
-OUTPUT_HIGH: Final = 64 * 1024
-"""Unsent bytes above which a sender waits. A pipe holds 64 KiB; more than another pipeful is a peer that does not read."""
+OUTPUT_HIGH: Final = 60 * 1024
+"""Unsent bytes above which a sender waits: a little less than a pipe holds, so that what has gathered leaves in one piece."""
 
 RECEIVE_HIGH: Final = 1024
 """Frames that wait for `receive` before reading pauses."""
