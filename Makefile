@@ -133,7 +133,9 @@ format: $(VENV)/.ready
 benchmarks/node_modules/.package-lock.json: benchmarks/package-lock.json .venv-bench/.ready
 	@PATH="$(CURDIR)/.venv-bench/bin:$$PATH" npm --prefix benchmarks ci --silent --no-fund --no-audit && touch "$@"
 
+# Compiled first, as an installed package is: start-up is one of the lines.
 bench: .venv-bench/.ready benchmarks/node_modules/.package-lock.json
+	@env -u PYTHONDONTWRITEBYTECODE .venv-bench/bin/python -m compileall -q src
 	.venv-bench/bin/python -m benchmarks $(ARGS)
 
 # Names, versions and hashes; never an address, so that everybody fetches from where they are used to fetch.
