@@ -7,7 +7,7 @@ from msgspec import Raw
 
 from antiphon.errors import Code, LocalProtocolError
 from antiphon.rpc.envelope import ErrorObject, Noise, Overlong
-from antiphon.rpc.peer import Answered, Asked, Peer, Refused, Rejected, Stray, Told, Withdrawn
+from antiphon.rpc.peer import MAX_WITHDRAWN, Answered, Asked, Peer, Refused, Rejected, Stray, Told, Withdrawn
 
 
 def test_a_question_and_its_answer_meet() -> None:
@@ -83,6 +83,16 @@ def test_a_withdrawn_question_expects_a_late_answer() -> None:
     assert peer.withdraw(id) is None
     assert peer.receive(b'{"id":%d,"result":1}' % id) == Stray(id, late=True)
     assert peer.forget() == []
+
+
+def test_a_peer_that_never_answers_what_was_withdrawn_costs_no_memory() -> None:
+    peer = Peer()
+    for _ in range(3 * MAX_WITHDRAWN):
+        id, _frame = peer.ask("x", {})
+        peer.withdraw(id)
+    assert len(peer._asked) <= MAX_WITHDRAWN
+    assert peer.receive(b'{"id":1,"result":1}') == Stray(1)
+    assert peer.receive(b'{"id":%d,"result":1}' % id) == Stray(id, late=True)
 
 
 def test_a_withdrawal_reaches_the_open_question() -> None:

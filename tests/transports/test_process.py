@@ -194,6 +194,7 @@ async def test_closing_ends_the_whole_tree_and_who_left_the_group(tmp_path: Path
         await gone(*pids.values())
 
 
+@pytest.mark.slow
 async def test_a_wrapper_is_a_group_like_any_other(tmp_path: Path) -> None:
     # As npx and uv do: a shell that starts the real program and waits for it.
     inner = f"{sys.executable} -u -c 'import os; print(os.getpid()); import time; time.sleep(300)'; true"

@@ -5,6 +5,7 @@ Rule 2: an answer that nobody waits for (unknown, late, given twice) is an event
 Rule 3: a notification is never answered, not even a broken one.
 """
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -36,6 +37,9 @@ __all__ = [
 
 CANCEL_REQUEST = "$/cancel_request"
 FIRST_ID = 1
+
+MAX_WITHDRAWN = 1000
+"""Withdrawn questions whose late answers we still expect. A peer may never answer them; a later one is then just a stray."""
 CANCELLED = ErrorObject(Code.REQUEST_CANCELLED, "Request cancelled")
 
 
@@ -107,6 +111,7 @@ class Peer:
         self._encode_into = encode_into
         self._last_id = FIRST_ID - 1
         self._asked: dict[object, bool] = {}  # our open questions → withdrawn?
+        self._withdrawn: deque[int] = deque()
         self._open: set[object] = set()  # their open questions
 
     @property
@@ -207,6 +212,9 @@ class Peer:
         if self._asked.get(id, True):
             return None
         self._asked[id] = True
+        self._withdrawn.append(id)
+        if len(self._withdrawn) > MAX_WITHDRAWN:
+            self._asked.pop(self._withdrawn.popleft(), None)
         return self.tell(CANCEL_REQUEST, {"requestId": id})
 
     def forget(self) -> list[object]:

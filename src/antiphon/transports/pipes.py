@@ -68,10 +68,8 @@ class PipeTransport(Transport):
 
     def _start_reading(self) -> None:
         if self._already_read:
-            self.loop.call_soon(self._take, self._already_read)
-            self.loop.call_soon(self.resume)
-        else:
-            self.resume()
+            self.loop.call_soon(self._take, self._already_read)  # before anything that the reader below may find
+        self.resume()
 
     def _take(self, chunk: bytes) -> None:
         if self.sink is not None:
