@@ -9,6 +9,7 @@ import pytest
 
 from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
+from antiphon.connection.voice import Voice
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.content import TextBlock
 from antiphon.protocol.v1.session import (
@@ -171,3 +172,58 @@ async def test_a_peer_that_floods_us_with_questions_is_slowed() -> None:
         assert connection.inbox.paused
         gate.set()
         assert len({(await peer.hear())["id"] for _ in range(2500)}) == 2500
+
+
+async def test_many_senders_at_a_full_pipe_all_get_their_turn() -> None:
+    async with asyncio.timeout(20), agent_and_client(over_pipes=True) as (agent, client):
+        heard: list[str] = []
+        client.router.on_notice(m.SESSION_UPDATE, lambda update: heard.append(text_of(update)))
+
+        async def talk(n: int) -> None:
+            voice = agent.voice(f"s{n}")
+            for each in range(50):
+                await voice.say(f"{n}/{each} " + "x" * 500)
+
+        await asyncio.gather(*(talk(n) for n in range(50)))
+        agent.router.on_request(m.LIST_SESSIONS, lambda _: ListSessionsResult([]))
+        await client.request(m.LIST_SESSIONS, ListSessions())  # behind everything that was said
+        assert len(heard) == 2500
+        for n in range(50):
+            mine = [text.split()[0] for text in heard if text.startswith(f"{n}/")]
+            assert mine == [f"{n}/{each}" for each in range(50)]
+
+
+async def test_a_sender_that_is_cancelled_while_it_waits_does_not_hold_up_the_others() -> None:
+    (near_read, far_write), (far_read, near_write) = os.pipe(), os.pipe()
+    agent = Connection(PipeTransport(far_read, far_write))
+    reader = PipeTransport(near_read, near_write)
+    async with asyncio.timeout(20), agent:
+        voice = agent.voice("s")
+        senders = [asyncio.create_task(_talk_until_full(voice)) for _ in range(5)]
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not any(sender.done() for sender in senders)  # nobody reads
+        senders[0].cancel()
+        while not all(sender.done() for sender in senders):
+            assert await reader.receive() is not None
+        assert [sender.cancelled() for sender in senders] == [True, False, False, False, False]
+    await reader.close()
+
+
+async def _talk_until_full(voice: Voice) -> None:
+    for _ in range(300):
+        await voice.say("x" * 1000)
+
+
+async def test_a_voice_says_what_notify_would_say() -> None:
+    async with asyncio.timeout(20), against_raw() as (agent, client):
+        said = SessionUpdate('odd "id"', AgentMessageChunk(TextBlock('say "hi"\n é')))
+        await agent.notify(m.SESSION_UPDATE, said)
+        first = await client.hear()
+        voice = agent.voice('odd "id"')
+        await voice.say('say "hi"\n é')
+        assert await client.hear() == first
+        await voice.update(said.update)
+        assert await client.hear() == first
+        await voice.think("hm")
+        assert (await client.hear())["params"]["update"]["sessionUpdate"] == "agent_thought_chunk"

@@ -87,6 +87,7 @@ def test_a_withdrawn_question_expects_a_late_answer() -> None:
 
 def test_a_peer_that_never_answers_what_was_withdrawn_costs_no_memory() -> None:
     peer = Peer()
+    id = 0
     for _ in range(3 * MAX_WITHDRAWN):
         id, _frame = peer.ask("x", {})
         peer.withdraw(id)

@@ -1,12 +1,14 @@
 """What every transport promises."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 
 import pytest
 
 from antiphon.errors import ConnectionClosed, LocalProtocolError
 from antiphon.rpc.envelope import Frame
+from antiphon.transports import pipes
 from antiphon.transports.base import OUTPUT_HIGH, RECEIVE_HIGH, Transport
 from tests.transports.pairs import PAIRS, Pair
 
@@ -120,3 +122,25 @@ async def test_a_transport_has_one_reader(pair: Pair) -> None:
     assert await near.receive() == b"x"
     with pytest.raises(LocalProtocolError):
         near.attach(None)  # type: ignore[arg-type]
+
+
+async def test_closing_gives_a_deaf_peer_a_moment_and_no_more(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(pipes, "CLOSE_GRACE", 0.05)
+    near, far = await PAIRS["pipes"]()
+    near.out += b"x" * 1_000_000 + b"\n"
+    async with asyncio.timeout(10):
+        await near.close()
+        await far.close()
+    assert "unsent" in caplog.text
+
+
+async def test_a_borrowed_descriptor_gets_its_mode_back() -> None:
+    read_fd, write_fd = os.pipe()
+    twin = os.dup(read_fd)
+    transport = pipes.PipeTransport(read_fd, write_fd)
+    assert not os.get_blocking(twin)
+    await transport.close()
+    assert os.get_blocking(twin)
+    os.close(twin)
