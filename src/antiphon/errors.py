@@ -1,7 +1,8 @@
 """Every error of the package, in one tree that imports nothing.
 
     AcpError
-    ├── RequestError          an honest "no" from either side: a JSON-RPC error with code, message and data
+    ├── RequestError          an honest "no": a JSON-RPC error with code, message and data; raise it to refuse
+    │   └── RequestRefused        the peer's "no" to a request of ours
     ├── ProtocolError         somebody broke the rules
     │   ├── LocalProtocolError    we did: fix the caller
     │   └── RemoteProtocolError   the peer did
@@ -16,7 +17,8 @@ The codes and the names the documents give them stand in `Code`. Three collide; 
 
 __all__ = [
     "AcpError", "Code", "ConnectionClosed", "LocalProtocolError", "ProcessDied", "ProtocolError", "RemoteProtocolError",
-    "RequestError", "SpawnFailed", "UnsupportedPlatform", "meaning_of",
+    "RequestError", "RequestRefused", "SpawnFailed", "UnsupportedPlatform", "fresh",
+    "meaning_of",
 ]  # fmt: skip
 
 
@@ -86,6 +88,14 @@ class AcpError(Exception):
     """Base of everything this package raises on purpose."""
 
 
+def fresh(error: "AcpError") -> "AcpError":
+    """The same error as a new object: one that is raised again and again would collect tracebacks, and the frames they hold."""
+    twin = type(error).__new__(type(error), *error.args)
+    twin.args = error.args
+    twin.__dict__.update(error.__dict__)
+    return twin
+
+
 class RequestError(AcpError):
     """A request was answered with an error. Raise it in a handler to answer with one."""
 
@@ -105,6 +115,10 @@ class RequestError(AcpError):
         return f"{self.message}{detail} ({self.code}, {self.meaning})"
 
 
+class RequestRefused(RequestError):
+    """The peer refused a request of ours. In a handler of ours it is a failure, not our own refusal: catch it to say what to do."""
+
+
 class ProtocolError(AcpError):
     """Somebody broke the rules of the protocol."""
 
@@ -121,13 +135,18 @@ class ConnectionClosed(AcpError):
     """The conversation is over."""
 
 
+LAST_WORDS = 8
+"""Lines of a dead program's stderr that are shown; `ProcessDied.stderr` has more."""
+
+
 class ProcessDied(ConnectionClosed):
     """The program at the other end ended; `status` and its last lines on stderr say why."""
 
     def __init__(self, command: str, status: int | None, stderr: str = "") -> None:
         self.command, self.status, self.stderr = command, status, stderr
         how = "closed its output" if status is None else _ending(status)
-        words = f"; its last words on stderr:\n{stderr}" if stderr else ""
+        last = "\n".join(stderr.splitlines()[-LAST_WORDS:])
+        words = f"; its last words on stderr:\n{last}" if last else ""
         super().__init__(f"`{command}` {how}{words}")
 
 
@@ -138,10 +157,12 @@ def _ending(status: int) -> str:
 class SpawnFailed(AcpError):
     """A program could not be started."""
 
-    def __init__(self, command: str, cause: Exception) -> None:
+    def __init__(self, command: str, cause: Exception, missing_directory: str | None = None) -> None:
         self.command = command
-        if isinstance(cause, FileNotFoundError):
-            why, hint = "no such program or directory", "install it, or give its full path"
+        if missing_directory is not None:
+            why, hint = f"there is no directory `{missing_directory}` to start it in", "check `cwd`"
+        elif isinstance(cause, FileNotFoundError):
+            why, hint = "no such program", "install it, or give its full path"
         elif isinstance(cause, PermissionError):
             why, hint = "permission denied", "check that the file is executable and the directory can be entered"
         else:

@@ -6,13 +6,14 @@ import logging
 import pytest
 from msgspec import Raw
 
-from antiphon.connection.connection import EOF_GRACE
+from antiphon.connection.connection import EOF_GRACE, Connection
 from antiphon.connection.reports import Report
 from antiphon.connection.router import Router
-from antiphon.errors import Code, ConnectionClosed, RemoteProtocolError, RequestError
+from antiphon.errors import Code, ConnectionClosed, LocalProtocolError, RemoteProtocolError, RequestError
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.files import ReadTextFile, ReadTextFileResult
-from antiphon.protocol.v1.session import Cancel, NewSession
+from antiphon.protocol.v1.session import Cancel, ListSessions, NewSession, NewSessionResult
+from antiphon.transports.memory import memory_pair
 from tests.connection.ends import against_raw, answer
 
 READ = ReadTextFile("s", "/f")
@@ -253,7 +254,134 @@ async def test_taps_see_every_frame_both_ways_and_can_leave() -> None:
 
 async def test_half_a_frame_is_never_sent() -> None:
     async with asyncio.timeout(10), against_raw() as (connection, peer):
-        with pytest.raises(NotImplementedError):
+        with pytest.raises(LocalProtocolError, match="no JSON form"):
             connection.post(m.CANCEL, Cancel(object()))  # type: ignore[arg-type]
         connection.post(m.CANCEL, Cancel("s"))
         assert (await peer.hear())["method"] == "session/cancel"
+
+
+@pytest.mark.parametrize("data", [object(), "caf\udce9.txt"], ids=["no JSON form", "half a surrogate pair"])
+async def test_a_refusal_arrives_even_if_its_data_cannot_be_sent_and_so_do_its_neighbours(data: object) -> None:
+    def refuse(asked: ReadTextFile) -> ReadTextFileResult:
+        raise RequestError(Code.RESOURCE_NOT_FOUND, "No such file", data)
+
+    router = Router()
+    router.on_request(m.READ_TEXT_FILE, refuse)
+    async with asyncio.timeout(10), against_raw(router) as (_, peer):
+        question = b'{"id":%d,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/f"}}'
+        await peer.say(*(question % n for n in (1, 2, 3)))
+        heard = [await peer.hear() for _ in range(3)]
+        assert [(each["id"], each["error"]["code"], each["error"]["message"]) for each in heard] == [
+            (n, -32002, "No such file") for n in (1, 2, 3)
+        ]
+
+
+@pytest.mark.parametrize("code", [b"1e400", b"1" * 5000], ids=["too large", "too long"])
+async def test_an_error_that_cannot_be_read_still_ends_the_wait_and_so_does_what_follows(code: bytes) -> None:
+    async with asyncio.timeout(10), against_raw() as (connection, peer):
+        asking = [asyncio.create_task(connection.request(m.READ_TEXT_FILE, READ)) for _ in range(2)]
+        first, second = (await peer.hear())["id"], (await peer.hear())["id"]
+        await peer.say(
+            b'{"jsonrpc":"2.0","id":%d,"error":{"code":%b,"message":"m"}}' % (first, code),
+            answer(second, '{"content":"fine"}'),
+        )
+        with pytest.raises(RequestError):
+            await asking[0]
+        assert (await asking[1]).content == "fine"
+
+
+async def test_a_refusal_by_the_peer_inside_a_handler_is_a_failure_of_ours_not_our_answer() -> None:
+    async with asyncio.timeout(10), against_raw() as (agent, client):
+
+        async def new(asked: NewSession) -> NewSessionResult:
+            return NewSessionResult((await agent.request(m.READ_TEXT_FILE, READ)).content)
+
+        agent.router.on_request(m.NEW_SESSION, new)
+        asked = await client.ask("session/new", {"cwd": "/", "mcpServers": []}, "n")
+        await client.say(b'{"id":%d,"error":{"code":-32601,"message":"Method not found"}}' % asked["id"])
+        heard = await client.hear()
+        assert (heard["id"], heard["error"]["code"]) == ("n", Code.INTERNAL_ERROR)
+        assert "refused" in heard["error"]["data"]
+
+
+async def test_a_handler_that_fails_because_the_peer_is_gone_is_not_reported(caplog: pytest.LogCaptureFixture) -> None:
+    async with asyncio.timeout(10), against_raw() as (agent, client):
+
+        async def new(asked: NewSession) -> NewSessionResult:
+            return NewSessionResult((await agent.request(m.READ_TEXT_FILE, READ)).content)
+
+        agent.router.on_request(m.NEW_SESSION, new)
+        await client.ask("session/new", {"cwd": "/", "mcpServers": []})
+        await client.transport.close()
+        await agent.wait_closed()
+        assert agent.counts["HandlerFailed"] == 0
+
+
+async def test_mistakes_of_ours_are_told_to_us() -> None:
+    async def asynchronous(_: object) -> None: ...
+
+    router = Router()
+    with pytest.raises(LocalProtocolError, match="plain `def`"):
+        router.on_notice(m.SESSION_UPDATE, asynchronous)  # type: ignore[arg-type]
+    with pytest.raises(LocalProtocolError, match="use on_request"):
+        router.on_notice(m.PROMPT, print)  # type: ignore[arg-type]
+    with pytest.raises(LocalProtocolError, match="use on_notice"):
+        router.on_request(m.SESSION_UPDATE, print)  # type: ignore[arg-type]
+    near, far = memory_pair()
+    connection = Connection(near)
+    with pytest.raises(LocalProtocolError, match="async with"):
+        await connection.request(m.READ_TEXT_FILE, READ)
+    with pytest.raises(LocalProtocolError, match="async with"):
+        await connection.notify(m.CANCEL, Cancel("s"))
+    async with connection:
+        with pytest.raises(LocalProtocolError, match="use notify"):
+            await connection.request(m.CANCEL, Cancel("s"))  # type: ignore[arg-type]
+        with pytest.raises(LocalProtocolError, match="use request"):
+            await connection.notify(m.READ_TEXT_FILE, READ)  # type: ignore[arg-type]
+        with pytest.raises(LocalProtocolError, match="names no session"):
+            _ = connection.stream(m.LIST_SESSIONS, ListSessions())
+    with pytest.raises(ConnectionClosed, match="this connection was closed"):
+        await connection.request(m.READ_TEXT_FILE, READ)
+    await far.close()
+
+
+async def test_a_relay_without_handlers_gets_updates_as_the_bytes_they_are() -> None:
+    heard: list[tuple[str, Raw]] = []
+    router = Router()
+    router.other_notice = lambda method, params: heard.append((method, params))
+    params = b'{"sessionId":"s", "update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a"},"x":1}}'
+    async with asyncio.timeout(10), against_raw(router) as (_, peer):
+        await peer.say(*[b'{"jsonrpc":"2.0","method":"session/update","params":' + params + b"}"] * 2)
+        await peer.ask("x", {})
+        assert [(method, bytes(raw)) for method, raw in heard] == [("session/update", params)] * 2
+
+
+async def test_a_notification_leaves_at_once_even_if_the_loop_is_then_blocked() -> None:
+    async with asyncio.timeout(10), against_raw() as (connection, _peer):
+        _ = connection.notify(m.CANCEL, Cancel("s"))
+        assert not connection.transport.out  # on its way before this turn of the loop ends
+
+
+async def test_cancelling_a_close_does_not_stop_it() -> None:
+    begun, cleaning = asyncio.Event(), asyncio.Event()
+
+    async def slow_to_clean(asked: ReadTextFile) -> ReadTextFileResult:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cleaning.set()
+            await asyncio.sleep(0.1)
+        raise AssertionError("unreachable")
+
+    router = Router()
+    router.on_request(m.READ_TEXT_FILE, slow_to_clean)
+    async with asyncio.timeout(10), against_raw(router) as (connection, peer):
+        await peer.say(b'{"id":1,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/f"}}')
+        await begun.wait()
+        closing = asyncio.create_task(connection.close())
+        await cleaning.wait()
+        closing.cancel()
+        await connection.wait_closed()
+        await connection.close()
+        assert connection.transport.lost is not None

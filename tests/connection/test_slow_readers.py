@@ -3,18 +3,21 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
 from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
 from antiphon.connection.voice import Voice
+from antiphon.connection.wire import ANSWERS_LIMIT
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.content import TextBlock
 from antiphon.protocol.v1.session import (
+    Cancel,
     ListSessions,
     ListSessionsResult,
+    LoadSession,
     Prompt,
     PromptResult,
     SessionUpdate,
@@ -113,15 +116,97 @@ async def test_awaiting_the_answer_alone_never_deadlocks() -> None:
         assert (await client.stream(m.PROMPT, Prompt("s", []), "s")).stop_reason == StopReason.END_TURN
 
 
-async def test_leaving_a_turn_early_withdraws_it_and_frees_its_buffer() -> None:
+async def test_leaving_a_turn_early_cancels_it_and_frees_its_buffer() -> None:
     async with asyncio.timeout(20), against_raw(inbox_limit=LIMIT) as (client, agent):
-        async with client.stream(m.PROMPT, Prompt("s", []), "s") as turn:
-            id = (await agent.hear())["id"]
-            await agent.say(*(chunk(f"{n}" * 50) for n in range(500)))
+
+        async def leave() -> None:
+            async with client.stream(m.PROMPT, Prompt("s", [])) as turn:
+                async for _ in turn:
+                    break
+
+        leaving = asyncio.create_task(leave())
+        id = (await agent.hear())["id"]
+        await agent.say(*(chunk(f"{n}" * 50) for n in range(500)))
+        assert await agent.hear() == {"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "s"}}
+        assert not leaving.done()  # it waits for the answer, so that nothing of this turn gets into the next
+        await agent.say(chunk("late"), answer(id, '{"stopReason":"cancelled"}'))
+        await leaving
+        assert client.inbox.buffered == 0 and not client.inbox.paused
+
+
+@pytest.mark.parametrize("how", ["break", "timeout", "forgotten"])
+async def test_a_turn_left_in_any_way_neither_leaks_into_the_next_nor_holds_up_the_wire(how: str) -> None:
+    async with asyncio.timeout(20), against_raw(inbox_limit=LIMIT) as (client, agent):
+        turn = client.stream(m.PROMPT, Prompt("s", []))
+        id = (await agent.hear())["id"]
+        await agent.say(chunk("first"))
+        if how == "timeout":
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    async for _ in turn:
+                        pass
+        elif how == "break":
             async for _ in turn:
                 break
+        del turn
+        assert (await agent.hear())["method"] == "session/cancel"
+        following = client.stream(m.PROMPT, Prompt("s", []))
+        next_id = (await agent.hear())["id"]
+        await agent.say(*(chunk("x" * 1000) for _ in range(100)), answer(id, '{"stopReason":"cancelled"}'))
+        await agent.say(chunk("second"), answer(next_id, END_TURN))
+        assert [text_of(update) async for update in following] == ["second"]
+        assert client.inbox.buffered == 0
+
+
+async def test_an_agent_that_ignores_the_cancel_does_not_keep_the_session_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("antiphon.connection.connection.CANCEL_GRACE", 0.05)
+    async with asyncio.timeout(20), against_raw() as (client, agent):
+        turn = client.stream(m.PROMPT, Prompt("s", []))
+        id = (await agent.hear())["id"]
+        await turn.close()
+        assert (await agent.hear())["method"] == "session/cancel"
         assert (await agent.hear())["params"] == {"requestId": id}
-        assert client.inbox.buffered == 0 and not client.inbox.paused
+        following = client.stream(m.PROMPT, Prompt("s", []))
+        next_id = (await agent.hear())["id"]
+        await agent.say(chunk("heard"), answer(next_id, END_TURN))
+        assert [text_of(update) async for update in following] == ["heard"]
+
+
+async def test_leaving_before_the_first_step_withdraws_all_the_same() -> None:
+    async with asyncio.timeout(20), against_raw() as (client, agent):
+        stream = client.stream(m.LOAD_SESSION, LoadSession("s", "/", []))
+        await stream.close()
+        id = (await agent.hear())["id"]
+        assert (await agent.hear())["params"] == {"requestId": id}
+        assert not client.inbox.streams
+
+
+async def test_a_consumer_may_tell_the_agent_much_from_its_own_loop_with_its_buffer_full() -> None:
+    async with asyncio.timeout(20), agent_and_client(over_pipes=True) as (agent, client):
+        talker(agent, 3000)
+        agent.router.on_notice(m.CANCEL, lambda _: None)
+        turn = client.stream(m.PROMPT, Prompt("s", []))
+        seen = 0
+        async for _ in turn:
+            seen += 1
+            if seen == 2:
+                for _ in range(3000):
+                    await client.notify(m.CANCEL, Cancel("x" * 100))
+        assert seen == 3000
+
+
+async def test_a_peer_that_asks_and_does_not_read_the_answers_is_not_listened_to() -> None:
+    router = Router()
+    router.on_request(m.LIST_SESSIONS, lambda _: ListSessionsResult([], "c" * 100_000))
+    async with asyncio.timeout(20), against_raw(router) as (connection, peer):
+        for n in range(50):
+            await peer.say(*(b'{"id":"%d/%d","method":"session/list"}' % (n, each) for each in range(10)))
+            for _ in range(5):
+                await asyncio.sleep(0)
+        assert connection.inbox.paused and connection.transport.unsent < 2 * ANSWERS_LIMIT
+        assert len({(await peer.hear())["id"] for _ in range(500)}) == 500
 
 
 async def test_two_turns_of_one_session_queue_up() -> None:

@@ -73,7 +73,7 @@ class Mirror:
         for method in m.ALL:
             if isinstance(method, Call):
                 router.on_request(method, self.handler_of(method))
-            else:
+            elif isinstance(method, Notice):
                 router.on_notice(method, self.listener_of(method))
         router.other_request = self.asked
         return router

@@ -16,7 +16,7 @@ from antiphon.protocol.dialects.nothing import NULL_IS_ENOUGH
 from antiphon.protocol.dialects.rule import Rule
 from antiphon.protocol.dialects.table import RULES, repair
 from antiphon.protocol.dialects.updates import KINDS
-from antiphon.protocol.methods import Notice, Reading
+from antiphon.protocol.methods import Method, Reading
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.updates import Update
 from antiphon.protocol.words import Word
@@ -27,7 +27,7 @@ for module in pkgutil.iter_modules(v1.__path__, "antiphon.protocol.v1."):
     importlib.import_module(module.name)
 
 
-def method_of(name: str) -> Notice[Any]:
+def method_of(name: str) -> Method[Any]:
     return m.BY_NAME[name]
 
 

@@ -367,6 +367,9 @@ LEGACY_FIELDS: dict[type, frozenset[str]] = {
     session.ForkSessionResult: frozenset({"models"}),
     session.PromptResult: frozenset({"sessionId", "messages"}),
     updating.UpdateModel: frozenset({"timestamp"}),
-    tools.ToolCallUpdate: frozenset({"timestamp"}),
+    tools.ToolCall: frozenset({"toolKind", "input", "output"}),
+    tools.ToolCallPatch: frozenset({"toolKind", "input", "output"}),
+    tools.ToolCallUpdate: frozenset({"timestamp", "toolKind", "input", "output"}),
+    terminals.TerminalOutputResult: frozenset({"exitCode", "signal"}),
 }
 """Fields that no schema has (any more); a type has those of its bases too."""

@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 
 from antiphon.protocol import v1
 from antiphon.protocol.base import EXACT, ITEMS, LEGACY, OR_DEFAULT, UNSTABLE, Choice, Model
-from antiphon.protocol.methods import Call, Notice
+from antiphon.protocol.methods import Call, Method
 from antiphon.protocol.v1 import methods
 from antiphon.protocol.words import Word
 from tests.protocol import names
@@ -294,7 +294,7 @@ def reached() -> set[Any]:
 
 def method_problems(listed: list[Facts]) -> Iterator[str]:
     """The differences between the schema's methods and ours."""
-    ours: dict[tuple[str, bool], Notice[Any]] = {(each.name, isinstance(each, Call)): each for each in methods.ALL}
+    ours: dict[tuple[str, bool], Method[Any]] = {(each.name, isinstance(each, Call)): each for each in methods.ALL}
     for spec in listed:
         name, method = spec["name"], ours.pop((spec["name"], "result" in spec), None)
         if method is None:

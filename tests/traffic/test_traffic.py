@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from antiphon.protocol.base import UNSET, Model, Unknown, encode
-from antiphon.protocol.methods import Call, Notice, Reading
+from antiphon.protocol.methods import Call, Method, Reading
 from antiphon.protocol.v1 import methods
 from antiphon.protocol.v1.session import SessionUpdate
 from antiphon.protocol.v1.tools import ToolCallUpdate
@@ -72,7 +72,7 @@ def test_what_is_said_is_understood_and_loses_nothing(shape: Said) -> None:
     message = decode(shape.line)
     assert isinstance(message, Request if shape in ASKED else Notification)
     table: Any = methods.CALLS_BY_NAME if shape in ASKED else methods.NOTICES_BY_NAME
-    method: Notice[Any] = table[message.method]
+    method: Method[Any] = table[message.method]
     assert method.side == ("client" if shape.by == "agent" else "agent")
     reading = method.read_params(message.params)
     check(shape, reading, method.read_params(encode(reading.value)), msgspec.json.decode(message.params))

@@ -16,7 +16,7 @@ from antiphon.connection.reports import Mended
 from antiphon.connection.router import Router
 from antiphon.connection.tasks import start_task
 from antiphon.connection.wire import Wire
-from antiphon.errors import Code, RequestError
+from antiphon.errors import Code, ConnectionClosed, RequestError, RequestRefused
 from antiphon.protocol.base import encode
 from antiphon.protocol.dialects.hints import Reply
 from antiphon.rpc.envelope import ErrorObject, Request, RequestId
@@ -41,6 +41,11 @@ class Answers:
         self._tasks: dict[object, asyncio.Task[None]] = {}
         self._idle = asyncio.Event()
         self._idle.set()
+
+    @property
+    def tasks(self) -> "tuple[asyncio.Task[None], ...]":
+        """The handlers at work."""
+        return tuple(self._tasks.values())
 
     @property
     def busy(self) -> bool:
@@ -116,10 +121,11 @@ class Answers:
             self._wire.send(frame)
 
     def _refuse(self, request: Request, error: Exception) -> None:
-        if not isinstance(error, RequestError):
+        if self._wire.lost is not None or (self._wire.over and isinstance(error, ConnectionClosed)):
+            return  # nobody to tell, and a handler that ends because the peer is gone has not failed
+        if not isinstance(error, RequestError) or isinstance(error, RequestRefused):
             self._wire.handler_failed(request.method, error)
-        if self._wire.lost is None:
-            self._wire.send(self._peer.refuse(request.id, _to_wire(error)))
+        self._wire.send(self._peer.refuse(request.id, _to_wire(error)))
 
     def withdraw(self, id: RequestId) -> None:
         """The peer no longer wants this answer: the handler is cancelled."""
@@ -147,6 +153,8 @@ class Answers:
 
 
 def _to_wire(error: Exception) -> ErrorObject:
+    if isinstance(error, RequestRefused):  # the peer's own words, so it may have them back; but they are not our answer
+        return ErrorObject(Code.INTERNAL_ERROR, "Internal error", f"a request of ours was refused: {error}")
     if isinstance(error, RequestError):
         return ErrorObject(error.code, error.message, error.data)
     return ErrorObject(Code.INTERNAL_ERROR, "Internal error")

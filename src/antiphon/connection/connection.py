@@ -8,6 +8,7 @@ Rule 3: whoever waits is told: when the conversation ends every open question fa
 import asyncio
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final, Self, TypeVar
 
 from msgspec import Raw
@@ -16,17 +17,17 @@ from antiphon.connection.answers import Answers
 from antiphon.connection.inbox import INBOX_LIMIT, Inbox
 from antiphon.connection.reports import Mended, Observer, Unheard
 from antiphon.connection.router import Router
-from antiphon.connection.stream import Stream
+from antiphon.connection.stream import CANCEL_GRACE, Backlog, Stream
 from antiphon.connection.updates import Updates
 from antiphon.connection.voice import Voice
 from antiphon.connection.wire import Direction, Tap, Wire
-from antiphon.errors import AcpError, ConnectionClosed, RequestError
+from antiphon.errors import AcpError, ConnectionClosed, LocalProtocolError, RequestError, RequestRefused, fresh
 from antiphon.protocol.base import encode_into
 from antiphon.protocol.methods import Call, Notice
-from antiphon.protocol.v1.methods import SESSION_UPDATE
+from antiphon.protocol.v1.methods import CANCEL, PROMPT, SESSION_UPDATE
 from antiphon.rpc.envelope import Frame, Line, Noise, Notification, Overlong, RequestId, head_of_notification
 from antiphon.rpc.peer import FIRST_ID, Answered, Asked, Event, Peer, Refused, Rejected, Stray, Told, Withdrawn
-from antiphon.transports.base import Transport
+from antiphon.transports.base import OUTPUT_HIGH, Transport
 from antiphon.transports.framing import lines_of
 
 __all__ = ["EOF_GRACE", "Connection", "Direction", "Tap"]
@@ -39,6 +40,8 @@ EOF_GRACE: Final = 0.5
 
 
 def _head_of(notice: Notice[Any]) -> bytes:
+    if not isinstance(notice, Notice):
+        raise LocalProtocolError(f"`{getattr(notice, 'name', notice)}` is not a notification: use request")
     notice.head = head_of_notification(notice.name)
     return notice.head
 
@@ -46,7 +49,8 @@ def _head_of(notice: Notice[Any]) -> bytes:
 class Connection:
     """One end of a conversation over a transport. `async with` it: it starts reading on entry and closes on exit.
 
-    `tolerant`: lines that are not JSON are skipped as somebody's log, not answered with an error (for clients).
+    `tolerant`: lines that are not JSON are skipped as somebody's log, not answered with an error. That is what a client wants of a
+    program that it started, so it is the default there and only there.
     """
 
     def __init__(
@@ -54,19 +58,20 @@ class Connection:
         transport: Transport,
         router: Router | None = None,
         *,
-        tolerant: bool = False,
+        tolerant: bool | None = None,
         observer: Observer | None = None,
         inbox_limit: int = INBOX_LIMIT,
     ) -> None:
         self.router = router or Router()
         self.inbox = Inbox(transport, inbox_limit)
         self._transport = transport
-        self._wire = Wire(transport, observer)
-        self._peer = Peer(tolerant=tolerant, encode_into=encode_into)
+        self._wire = Wire(transport, self.inbox, observer)
+        self._peer = Peer(tolerant=transport.noisy if tolerant is None else tolerant, encode_into=encode_into)
         self._answers = Answers(self._peer, self._wire, self.router, self.inbox)
         self._updates = Updates(self.router, self.inbox, self._wire)
         self._pending: dict[RequestId, asyncio.Future[Raw]] = {}
-        self._streams: dict[RequestId, Stream[Any]] = {}
+        self._backlogs: dict[RequestId, Backlog] = {}
+        self._closing: asyncio.Task[None] | None = None
         self._gone: ConnectionClosed | None = None
         self._over = asyncio.Event()
 
@@ -74,6 +79,7 @@ class Connection:
 
     def start(self) -> None:
         """Begin to read. `async with` does it."""
+        self._wire.open()
         self._transport.attach(self)
 
     async def __aenter__(self) -> Self:
@@ -85,9 +91,18 @@ class Connection:
 
     async def close(self) -> None:
         """End the conversation: handlers are cancelled, the transport is closed with all that belongs to it."""
+        if self._closing is None:
+            # A task of its own: if our caller is cancelled everything still comes to its end.
+            self._closing = self._transport.loop.create_task(self._close(), name="close a connection")
+        if asyncio.current_task() not in self._answers.tasks:
+            await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
         await self._answers.end()
+        self.inbox.open_wide()
         await self._transport.close()
-        self.connection_lost(ConnectionClosed("the connection is closed"))
+        self.connection_lost(ConnectionClosed("this connection was closed"))
+        await self._answers.end()
 
     async def wait_closed(self) -> None:
         """Until the peer is gone and the handlers have ended."""
@@ -98,6 +113,11 @@ class Connection:
     def closed(self) -> bool:
         """Whether the peer is gone."""
         return self._gone is not None
+
+    @property
+    def transport(self) -> Transport:
+        """What it runs over: a `ProcessTransport` has the child's `stderr`, `status` and `pid`."""
+        return self._transport
 
     # Observers.
 
@@ -125,19 +145,42 @@ class Connection:
             ConnectionClosed: it is gone.
             RemoteProtocolError: its answer makes no sense.
         """
-        id, answer = self._ask(call.name, params)
+        id, answer = self._ask(call, params)
         self.inbox.wait_begins()
         try:
             return await self._outcome(call, id, answer)
         finally:
             self.inbox.wait_ends()
 
-    def stream(self, call: Call[P, R], params: P, session_id: str) -> Stream[R]:
-        """Ask, and iterate over the session's updates until the answer. Updates wait there, not in the router's handler."""
-        id, answer = self._ask(call.name, params)
+    def stream(self, call: Call[P, R], params: P, session_id: str | None = None) -> Stream[R]:
+        """Ask, and iterate over the session's updates until the answer. They wait there, not in the router's handler.
+
+        The session is the one in `params` unless given. Updates go to the oldest turn of a session that is still open.
+        """
+        session = session_id or getattr(params, "session_id", None)
+        if not isinstance(session, str):
+            raise LocalProtocolError(f"`{call.name}` names no session: give `session_id`")
+        id, answer = self._ask(call, params)
         outcome = self._transport.loop.create_task(self._outcome(call, id, answer), name=call.name)
-        stream = self._streams[id] = Stream(self.inbox, session_id, outcome)
-        return stream
+        outcome.add_done_callback(partial(self._turn_over, id))
+        backlog = self._backlogs[id] = Backlog(self.inbox, session, partial(self._call_off, call, session, outcome))
+        return Stream(backlog, outcome)
+
+    def _turn_over(self, id: int, outcome: "asyncio.Task[Any]") -> None:
+        if outcome.cancelled():
+            self._withdraw(id)  # here too: a task cancelled before its first step does not get to it
+        else:
+            outcome.exception()  # seen, even if nobody reads on
+
+    def _call_off(self, call: Call[Any, Any], session_id: str, outcome: "asyncio.Task[Any]") -> None:
+        """A turn that nobody reads on: cancel it as ACP does, so that it ends with an answer; withdraw what has no such way."""
+        if self._gone is not None or call.name != PROMPT.name:
+            outcome.cancel()
+            return
+        from antiphon.protocol.v1.session import Cancel
+
+        self.post(CANCEL, Cancel(session_id))
+        self._transport.loop.call_later(CANCEL_GRACE, outcome.cancel)
 
     def notify(self, notice: Notice[P], params: P) -> Awaitable[None]:
         """Tell, and wait while the peer is slow: memory stays bounded and the loop turns. Await it.
@@ -159,10 +202,14 @@ class Connection:
         """
         _ = self.notify(notice, params)
 
-    def _ask(self, method: str, params: object) -> "tuple[int, asyncio.Future[Raw]]":
+    def _ask(self, call: Call[P, Any], params: P) -> "tuple[int, asyncio.Future[Raw]]":
         if self._gone is not None:
-            raise self._gone
-        id, frame = self._peer.ask(method, params)
+            raise fresh(self._gone)
+        if self._wire.lost is not None:
+            raise fresh(self._wire.lost)
+        if not isinstance(call, Call):
+            raise LocalProtocolError(f"`{getattr(call, 'name', call)}` is not a request: use notify")
+        id, frame = self._peer.ask(call.name, params)
         answer: asyncio.Future[Raw] = self._transport.loop.create_future()
         self._pending[id] = answer
         self._wire.send(frame)
@@ -183,7 +230,8 @@ class Connection:
 
     def _withdraw(self, id: int) -> None:
         self._pending.pop(id, None)
-        self._streams.pop(id, None)
+        if (backlog := self._backlogs.pop(id, None)) is not None:
+            backlog.end()
         if self._gone is None and (frame := self._peer.withdraw(id)) is not None:
             self._wire.send(frame)
 
@@ -192,6 +240,8 @@ class Connection:
     def block_received(self, block: Frame) -> None:
         """Lines from the transport. Updates take the fast road, in blocks if they can; everything else the general one."""
         if isinstance(block, Overlong):
+            if self._wire.taps:
+                self._wire.show("in", block.head)
             self._event(self._peer.receive(block), 0)
         elif self._wire.taps:
             for line in lines_of(block):
@@ -207,8 +257,12 @@ class Connection:
             self._frame(line)
 
     def _frame(self, frame: Line) -> None:
-        if not frame.isspace():
+        if frame.isspace():
+            return
+        try:
             self._event(self._peer.receive(frame), len(frame))
+        except Exception as error:  # a fault of ours in one line must not cost its neighbours
+            self._wire.handler_failed("(a line)", error)
 
     def _event(self, event: Event, size: int) -> None:
         match event:
@@ -219,20 +273,21 @@ class Connection:
             case Told(notification):
                 self._told(notification, size)
             case Refused(id, error):
-                self._settle(id, RequestError(error.code, error.message, error.data))
+                self._settle(id, RequestRefused(error.code, error.message, error.data))
             case Withdrawn(id):
                 self._answers.withdraw(id)
             case Rejected(_, reply):
                 self._wire.report(event)
-                if reply is not None and self._wire.lost is None:
+                # Nobody waits for this reply. To a peer that does not even read it is not worth our memory.
+                if reply is not None and self._wire.lost is None and self._transport.unsent < OUTPUT_HIGH:
                     self._wire.send(reply)
             case Noise() | Stray():
                 self._wire.report(event)
 
     def _settle(self, id: RequestId, outcome: Raw | AcpError) -> None:
-        stream = self._streams.pop(id, None)
-        if stream is not None:
-            stream.end()  # now, in wire order: what follows the answer is not of this turn
+        backlog = self._backlogs.pop(id, None)
+        if backlog is not None:
+            backlog.end()  # now, in wire order: what follows the answer is not of this turn
         answer = self._pending.pop(id, None)
         if answer is None or answer.done():
             return
@@ -244,7 +299,7 @@ class Connection:
     def _told(self, notification: Notification, size: int) -> None:
         method = notification.method
         try:
-            if method == SESSION_UPDATE.name:
+            if method == SESSION_UPDATE.name and self._updates.wanted:
                 reading = SESSION_UPDATE.read_params(notification.params)
                 rules: tuple[str, ...] | None = reading.rules
                 self._updates.one(reading.value, size)
@@ -266,10 +321,13 @@ class Connection:
         """Nothing more will arrive (the transport says so). What is being answered may still be, for a moment."""
         if self._gone is not None:
             return
+        if self._closing is not None:  # our own doing, whatever the transport saw of it
+            error = ConnectionClosed("this connection was closed")
         self._gone = error
+        self._wire.over = True
         self._over.set()
         for id in tuple(self._pending):
-            self._settle(id, error)
+            self._settle(id, fresh(error))
         if self._answers.busy:
             self._transport.loop.call_later(EOF_GRACE, self._give_up, error)
         else:

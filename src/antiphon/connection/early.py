@@ -8,7 +8,6 @@ it if it is a sound `initialize`, and hands over whatever else it has read. It i
 import os
 from typing import TYPE_CHECKING, Final
 
-from antiphon.errors import RequestError
 from antiphon.protocol.base import encode
 from antiphon.protocol.v1.methods import INITIALIZE
 from antiphon.rpc.envelope import Request, decode, head_of_answer
@@ -34,7 +33,10 @@ def answer_initialize(
     """
     read = b""
     while b"\n" not in read and len(read) < LONGEST:
-        chunk = os.read(stdin, 65536)
+        try:
+            chunk = os.read(stdin, 65536)
+        except OSError:  # not readable this way (closed, or set to non-blocking): the transport knows what to do
+            return read
         if not chunk:
             return read
         read += chunk
@@ -42,8 +44,11 @@ def answer_initialize(
     answer = _answer(line, initialize) if end else None
     if answer is None:
         return read
-    while answer:
-        answer = answer[os.write(stdout, answer) :]
+    try:
+        while answer:
+            answer = answer[os.write(stdout, answer) :]
+    except OSError:  # the client is gone already; the connection will notice
+        return b""
     return rest
 
 
@@ -54,6 +59,6 @@ def _answer(line: bytes, initialize: "Callable[[Initialize], InitializeResult]")
     try:
         reading = INITIALIZE.read_params(request.params)
         result = encode(initialize(reading.value))
-    except RequestError:  # the connection will meet the same error and answer with it
+    except Exception:  # whatever it is, the connection will meet it too, log it and answer with an error
         return None
     return head_of_answer(request.id) + (reading.reply(result) if reading.reply else result) + b"}\n"

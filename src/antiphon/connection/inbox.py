@@ -1,10 +1,10 @@
 """How much may wait to be read, and when reading pauses."""
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from antiphon.connection.stream import Stream
+    from antiphon.connection.stream import Backlog
     from antiphon.transports.base import Transport
 
 __all__ = ["INBOX_LIMIT", "MAX_OPEN_REQUESTS", "Inbox"]
@@ -16,6 +16,10 @@ MAX_OPEN_REQUESTS: Final = 1000
 """Requests of the peer that may be at work at once before reading pauses."""
 
 
+CHOKED_FOR: Final = 5.0
+"""Seconds after which we listen again to a peer that does not read, in case it does not read because it waits for us."""
+
+
 class Inbox:
     """The streams of a connection and the bytes that wait in them.
 
@@ -25,26 +29,28 @@ class Inbox:
     def __init__(self, transport: "Transport", limit: int = INBOX_LIMIT) -> None:
         self.limit = limit
         self.buffered = 0
-        self.streams: dict[str, deque[Stream[Any]]] = {}
+        self.streams: dict[str, deque[Backlog]] = {}
         self._transport = transport
         self._waiting = 0  # how many of us wait for an answer that is not a stream's
         self._open_requests = 0
         self._paused = False
+        self._choked = False  # the peer does not read what we have to say
+        self._wide_open = False
 
     @property
     def paused(self) -> bool:
         """Whether reading is paused."""
         return self._paused
 
-    def add(self, session_id: str, stream: "Stream[Any]") -> None:
-        """Updates of this session go to this stream, after those that were there before."""
-        self.streams.setdefault(session_id, deque()).append(stream)
+    def add(self, session_id: str, backlog: "Backlog") -> None:
+        """Updates of this session go to this turn, after those that were there before."""
+        self.streams.setdefault(session_id, deque()).append(backlog)
 
-    def remove(self, session_id: str, stream: "Stream[Any]") -> None:
-        """This stream takes no more."""
+    def remove(self, session_id: str, backlog: "Backlog") -> None:
+        """This turn takes no more."""
         queue = self.streams.get(session_id)
-        if queue is not None and stream in queue:
-            queue.remove(stream)
+        if queue is not None and backlog in queue:
+            queue.remove(backlog)
             if not queue:
                 del self.streams[session_id]
 
@@ -78,11 +84,28 @@ class Inbox:
         if count >= MAX_OPEN_REQUESTS or self._paused:
             self._decide()
 
+    def choke(self) -> None:
+        """Stop listening until the peer has read some of what we have to say. Not for ever: it may be waiting for us in turn."""
+        if not self._choked and not self._wide_open:
+            self._choked = True
+            self._decide()
+            self._transport.when_drained(self._breathe)
+            self._transport.loop.call_later(CHOKED_FOR, self._breathe)
+
+    def _breathe(self) -> None:
+        self._choked = False
+        self._decide()
+
+    def open_wide(self) -> None:
+        """The end: nothing pauses any more, so that the last words get through."""
+        self._wide_open = True
+        self._decide()
+
     def _decide(self) -> None:
         # Half the limit before reading goes on: pausing and resuming for each update would cost more than reading.
         bound = self.limit // 2 if self._paused else self.limit
         full = self.buffered > bound or self._open_requests >= MAX_OPEN_REQUESTS
-        if full and not self._waiting:
+        if not self._wide_open and (self._choked or (full and not self._waiting)):
             if not self._paused:
                 self._paused = True
                 self._transport.pause()

@@ -1,6 +1,7 @@
 """Which handler takes which method. Typed on both sides: a handler gets the params' type and returns the answer's."""
 
 from collections.abc import Awaitable, Callable
+from inspect import iscoroutinefunction
 from typing import Any, TypeVar
 
 from msgspec import Raw
@@ -36,12 +37,18 @@ class Router:
 
     def on_notice(self, notice: Notice[P], handler: Callable[[P], None]) -> None:
         """Handle a notification, in wire order."""
-        if isinstance(notice, Call):
+        if not isinstance(notice, Notice):
             raise LocalProtocolError(f"`{notice.name}` is a request: use on_request")
+        if iscoroutinefunction(handler):
+            raise LocalProtocolError(
+                f"the handler of `{notice.name}` must be a plain `def`: to wait, iterate over a stream"
+            )
         self.notices[notice.name] = (notice, handler)
 
     def on_request(self, call: Call[P, R], handler: Callable[[P], R | Awaitable[R]]) -> None:
         """Answer a request with what `handler` returns; raise `RequestError` in it to refuse."""
+        if not isinstance(call, Call):
+            raise LocalProtocolError(f"`{call.name}` is a notification: use on_notice")
         self._calls[call.name] = (call, handler)
 
     def call(self, method: str) -> AnyCall | None:

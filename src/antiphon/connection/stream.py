@@ -3,12 +3,16 @@
 Updates wait here in bytes that count against the connection's limit, so a slow consumer slows the wire and loses nothing. The
 answer is put behind the updates that came before it. While somebody on the connection waits for another answer reading never
 pauses: a consumer may ask the agent something in the middle of its own loop, with its buffer full.
+
+Two objects, because two sides hold on to a turn. The connection has the `Backlog`, until the answer is here. The consumer has the
+`Stream`, until it stops caring, which it may do by `break`, by cancellation or by forgetting it; the turn is then called off
+and what still comes of it is let go.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Generator
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from antiphon.errors import LocalProtocolError
 
@@ -16,62 +20,107 @@ if TYPE_CHECKING:
     from antiphon.connection.inbox import Inbox
     from antiphon.protocol.v1.session import SessionUpdate
 
-__all__ = ["Stream"]
+__all__ = ["CANCEL_GRACE", "Backlog", "Stream"]
 
 R = TypeVar("R")
 
+CANCEL_GRACE: Final = 5.0
+"""Seconds that an agent may take to answer a turn that was called off. Until then its words are discarded, not mixed into the next
+turn; after that the question is withdrawn and the session goes on without it."""
 
-class Stream(Generic[R]):
-    """`async for update in stream`, then `stream.result`; or `await stream` for the result alone."""
 
-    def __init__(self, inbox: "Inbox", session_id: str, answer: "asyncio.Task[R]") -> None:
+class Backlog:
+    """What the connection holds of a turn: the updates that wait, and whether anybody still wants them."""
+
+    def __init__(self, inbox: "Inbox", session_id: str, call_off: Callable[[], None]) -> None:
+        self.session_id = session_id
+        self.over = False
+        self.unwanted = False
         self._inbox = inbox
-        self._session_id = session_id
-        self._answer = answer
+        self._call_off = call_off
         self._waiting: deque[tuple[SessionUpdate, int]] = deque()
         self._wake: asyncio.Future[None] | None = None
-        self._over = False
         inbox.add(session_id, self)
-        answer.add_done_callback(lambda done: done.cancelled() or done.exception())  # seen, even if nobody reads on
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def push(self, update: "SessionUpdate", size: int) -> None:
+        """One more update (called in wire order)."""
+        if self.unwanted:
+            return
+        self._waiting.append((update, size))
+        self._inbox.take(size)
+        self._rouse()
+
+    def pop(self) -> "SessionUpdate":
+        """The oldest that waits."""
+        update, size = self._waiting.popleft()
+        self._inbox.release(size)
+        return update
+
+    def end(self) -> None:
+        """The answer is here: what comes after it belongs to another turn."""
+        self._inbox.remove(self.session_id, self)
+        self.over = True
+        self._rouse()
+
+    def abandon(self) -> None:
+        """Nobody reads on: the turn is called off, and its place is kept until the answer so that its rest goes nowhere else."""
+        if self.unwanted:
+            return
+        self.unwanted = True
+        self._inbox.release(sum(size for _, size in self._waiting))
+        self._waiting.clear()
+        if not self.over:
+            self._call_off()
+
+    async def more(self) -> None:
+        """Until there is an update or the end."""
+        if not self._waiting and not self.over:
+            self._wake = asyncio.get_running_loop().create_future()
+            await self._wake
+
+    def _rouse(self) -> None:
+        wake, self._wake = self._wake, None
+        if wake is not None and not wake.done():
+            wake.set_result(None)
+
+
+class Stream(Generic[R]):
+    """`async for update in stream`, then `stream.result`; or `await stream` for the result alone.
+
+    Use it with `async with` to be sure that a turn which is left early is called off before you go on.
+    """
+
+    def __init__(self, backlog: Backlog, answer: "asyncio.Task[R]") -> None:
+        self._backlog = backlog
+        self._answer = answer
 
     @property
     def result(self) -> R:
         """The turn's answer, once the updates are read to the end."""
-        if not self._answer.done() or self._waiting:
+        if not self._answer.done() or self._backlog:
             raise LocalProtocolError("the turn is not over: read the stream to its end, or await it")
         return self._answer.result()
-
-    def push(self, update: "SessionUpdate", size: int) -> None:
-        """One more update (called in wire order)."""
-        self._waiting.append((update, size))
-        wake = self._wake
-        if wake is not None:
-            self._wake = None
-            if not wake.done():
-                wake.set_result(None)
-
-    def end(self) -> None:
-        """The answer is here: what comes after it belongs to another turn."""
-        self._inbox.remove(self._session_id, self)
-        self._over = True
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
 
     def __aiter__(self) -> "Stream[R]":
         return self
 
     async def __anext__(self) -> "SessionUpdate":
-        while not self._waiting:
-            if self._over:
-                await self._answer  # raises what the request raised
-                raise StopAsyncIteration
-            self._wake = asyncio.get_running_loop().create_future()
-            await self._wake
-        update, size = self._waiting.popleft()
-        self._inbox.release(size)
-        return update
+        backlog = self._backlog
+        try:
+            while not backlog:
+                if backlog.over or backlog.unwanted:
+                    await asyncio.shield(self._answer)  # raises what the request raised
+                    raise StopAsyncIteration
+                await backlog.more()
+        except asyncio.CancelledError:
+            backlog.abandon()  # a timeout around the loop: nobody will come back for the rest
+            raise
+        return backlog.pop()
 
-    def __await__(self) -> Generator[object, None, R]:
+    def __await__(self) -> Generator[Any, None, R]:
         return self._drain().__await__()
 
     async def _drain(self) -> R:
@@ -80,11 +129,8 @@ class Stream(Generic[R]):
         return self._answer.result()
 
     async def close(self) -> None:
-        """Leave the turn: its question is withdrawn and what still waits here is let go."""
-        self.end()
-        self._inbox.release(sum(size for _, size in self._waiting))
-        self._waiting.clear()
-        self._answer.cancel()
+        """Leave the turn. One that is not over is called off and its answer awaited, for at most `CANCEL_GRACE`."""
+        self._backlog.abandon()
         await asyncio.wait([self._answer])
 
     async def __aenter__(self) -> "Stream[R]":
@@ -92,3 +138,8 @@ class Stream(Generic[R]):
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    def __del__(self) -> None:
+        # Left by `break` and forgotten. Without this its backlog would fill up and pause the connection for good.
+        if not self._backlog.over and not self._answer.get_loop().is_closed():
+            self._backlog.abandon()

@@ -63,13 +63,22 @@ class Updates:
         self._wire = wire
         self._mixed = False  # the last block held more than updates: the next one probably does too
 
+    @property
+    def wanted(self) -> bool:
+        """Whether anybody here reads updates. If not they are notifications like any other, with their bytes as they came."""
+        return _NAME in self._router.notices or bool(self._inbox.streams)
+
     def expect(self) -> None:
         """Make the decoder now rather than with the first update: it takes some milliseconds."""
-        if _decoder is None and (_NAME in self._router.notices or self._inbox.streams):
+        if _decoder is None and self.wanted:
             _frame_decoder()
 
     def block(self, block: Line, other: Callable[[bytes], None]) -> None:
         """Take a block of several lines; those that are no well-formed update go to `other`, all in wire order."""
+        if not self.wanted:
+            for line in lines_of(block):
+                other(line)
+            return
         if not self._mixed and self._run(block):
             return
         self._mixed = False
@@ -107,10 +116,9 @@ class Updates:
             self._wire.handler_failed(_NAME, error)
         return True
 
-    @staticmethod
-    def looks_like_one(line: Line) -> bool:
+    def looks_like_one(self, line: Line) -> bool:
         """Whether it is worth trying."""
-        return line.find(_MARK, 0, _MARK_WITHIN) >= 0
+        return line.find(_MARK, 0, _MARK_WITHIN) >= 0 and self.wanted
 
     def _deliver(self, frames: list[Any], size: int) -> None:
         found = self._router.notices.get(_NAME)
@@ -135,7 +143,6 @@ class Updates:
         streams = self._inbox.streams.get(update.session_id)
         if streams:
             streams[0].push(update, size)
-            self._inbox.take(size)
         elif (found := self._router.notices.get(_NAME)) is not None:
             try:
                 found[1](update)

@@ -6,8 +6,9 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any, Final, Literal, cast
 
+from antiphon.connection.inbox import Inbox
 from antiphon.connection.reports import HandlerFailed, Observer, Report
-from antiphon.errors import ConnectionClosed
+from antiphon.errors import AcpError, ConnectionClosed, LocalProtocolError, fresh
 from antiphon.protocol.base import encode_into
 from antiphon.rpc.envelope import Noise
 from antiphon.transports.base import OUTPUT_HIGH, Transport
@@ -17,6 +18,9 @@ __all__ = ["Direction", "Tap", "Wire"]
 Direction = Literal["in", "out"]
 Tap = Callable[[Direction, float, bytes], None]
 """Sees a frame: which way it went, when (seconds since the epoch), and its bytes."""
+
+ANSWERS_LIMIT: Final = 16 * 1024 * 1024
+"""Unsent bytes above which we stop listening to a peer that asks and does not read the answers."""
 
 NOISE_KEPT: Final = 50
 """Lines that were no protocol, kept for whoever looks for the reason of something."""
@@ -34,13 +38,13 @@ class _NoWait:
 class _Drain:
     """An await that lasts until the peer has read. Unlike a coroutine it may be dropped."""
 
-    __slots__ = ("_transport",)
+    __slots__ = ("_wire",)
 
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
+    def __init__(self, wire: "Wire") -> None:
+        self._wire = wire
 
     def __await__(self) -> Generator[Any, Any, None]:
-        return self._transport.drain().__await__()
+        return self._wire.drain().__await__()
 
 
 _NOTHING: Final = cast("Generator[Any, Any, None]", iter(()))
@@ -50,14 +54,17 @@ _NO_WAIT: Final = _NoWait()
 class Wire:
     """The outgoing half of a connection, and its observers."""
 
-    def __init__(self, transport: Transport, observer: Observer | None) -> None:
+    def __init__(self, transport: Transport, inbox: Inbox, observer: Observer | None) -> None:
         self.transport = transport
+        self._inbox = inbox
         self.taps: list[Tap] = []
         self.counts: Counter[str] = Counter()
         self.noise: deque[bytes] = deque(maxlen=NOISE_KEPT)
-        self.lost: ConnectionClosed | None = None
-        """Why nothing can be sent any more; None while the conversation lives."""
-        self.watched = False
+        self.lost: AcpError | None = LocalProtocolError("the connection is not started: use `async with connection`")
+        """Why nothing can be sent (any more); None while the conversation lives."""
+        self.over = False
+        """Whether the peer has said its last word."""
+        self.watched = True
         """Whether `_look_at` has anything to say: one question on the hot road instead of two."""
         self._observer = observer
 
@@ -72,6 +79,11 @@ class Wire:
 
         return leave
 
+    def open(self) -> None:
+        """From now on things can be sent."""
+        self.lost = None
+        self.watched = bool(self.taps)
+
     def lose(self, error: ConnectionClosed) -> None:
         """Nothing can be sent from now on."""
         self.lost = error
@@ -85,7 +97,7 @@ class Wire:
         """
         if self.lost is not None:
             del out[start:]
-            raise self.lost
+            raise fresh(self.lost)
         self.show("out", bytes(out[start:-1]))
 
     def put(self, head: bytes, tail: bytes, value: object) -> Awaitable[None]:
@@ -110,7 +122,15 @@ class Wire:
             self._look_at(out, start)
         if not start:
             transport.flush_soon()
-        return _NO_WAIT if start < OUTPUT_HIGH else _Drain(transport)
+        return _NO_WAIT if start < OUTPUT_HIGH else _Drain(self)
+
+    async def drain(self) -> None:
+        """Wait until the peer has read. Whoever waits for that must be able to hear meanwhile: the peer may be waiting for us."""
+        self._inbox.wait_begins()
+        try:
+            await self.transport.drain()
+        finally:
+            self._inbox.wait_ends()
 
     def send(self, frame: bytes | bytearray) -> None:
         """A frame at once, because somebody waits for it. What was posted before goes first."""
@@ -124,6 +144,8 @@ class Wire:
             transport.out += frame
             transport.out += b"\n"
         transport.flush()
+        if transport.unsent > ANSWERS_LIMIT:
+            self._inbox.choke()
         transport.linger()
 
     def show(self, direction: Direction, frame: bytes) -> None:

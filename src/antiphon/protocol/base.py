@@ -16,6 +16,8 @@ from typing import Annotated, Any, ClassVar, TypeVar
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from antiphon.errors import LocalProtocolError
+
 __all__ = [
     "BAD_INPUT",
     "EXACT",
@@ -152,7 +154,7 @@ def _decode_choice(kind: type, value: Any) -> Any:
 def _encode_unknown(value: Any) -> Raw:
     if isinstance(value, Unknown):
         return Raw(value.raw)
-    raise NotImplementedError(f"{type(value).__name__} cannot be sent: it has no JSON form")
+    raise LocalProtocolError(f"{type(value).__name__} cannot be sent: it has no JSON form (here: {value!r:.60})")
 
 
 def decoder(kind: type[T]) -> "msgspec.json.Decoder[T]":

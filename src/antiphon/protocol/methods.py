@@ -11,7 +11,7 @@ from antiphon.protocol.reading import Reading, read
 if TYPE_CHECKING:
     from msgspec.json import Decoder
 
-__all__ = ["Call", "Notice", "Reading", "Side", "Topic"]
+__all__ = ["Call", "Method", "Notice", "Reading", "Side", "Topic"]
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -42,8 +42,8 @@ class _Later:
         return found
 
 
-class Notice(Generic[P]):
-    """A notification: a name and the type of its params. Nobody answers it."""
+class Method(Generic[P]):
+    """What calls and notices share: a name and the type of the params."""
 
     __slots__ = ("_params", "_params_decoder", "head", "name", "side", "stability")
 
@@ -88,7 +88,13 @@ class Notice(Generic[P]):
         return f"{type(self).__name__}({self.name!r})"
 
 
-class Call(Notice[P], Generic[P, R]):
+class Notice(Method[P]):
+    """A notification: nobody answers it."""
+
+    __slots__ = ()
+
+
+class Call(Method[P], Generic[P, R]):
     """A request: a name, the type of its params and the type of its answer."""
 
     __slots__ = ("_result", "_result_decoder")

@@ -23,6 +23,10 @@ MAX_ID: Final = 1024
 """Longest id, in characters, that we echo. Real ids are numbers and UUIDs; a longer one is an attack on our memory."""
 
 
+NOISE_KEPT: Final = 4096
+"""Bytes kept of a line that is no protocol: enough to see what it was."""
+
+
 class _Part(msgspec.Struct, frozen=True, gc=False):
     pass
 
@@ -34,12 +38,18 @@ class Request(_Part, frozen=True):
     method: str
     params: Raw = EMPTY
 
+    def __repr__(self) -> str:
+        return f"Request({self.id!r}, {self.method!r}, {_short(self.params)})"
+
 
 class Notification(_Part, frozen=True):
     """Something told: no id, no answer."""
 
     method: str
     params: Raw = EMPTY
+
+    def __repr__(self) -> str:
+        return f"Notification({self.method!r}, {_short(self.params)})"
 
 
 class ErrorObject(_Part, frozen=True, omit_defaults=True):
@@ -58,6 +68,11 @@ class Response(_Part, frozen=True):
     error: ErrorObject | None = None
 
 
+def _short(raw: Raw) -> str:
+    text = bytes(raw)
+    return repr(text[:100]) + ("…" if len(text) > 100 else "")
+
+
 class Malformed(_Part, frozen=True):
     """A frame that means to be protocol and is not.
 
@@ -70,9 +85,14 @@ class Malformed(_Part, frozen=True):
     raw: bytes
     tellable: bool = True
 
+    @property
+    def asks(self) -> bool:
+        """Whether it was a question or a notification, not an answer."""
+        return _names_a_method(self.raw)
+
 
 class Noise(_Part, frozen=True):
-    """A line that is not protocol at all, such as a log line on stdout."""
+    """A line that is not protocol at all, such as a log line on stdout. `raw` is at most its first `NOISE_KEPT` bytes."""
 
     raw: bytes
     is_json: bool = False
@@ -146,15 +166,20 @@ def _message(envelope: _Envelope, frame: Line) -> Message:
     return Response(id, result=envelope.result)
 
 
+def _clipped(line: Line) -> bytes:
+    return bytes(line[:NOISE_KEPT]).strip()
+
+
 def _error(raw: Raw) -> ErrorObject:
     """An error object, whatever shape it has: a code that is no integer must not hide the message."""
     try:
         return _open_error(raw)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
-    except UnicodeDecodeError:
-        return ErrorObject(Code.INTERNAL_ERROR, "an error whose text is not UTF-8")
-    value = msgspec.json.decode(raw)
+    try:
+        value = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ErrorObject(Code.INTERNAL_ERROR, "an error that cannot be read")
     if not isinstance(value, dict):
         return ErrorObject(Code.INTERNAL_ERROR, value if isinstance(value, str) else "unnamed error", value)
     code, message = value.get("code"), value.get("message")
@@ -169,21 +194,21 @@ def _not_an_envelope(frame: bytes, error: Exception) -> Message:
     text = frame.strip()
     if isinstance(error, UnicodeDecodeError):
         if not text.startswith(b"{"):
-            return Noise(text)
+            return Noise(_clipped(text))
         return _malformed(f"not UTF-8: {error.reason} at byte {error.start}", _find_id(text), frame, Code.PARSE_ERROR)
     if isinstance(error, RecursionError):
         return _malformed("nested too deeply", _find_id(text), frame, Code.PARSE_ERROR)
     if isinstance(error, msgspec.ValidationError):
         return _wrong_shape(text, frame, error)
-    mended = mend_surrogates(frame)
+    mended = mend_surrogates(frame) if b"\\u" in frame else None
     if mended is not None:
         message = decode(mended)
         if isinstance(message, Request):
             return _malformed("text with half of a surrogate pair", message.id, frame, Code.PARSE_ERROR)
         return message  # nobody can be told about a notification or an answer: better with � than lost
     if not text.startswith(b"{"):
-        return Noise(text)
-    return _malformed(f"not JSON: {error}", _find_id(text), frame, Code.PARSE_ERROR)
+        return Noise(_clipped(text))
+    return _malformed(f"not JSON: {error} (one message per line)", _find_id(text), frame, Code.PARSE_ERROR)
 
 
 def _wrong_shape(text: bytes, frame: bytes, error: Exception) -> Message:
@@ -211,37 +236,52 @@ def _malformed(
     return Malformed(ErrorObject(code, title, reason), id, bytes(frame), tellable)
 
 
-_ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}(?![\d.eE])|"(?:[^"\\]|\\.){0,200}")')
-_METHOD = re.compile(rb'"method"\s*:\s*"')
-
-
 def _overlong(frame: Overlong) -> Malformed:
     reason = f"a message of {frame.size} bytes is over the limit of {frame.limit}"
-    id = _find_id(frame.head + frame.tail)
-    asks = bool(_METHOD.search(frame.head[:300]) or _METHOD.search(frame.tail))
+    id, asks = _find_id(frame.head, frame.tail), _names_a_method(frame.head, frame.tail)
     return _malformed(reason, id, frame.head, tellable=asks and not isinstance(id, UnsetType))
 
 
-def _find_id(text: bytes) -> RequestId | UnsetType:
-    """The id of a message that cannot be opened, from its first or last bytes: whoever waits for it should be told."""
-    found = _ID.search(text[:300]) or next(iter(_ID.findall(text[-100:])[-1:]), None)
-    if found is None:
+# A message that cannot be opened: whose was it? Only its outermost fields count. An `"id"` deeper inside is somebody else's, and
+# an error sent under it would settle the wrong question. So these look at the very start and the very end, where every peer we
+# know puts the envelope's fields, and give up where another object begins.
+_SCALAR = rb'(?:"(?:[^"\\]|\\.){0,200}"|-?\d{1,18}|null)'
+_FIRST_FIELDS = re.compile(rb'\s*\{((?:\s*"[^"\\]{0,40}"\s*:\s*' + _SCALAR + rb"\s*,)*)")
+_LAST_FIELDS = re.compile(rb'(?:[}\]"\d]\s*)((?:,\s*"[^"\\]{0,40}"\s*:\s*' + _SCALAR + rb"\s*)+)\}\s*$")
+_FIELD = re.compile(rb'"(id|method)"\s*:\s*(' + _SCALAR + rb")")
+
+
+def _outermost(head: bytes, tail: bytes) -> dict[bytes, bytes]:
+    first = _FIRST_FIELDS.match(head[:600])
+    last = _LAST_FIELDS.search(tail[-300:])
+    found = dict(_FIELD.findall(last[1])) if last else {}
+    return {**found, **(dict(_FIELD.findall(first[1])) if first else {})}
+
+
+def _find_id(head: bytes, tail: bytes | None = None) -> RequestId | UnsetType:
+    written = _outermost(head, head if tail is None else tail).get(b"id")
+    if written is None:
         return UNSET
     try:
-        id: RequestId = msgspec.json.decode(found if isinstance(found, bytes) else found[1])
+        id: RequestId = msgspec.json.decode(written)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return UNSET
     return id
 
 
-_SURROGATES = re.compile(rb"(?i)\\\\|\\u(d[89ab][0-9a-f]{2})(?:\\u(d[c-f][0-9a-f]{2}))?|\\u(d[c-f][0-9a-f]{2})")
+def _names_a_method(head: bytes, tail: bytes | None = None) -> bool:
+    return b"method" in _outermost(head, head if tail is None else tail)
+
+
+# Halves of surrogate pairs, whole pairs (left alone) and escaped backslashes (so that `\\ud800` is not taken for one).
+_SURROGATES = re.compile(rb"(?i)((?:\\\\)+)|\\u(d[89ab][0-9a-f]{2})(?:\\u(d[c-f][0-9a-f]{2}))?|\\u(d[c-f][0-9a-f]{2})")
 
 
 def mend_surrogates(frame: bytes) -> bytes | None:
     """Replace halves of surrogate pairs by U+FFFD, as programs that cut UTF-16 text in two send them. None: there are none."""
 
     def mend(found: re.Match[bytes]) -> bytes:
-        high, low, lone = found.groups()
+        _, high, low, lone = found.groups()
         return b"\\ufffd" if lone or (high and not low) else found[0]
 
     mended = _SURROGATES.sub(mend, frame)
@@ -264,6 +304,11 @@ def head_of_answer(id: RequestId) -> bytes:
 
 
 def error_frame(id: RequestId | UnsetType, error: ErrorObject) -> bytes:
-    """A whole answer that carries an error."""
+    """A whole answer that carries an error. Data with no JSON form is left out: the error itself must arrive."""
     known = None if isinstance(id, UnsetType) else id
-    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (_encode(known), _encode(error))
+    try:
+        written = _encode(error)
+    except (TypeError, ValueError, RecursionError):  # ValueError: text with half a surrogate pair
+        message = error.message.encode("utf-8", "replace").decode()
+        written = _encode(ErrorObject(error.code, message))
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (_encode(known), written)

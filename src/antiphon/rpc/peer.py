@@ -141,10 +141,10 @@ class Peer:
 
     def _asked_by_them(self, request: Request) -> Event:
         key = id_key(request.id)
-        if key in self._open and key is not None:
+        if key in self._open:
             # Answering under this id would settle their first question, so nothing is sent; it keeps its answer.
             error = ErrorObject(Code.INVALID_REQUEST, "Invalid request", f"id {request.id!r} is already in use")
-            return Rejected(Malformed(error, request.id, b""), None)
+            return Rejected(Malformed(error, request.id, bytes(request.params), tellable=False), None)
         self._open.add(key)
         return Asked(request)
 
@@ -165,7 +165,7 @@ class Peer:
         return Answered(response.id, Raw(b"null") if response.result is None else response.result)
 
     def _malformed(self, message: Malformed) -> Event:
-        if not isinstance(message.id, UnsetType) and id_key(message.id) in self._asked and not _asks(message):
+        if not isinstance(message.id, UnsetType) and id_key(message.id) in self._asked and not message.asks:
             # An answer to us that cannot be read still ends the wait.
             withdrawn = self._asked.pop(id_key(message.id))
             return Stray(message.id, late=True) if withdrawn else Refused(message.id, message.error)
@@ -175,14 +175,11 @@ class Peer:
 
     def ask(self, method: str, params: object) -> tuple[int, bytearray]:
         """A new question: its id and its frame."""
-        id = self.open(method)
-        return id, self._frame(head_of_request(id, method), params)
-
-    def open(self, method: str) -> int:
-        """Take the next id for a question that the caller writes itself."""
-        self._last_id += 1
-        self._asked[self._last_id] = False
-        return self._last_id
+        id = self._last_id + 1
+        frame = self._frame(head_of_request(id, method), params)
+        self._last_id = id
+        self._asked[id] = False
+        return id, frame
 
     def tell(self, method: str, params: object) -> bytearray:
         """A notification."""
@@ -204,8 +201,9 @@ class Peer:
         Raises:
             LocalProtocolError: it was answered before, or never asked.
         """
+        frame = error_frame(id, error)
         self._close(id)
-        return error_frame(id, error)
+        return frame
 
     def withdraw(self, id: int) -> bytearray | None:
         """We no longer want this answer: the frame that says so, or None if the answer is here already."""
@@ -240,11 +238,6 @@ class Peer:
 def id_key(id: RequestId) -> object:
     """What tells ids apart: in Python `1 == 1.0`, on the wire they differ."""
     return (float, id) if isinstance(id, float) else id
-
-
-def _asks(message: Malformed) -> bool:
-    """Whether a broken message was a question or a notification, not an answer."""
-    return b'"method"' in message.raw[:300]
 
 
 def _reject_noise(noise: Noise) -> Rejected:

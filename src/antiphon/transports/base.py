@@ -7,6 +7,8 @@ the `Sink` instead: it is handed whole blocks of lines as they arrive and writes
 import asyncio
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, Protocol
 
 from antiphon.errors import ConnectionClosed, LocalProtocolError
@@ -35,6 +37,9 @@ class Sink(Protocol):
 class Transport(ABC):
     """Frames out, frames in. One frame is one line."""
 
+    noisy = False
+    """Whether lines that are no protocol are to be expected, as from a program that may also print."""
+
     def __init__(self) -> None:
         self.out = bytearray()
         """Encoded frames, each with its line end, that are not yet on their way."""
@@ -42,6 +47,7 @@ class Transport(ABC):
         self.lost: ConnectionClosed | None = None
         """Why nothing more will arrive; None while more may."""
         self._mailbox: _Mailbox | None = None
+        self._chores: set[asyncio.Task[None]] = set()
         self.flushing_soon = False
         """Whether `flush_soon` has been asked for and not done yet."""
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -73,10 +79,11 @@ class Transport(ABC):
                 self.sink.connection_lost(error)
 
     def flush_soon(self) -> None:
-        """Send `out` at the end of this turn of the loop, so that many small frames leave together."""
+        """Send `out` at once, and what is added in this turn of the loop at its end, so that many small frames leave together."""
         if not self.flushing_soon:
             self.flushing_soon = True
             self.loop.call_soon(self._flush_now)
+            self.flush()
 
     def _flush_now(self) -> None:
         self.flushing_soon = False
@@ -101,6 +108,17 @@ class Transport(ABC):
         Raises:
             ConnectionClosed: it will take no more.
         """
+
+    def when_drained(self, tell: Callable[[], None]) -> None:
+        """Call `tell` once there is room for more, or no hope of it."""
+        task = self.loop.create_task(self._tell_when_drained(tell))
+        self._chores.add(task)
+        task.add_done_callback(self._chores.discard)
+
+    async def _tell_when_drained(self, tell: Callable[[], None]) -> None:
+        with suppress(ConnectionClosed):
+            await self.drain()
+        tell()
 
     @abstractmethod
     def pause(self) -> None:

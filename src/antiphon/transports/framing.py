@@ -59,12 +59,16 @@ class LineFramer:
         return [frame if isinstance(frame, Overlong) else bytes(frame).rstrip(b"\r\n") for frame in self._finish(b"\n")]
 
     def _keep(self, part: bytes) -> None:
+        over_before = self._size > self.limit
         self._size += len(part)
         if self._size <= self.limit:
             self._line += part
-        else:
-            self._line = (self._line or bytearray(part))[:HEAD]
-            self._tail = (self._tail + part)[-TAIL:]
+            return
+        if not over_before:  # too long from here on: of what was kept only the ends stay
+            self._tail = bytes(self._line[-TAIL:])
+            self._line = self._line[:HEAD]
+        self._line += part[: HEAD - len(self._line)]
+        self._tail = (self._tail + part[-TAIL:])[-TAIL:]
 
     def _finish(self, lines: bytes) -> list[Frame]:
         """Blocks out of the unfinished line and the lines that follow it, when either may be too long."""
@@ -81,9 +85,10 @@ class LineFramer:
         self._line, self._size, self._tail = bytearray(), 0, b""
         if len(rest) <= self.limit:
             return [*found, rest] if rest else found
-        for line in rest.splitlines(keepends=True):
-            size = len(line.rstrip(b"\r\n"))
-            found.append(Overlong(line[:HEAD], line[-TAIL:].rstrip(), size, self.limit) if size > self.limit else line)
+        for line in rest.split(b"\n")[:-1]:
+            size = len(line)
+            ends = line[:HEAD], line[-TAIL:].rstrip()
+            found.append(Overlong(*ends, size, self.limit) if size > self.limit else line + b"\n")
         return found
 
 

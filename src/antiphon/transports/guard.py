@@ -20,29 +20,35 @@ GOODBYE: Final = 2.0
 
 _lock = threading.Lock()
 _watcher: subprocess.Popen[bytes] | None = None
+_watched: set[str] = set()
 
 
 def watch(group: int, mark: str) -> None:
     """From now on this tree ends with us, even if we are killed."""
-    _order(f"+{group} {mark}\n")
+    global _watcher
+    with _lock:
+        _watched.add(f"{group} {mark}")
+        if _watcher is None or _watcher.poll() is not None:  # the first child, or somebody killed the watcher
+            _watcher = _start()
+            _order("".join(f"+{tree}\n" for tree in _watched))
+        else:
+            _order(f"+{group} {mark}\n")
 
 
 def forget(group: int, mark: str) -> None:
     """This tree is gone."""
-    _order(f"-{group} {mark}\n")
-
-
-def _order(line: str) -> None:
-    global _watcher
     with _lock:
-        if _watcher is None or _watcher.poll() is not None:
-            _watcher = _start()
-        if _watcher is None or _watcher.stdin is None:
-            return
-        try:
-            os.write(_watcher.stdin.fileno(), line.encode())
-        except OSError as error:
-            _log.warning("the watcher is gone (%s): children may outlive a crash of this program", error)
+        _watched.discard(f"{group} {mark}")
+        _order(f"-{group} {mark}\n")
+
+
+def _order(lines: str) -> None:
+    if _watcher is None or _watcher.stdin is None:
+        return
+    try:
+        os.write(_watcher.stdin.fileno(), lines.encode())
+    except OSError as error:
+        _log.warning("the watcher is gone (%s): children may outlive a crash of this program", error)
 
 
 def _start() -> "subprocess.Popen[bytes] | None":
@@ -76,6 +82,7 @@ def _disown() -> None:
         _watcher.stdin.close()
         _watcher.returncode = 0  # not ours to wait for
         _watcher = None
+    _watched.clear()
 
 
 atexit.register(_dismiss)

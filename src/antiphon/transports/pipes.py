@@ -9,13 +9,17 @@ import logging
 import os
 import select
 import stat
+import sys
 from collections import deque
 from time import perf_counter
 from typing import Final
 
-from antiphon.errors import ConnectionClosed
+from antiphon.errors import ConnectionClosed, UnsupportedPlatform
 from antiphon.transports.base import OUTPUT_HIGH, Transport
 from antiphon.transports.framing import MAX_FRAME, LineFramer
+
+if sys.platform == "win32":
+    raise UnsupportedPlatform("Antiphon does not run on Windows yet\nhint: use WSL, which is Linux")
 
 __all__ = ["CLOSE_GRACE", "PipeTransport"]
 
@@ -32,6 +36,9 @@ LINGER: Final = 50e-6
 A peer that answers at once does so within this time, and going to sleep and being woken costs both of us more than that."""
 
 _SPARE_CORE: Final = len(os.sched_getaffinity(0)) > 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) > 1
+
+DEAF_GRACE: Final = 2.0
+"""Seconds after which a peer that has closed its input counts as gone: what it still says is heard, but it can answer nothing."""
 
 SET_ASIDE: Final = 256 * 1024
 """Buffers of this size and more are not moved to make room, but sent from where they are."""
@@ -206,6 +213,8 @@ class PipeTransport(Transport):
 
     def _break(self) -> None:
         """The peer reads no more. What it still says is worth hearing, so reading goes on."""
+        if not self._broken and not self._closed and not self._ended:
+            self.loop.call_later(DEAF_GRACE, self._lose, ConnectionClosed("the peer no longer reads"))
         self._broken = True
         if self._full:
             self.loop.remove_writer(self._write_fd)

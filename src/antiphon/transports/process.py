@@ -14,8 +14,10 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import IO, Final
 
-from antiphon.errors import ConnectionClosed, ProcessDied, SpawnFailed
-from antiphon.transports import guard, tree
+from antiphon.errors import ConnectionClosed, LocalProtocolError, ProcessDied, SpawnFailed
+from antiphon.transports import pipes  # noqa: F401 - first: it refuses platforms that the others would crash on
+
+from antiphon.transports import guard, tree  # isort: skip
 from antiphon.transports.exits import exit_status, when_exited
 from antiphon.transports.framing import MAX_FRAME
 from antiphon.transports.pipes import PipeTransport
@@ -43,6 +45,8 @@ STDERR_LINE_BYTES: Final = 4096
 
 class ProcessTransport(PipeTransport):
     """A running child. `stderr` holds its last lines, `status` how it ended (negative: by that signal)."""
+
+    noisy = True
 
     def __init__(self, child: "subprocess.Popen[bytes]", command: str, mark: str, *, limit: int = MAX_FRAME) -> None:
         super().__init__(_own(child.stdout), _own(child.stdin), limit=limit)
@@ -107,9 +111,13 @@ class ProcessTransport(PipeTransport):
     async def _hear_the_rest(self) -> None:
         """Until its output is read to the end. A child of its own may hold the pipe open, so silence ends the wait too."""
         heard = -1
-        while not self._output_over.is_set() and (heard != self._reads or not self._reading):
+        while not self._output_over.is_set() and (heard != self._reads or self._is_held_up()):
             heard = self._reads
             await _wait(self._output_over, EXIT_GRACE)
+
+    def _is_held_up(self) -> bool:
+        """Whether it is us who do not read, because a consumer is slow. When we close, nobody is waited for."""
+        return not self._reading and self._closing is None
 
     def _take_status(self) -> int | None:
         if self.status is None and self._exited.is_set():
@@ -149,7 +157,7 @@ class ProcessTransport(PipeTransport):
 
 
 async def spawn(
-    command: Sequence[str],
+    command: Sequence[str | os.PathLike[str]],
     *,
     cwd: str | os.PathLike[str] | None = None,
     env: Mapping[str, str] | None = None,
@@ -160,12 +168,18 @@ async def spawn(
     Raises:
         SpawnFailed: there is no such program, or it may not be run.
     """
-    name = shlex.join(command)
+    if isinstance(command, str) or not command:
+        raise LocalProtocolError(
+            f"a command is a list of its words, not {command!r}\nhint: spawn(shlex.split(command)), or spawn([program, argument])"
+        )
+    words = [os.fspath(word) for word in command]
+    name = shlex.join(words)
     mark = os.urandom(16).hex()
-    environment = tree.marked(os.environ if env is None else env, mark)
+    environment = tree.marked(os.environ if env is None else env, mark, os.environ.get(tree.MARK))
+    guard.watch(0, mark)  # before it starts: we may be killed while it does
     try:
         child = subprocess.Popen(  # noqa: ASYNC220 - a few milliseconds, and asyncio would bring its own pipes
-            list(command),
+            words,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -174,9 +188,15 @@ async def spawn(
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        raise SpawnFailed(name, error) from error
+        guard.forget(0, mark)
+        raise SpawnFailed(name, error, _missing(cwd)) from error
     guard.watch(child.pid, mark)
+    guard.forget(0, mark)
     return ProcessTransport(child, name, mark, limit=limit)
+
+
+def _missing(directory: str | os.PathLike[str] | None) -> str | None:
+    return None if directory is None or os.path.isdir(directory) else os.fspath(directory)
 
 
 def _own(pipe: "IO[bytes] | None") -> int:

@@ -17,9 +17,9 @@ MARK = "ANTIPHON_TREE"
 """Environment variable with the marks of all trees a process belongs to, `:` between them, the outermost first."""
 
 
-def marked(environment: "Mapping[str, str]", mark: str) -> "dict[str, str]":
-    """The environment with one more mark."""
-    outer = environment.get(MARK)
+def marked(environment: "Mapping[str, str]", mark: str, outer: "str | None" = None) -> "dict[str, str]":
+    """The environment with one more mark. `outer` are our own marks, in case the environment was made from nothing."""
+    outer = environment.get(MARK) or outer
     return {**environment, MARK: f"{outer}:{mark}" if outer else mark}
 
 
@@ -55,10 +55,11 @@ def _from_ps(mark: str) -> "list[int]":
 
 
 def signal_tree(group: int, mark: str, number: int) -> "list[int]":
-    """Signal the group and whoever left it but carries the mark: the ids of those that were there."""
+    """Signal the group (0: not known yet) and whoever is outside it but carries the mark: the ids of those that were there."""
     members = processes_with(mark)
-    try:  # noqa: SIM105 - contextlib is a heavy import for the watcher
-        os.killpg(group, number)
+    try:
+        if group:
+            os.killpg(group, number)
     except (ProcessLookupError, PermissionError):
         pass  # empty, or only zombies that macOS does not let us signal
     for pid in members:

@@ -72,15 +72,16 @@ def _unnamed(fields: Fields) -> Fields | None:
     servers = items_of(fields.get("mcpServers")) or []
     taken = {text_of(server.get("name")) for server in map(fields_of, servers) if server is not None}
     named: list[Raw] = []
+    numbers: dict[str, int] = {}
     for raw in servers:
         server = fields_of(raw)
-        name = None if server is None or not is_null(server.get("name")) else _name_for(server, taken)
+        name = None if server is None or not is_null(server.get("name")) else _name_for(server, taken, numbers)
         named.append(raw if server is None or name is None else packed({**server, "name": name}))
         taken.add(name)
     return {**fields, "mcpServers": packed(named)} if named != servers else None
 
 
-def _name_for(server: Fields, taken: set[str | None]) -> str | None:
+def _name_for(server: Fields, taken: set[str | None], numbers: dict[str, int]) -> str | None:
     command, url = text_of(server.get("command")), text_of(server.get("url"))
     if command is not None:
         name = re.split(r"[/\\]", command.rstrip("/\\"))[-1]
@@ -89,9 +90,10 @@ def _name_for(server: Fields, taken: set[str | None]) -> str | None:
     else:
         return None
     name = name or "server"
-    number = 1
+    number = numbers.get(name, 1)
     while (numbered := name if number == 1 else f"{name}-{number}") in taken:
         number += 1
+    numbers[name] = number + 1  # so that thousands of nameless servers do not each start counting at one
     return numbered
 
 

@@ -12,6 +12,7 @@ from antiphon.protocol.dialects.rule import (
     Rule,
     fields_of,
     is_null,
+    items_of,
     opened,
     packed,
     text_of,
@@ -26,6 +27,7 @@ PERMISSION_ID: Final = "antiphon/permissionId"
 
 _KINDS: Final = {"once": "allow_once", "always": "allow_always", "reject": "reject_once"}
 """The three decisions → the kinds of option they amount to."""
+_DECISIONS: Final = {kind: decision for decision, kind in _KINDS.items()}
 
 _OPTIONS: Final = [
     {"optionId": "once", "name": "Allow once", "kind": "allow_once"},
@@ -53,6 +55,10 @@ def _as_decision(question: Fields, answer: bytes) -> bytes:
     chosen = text_of(outcome.get("optionId"))
     if text_of(outcome.get("outcome")) == "cancelled":
         return b'{"decision":"reject","cancelled":true}'
+    for option in map(fields_of, items_of(question.get("options")) or ()):
+        if option is not None and text_of(option.get("optionId")) == chosen:  # the question had options of its own
+            chosen = _DECISIONS.get(text_of(option.get("kind")) or "")
+            break
     return bytes(packed({"decision": chosen if chosen in _KINDS else "reject"}))
 
 

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from antiphon.protocol.base import UNSET, Unknown, UnsetType
     from antiphon.protocol.v1.auth import *
     from antiphon.protocol.v1.commands import *
     from antiphon.protocol.v1.config import *
@@ -155,14 +156,27 @@ _TOPICS = {
         "Cost", "Usage", "UsageUpdate",
     ),
 }  # fmt: skip
-_MODULE_OF = {name: topic for topic, names in _TOPICS.items() for name in names}
+_MODULE_OF = {name: f"antiphon.protocol.v1.{topic}" for topic, names in _TOPICS.items() for name in names}
+_MODULE_OF |= dict.fromkeys(("UNSET", "Unknown", "UnsetType"), "antiphon.protocol.base")
 
 __all__ = [*_MODULE_OF]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"ACP v1 has no `{name}`")
-    value = getattr(import_module(f"antiphon.protocol.v1.{_MODULE_OF[name]}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a checker that saw these would believe in any name
+
+    def __getattr__(name: str) -> Any:
+        if name not in _MODULE_OF:
+            raise AttributeError(f"ACP v1 has no `{name}`{_suggestion(name)}")
+        value = getattr(import_module(_MODULE_OF[name]), name)
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return [*__all__, "methods"]
+
+
+def _suggestion(name: str) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, __all__, 1)
+    return f"; did you mean `{close[0]}`?" if close else ""

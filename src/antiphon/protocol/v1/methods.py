@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from antiphon.protocol.methods import Call, Notice, Topic
+from antiphon.protocol.methods import Call, Method, Notice, Topic
 
 if TYPE_CHECKING:
     from antiphon.protocol.v1 import (
@@ -133,10 +133,10 @@ CANCEL_REQUEST: Final = Notice("$/cancel_request", requests.CancelRequest, side=
 PROXY_SUCCESSOR: Final = Call("proxy/successor", proxy.SuccessorCall, _AnyJson, side="both", stability="unstable")
 PROXY_SUCCESSOR_NOTICE: Final = Notice("proxy/successor", proxy.SuccessorNotice, side="both", stability="unstable")
 
-ALL: Final[tuple[Notice[Any], ...]] = tuple(value for value in dict(globals()).values() if isinstance(value, Notice))
-"""Every method; a `Call` is a `Notice` with an answer."""
+ALL: Final[tuple[Method[Any], ...]] = tuple(value for value in dict(globals()).values() if isinstance(value, Method))
+"""Every method, calls and notices."""
 
-NOTICES_BY_NAME: Final[dict[str, Notice[Any]]] = {each.name: each for each in ALL if not isinstance(each, Call)}
+NOTICES_BY_NAME: Final[dict[str, Notice[Any]]] = {each.name: each for each in ALL if isinstance(each, Notice)}
 CALLS_BY_NAME: Final[dict[str, Call[Any, Any]]] = {each.name: each for each in ALL if isinstance(each, Call)}
-BY_NAME: Final[dict[str, Notice[Any]]] = {**NOTICES_BY_NAME, **CALLS_BY_NAME}
+BY_NAME: Final[dict[str, Method[Any]]] = {**NOTICES_BY_NAME, **CALLS_BY_NAME}
 """By name; where a name is both asked and told, the `Call`. `NOTICES_BY_NAME` has the other."""

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import msgspec
 
-from antiphon.protocol.base import Exact, Model, OrDefault, Uint
+from antiphon.protocol.base import Exact, Legacy, Model, OrDefault, Uint
 from antiphon.protocol.v1.ids import SessionId, TerminalId
 from antiphon.protocol.v1.secrets import SecretModel
 
@@ -61,6 +61,9 @@ class TerminalOutputResult(Model, frozen=True):
     output: str
     truncated: bool
     exit_status: ExitStatus | None = None
+    # Beside the output instead of inside `exit_status`, as the OpenCode-derived spec has them.
+    exit_code: Legacy[Uint | None] = None
+    signal: Legacy[str | None] = None
 
 
 class WaitForExit(Model, frozen=True):

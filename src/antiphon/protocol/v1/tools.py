@@ -87,6 +87,10 @@ class ToolCall(UpdateModel, frozen=True, tag="tool_call"):
     locations: Items[ToolLocation] = msgspec.field(default_factory=list)
     raw_input: Any | UnsetType = UNSET
     raw_output: Any | UnsetType = UNSET
+    # What the Go client reference calls kind, raw_input and content. Read here because such a message is legal as it stands.
+    tool_kind: Legacy[ToolKind | None] = None
+    input: Legacy[Any | UnsetType] = UNSET
+    output: Legacy[Any | UnsetType] = UNSET
 
 
 class ToolCallPatch(Model, frozen=True):
@@ -101,6 +105,9 @@ class ToolCallPatch(Model, frozen=True):
     locations: Items[ToolLocation] | None | UnsetType = UNSET
     raw_input: Any | UnsetType = UNSET
     raw_output: Any | UnsetType = UNSET
+    tool_kind: Legacy[ToolKind | None | UnsetType] = UNSET
+    input: Legacy[Any | UnsetType] = UNSET
+    output: Legacy[Any | UnsetType] = UNSET
 
 
 # Not an UpdateModel: a struct has one base, and code that applies patches wants both to be a ToolCallPatch.
