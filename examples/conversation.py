@@ -2,20 +2,16 @@
 
 import asyncio
 import sys
+from contextlib import suppress
 from pathlib import Path
 
-from antiphon.connection.connection import Connection, Direction
+from antiphon import Connection, spawn, v1
 from antiphon.protocol.v1 import methods as m
-from antiphon.protocol.v1.content import TextBlock
-from antiphon.protocol.v1.initialize import Initialize
-from antiphon.protocol.v1.session import NewSession, Prompt
-from antiphon.protocol.v1.updates import AgentMessageChunk
-from antiphon.transports.process import spawn
 
 AGENT = Path(__file__).with_name("minimal_agent.py")
 
 
-def show(direction: Direction, _: float, frame: bytes) -> None:
+def show(direction: str, _: float, frame: bytes) -> None:
     """Print a frame as it passes: what is said to the agent, and what it says."""
     arrow = "client → agent" if direction == "out" else "client ← agent"
     print(f"{arrow}  {frame.decode()}")
@@ -23,17 +19,18 @@ def show(direction: Direction, _: float, frame: bytes) -> None:
 
 async def main(words: str) -> None:
     """Start the agent, talk to it once, end it."""
-    async with Connection(await spawn([sys.executable, str(AGENT)]), tolerant=True) as agent:
+    async with Connection(await spawn([sys.executable, AGENT])) as agent:
         agent.tap(show)
-        await agent.request(m.INITIALIZE, Initialize(1))
-        session = await agent.request(m.NEW_SESSION, NewSession(str(Path.cwd()), []))
-        turn = agent.stream(m.PROMPT, Prompt(session.session_id, [TextBlock(words)]), session.session_id)
+        await agent.request(m.INITIALIZE, v1.Initialize(1))
+        session = await agent.request(m.NEW_SESSION, v1.NewSession(str(Path.cwd()), []))
         said = ""
-        async for news in turn:
-            if isinstance(news.update, AgentMessageChunk) and isinstance(news.update.content, TextBlock):
-                said += news.update.content.text
+        async with agent.stream(m.PROMPT, v1.Prompt(session.session_id, [v1.TextBlock(words)])) as turn:
+            async for news in turn:
+                if isinstance(news.update, v1.AgentMessageChunk) and isinstance(news.update.content, v1.TextBlock):
+                    said += news.update.content.text
         print(f"\nthe agent said: {said.strip()}\nand stopped because: {turn.result.stop_reason}")
 
 
 if __name__ == "__main__":
-    asyncio.run(main(" ".join(sys.argv[1:]) or "call and response"))
+    with suppress(KeyboardInterrupt):
+        asyncio.run(main(" ".join(sys.argv[1:]) or "call and response"))

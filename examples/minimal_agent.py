@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
-from antiphon.connection.connection import Connection
-from antiphon.connection.router import Router
-from antiphon.protocol import v1
+from antiphon import Connection, Router, open_stdio, v1
 from antiphon.protocol.v1 import methods as m
-from antiphon.transports.stdio import open_stdio
 
 
 async def main() -> None:
@@ -23,11 +21,11 @@ async def main() -> None:
         return v1.NewSessionResult("session-1")
 
     async def prompt(asked: v1.Prompt) -> v1.PromptResult:
+        voice = connection.voice(asked.session_id)
         for block in asked.prompt:
             if isinstance(block, v1.TextBlock):
                 for word in block.text.split():
-                    said = v1.AgentMessageChunk(v1.TextBlock(word + " "))
-                    await connection.notify(m.SESSION_UPDATE, v1.SessionUpdate(asked.session_id, said))
+                    await voice.say(word + " ")
         return v1.PromptResult(v1.StopReason.END_TURN)
 
     router.on_request(m.INITIALIZE, initialize)
@@ -38,4 +36,5 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    with suppress(KeyboardInterrupt):
+        asyncio.run(main())

@@ -79,3 +79,22 @@ async def test_an_answer_over_the_limit_fails_the_request_and_not_the_connection
         with pytest.raises(Exception, match="over the limit"):
             await agent.request(m.INITIALIZE, Initialize(1))
         assert (await agent.request(m.INITIALIZE, Initialize(1))).protocol_version == 1
+
+
+async def test_closing_with_a_turn_that_nobody_reads_does_not_hang() -> None:
+    """The agent has much to say when its stdin ends, our inbox is full, and we close."""
+    flood = (
+        "import sys\n"
+        "sys.stdin.readline()\n"
+        'line = \'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":\'\n'
+        'line += \'{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"\' + \'x\' * 1000 + \'"}}}}\'\n'
+        "print(line, flush=True)\n"
+        "sys.stdin.read()\n"
+        "for _ in range(3000): print(line)\n"
+    )
+    async with asyncio.timeout(20):
+        child = await spawn([sys.executable, "-c", flood])
+        async with Connection(child, inbox_limit=20_000) as agent:
+            turn = agent.stream(m.PROMPT, Prompt("s", []))
+            assert await anext(turn) is not None
+    assert child.status == 0

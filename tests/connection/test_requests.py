@@ -70,6 +70,17 @@ async def test_a_result_with_no_json_form_is_an_internal_error() -> None:
         assert heard["error"]["code"] == Code.INTERNAL_ERROR
 
 
+@pytest.mark.parametrize("wrong", [None, ReadTextFile("s", "/f")], ids=["nothing", "another type"])
+async def test_a_handler_that_returns_the_wrong_thing_is_told(wrong: object) -> None:
+    reports: list[Report] = []
+    router = Router()
+    router.on_request(m.READ_TEXT_FILE, lambda _: wrong)  # type: ignore[arg-type, return-value]
+    async with asyncio.timeout(10), against_raw(router, reports=reports) as (_, peer):
+        heard = await peer.ask("fs/read_text_file", {"sessionId": "s", "path": "/f"})
+        assert heard["error"] == {"code": -32603, "message": "Internal error"}
+    assert "not ReadTextFileResult" in repr(reports[0])
+
+
 async def test_an_unknown_method_is_refused_and_an_extension_may_be_taken() -> None:
     async def other(method: str, params: Raw) -> object:
         if method != "_vendor/ping":

@@ -105,6 +105,11 @@ TERMINAL_ROWS = [
         {"output": "a", "truncated": False}, ("flat exit status",),
     ),
     Row(
+        "output with both ways to say how it ended", OPENCODE, "terminal/output", "result",
+        b'{"output":"a","truncated":true,"exitCode":1,"signal":"SIGHUP"}',
+        {"output": "a", "truncated": True, "exitCode": 1, "signal": "SIGHUP"},
+    ),
+    Row(
         "output of a command that ended", OPENCODE, "terminal/output", "result", b'{"output":"a","exitCode":1}',
         {"output": "a", "truncated": False, "exitStatus": {"exitCode": 1}}, ("flat exit status",),
     ),

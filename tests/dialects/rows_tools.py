@@ -123,7 +123,20 @@ def _chosen(option: str) -> dict[str, Any]:
     return {"outcome": {"outcome": "selected", "optionId": option}}
 
 
+OWN_OPTIONS = [
+    {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
+    {"optionId": "no", "name": "No", "kind": "reject_once"},
+]
+
 PERMISSION_ROWS = [
+    *(
+        Row(
+            f"a question with options of its own, answered {option}", OPENCODE, ASK, "params",
+            wire({"sessionId": "s", "permissionId": "p1", "title": "Run ls", "kind": "execute", "options": OWN_OPTIONS}),
+            {**BARE_SEEN, "options": OWN_OPTIONS}, WITHOUT_OPTIONS, says=_chosen(option), heard={"decision": decision},
+        )
+        for option, decision in (("yes", "once"), ("no", "reject"), ("maybe", "reject"))
+    ),
     Row(
         "a question with all its fields", OPENCODE, ASK, "params",
         b'{"sessionId":"s","permissionId":"p1","title":"Edit a","kind":"edit","toolCallId":"t1","content":[{"type":"text","text":"why"}]}',

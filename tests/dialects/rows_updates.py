@@ -25,6 +25,15 @@ ENTRIES = [
 ]
 
 UPDATE_ROWS = [
+    _row(
+        "a named update with the Go client's fields", GO_CLIENT,
+        b'{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"t","title":"Edit","toolKind":"edit",'
+        b'"input":{"path":"/a"},"output":[{"type":"diff","path":"/a","newContent":"b"}]}}',
+        {
+            "sessionUpdate": "tool_call", "toolCallId": "t", "title": "Edit", "toolKind": "edit", "input": {"path": "/a"},
+            "output": [{"type": "diff", "path": "/a", "newContent": "b"}],
+        },
+    ),
     # OpenCode: one message, several pieces of news, none of them named.
     _row(
         "a chunk", OPENCODE, b'{"sessionId":"s","contentChunk":{"id":"part","index":0,"delta":"Hel"}}', CHUNK,

@@ -177,3 +177,36 @@ def test_no_input_crashes_a_peer(lines: list[bytes]) -> None:
     for line in lines:
         peer.receive(line)
     peer.ask("x", {})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc":"2.0","method":"session/update","params":{"update":{"id":7,"title":"\xff"}}}',
+        b'{"jsonrpc":"2.0","method":"x","params":{"id":7,"deep":' + b"[" * 5000 + b"]" * 5000 + b"}}",
+        b'{"jsonrpc":"2.0","method":"x","params":{"id":7},"cut',
+    ],
+    ids=["bad text", "deep", "cut short"],
+)
+def test_an_id_inside_the_params_is_not_the_messages_own(line: bytes) -> None:
+    peer = Peer()
+    for _ in range(7):
+        peer.ask("x", {})
+    event = peer.receive(line)
+    assert isinstance(event, Rejected) and (event.reply is None or b'"id":null' in event.reply)
+    assert isinstance(peer.receive(b'{"id":7,"result":1}'), Answered)
+
+
+def test_a_second_question_without_an_id_waits_for_the_first() -> None:
+    peer = Peer()
+    assert isinstance(peer.receive(b'{"id":null,"method":"x"}'), Asked)
+    assert isinstance(peer.receive(b'{"id":null,"method":"x"}'), Rejected)
+    peer.answer(None, {})
+    assert isinstance(peer.receive(b'{"id":null,"method":"x"}'), Asked)
+
+
+def test_a_question_that_cannot_be_written_takes_no_id() -> None:
+    peer = Peer()
+    with pytest.raises(TypeError):
+        peer.ask("x", object())
+    assert peer.forget() == []

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.errors import ConnectionClosed, ProcessDied, SpawnFailed
+from antiphon.errors import ConnectionClosed, LocalProtocolError, ProcessDied, SpawnFailed
 from antiphon.rpc.envelope import Frame
-from antiphon.transports import process, tree
+from antiphon.transports import pipes, process, tree
 from antiphon.transports.process import STDERR_LINES, ProcessTransport, spawn
 from tests.transports.pairs import python
 
@@ -85,9 +85,20 @@ async def test_a_child_starts_where_it_is_told(tmp_path: Path) -> None:
     await child.close()
 
 
-@pytest.mark.parametrize("command", [["no-such-program-here"], ["/etc/hostname"], ["\0"]])
-async def test_a_program_that_cannot_start_says_so_with_a_hint(command: list[str]) -> None:
+@pytest.mark.parametrize("command", [["no-such-program-here"], ["/etc/hostname"], ["\0"], [Path("/no/such")]])
+async def test_a_program_that_cannot_start_says_so_with_a_hint(command: list[str | Path]) -> None:
     with pytest.raises(SpawnFailed, match="hint: "):
+        await spawn(command)
+
+
+async def test_a_directory_that_is_not_there_is_named() -> None:
+    with pytest.raises(SpawnFailed, match="/no/such/place"):
+        await spawn(["true"], cwd="/no/such/place")
+
+
+@pytest.mark.parametrize("command", ["python3 agent.py", []])
+async def test_a_command_is_a_list_of_words(command: list[str]) -> None:
+    with pytest.raises(LocalProtocolError, match="hint: "):
         await spawn(command)
 
 
@@ -320,3 +331,67 @@ async def test_a_fork_of_ours_does_not_hide_our_death(tmp_path: Path) -> None:
             process.kill()
             await gone(*pids_in(tmp_path).values(), int(pid))
             assert tree.processes_with("f0rk3d")  # the fork lives on: it is not what we spawned
+
+
+SUICIDAL = """
+import asyncio, sys
+from antiphon.transports.process import spawn
+
+asyncio.run(spawn(["sh", "-c", "echo $$ > %s/pid; kill -9 $PPID; exec sleep 300" % sys.argv[2]]))
+"""
+
+
+async def test_a_child_that_kills_us_as_it_starts_does_not_outlive_us(tmp_path: Path) -> None:
+    async with asyncio.timeout(20):
+        with owner(SUICIDAL, tmp_path) as process:
+            await asyncio.to_thread(process.wait)
+            await gone(int((tmp_path / "pid").read_text(encoding="utf-8")))
+
+
+TWO_WATCHERS = """
+import asyncio, os, sys
+from antiphon.transports import guard
+from antiphon.transports.process import spawn
+
+async def main():
+    first = await spawn(["sleep", "300"])
+    guard._watcher.kill()
+    guard._watcher.wait()
+    second = await spawn([sys.executable, "-u", "-c", sys.argv[1], sys.argv[2]])
+    print((await second.receive()).decode(), first.pid, second.pid, flush=True)
+    await asyncio.sleep(300)
+
+asyncio.run(main())
+"""
+
+
+async def test_a_watcher_that_is_killed_is_replaced_and_nothing_forgotten(tmp_path: Path) -> None:
+    async with asyncio.timeout(20):
+        with owner(TWO_WATCHERS, tmp_path) as process:
+            _, first, second = await first_words(process)
+            process.kill()
+            await gone(int(first), int(second), *pids_in(tmp_path).values())
+
+
+async def test_a_nested_tree_keeps_the_outer_mark_even_in_an_environment_made_from_nothing(tmp_path: Path) -> None:
+    inner = OWNER.replace("sys.argv[2]])", "sys.argv[2]], env={'PATH': '/usr/bin:/bin'})")
+    async with python(inner, TREE, str(tmp_path)) as middle:
+        words = await middle.receive()
+        assert isinstance(words, bytes)
+        pids = [*pids_in(tmp_path).values(), int(words.split()[1])]
+        tree.kill_tree(middle.pid, middle._mark)  # the middle, its watcher and all below at one stroke
+        async with asyncio.timeout(5):
+            await gone(*pids)
+
+
+async def test_a_program_that_closes_its_input_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipes, "DEAF_GRACE", 0.1)
+    async with python("import os, time; os.close(0); print('up', flush=True); time.sleep(60)") as child:
+        ear = Ear()
+        child.attach(ear)
+        async with asyncio.timeout(10):
+            while not ear.end.done():
+                child.out += b"anybody there?\n"
+                child.flush()
+                await asyncio.sleep(0.01)
+            assert "no longer reads" in str(await ear.end)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable
 from types import CoroutineType
 from typing import Final, cast
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from antiphon.connection.inbox import Inbox
 from antiphon.connection.reports import Mended
@@ -113,12 +113,24 @@ class Answers:
         if self._wire.lost is not None:
             return
         try:
+            self._check(request, result)
             body = Raw(reply(encode(result))) if reply else result
             frame = self._peer.answer(request.id, body)
         except Exception as error:  # the result has no JSON form
             self._refuse(request, error)
         else:
             self._wire.send(frame)
+
+    def _check(self, request: Request, result: object) -> None:
+        """A handler that forgets its `return`, or returns another method's answer, should hear of it; the peer could only guess."""
+        found = self._router.call(request.method)
+        expected = found[0].result if found is not None else None
+        if (
+            isinstance(expected, type)
+            and issubclass(expected, Struct)
+            and not isinstance(result, expected | Raw | dict)
+        ):
+            raise TypeError(f"it returned {type(result).__name__}, not {expected.__name__}")
 
     def _refuse(self, request: Request, error: Exception) -> None:
         if self._wire.lost is not None or (self._wire.over and isinstance(error, ConnectionClosed)):

@@ -76,8 +76,8 @@ class LineFramer:
         first, rest = lines[:cut], lines[cut:]
         found: list[Frame] = []
         if self._size + cut - 1 > self.limit:
-            self._keep(first)
-            found.append(Overlong(bytes(self._line), self._tail.rstrip(), self._size - 1, self.limit))
+            self._keep(first[:-1])
+            found.append(Overlong(bytes(self._line), self._tail.rstrip(), self._size, self.limit))
         else:
             self._line += first
             # A long line is handed on as it is; a short one as bytes, which is what most code expects.

@@ -4,7 +4,7 @@ A message of the OpenCode dialect may hold several pieces of news; ours holds on
 the update and the others are kept, as they came, under `REST` in the `_meta` of the message.
 
 `session/update` is the stream, so these rules only see what the strict decoder refused. Extras in an update that it
-accepts (such as `toolKind` beside a correct `sessionUpdate`) stay unread.
+accepts (such as `toolKind` beside a correct `sessionUpdate`) arrive as the legacy fields of the types.
 """
 
 from collections.abc import Callable

@@ -8,7 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from antiphon.protocol.base import UNSET, Unknown, UnsetType
+    from antiphon.protocol.base import UNSET as UNSET
+    from antiphon.protocol.base import Unknown as Unknown
+    from antiphon.protocol.base import UnsetType as UnsetType
     from antiphon.protocol.v1.auth import *
     from antiphon.protocol.v1.commands import *
     from antiphon.protocol.v1.config import *
