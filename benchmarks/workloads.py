@@ -165,6 +165,7 @@ def workloads(*, quick: bool = False) -> tuple[Workload, ...]:
             both("cpu", 2, 2),
             drips,
         ),
+        *_other_ways(many, "40k" if quick else "200k"),
         *_big(),
         Workload(
             "start-up",
@@ -174,6 +175,31 @@ def workloads(*, quick: bool = False) -> tuple[Workload, ...]:
             ("start",),
             (Goal("start", 1.1, BARE_IMPORT), *both("start", 6, 2.2)),
             repeat=4,
+        ),
+    )
+
+
+def _other_ways(count: int, label: str) -> tuple[Workload, ...]:
+    """The same streams by our other roads: updates iterated over instead of handled, and built as objects before they are sent."""
+    cpu: tuple[Measure, ...] = ("cpu", "cpu_rusage")
+    return (
+        Workload(
+            f"iterate-{label}",
+            f"{count:,} updates received, ours by a stream",
+            "iterate",
+            "neutral agent",
+            cpu,
+            (),
+            count,
+        ),
+        Workload(
+            f"send-objects-{label}",
+            f"{count:,} updates sent, ours as objects",
+            "objects",
+            "neutral client",
+            cpu,
+            (),
+            count,
         ),
     )
 

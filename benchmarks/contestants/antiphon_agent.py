@@ -11,9 +11,9 @@ from antiphon.protocol.v1.content import TextBlock
 from antiphon.protocol.v1.files import ReadTextFile
 from antiphon.protocol.v1.initialize import Initialize, InitializeResult
 from antiphon.protocol.v1.permission import PermissionOption, PermissionOptionKind, RequestPermission, Selected
-from antiphon.protocol.v1.session import NewSession, NewSessionResult, Prompt, PromptResult, StopReason
+from antiphon.protocol.v1.session import NewSession, NewSessionResult, Prompt, PromptResult, SessionUpdate, StopReason
 from antiphon.protocol.v1.tools import ContentItem, ToolCallPatch, ToolContent, ToolKind, ToolStatus
-from antiphon.protocol.v1.updates import ToolCall, ToolCallUpdate
+from antiphon.protocol.v1.updates import AgentMessageChunk, ToolCall, ToolCallUpdate
 from antiphon.transports.stdio import open_stdio
 from benchmarks.contestants.probe import Probe, Task, big_text, task_from_argv
 from benchmarks.updates import TOOL_KIND, TOOL_TITLE, Text, ToolEnd, ToolStart, steps
@@ -60,6 +60,10 @@ class BenchAgent:
                 answer = await client.request(m.READ_TEXT_FILE, ReadTextFile(session, "/big.txt"))
                 if len(answer.content) != self._task.size:
                     raise ValueError(len(answer.content))
+            case "objects":
+                for what in news:
+                    update = AgentMessageChunk(TextBlock(what.text)) if isinstance(what, Text) else built(what)
+                    await client.notify(m.SESSION_UPDATE, SessionUpdate(session, update))
             case _:
                 voice = client.voice(session)
                 for what in news:

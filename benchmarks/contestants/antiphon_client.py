@@ -36,6 +36,11 @@ async def main() -> None:
         await agent.request(m.INITIALIZE, Initialize(1, client_capabilities=ClientCapabilities(fs=files)))
         opened = [await agent.request(m.NEW_SESSION, NewSession("/", [])) for _ in range(task.sessions)]
         probe.start()
+        if task.kind == "iterate":
+            async for _ in agent.stream(m.PROMPT, Prompt(opened[0].session_id, [TextBlock("go")])):
+                probe.handled += 1
+            probe.finish()
+            return
         await asyncio.gather(*(agent.request(m.PROMPT, Prompt(s.session_id, [TextBlock("go")])) for s in opened))
         probe.finish()
 
