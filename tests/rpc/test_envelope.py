@@ -27,7 +27,8 @@ DEEP = b"[" * 10_000 + b"]" * 10_000
 
 
 @pytest.mark.parametrize(
-    "written", [b"0", b"1", b'"1"', b"1.5", b"-7", b"null", b'""', b"123456789012345678901234567890"]
+    "written",
+    [b"0", b"1", b'"1"', b"1.5", b"1.0", b"1e2", b"-0.50", b"-7", b"null", b'""', b"123456789012345678901234567890"],
 )
 def test_an_id_goes_back_as_it_came(written: bytes) -> None:
     message = decode(b'{"jsonrpc":"2.0","id":%b,"method":"x"}' % written)

@@ -102,6 +102,12 @@ async def test_a_command_is_a_list_of_words(command: list[str]) -> None:
         await spawn(command)
 
 
+async def test_what_may_be_secret_in_a_command_is_not_shown() -> None:
+    with pytest.raises(SpawnFailed) as caught:
+        await spawn(["no-such-agent", "serve", "--token", "s3cret"])
+    assert "no-such-agent serve …" in str(caught.value) and "s3cret" not in str(caught.value)
+
+
 async def test_a_death_is_reported_with_status_and_last_words() -> None:
     words = "import sys; print('said', flush=True); print('why it failed', file=sys.stderr); sys.exit(3)"
     async with python(words) as child:

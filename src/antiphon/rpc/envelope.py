@@ -16,6 +16,19 @@ __all__ = [
 RequestId = int | float | str | None
 """What JSON-RPC allows. `0`, `1` and `"1"` are three different ids, and each goes back as it came."""
 
+
+class WrittenNumber(float):
+    """A number with a fraction or exponent as an id: strange but legal, so it goes back in the very digits it came in."""
+
+    __slots__ = ("written",)
+    written: bytes
+
+    def __new__(cls, value: float, written: bytes) -> "WrittenNumber":
+        number = super().__new__(cls, value)
+        number.written = written
+        return number
+
+
 EMPTY: Final = Raw(b"{}")
 """Params of a message that sent none."""
 
@@ -123,6 +136,7 @@ class _Envelope(msgspec.Struct, gc=False):
     error: Raw | UnsetType = UNSET
 
 
+_JSON_BEGINS: Final = frozenset(b'{["-0123456789tfn \t\r\n')
 _open_envelope = msgspec.json.Decoder(_Envelope).decode
 _open_error = msgspec.json.Decoder(ErrorObject).decode
 _validate = msgspec.json.Decoder(Raw).decode
@@ -133,6 +147,8 @@ def decode(frame: Frame) -> Message:
     """Open one envelope. Never raises: what makes no sense comes back as `Malformed` or `Noise`."""
     if isinstance(frame, Overlong):
         return _overlong(frame)
+    if frame and frame[0] not in _JSON_BEGINS:  # spares a flood of log lines the price of an exception each
+        return Noise(_clipped(frame))
     try:
         if not frame.isascii():
             frame.decode("utf-8")  # the decoder only checks the strings it opens
@@ -144,6 +160,8 @@ def decode(frame: Frame) -> Message:
 
 def _message(envelope: _Envelope, frame: Line) -> Message:
     id, method = envelope.id, envelope.method
+    if isinstance(id, float):
+        id = WrittenNumber(id, bytes(msgspec.json.decode(frame, type=dict[str, Raw])["id"]))
     if envelope.jsonrpc is not UNSET and envelope.jsonrpc != "2.0":
         tellable = method is UNSET or id is not UNSET
         return _malformed('`jsonrpc` must be "2.0"', id, frame, tellable=tellable)
@@ -288,9 +306,13 @@ def mend_surrogates(frame: bytes) -> bytes | None:
     return mended if mended != frame else None
 
 
+def _id(id: RequestId) -> bytes:
+    return id.written if isinstance(id, WrittenNumber) else _encode(id)
+
+
 def head_of_request(id: RequestId, method: str) -> bytes:
     """A request up to its params; `}` ends it."""
-    return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":' % (_encode(id), _encode(method))
+    return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":' % (_id(id), _encode(method))
 
 
 def head_of_notification(method: str) -> bytes:
@@ -300,7 +322,7 @@ def head_of_notification(method: str) -> bytes:
 
 def head_of_answer(id: RequestId) -> bytes:
     """An answer up to its result; `}` ends it."""
-    return b'{"jsonrpc":"2.0","id":%b,"result":' % _encode(id)
+    return b'{"jsonrpc":"2.0","id":%b,"result":' % _id(id)
 
 
 def error_frame(id: RequestId | UnsetType, error: ErrorObject) -> bytes:
@@ -311,4 +333,4 @@ def error_frame(id: RequestId | UnsetType, error: ErrorObject) -> bytes:
     except (TypeError, ValueError, RecursionError):  # ValueError: text with half a surrogate pair
         message = error.message.encode("utf-8", "replace").decode()
         written = _encode(ErrorObject(error.code, message))
-    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (_encode(known), written)
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (_id(known), written)

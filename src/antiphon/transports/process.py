@@ -173,7 +173,7 @@ async def spawn(
             f"a command is a list of its words, not {command!r}\nhint: spawn(shlex.split(command)), or spawn([program, argument])"
         )
     words = [os.fspath(word) for word in command]
-    name = shlex.join(words)
+    name = _shown(words)
     mark = os.urandom(16).hex()
     environment = tree.marked(os.environ if env is None else env, mark, os.environ.get(tree.MARK))
     guard.watch(0, mark)  # before it starts: we may be killed while it does
@@ -193,6 +193,12 @@ async def spawn(
     guard.watch(child.pid, mark)
     guard.forget(0, mark)
     return ProcessTransport(child, name, mark, limit=limit)
+
+
+def _shown(words: list[str]) -> str:
+    """A command as errors and logs show it: up to its first option, because options may hold secrets."""
+    options = next((n for n, word in enumerate(words) if n and word.startswith("-")), len(words))
+    return shlex.join(words[:options]) + (" …" if options < len(words) else "")
 
 
 def _missing(directory: str | os.PathLike[str] | None) -> str | None:
