@@ -183,7 +183,7 @@ def test_no_input_crashes_a_peer(lines: list[bytes]) -> None:
     "line",
     [
         b'{"jsonrpc":"2.0","method":"session/update","params":{"update":{"id":7,"title":"\xff"}}}',
-        b'{"jsonrpc":"2.0","method":"x","params":{"id":7,"deep":' + b"[" * 5000 + b"]" * 5000 + b"}}",
+        b'{"jsonrpc":"2.0","method":"x","params":{"id":7,"deep":' + b"[" * 50_000 + b"]" * 50_000 + b"}}",
         b'{"jsonrpc":"2.0","method":"x","params":{"id":7},"cut',
     ],
     ids=["bad text", "deep", "cut short"],
