@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from secrets import token_hex
 
 import pytest
 
@@ -82,8 +83,9 @@ asyncio.run(main())
 
 
 @contextmanager
-def owner(program: str, folder: Path, mark: str = "n0b0dy") -> "Iterator[subprocess.Popen[bytes]]":
+def owner(program: str, folder: Path, mark: str = "") -> "Iterator[subprocess.Popen[bytes]]":
     """A program that owns a tree of processes, from outside."""
+    mark = mark or token_hex()  # its own: tests run side by side, and at the end everything marked is killed
     environment = tree.marked(os.environ, mark)
     command = [sys.executable, "-W", "ignore", "-c", program, TREE, str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment) as process:
@@ -113,9 +115,9 @@ async def test_nothing_outlives_us_even_when_we_are_killed(tmp_path: Path) -> No
 async def test_a_watcher_leaves_with_its_owner(tmp_path: Path) -> None:
     """It must not become the orphan that it is there to prevent."""
     async with asyncio.timeout(20):
-        with owner(OWNER, tmp_path, "0wn3d") as process:
+        with owner(OWNER, tmp_path, f"0wn3d{os.getpid()}") as process:
             await first_words(process)
-            everyone = tree.processes_with("0wn3d")
+            everyone = tree.processes_with(f"0wn3d{os.getpid()}")
             assert len(everyone) >= 5  # the owner, its child, two grandchildren, the watcher
             process.terminate()
             await gone(*everyone)
@@ -134,11 +136,11 @@ async def test_a_fork_of_ours_does_not_hide_our_death(tmp_path: Path) -> None:
         "import asyncio", "import asyncio, os, time"
     )
     async with asyncio.timeout(20):
-        with owner(forking, tmp_path, "f0rk3d") as process:
+        with owner(forking, tmp_path, f"f0rk3d{os.getpid()}") as process:
             _, pid = await first_words(process)
             process.kill()
             await gone(*pids_in(tmp_path).values(), int(pid))
-            assert tree.processes_with("f0rk3d")  # the fork lives on: it is not what we spawned
+            assert tree.processes_with(f"f0rk3d{os.getpid()}")  # the fork lives on: it is not what we spawned
 
 
 SUICIDAL = """
