@@ -374,7 +374,7 @@ async def test_a_notification_leaves_at_once_even_if_the_loop_is_then_blocked() 
 
 
 async def test_cancelling_a_close_does_not_stop_it() -> None:
-    begun, cleaning = asyncio.Event(), asyncio.Event()
+    begun, cleaning, cleaned = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def slow_to_clean(asked: ReadTextFile) -> ReadTextFileResult:
         begun.set()
@@ -382,7 +382,7 @@ async def test_cancelling_a_close_does_not_stop_it() -> None:
             await asyncio.Event().wait()
         finally:
             cleaning.set()
-            await asyncio.sleep(0.1)
+            await cleaned.wait()
         raise AssertionError("unreachable")
 
     router = Router()
@@ -393,6 +393,7 @@ async def test_cancelling_a_close_does_not_stop_it() -> None:
         closing = asyncio.create_task(connection.close())
         await cleaning.wait()
         closing.cancel()
+        cleaned.set()
         await connection.wait_closed()
         await connection.close()
         assert connection.transport.lost is not None

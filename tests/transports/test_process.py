@@ -176,5 +176,5 @@ async def test_a_program_that_closes_its_input_ends_the_wait(monkeypatch: pytest
             while not ear.end.done():
                 child.out += b"anybody there?\n"
                 child.flush()
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0)
             assert "no longer reads" in str(await ear.end)
