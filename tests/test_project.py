@@ -124,6 +124,7 @@ def test_npm_lock_files_have_no_addresses() -> None:
             continue
         packages: dict[str, dict[str, object]] = json.loads(lock.read_text(encoding="utf-8"))["packages"]
         assert not [name for name, package in packages.items() if "resolved" in package], lock
+        assert "://" not in lock.read_text(encoding="utf-8"), f"{lock}: npm adds `funding` addresses; take them out"
 
 
 # --- documents ---
