@@ -40,7 +40,6 @@ _HOMES = {
     "memory_pair": "transports.memory",
     "open_stdio": "transports.stdio",
     "spawn": "transports.process",
-    "v1": "protocol",
 }
 """Name → the module it lives in; the errors are all in `errors`."""
 
@@ -51,8 +50,10 @@ if not TYPE_CHECKING:  # a checker that saw these would believe in any name
             raise AttributeError(f"antiphon has no `{name}`")
         from importlib import import_module
 
-        value = import_module("antiphon.protocol.v1") if name == "v1" else None
-        value = value or getattr(import_module(f"antiphon.{_HOMES.get(name, 'errors')}"), name)
+        if name == "v1":
+            value = import_module("antiphon.protocol.v1")
+        else:
+            value = getattr(import_module(f"antiphon.{_HOMES.get(name, 'errors')}"), name)
         globals()[name] = value
         return value
 

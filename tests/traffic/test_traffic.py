@@ -85,7 +85,7 @@ def test_an_answer_is_understood_and_loses_nothing(shape: Answer) -> None:
     assert message.result is not None
     method: Call[Any, Any] = methods.CALLS_BY_NAME[shape.to]
     reading = method.read_result(message.result)
-    check(shape, reading, method.read_result(method.encode_result(reading.value)), msgspec.json.decode(message.result))
+    check(shape, reading, method.read_result(encode(reading.value)), msgspec.json.decode(message.result))
 
 
 @pytest.mark.parametrize("shape", FAILED, ids=lambda shape: f"{shape.code} {shape.data.__name__}")

@@ -60,9 +60,8 @@ class Answers:
         except Exception as error:
             self._refuse(request, error)
             return
-        if isinstance(result, CoroutineType) or hasattr(
-            result, "__await__"
-        ):  # isinstance(…, Awaitable) takes four times as long
+        # Not isinstance(…, Awaitable), which takes four times as long.
+        if isinstance(result, CoroutineType) or hasattr(result, "__await__"):
             self._start(request, cast("Awaitable[object]", result), reply)
         else:
             self._answer(request, result, reply)

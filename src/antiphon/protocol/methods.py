@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from msgspec import Raw
 
-from antiphon.protocol.base import decoder, encode
+from antiphon.protocol.base import decoder
 from antiphon.protocol.reading import Reading, read
 
 if TYPE_CHECKING:
@@ -132,8 +132,3 @@ class Call(Method[P], Generic[P, R]):
     def decode_result(self, raw: bytes | Raw) -> R:
         """The typed answer alone."""
         return self.read_result(raw).value
-
-    @staticmethod
-    def encode_result(result: object) -> bytes:
-        """The answer as we send it."""
-        return encode(result)

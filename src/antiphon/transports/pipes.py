@@ -9,17 +9,13 @@ import logging
 import os
 import select
 import stat
-import sys
 from collections import deque
 from time import perf_counter
 from typing import Final
 
-from antiphon.errors import ConnectionClosed, UnsupportedPlatform
+from antiphon.errors import ConnectionClosed
 from antiphon.transports.base import OUTPUT_HIGH, Transport
 from antiphon.transports.framing import MAX_FRAME, LineFramer
-
-if sys.platform == "win32":
-    raise UnsupportedPlatform("Antiphon does not run on Windows yet\nhint: use WSL, which is Linux")
 
 __all__ = ["CLOSE_GRACE", "PipeTransport"]
 

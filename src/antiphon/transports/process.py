@@ -15,9 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO, Final
 
 from antiphon.errors import ConnectionClosed, LocalProtocolError, ProcessDied, SpawnFailed
-from antiphon.transports import pipes  # noqa: F401 - first: it refuses platforms that the others would crash on
-
-from antiphon.transports import guard, tree  # isort: skip
+from antiphon.transports import guard, tree
 from antiphon.transports.exits import exit_status, when_exited
 from antiphon.transports.framing import MAX_FRAME
 from antiphon.transports.pipes import PipeTransport
