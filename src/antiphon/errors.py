@@ -3,11 +3,15 @@
     AcpError
     ├── RequestError          an honest "no": a JSON-RPC error with code, message and data; raise it to refuse
     │   └── RequestRefused        the peer's "no" to a request of ours
+    │       └── AuthRequired      because somebody has to sign in first
+    ├── NotSupported          the peer never said that it can do this, so it was not asked
     ├── ProtocolError         somebody broke the rules
     │   ├── LocalProtocolError    we did: fix the caller
+    │   │   └── TurnOver          something was said in a turn that has been answered
     │   └── RemoteProtocolError   the peer did
     ├── ConnectionClosed      the conversation is over; pending requests end with this
-    │   └── ProcessDied       because the program at the other end ended, with its status and last words
+    │   ├── ProcessDied       because the program at the other end ended, with its status and last words
+    │   └── TurnLost          in the middle of a turn; it may have done some of its work, so it was not sent again
     ├── SpawnFailed           a program could not be started
     └── UnsupportedPlatform   Windows, for now
 
@@ -15,10 +19,14 @@ The codes and the names the documents give them stand in `Code`. Three collide; 
 `meaning_of` how we read the others.
 """
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 __all__ = [
-    "AcpError", "Code", "ConnectionClosed", "LocalProtocolError", "ProcessDied", "ProtocolError", "RemoteProtocolError",
-    "RequestError", "RequestRefused", "SpawnFailed", "UnsupportedPlatform", "fresh",
-    "meaning_of",
+    "AcpError", "AuthRequired", "Code", "ConnectionClosed", "LocalProtocolError", "NotSupported", "ProcessDied",
+    "ProtocolError", "RemoteProtocolError", "RequestError", "RequestRefused", "SpawnFailed", "TurnLost", "TurnOver",
+    "UnsupportedPlatform", "fresh", "meaning_of",
 ]  # fmt: skip
 
 
@@ -119,12 +127,37 @@ class RequestRefused(RequestError):
     """The peer refused a request of ours. In a handler of ours it is a failure, not our own refusal: catch it to say what to do."""
 
 
+class AuthRequired(RequestRefused):
+    """Somebody has to sign in first. `methods` are the ways that the agent offers (`v1.AuthMethod`)."""
+
+    def __init__(self, code: int, message: str, data: object = None, methods: "Sequence[object]" = ()) -> None:
+        super().__init__(code, message, data)
+        self.methods = tuple(methods)
+
+    def __str__(self) -> str:
+        names = ", ".join(f"`{getattr(method, 'id', method)}`" for method in self.methods)
+        hint = (
+            f"authenticate with one of {names}"
+            if names
+            else "the agent offers no way to sign in: see its documentation"
+        )
+        return f"{super().__str__()}\nhint: {hint}"
+
+
+class NotSupported(AcpError):
+    """The peer never said that it can do this, so it was not asked: an omitted capability is an unsupported one."""
+
+
 class ProtocolError(AcpError):
     """Somebody broke the rules of the protocol."""
 
 
 class LocalProtocolError(ProtocolError):
     """We did: the caller asked for something the protocol does not allow."""
+
+
+class TurnOver(LocalProtocolError):
+    """The turn has been answered: nothing can be said in it any more."""
 
 
 class RemoteProtocolError(ProtocolError):
@@ -148,6 +181,10 @@ class ProcessDied(ConnectionClosed):
         last = "\n".join(stderr.splitlines()[-LAST_WORDS:])
         words = f"; its last words on stderr:\n{last}" if last else ""
         super().__init__(f"`{command}` {how}{words}")
+
+
+class TurnLost(ConnectionClosed):
+    """The connection was lost in the middle of a turn. It may have done some of its work, so the prompt was not sent again."""
 
 
 def _ending(status: int) -> str:

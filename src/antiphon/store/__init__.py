@@ -1,0 +1,1 @@
+"""What outlives a process, in SQLite. Knows no handlers of ACP."""
