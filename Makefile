@@ -1,8 +1,9 @@
 # The menu. Every command makes the environment it needs, from the locks in requirements/, and does so only once.
 #
-#   make run      two processes hold a conversation; every frame is shown
+#   make run      a short conversation with the demo agent  (make run ARGS="/help")
 #   make test     all tests, fast ones first            (make test ARGS="-k framing")
 #   make check    format, lint, types, import contracts, room sizes
+#   make interop  play with everybody else's agents and clients, and write docs/interop.md
 #   make bench    benchmarks
 #   make format   let ruff rewrite what it can
 #   make lock     resolve the locks again               (needs uv; LOCK_ARGS=--upgrade for newer versions)
@@ -15,7 +16,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-fast check format bench lock clean env
+.PHONY: help run test test-fast interop peers check format bench lock clean env
 
 VENV ?= .venv
 JOBS ?= 2
@@ -87,6 +88,11 @@ $(VENV)/.locked: requirements/dev.txt
 .venv-bench/.locked: requirements/bench.txt
 	$(call new_environment,.venv-bench,requirements/bench.txt)
 
+# Another version of a package that $(VENV) has, and nothing of ours.
+.venv-peers/.locked: requirements/peers.txt
+	$(call new_environment,.venv-peers,requirements/peers.txt)
+	@printf '%s\n' "$(CURDIR)" > .venv-peers/.place
+
 $(VENV)/.ready: $(VENV)/.locked pyproject.toml
 	$(call install_project,$(VENV))
 
@@ -101,7 +107,7 @@ env: $(VENV)/.ready
 # --- what people type -----------------------------------------------------------------------------------------------
 
 run: .venv-run/.ready
-	@.venv-run/bin/python examples/conversation.py $(ARGS)
+	@.venv-run/bin/python examples/tour.py $(ARGS)
 
 # The peers written in JavaScript: the locks have no addresses, and npm comes with the environment. Without a registry
 # the tests that need them skip and say so.
@@ -109,8 +115,12 @@ tests/interop/node_modules/.package-lock.json: tests/interop/package-lock.json |
 	@if PATH="$(CURDIR)/$(VENV)/bin:$$PATH" npm --prefix tests/interop ci --silent --no-fund --no-audit; then touch "$@"; \
 	else echo "npm could not install the peers of tests/interop: the tests that need them will skip" >&2; fi
 
+peers: tests/interop/node_modules/.package-lock.json
+	@$(MAKE) --silent --no-print-directory .venv-peers/.locked || \
+		echo "the peers in requirements/peers.txt could not be installed: the tests that need them will skip" >&2
+
 # pytest ends with 5 when nothing was selected: fine for one half of a selection, not for both.
-test: $(VENV)/.ready tests/interop/node_modules/.package-lock.json
+test: $(VENV)/.ready peers
 	@fast=0; $(PYTEST) -m "not slow" -n $(JOBS) $(ARGS) || fast=$$?; \
 	case $$fast in 0 | 5) ;; *) exit $$fast ;; esac; \
 	slow=0; $(PYTEST) -m slow $(ARGS) || slow=$$?; \
@@ -118,6 +128,9 @@ test: $(VENV)/.ready tests/interop/node_modules/.package-lock.json
 
 test-fast: $(VENV)/.ready tests/interop/node_modules/.package-lock.json
 	@$(PYTEST) -m "not slow" -n $(JOBS) $(ARGS)
+
+interop: $(VENV)/.ready peers
+	@ANTIPHON_INTEROP=write $(PYTEST) tests/interop $(ARGS)
 
 check: $(VENV)/.ready
 	$(DEV) -m ruff format --check $(CODE)
@@ -141,7 +154,7 @@ bench: .venv-bench/.ready benchmarks/node_modules/.package-lock.json
 # Names, versions and hashes; never an address, so that everybody fetches from where they are used to fetch.
 lock:
 	@command -v uv >/dev/null 2>&1 || { echo "error: make lock needs uv" >&2; echo "hint: pip install uv" >&2; exit 1; }
-	@for name in run build dev bench; do \
+	@for name in run build dev peers bench; do \
 		uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
 			$(LOCK_ARGS) requirements/$$name.in --output-file requirements/$$name.txt || exit 1; \
 	done

@@ -20,7 +20,7 @@ TYPESCRIPT_SDK: Final = "typescript-sdk"
 RIVALS: Final = (PYTHON_SDK, TYPESCRIPT_SDK)
 NEUTRAL: Final = "neutral"
 
-Role = Literal["client", "agent", "minimal"]
+Role = Literal["client", "agent", "minimal", "echo"]
 
 
 def node() -> str:
@@ -45,9 +45,11 @@ class Contestant:
 
     def command(self, role: Role, *args: str) -> list[str]:
         """Make the command line of one role."""
+        if self.name == OURS and role == "echo":  # what an editor starts: the installed program, by its own name
+            return [str(Path(sys.executable).with_name("antiphon")), "agent", "--engine", "demo"]
         if self.language == "node":
             return [node(), str(self._file(role)), *args]
-        if role == "minimal":  # a plain file, as a user's agent would be: no `-m` machinery in the start-up
+        if role in ("minimal", "echo"):  # a plain file, as a user's agent would be: no `-m` machinery in the start-up
             return [sys.executable, str(self._file(role)), *args]
         return [sys.executable, "-m", f"benchmarks.contestants.{self.module}_{role}", *args]
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from benchmarks.commands import CONTESTANTS, neutral_command
 from benchmarks.measure import Run, RunFailed, Side, bare_import, converse, start_up
+from benchmarks.rest import at_rest
 from benchmarks.updates import encode
 from benchmarks.workloads import BARE_IMPORT, Measure, Workload
 
@@ -44,7 +45,7 @@ class Record:
 def play(workload: Workload, names: Sequence[str], rounds: int, say: Say) -> Record:
     """Play one workload: A B C, A B C, …; a contestant that fails is recorded and not asked again."""
     record = Record()
-    if workload.kind == "start":
+    if workload.kind in ("start", "start_agent"):
         names = [BARE_IMPORT, *names]
     for number in range(rounds * workload.repeat):
         for name in names:
@@ -63,10 +64,14 @@ def play(workload: Workload, names: Sequence[str], rounds: int, say: Say) -> Rec
 
 
 def _once(workload: Workload, name: str) -> Values:
-    if workload.kind == "start":
-        if name == BARE_IMPORT:
-            return {"start": bare_import("asyncio, msgspec") * 1e3}
-        return {"start": start_up(CONTESTANTS[name].command("minimal"), _HELLO) * 1e3}
+    if name == BARE_IMPORT:
+        return {"start": bare_import("asyncio, msgspec") * 1e3}
+    if workload.kind in ("start", "start_agent"):
+        command = CONTESTANTS[name].command("minimal" if workload.kind == "start" else "echo")
+        return {"start": start_up(command, _HELLO) * 1e3}
+    if workload.kind == "idle":
+        alone, each = at_rest(CONTESTANTS[name].command("echo"), workload.sessions)
+        return {"idle": alone / 1e6, "session": each / 1e3}
     run = _converse(workload, name)
     needs_idle = {"cpu_rusage", "memory"} & set(workload.measures)
     idle = _converse(workload.idle(), name) if needs_idle else run
@@ -114,7 +119,7 @@ def _value(measure: Measure, workload: Workload, run: Run, idle: Run) -> float:
             if workload.facing == "itself":
                 sides = [(run.client.peak, idle.client.peak), (run.agent.peak, idle.agent.peak)]
             return max(peak - before for peak, before in sides) / workload.size
-        case "start":
+        case "start" | "idle" | "session":
             raise AssertionError("start-up is measured by the harness")
 
 

@@ -10,7 +10,7 @@ BARE_IMPORT: Final = "bare import"
 """The contestant that is only `python -c "import asyncio, msgspec"`."""
 
 Facing = Literal["neutral agent", "neutral client", "itself"]
-Measure = Literal["cpu", "cpu_rusage", "wall", "wall_total", "p50", "p99", "memory", "start"]
+Measure = Literal["cpu", "cpu_rusage", "wall", "wall_total", "p50", "p99", "memory", "start", "idle", "session"]
 
 UNITS: Final[dict[str, str]] = {
     "cpu": "CPU µs/message",
@@ -21,6 +21,8 @@ UNITS: Final[dict[str, str]] = {
     "p99": "p99 µs",
     "memory": "peak above idle ÷ message",
     "start": "ms",
+    "idle": "MB resident, idle",
+    "session": "KB resident per idle session",
 }
 
 
@@ -175,6 +177,24 @@ def workloads(*, quick: bool = False) -> tuple[Workload, ...]:
             ("start",),
             (Goal("start", 1.1, BARE_IMPORT), *both("start", 6, 2.2)),
             repeat=4,
+        ),
+        Workload(
+            "start-up-agent",
+            "the installed demo agent and the rivals' echo agents, spawn to `initialize` answer",
+            "start_agent",
+            "itself",
+            ("start",),
+            (Goal("start", 1.15, BARE_IMPORT), *both("start", 6, 2.2)),
+            repeat=4,
+        ),
+        Workload(
+            "idle-agent",
+            "the same agents after `initialize`, then with sessions that nobody uses",
+            "idle",
+            "itself",
+            ("idle", "session"),
+            (Goal("idle", 25.0),),
+            sessions=1000,
         ),
     )
 

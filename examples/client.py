@@ -1,36 +1,23 @@
-"""A client with handlers: it grants permission, serves files, and gives up on a slow turn.
+"""A client with handlers: it grants permission, gives up on a slow turn, and says what went wrong.
 
 `python examples/client.py PATH [-- COMMAND …]` asks an agent (the line counter beside this file unless a command is given) about PATH.
 """
-
-from __future__ import annotations
 
 import asyncio
 import sys
 from contextlib import suppress
 from pathlib import Path
 
-from antiphon import AcpError, Code, Connection, RequestError, Router, spawn, v1
-from antiphon.protocol.v1 import methods as m
+from antiphon import AcpError, connect, v1
+from antiphon.client import Retry
 
 PATIENCE = 30.0
 """Seconds a turn may take."""
 
 
-def permit(asked: v1.RequestPermission) -> v1.PermissionResult:
-    """Allow once what may be allowed once; anything else is up to a person, and there is none here."""
-    for option in asked.options:
-        if option.kind == v1.PermissionOptionKind.ALLOW_ONCE:
-            return v1.PermissionResult(v1.Selected(option.option_id))
-    return v1.PermissionResult(v1.Cancelled())
-
-
-def read(asked: v1.ReadTextFile) -> v1.ReadTextFileResult:
-    """Read a file for the agent."""
-    try:
-        return v1.ReadTextFileResult(Path(asked.path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise RequestError(Code.RESOURCE_NOT_FOUND, error.strerror or "cannot be read", asked.path) from None
+def permit(asked: v1.RequestPermission) -> bool:
+    """Allow what only reads; anything else is up to a person, and there is none here."""
+    return asked.tool_call.kind == v1.ToolKind.READ
 
 
 def show(update: v1.Update) -> None:
@@ -40,28 +27,20 @@ def show(update: v1.Update) -> None:
             print(text)
         case v1.ToolCall(title=title):
             print(f"… {title}")
-        case v1.ToolCallUpdate(status=status) if status is not v1.UNSET:
+        case v1.ToolCallUpdate(status=v1.ToolStatus.COMPLETED | v1.ToolStatus.FAILED as status):
             print(f"… {status}")
         case _:
             pass
 
 
 async def main(path: str, command: list[str]) -> int:
-    """One session, one turn."""
-    router = Router()
-    router.on_request(m.REQUEST_PERMISSION, permit)
-    router.on_request(m.READ_TEXT_FILE, read)
+    """One session, one turn. The agent may read where the file is, and nothing else."""
     try:
-        async with Connection(await spawn(command), router) as agent:
-            files = v1.FileCapabilities(read_text_file=True)
-            await agent.request(m.INITIALIZE, v1.Initialize(1, client_capabilities=v1.ClientCapabilities(fs=files)))
-            session = (await agent.request(m.NEW_SESSION, v1.NewSession(str(Path.cwd()), []))).session_id
-            async with (
-                asyncio.timeout(PATIENCE),
-                agent.stream(m.PROMPT, v1.Prompt(session, [v1.TextBlock(path)])) as turn,
-            ):
-                async for news in turn:
-                    show(news.update)
+        async with connect(command, permission=permit, retry=Retry(delays=())) as agent:
+            session = await agent.new_session(Path(path).absolute().parent)
+            async with asyncio.timeout(PATIENCE), session.prompt(path) as turn:
+                async for update in turn:
+                    show(update)
             print(f"({turn.result.stop_reason})")
     except TimeoutError:
         print("error: the turn took too long and was cancelled", file=sys.stderr)

@@ -1,13 +1,17 @@
 """The examples run, and the README shows them as they are."""
 
+import asyncio
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import antiphon
+from antiphon.client import Files, allow_once
+
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_conversation_shows_every_frame_and_what_was_said() -> None:
@@ -25,10 +29,75 @@ def test_the_conversation_shows_every_frame_and_what_was_said() -> None:
     assert lines[-2:] == ["the agent said: one two", "and stopped because: end_turn"]
 
 
-@pytest.mark.parametrize("name", ["minimal_agent.py", "conversation.py"])
-def test_the_readme_shows_the_example_as_it_is(name: str) -> None:
+SHOWN = {
+    "README.md": ["hello.py", "ask.py", "script.py"],
+    "docs/core.md": ["minimal_agent.py", "conversation.py"],
+    "docs/agents.md": ["notes_agent.py"],
+    "docs/clients.md": ["client.py"],
+}
+"""Document → the examples that it shows whole."""
+
+
+@pytest.mark.parametrize(("document", "name"), [(page, name) for page, names in SHOWN.items() for name in names])
+def test_a_document_shows_the_example_as_it_is(document: str, name: str) -> None:
     code = (ROOT / "examples" / name).read_text(encoding="utf-8")
-    assert f"```python\n{code}```" in README
+    assert f"```python\n{code}```" in (ROOT / document).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["hello.py", "ask.py", "script.py"])
+def test_a_first_program_has_at_most_twenty_lines(name: str) -> None:
+    assert len((ROOT / "examples" / name).read_text(encoding="utf-8").splitlines()) <= 20
+
+
+def example(name: str, *arguments: str, state: Path) -> str:
+    """What an example prints."""
+    done = subprocess.run(
+        [sys.executable, f"examples/{name}", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+        encoding="utf-8",
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, "ANTIPHON_STATE_DIR": str(state)},
+        timeout=30,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", ["ask.py", "script.py"])
+def test_a_first_client_prints_what_the_demo_says(name: str, tmp_path: Path) -> None:
+    assert "I have thought about songs." in example(name, "/think songs", state=tmp_path)
+
+
+def test_hello_greets_any_client(tmp_path: Path) -> None:
+    async def talk() -> str:
+        async with antiphon.connect([sys.executable, ROOT / "examples" / "hello.py"]) as agent:
+            session = await agent.new_session(tmp_path)
+            return await session.prompt("good morning").text()
+
+    assert asyncio.run(talk()) == "Hello! You said: good morning"
+
+
+def test_the_tour_shows_text_plan_tool_diff_and_permission(tmp_path: Path) -> None:
+    shown = example("tour.py", state=tmp_path)
+    for part in ("You are in", "✓ Look around", "asks  Edit notes.txt?", "Edit notes.txt (completed)", "0 → 1 lines"):
+        assert part in shown
+
+
+def test_the_notes_agent_notes_saves_and_loads(tmp_path: Path) -> None:
+    async def talk() -> None:
+        command = [sys.executable, ROOT / "examples" / "notes_agent.py"]
+        async with antiphon.connect(command, permission=allow_once, files=Files(write=True)) as agent:
+            session = await agent.new_session(tmp_path)
+            assert await session.prompt("call").text() == "Noted, that makes 1."
+            assert await session.prompt("/save song.txt").text() == "Saved."
+            assert (tmp_path / "song.txt").read_text(encoding="utf-8") == "call\n"
+            assert [info.session_id async for info in agent.list_sessions()] == [session.id]
+            again = await agent.load_session(session.id, tmp_path)
+            assert "> call" in again.transcript.plain()
+
+    asyncio.run(talk())
 
 
 def client(*arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -50,7 +119,7 @@ def test_the_client_and_the_tool_agent_count_lines(tmp_path: Path) -> None:
 
 def test_the_client_says_what_went_wrong(tmp_path: Path) -> None:
     missing = client(str(tmp_path / "none"))
-    assert "I cannot read it: No such file or directory" in missing.stdout and missing.returncode == 0
+    assert "there is no such file" in missing.stdout and missing.returncode == 0
     absent = client("x", "--", "no-such-agent")
     assert absent.returncode == 1 and absent.stderr.splitlines()[-1].startswith("hint: ")
     dead = client("x", "--", sys.executable, "-c", "import sys; sys.exit('out of luck')")

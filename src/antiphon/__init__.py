@@ -6,19 +6,28 @@ used. What most programs need can be had from here; the messages are in `antipho
 
 TYPE_CHECKING = False  # typing itself would be the heaviest thing here
 if TYPE_CHECKING:
+    from antiphon.agent.agent import Agent
+    from antiphon.agent.session import Session
+    from antiphon.agent.turn import Turn
+    from antiphon.client import sync
+    from antiphon.client.connect import connect
     from antiphon.connection.connection import Connection
     from antiphon.connection.early import answer_initialize
     from antiphon.connection.router import Router
     from antiphon.errors import (
         AcpError,
+        AuthRequired,
         Code,
         ConnectionClosed,
         LocalProtocolError,
+        NotSupported,
         ProcessDied,
         RemoteProtocolError,
         RequestError,
         RequestRefused,
         SpawnFailed,
+        TurnLost,
+        TurnOver,
     )
     from antiphon.protocol import v1
     from antiphon.transports.memory import memory_pair
@@ -26,36 +35,34 @@ if TYPE_CHECKING:
     from antiphon.transports.stdio import open_stdio
 
 __all__ = [
-    "AcpError", "Code", "Connection", "ConnectionClosed", "LocalProtocolError", "ProcessDied", "RemoteProtocolError",
-    "RequestError", "RequestRefused", "Router", "SpawnFailed", "__version__", "answer_initialize", "memory_pair", "open_stdio",
-    "spawn", "v1",
+    "AcpError", "Agent", "AuthRequired", "Code", "Connection", "ConnectionClosed", "LocalProtocolError", "NotSupported",
+    "ProcessDied", "RemoteProtocolError", "RequestError", "RequestRefused", "Router", "Session", "SpawnFailed", "Turn",
+    "TurnLost", "TurnOver", "__version__", "answer_initialize", "connect", "memory_pair", "open_stdio", "spawn", "sync",
+    "v1",
 ]  # fmt: skip
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Connection": "connection.connection",
-    "Router": "connection.router",
-    "answer_initialize": "connection.early",
-    "memory_pair": "transports.memory",
-    "open_stdio": "transports.stdio",
-    "spawn": "transports.process",
+    "Agent": "antiphon.agent.agent",
+    "Connection": "antiphon.connection.connection",
+    "Router": "antiphon.connection.router",
+    "Session": "antiphon.agent.session",
+    "Turn": "antiphon.agent.turn",
+    "answer_initialize": "antiphon.connection.early",
+    "connect": "antiphon.client.connect",
+    "memory_pair": "antiphon.transports.memory",
+    "open_stdio": "antiphon.transports.stdio",
+    "spawn": "antiphon.transports.process",
+    "sync": "antiphon.client.sync.",
+    "v1": "antiphon.protocol.v1.",
 }
-"""Name → the module it lives in; the errors are all in `errors`."""
+"""Name → the module it lives in; the others are errors."""
 
 if not TYPE_CHECKING:  # a checker that saw these would believe in any name
+    from antiphon.late import loader
 
-    def __getattr__(name):
-        if name not in __all__:
-            raise AttributeError(f"antiphon has no `{name}`")
-        from importlib import import_module
-
-        if name == "v1":
-            value = import_module("antiphon.protocol.v1")
-        else:
-            value = getattr(import_module(f"antiphon.{_HOMES.get(name, 'errors')}"), name)
-        globals()[name] = value
-        return value
+    __getattr__ = loader(__name__, {name: _HOMES.get(name, "antiphon.errors") for name in __all__})
 
     def __dir__():
         return __all__

@@ -6,12 +6,14 @@ Nothing here, nor anything it imports at the top, may need a POSIX system: the r
 import sys
 
 from antiphon import __version__
+from antiphon.cli.saying import FAILED, MISUSED, fail
 
 __all__ = ["main"]
 
-FAILED = 1
-MISUSED = 2
-DESCRIPTION = "The Agent Client Protocol (ACP) for Python. This version is a library and has no commands yet."
+COMMANDS = {"agent": "the agent an editor starts: speaks ACP on stdin and stdout"}
+"""Name → what it is. Each is a module of this room with a function `run`."""
+
+DESCRIPTION = "The Agent Client Protocol (ACP): agents, clients and what is between them."
 HELP_HINT = "`antiphon --help` shows what there is."
 
 
@@ -21,6 +23,11 @@ def main(arguments: list[str] | None = None, *, platform: str = sys.platform) ->
         arguments = sys.argv[1:]
     if platform == "win32":
         return fail("Antiphon does not run on Windows yet.", "use it inside WSL, or on Linux.", FAILED)
+    if arguments and arguments[0] in COMMANDS:
+        from importlib import import_module
+
+        status: int = import_module(f"antiphon.cli.{arguments[0]}").run(arguments[1:])
+        return status
     if arguments == ["--version"]:  # argparse would take most of the time this answer needs
         sys.stdout.write(f"antiphon {__version__}\n")
         return 0
@@ -28,10 +35,19 @@ def main(arguments: list[str] | None = None, *, platform: str = sys.platform) ->
 
 
 def parse(arguments: list[str]) -> int:
-    """Answer everything but the plain `--version`."""
+    """Answer everything that is neither a command nor the plain `--version`."""
     import argparse
 
-    parser = argparse.ArgumentParser(prog="antiphon", description=DESCRIPTION, exit_on_error=False, allow_abbrev=False)
+    listed = "\n".join(f"  {name:<10}{what}" for name, what in COMMANDS.items())
+    parser = argparse.ArgumentParser(
+        prog="antiphon",
+        usage="antiphon [--help] [--version] COMMAND …",
+        description=DESCRIPTION,
+        epilog=f"commands:\n{listed}\n\n`antiphon COMMAND --help` says more about one.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        exit_on_error=False,
+        allow_abbrev=False,
+    )
     parser.add_argument("--version", action="version", version=f"antiphon {__version__}")
     try:
         _, unknown = parser.parse_known_args(arguments)
@@ -42,9 +58,3 @@ def parse(arguments: list[str]) -> int:
         return fail(f"unknown {kind} `{unknown[0]}`", HELP_HINT, MISUSED)
     parser.print_help()
     return 0
-
-
-def fail(sentence: str, hint: str, status: int) -> int:
-    """Say on stderr what went wrong and what to do about it."""
-    sys.stderr.write(f"error: {sentence}\n\nhint: {hint}\n")
-    return status

@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 
 from antiphon.connection.inbox import Inbox
 from antiphon.connection.reports import Mended
-from antiphon.connection.router import Router
+from antiphon.connection.router import Router, Then
 from antiphon.connection.tasks import start_task
 from antiphon.connection.wire import Wire
 from antiphon.errors import Code, ConnectionClosed, RequestError, RequestRefused
@@ -111,6 +111,10 @@ class Answers:
     def _answer(self, request: Request, result: object, reply: Reply | None) -> None:
         if self._wire.lost is not None:
             return
+        after = None
+        if isinstance(result, Then):
+            after = result.after
+            result = result.result
         try:
             self._check(request, result)
             body = Raw(reply(encode(result))) if reply else result
@@ -119,6 +123,8 @@ class Answers:
             self._refuse(request, error)
         else:
             self._wire.send(frame)
+            if after is not None:
+                after()
 
     def _check(self, request: Request, result: object) -> None:
         """A handler that forgets its `return`, or returns another method's answer, should hear of it; the peer could only guess."""

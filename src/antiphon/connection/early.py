@@ -5,12 +5,14 @@ before them; they can be imported while the editor reads. So this module reads t
 it if it is a sound `initialize`, and hands over whatever else it has read. It imports no loop.
 """
 
+import errno
 import os
 from typing import TYPE_CHECKING, Final
 
 from antiphon.protocol.base import encode
 from antiphon.protocol.v1.methods import INITIALIZE
 from antiphon.rpc.envelope import Request, decode, head_of_answer
+from antiphon.transports.closed import stdio_closed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,13 +32,18 @@ def answer_initialize(
 
     Returns what was read and not answered, for `open_stdio(already_read=…)`. A first line that is anything else is among it: the
     connection deals with it, as with a second `initialize`, so give the router the same handler.
+
+    Raises:
+        LocalProtocolError: stdin is closed.
     """
     read = b""
     while b"\n" not in read and len(read) < LONGEST:
         try:
             chunk = os.read(stdin, 65536)
-        except OSError:  # not readable this way (closed, or set to non-blocking): the transport knows what to do
-            return read
+        except OSError as error:
+            if error.errno == errno.EBADF:  # now, before the event loop takes the free number for a file of its own
+                raise stdio_closed() from None
+            return read  # not readable this way (set to non-blocking, say): the transport knows what to do
         if not chunk:
             return read
         read += chunk

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from inspect import iscoroutinefunction
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from msgspec import Raw
 
@@ -10,13 +10,23 @@ from antiphon.errors import LocalProtocolError
 from antiphon.protocol.dialects.hints import METHOD_ALIASES
 from antiphon.protocol.methods import Call, Notice
 
-__all__ = ["Router"]
+__all__ = ["Router", "Then"]
 
 P = TypeVar("P")
 R = TypeVar("R")
 
 AnyCall = tuple[Call[Any, Any], Callable[[Any], Any]]
 AnyNotice = tuple[Notice[Any], Callable[[Any], None]]
+
+
+class Then(Generic[R]):
+    """A request's result, and what to do as soon as the answer has left. What `after` sends cannot overtake the answer."""
+
+    __slots__ = ("after", "result")
+
+    def __init__(self, result: R, after: Callable[[], None]) -> None:
+        self.result = result
+        self.after = after
 
 
 class Router:
@@ -45,7 +55,7 @@ class Router:
             )
         self.notices[notice.name] = (notice, handler)
 
-    def on_request(self, call: Call[P, R], handler: Callable[[P], R | Awaitable[R]]) -> None:
+    def on_request(self, call: Call[P, R], handler: Callable[[P], R | Then[R] | Awaitable[R | Then[R]]]) -> None:
         """Answer a request with what `handler` returns; raise `RequestError` in it to refuse."""
         if not isinstance(call, Call):
             raise LocalProtocolError(f"`{call.name}` is a notification: use on_notice")

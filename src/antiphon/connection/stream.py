@@ -53,6 +53,10 @@ class Backlog:
         self._inbox.take(size)
         self._rouse()
 
+    def waiting(self) -> "list[SessionUpdate]":
+        """All of them, the oldest first."""
+        return [update for update, _ in self._waiting]
+
     def pop(self) -> "SessionUpdate":
         """The oldest that waits."""
         update, size = self._waiting.popleft()
@@ -118,6 +122,28 @@ class Stream(Generic[R]):
         except asyncio.CancelledError:
             backlog.abandon()  # a timeout around the loop: nobody will come back for the rest
             raise
+        return backlog.pop()
+
+    @property
+    def waiting(self) -> "list[SessionUpdate]":
+        """What has come and was not taken yet. It stays where it is."""
+        return self._backlog.waiting()
+
+    def take_now(self) -> "SessionUpdate | None":
+        """The next update if it waits already."""
+        return self._backlog.pop() if self._backlog else None
+
+    async def take(self) -> "SessionUpdate | None":
+        """The next update, or None when the answer is here.
+
+        Unlike iterating, a wait that is cancelled leaves the turn as it is: whoever takes this way decides what becomes of it.
+        """
+        backlog = self._backlog
+        while not backlog:
+            if backlog.over or backlog.unwanted:
+                await asyncio.shield(self._answer)  # raises what the request raised
+                return None
+            await backlog.more()
         return backlog.pop()
 
     def __await__(self) -> Generator[Any, None, R]:

@@ -13,7 +13,7 @@ from antiphon.protocol.base import encode_into
 from antiphon.rpc.envelope import Noise
 from antiphon.transports.base import OUTPUT_HIGH, Transport
 
-__all__ = ["Direction", "Tap", "Wire"]
+__all__ = ["NO_WAIT", "Direction", "Tap", "Wire"]
 
 Direction = Literal["in", "out"]
 Tap = Callable[[Direction, float, bytes], None]
@@ -48,7 +48,8 @@ class _Drain:
 
 
 _NOTHING: Final = cast("Generator[Any, Any, None]", iter(()))
-_NO_WAIT: Final = _NoWait()
+NO_WAIT: Final = _NoWait()
+"""What to return where there is nothing to wait for."""
 
 
 class Wire:
@@ -122,7 +123,7 @@ class Wire:
             self._look_at(out, start)
         if not start:
             transport.flush_soon()
-        return _NO_WAIT if start < OUTPUT_HIGH else _Drain(self)
+        return NO_WAIT if start < OUTPUT_HIGH else _Drain(self)
 
     async def drain(self) -> None:
         """Wait until the peer has read. Whoever waits for that must be able to hear meanwhile: the peer may be waiting for us."""

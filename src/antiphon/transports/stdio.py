@@ -3,7 +3,7 @@
 import os
 import sys
 
-from antiphon.errors import LocalProtocolError
+from antiphon.transports.closed import stdio_closed
 from antiphon.transports.framing import MAX_FRAME
 from antiphon.transports.pipes import PipeTransport
 
@@ -21,8 +21,7 @@ def open_stdio(*, limit: int = MAX_FRAME, already_read: bytes = b"") -> PipeTran
     try:
         read_fd, write_fd = os.dup(0), os.dup(1)
     except OSError:
-        hint = "hint: start this program from an ACP client, or with its stdin and stdout connected to something"
-        raise LocalProtocolError(f"stdin or stdout is closed, and the protocol needs both\n{hint}") from None
+        raise stdio_closed() from None
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)

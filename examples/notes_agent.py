@@ -1,0 +1,63 @@
+"""An agent as a class: it keeps notes per session, asks before it writes them down, and can load a session again.
+
+Say anything to note it; `/save FILE` writes the notes to a file.
+"""
+
+from antiphon import Agent, Code, RequestError, Session, Turn, v1
+
+ASK_FIRST = v1.ModeState("ask", [v1.Mode("ask", "Ask before saving"), v1.Mode("trust", "Just save")])
+
+
+class Notes(Agent):
+    """What is filled in here is what the client is told: prompts, loading, listing, modes."""
+
+    def __init__(self) -> None:
+        super().__init__("notes", "1.0", title="Notes")
+        self.kept: dict[str, list[str]] = {}
+        self.places: dict[str, str] = {}
+
+    async def new_session(self, session: Session) -> None:
+        """Begin with an empty page. The command list leaves after the answer, because the client does not know the session yet."""
+        self.kept[session.id], self.places[session.id] = [], session.cwd
+        session.modes = ASK_FIRST
+        await session.offer(v1.Command("save", "Write the notes to a file", v1.CommandInput("FILE")))
+
+    async def load_session(self, session: Session) -> None:
+        """Tell the whole history again, then go on."""
+        if session.id not in self.kept:
+            raise RequestError(Code.RESOURCE_NOT_FOUND, "Resource not found", f"no notes called `{session.id}`")
+        session.modes = ASK_FIRST
+        for note in self.kept[session.id]:
+            await session.update(v1.UserMessageChunk(v1.TextBlock(note)))
+
+    def list_sessions(self, query: v1.ListSessions) -> list[v1.SessionInfo]:
+        """Everything, newest first."""
+        return [v1.SessionInfo(id, self.places[id]) for id in reversed(self.kept)]
+
+    async def prompt(self, turn: Turn) -> v1.StopReason | None:
+        """Note it, or save the notes."""
+        notes = self.kept[turn.session.id]
+        match turn.command:
+            case ("save", file) if file:
+                return await self.save(turn, file, "\n".join(notes) + "\n")
+            case ("save", _):
+                await turn.say("Where to? Say `/save FILE`.")
+            case _:
+                notes.append(turn.text)
+                await turn.say(f"Noted, that makes {len(notes)}.")
+        return None
+
+    async def save(self, turn: Turn, file: str, text: str) -> v1.StopReason | None:
+        """Show the change, ask, write. A tool call ends as completed or failed, whatever happens in its block."""
+        async with turn.tool(f"Save {file}", v1.ToolKind.EDIT, at=[file]) as call:
+            await call.preview(v1.Diff(turn.path(file), text))
+            trusted = turn.session.modes is not None and turn.session.modes.current_mode_id == "trust"
+            if not trusted and not await call.permitted():
+                return v1.StopReason.REFUSAL
+            await turn.write(file, text)
+        await turn.say("Saved.")
+        return None
+
+
+if __name__ == "__main__":
+    Notes().run()

@@ -1,0 +1,117 @@
+"""An agent: hooks, filled in by a subclass or by decorated functions, and the two ways to serve it.
+
+Nothing here imports the event loop. `run` answers `initialize` first and imports the rest while the editor reads the answer.
+"""
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from antiphon.agent.capabilities import VERSION, capabilities
+from antiphon.agent.hooks import Hooks
+from antiphon.errors import LocalProtocolError
+from antiphon.protocol.v1.initialize import Implementation, InitializeResult
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from antiphon.protocol.v1.auth import AuthMethod
+    from antiphon.protocol.v1.initialize import Initialize
+    from antiphon.transports.base import Transport
+
+__all__ = ["Agent"]
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+_HOOKS = tuple(name for name in vars(Hooks) if not name.startswith("_"))
+
+
+class Agent(Hooks):
+    """Answers prompts. Subclass it, or decorate functions that are named after a hook:
+
+        agent = Agent("hello")
+
+        @agent.on
+        async def prompt(turn):
+            await turn.say("hello")
+
+        agent.run()
+
+    `takes`: kinds of content a prompt may hold besides text and links ("image", "audio", "resource"); others are refused.
+    `mcp`: kinds of MCP server a session may have besides child processes ("http", "sse"); others are refused.
+    """
+
+    takes: "Collection[str]" = ()
+    mcp: "Collection[str]" = ()
+    auth_methods: "Sequence[AuthMethod]" = ()
+
+    def __init__(
+        self,
+        name: str | None = None,
+        version: str = "0",
+        *,
+        title: str | None = None,
+        takes: "Collection[str] | None" = None,
+        mcp: "Collection[str] | None" = None,
+        auth_methods: "Sequence[AuthMethod] | None" = None,
+    ) -> None:
+        self.info = Implementation(name or type(self).__name__.lower(), version, title)
+        if takes is not None:
+            self.takes = takes
+        if mcp is not None:
+            self.mcp = mcp
+        if auth_methods is not None:
+            self.auth_methods = auth_methods
+        self.extensions: dict[str, Callable[[Any], object]] = {}
+        """Method → handler, of methods that are not the protocol's."""
+        self.capabilities = capabilities(self.does, self.takes, self.mcp)
+
+    def on(self, hook: F) -> F:
+        """Let a function be the hook of its name."""
+        name = getattr(hook, "__name__", str(hook))
+        if name not in _HOOKS:
+            raise LocalProtocolError(f"an agent has no hook `{name}`\nhint: name the function {', '.join(_HOOKS)}")
+        setattr(self, name, hook)
+        self.capabilities = capabilities(self.does, self.takes, self.mcp)
+        return hook
+
+    def extension(self, method: str) -> "Callable[[F], F]":
+        """Let a function answer a method of your own, such as `_mine/ping`. It is given the params as plain JSON values."""
+        if not method.startswith("_"):
+            raise LocalProtocolError(f"`{method}` is a name of the protocol\nhint: extensions begin with `_`")
+
+        def register(handler: F) -> F:
+            self.extensions[method] = handler
+            return handler
+
+        return register
+
+    def does(self, hook: str) -> bool:
+        """Whether a hook is filled in."""
+        return hook in vars(self) or getattr(type(self), hook) is not getattr(Hooks, hook)
+
+    def initialize(self, asked: "Initialize") -> InitializeResult:
+        """The answer to `initialize`."""
+        return InitializeResult(
+            VERSION,
+            agent_capabilities=self.capabilities,
+            auth_methods=[each for each in self.auth_methods if _possible(each, asked)],
+            agent_info=self.info,
+        )
+
+    async def serve(self, transport: "Transport") -> None:
+        """Serve one client over a transport until it is gone."""
+        from antiphon.agent.service import serve
+
+        await serve(self, transport)
+
+    def run(self) -> None:
+        """Serve whoever started this program over its stdin and stdout, until they close it."""
+        from antiphon.agent.stdio import run
+
+        run(self)
+
+
+def _possible(method: "AuthMethod", asked: "Initialize") -> bool:
+    """Signing in by a terminal needs a client that opens one."""
+    from antiphon.protocol.v1.auth import TerminalAuth
+
+    return not isinstance(method, TerminalAuth) or asked.client_capabilities.auth.terminal

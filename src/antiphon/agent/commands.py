@@ -1,0 +1,255 @@
+"""A command while it runs: in a terminal of the client, or as a process of ours where the client has none."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Coroutine
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+import msgspec
+
+from antiphon.agent.stage import seen
+from antiphon.errors import LocalProtocolError
+from antiphon.protocol import v1
+from antiphon.protocol.v1 import methods as m
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from antiphon.agent.stage import Stage
+    from antiphon.local.commands import Command
+
+__all__ = ["Finished", "InTerminal", "OnThisMachine", "Running", "news"]
+
+R = TypeVar("R")
+
+FOLLOW_EVERY: Final = 0.1
+"""Seconds between two looks at a client's terminal: the protocol has no way to be told of new output."""
+
+OUTPUT_LIMIT: Final = 1024 * 1024
+"""Bytes of output that are kept unless said otherwise: more is no use to a model, and the end matters most."""
+
+OVERLAP: Final = 256
+"""Characters by which a cut output is matched with what was seen before."""
+
+MATCHES: Final = 1000
+"""Places that are tried for that: in an output that repeats itself all over there may be any number."""
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """How a command ended and what it wrote. One of `exit_code` and `signal` is set."""
+
+    output: str
+    exit_code: int | None
+    signal: str | None
+    truncated: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether it ended with 0."""
+        return self.exit_code == 0
+
+
+class Running(ABC):
+    """`async with turn.run(…) as running`: it starts on entry and is gone after the block."""
+
+    terminal_id: str | None = None
+    """The client's terminal, to be shown in a tool call; None where the command runs without one."""
+
+    def __init__(self, stage: "Stage", words: list[str], cwd: str, env: dict[str, str], limit: int | None) -> None:
+        self._stage = stage
+        self._words = words
+        self._cwd = cwd
+        self._env = env
+        self._limit = OUTPUT_LIMIT if limit is None else limit
+
+    @abstractmethod
+    async def __aenter__(self) -> Self: ...
+
+    @abstractmethod
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: "TracebackType | None"
+    ) -> None: ...
+
+    @abstractmethod
+    def __aiter__(self) -> AsyncIterator[str]:
+        """What it writes, piece by piece, until it ends."""
+
+    @abstractmethod
+    async def output(self) -> v1.TerminalOutputResult:
+        """What it has written so far, and how it ended if it has."""
+
+    @abstractmethod
+    async def wait(self) -> v1.ExitStatus:
+        """Until it ends."""
+
+    @abstractmethod
+    async def kill(self) -> None:
+        """End it now. Its output stays."""
+
+    async def finish(self) -> Finished:
+        """Wait for its end and take everything it wrote."""
+        exit = await self.wait()
+        last = await self.output()
+        return Finished(last.output, exit.exit_code, exit.signal, last.truncated)
+
+
+class InTerminal(Running):
+    """A terminal of the client, which the user can watch."""
+
+    async def __aenter__(self) -> Self:
+        command, *args = self._words
+        env = [v1.EnvVariable(name, value) for name, value in self._env.items()]
+        asked = v1.CreateTerminal(self._session, command, args, env, self._cwd, self._limit)
+        self._exit: asyncio.Task[v1.ExitStatus] | None = None
+        # A question that is withdrawn may be answered all the same, with a command that runs and that nobody knows. So this one
+        # is not: whatever becomes of us, the terminal that it brings is given back.
+        creating = _in_background(self._stage.session.client.connection.request(m.CREATE_TERMINAL, asked))
+        try:
+            self.terminal_id = (await asyncio.shield(creating)).terminal_id
+        except asyncio.CancelledError:
+            creating.add_done_callback(self._came_late)
+            raise
+        return self
+
+    def _came_late(self, creating: "asyncio.Task[v1.CreateTerminalResult]") -> None:
+        if not creating.cancelled() and creating.exception() is None:
+            _ = self._release(creating.result().terminal_id)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: "TracebackType | None"
+    ) -> None:
+        if self._exit is not None:
+            self._exit.cancel()
+        released = self._release(self._id)
+        if not self._stage.over and not isinstance(error, asyncio.CancelledError):
+            await asyncio.wait([released])
+
+    def _release(self, terminal_id: str) -> "asyncio.Task[v1.ReleaseTerminalResult]":
+        # Not through the stage: a turn that is cancelled must still give its terminal back, and is not held up by the answer.
+        release = v1.ReleaseTerminal(self._session, terminal_id)
+        return _in_background(self._stage.session.client.connection.request(m.RELEASE_TERMINAL, release))
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        so_far, ended = "", False
+        while True:
+            now = await self.output()
+            if piece := news(so_far, now.output):
+                yield piece
+            so_far = now.output
+            if ended or now.exit_status is not None:
+                return
+            ended = await self._ends_soon()
+
+    @property
+    def _session(self) -> str:
+        return self._stage.session.id
+
+    @property
+    def _id(self) -> str:
+        if self.terminal_id is None:
+            raise LocalProtocolError("the command is not running: use `async with turn.run(…)`")
+        return self.terminal_id
+
+    async def output(self) -> v1.TerminalOutputResult:
+        return await self._stage.request(m.TERMINAL_OUTPUT, v1.TerminalOutput(self._session, self._id))
+
+    async def wait(self) -> v1.ExitStatus:
+        return await asyncio.shield(self._waiting())
+
+    def _waiting(self) -> "asyncio.Task[v1.ExitStatus]":
+        if self._exit is None:
+            self._exit = asyncio.get_running_loop().create_task(self._ask_for_exit())
+            self._exit.add_done_callback(seen)
+        return self._exit
+
+    async def _ask_for_exit(self) -> v1.ExitStatus:
+        ended = await self._stage.request(m.WAIT_FOR_EXIT, v1.WaitForExit(self._session, self._id))
+        return v1.ExitStatus(ended.exit_code, ended.signal)
+
+    async def kill(self) -> None:
+        await self._stage.request(m.KILL_TERMINAL, v1.KillTerminal(self._session, self._id))
+
+    async def _ends_soon(self) -> bool:
+        ended, _ = await asyncio.wait([self._waiting()], timeout=FOLLOW_EVERY)
+        for exit in ended:
+            exit.result()  # a client that refuses to wait would otherwise be asked again and again
+        return bool(ended)
+
+
+class OnThisMachine(Running):
+    """A process of ours, for a client without terminals."""
+
+    _command: "Command | None" = None
+
+    async def __aenter__(self) -> Self:
+        import os
+
+        from antiphon.local.commands import Command
+
+        self._command = await Command.start(
+            self._words, cwd=self._cwd, env={**os.environ, **self._env}, output_limit=self._limit
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: "TracebackType | None"
+    ) -> None:
+        await self._running.close()
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        command, place = self._running, 0
+        while True:
+            ended, before, place = command.exit is not None, place, command.written
+            if piece := command.output(before):
+                yield piece
+            if ended:
+                return
+            await command.more(place)
+
+    @property
+    def _running(self) -> "Command":
+        if self._command is None:
+            raise LocalProtocolError("the command is not running: use `async with turn.run(…)`")
+        return self._command
+
+    async def output(self) -> v1.TerminalOutputResult:
+        command = self._running
+        exit = command.exit
+        status = None if exit is None else v1.ExitStatus(exit.code, exit.signal)
+        return v1.TerminalOutputResult(command.output(), command.truncated, status)
+
+    async def wait(self) -> v1.ExitStatus:
+        exit = await self._running.wait()
+        return v1.ExitStatus(exit.code, exit.signal)
+
+    async def kill(self) -> None:
+        await self._running.kill()
+
+
+_background: "set[asyncio.Task[Any]]" = set()
+
+
+def _in_background(question: "Coroutine[Any, Any, R]") -> "asyncio.Task[R]":
+    """Ask on, even if whoever waits is cancelled. A client that is gone has released everything: its refusals are no news."""
+    task = asyncio.get_running_loop().create_task(question)
+    _background.add(task)  # the loop itself would forget it
+    task.add_done_callback(_background.discard)
+    task.add_done_callback(seen)
+    return task
+
+
+def news(before: str, now: str) -> str:
+    """What `now` has that `before` had not. The beginning may have been cut off since: then the longest part that both share counts."""
+    if now.startswith(before):
+        return now[len(before) :]
+    head, at = now[:OVERLAP], -1
+    for _ in range(MATCHES):
+        at = before.find(head, at + 1)
+        if at < 0:
+            break
+        if now.startswith(before[at:]):
+            return now[len(before) - at :]
+    for size in range(min(OVERLAP, len(before)), 0, -1):  # less of it is left than `head` has, or nothing
+        if now.startswith(before[-size:]):
+            return now[size:]
+    return now

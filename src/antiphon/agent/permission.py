@@ -1,0 +1,47 @@
+"""What to offer when permission is asked, and what the answer means. Nothing that is not understood is ever an approval."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from antiphon.protocol.v1.permission import (
+    PermissionOption,
+    PermissionOptionKind,
+    PermissionOutcome,
+    Selected,
+)
+
+__all__ = ["OPTIONS", "Permission"]
+
+OPTIONS: Final = (
+    PermissionOption("allow", "Allow", PermissionOptionKind.ALLOW_ONCE),
+    PermissionOption("allow_always", "Always allow", PermissionOptionKind.ALLOW_ALWAYS),
+    PermissionOption("reject", "Reject", PermissionOptionKind.REJECT_ONCE),
+    PermissionOption("reject_always", "Always reject", PermissionOptionKind.REJECT_ALWAYS),
+)
+
+_ALLOWING: Final = (PermissionOptionKind.ALLOW_ONCE, PermissionOptionKind.ALLOW_ALWAYS)
+_LASTING: Final = (PermissionOptionKind.ALLOW_ALWAYS, PermissionOptionKind.REJECT_ALWAYS)
+
+
+class Permission:
+    """The user's answer; true if it allows. `option` is what was chosen, None if the question was called off."""
+
+    def __init__(self, outcome: PermissionOutcome, options: Sequence[PermissionOption]) -> None:
+        self.option = _chosen(outcome.option_id, options) if isinstance(outcome, Selected) else None
+
+    def __bool__(self) -> bool:
+        return self.option is not None and self.option.kind in _ALLOWING
+
+    @property
+    def always(self) -> bool:
+        """Whether the answer is meant to last."""
+        return self.option is not None and self.option.kind in _LASTING
+
+
+def _chosen(option_id: str, options: Sequence[PermissionOption]) -> PermissionOption | None:
+    """By its id; older clients answer with the kind instead."""
+    for option in options:
+        if option.option_id == option_id:
+            return option
+    meant = [option for option in options if option.kind.known and option.kind.value == option_id]
+    return meant[0] if len(meant) == 1 else None

@@ -1,0 +1,93 @@
+"""One client being served: which question goes where."""
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Raw
+
+from antiphon.agent.client import Client
+from antiphon.agent.sessions import Sessions, settle
+from antiphon.connection.connection import Connection
+from antiphon.connection.router import Router
+from antiphon.errors import Code, RequestError
+from antiphon.protocol import v1
+from antiphon.protocol.v1 import methods as m
+
+if TYPE_CHECKING:
+    from antiphon.agent.agent import Agent
+    from antiphon.transports.base import Transport
+
+__all__ = ["Service", "serve"]
+
+
+async def serve(agent: "Agent", transport: "Transport", asked: v1.Initialize | None = None) -> None:
+    """Serve one client until it is gone. `asked` is its `initialize`, if that has been answered already."""
+    service = Service(agent, transport, asked)
+    async with service.connection:
+        try:
+            await service.connection.wait_closed()
+        finally:  # also when we are told to stop while the client is still there
+            await service.sessions.end()
+
+
+class Service:
+    """The agent, seen from the wire. A hook that is not filled in has no handler, so its method is refused as unknown."""
+
+    def __init__(self, agent: "Agent", transport: "Transport", asked: v1.Initialize | None = None) -> None:
+        self._agent = agent
+        self.connection = Connection(transport, self._router())
+        self.client = Client(self.connection, asked)
+        self.sessions = Sessions(agent, self.client)
+        self._fill(self.connection.router)
+
+    def _router(self) -> Router:
+        router = Router()
+        router.other_request = self._extension
+        router.on_request(m.INITIALIZE, self._initialize)
+        router.on_request(m.AUTHENTICATE, self._authenticate)
+        if self._agent.does("logout"):
+            router.on_request(m.LOGOUT, self._logout)
+        return router
+
+    def _fill(self, router: Router) -> None:
+        sessions, does = self.sessions, self._agent.does
+        router.on_request(m.NEW_SESSION, sessions.new)
+        router.on_request(m.PROMPT, sessions.prompt)
+        router.on_notice(m.CANCEL, sessions.cancel)
+        router.on_request(m.SET_MODE, sessions.set_mode)
+        router.on_request(m.SET_MODEL, sessions.set_model)
+        router.on_request(m.SET_CONFIG_OPTION, sessions.set_config_option)
+        router.on_request(m.CLOSE_SESSION, sessions.close)
+        if does("load_session"):
+            router.on_request(m.LOAD_SESSION, sessions.load)
+        if does("resume_session"):
+            router.on_request(m.RESUME_SESSION, sessions.resume)
+        if does("fork_session"):
+            router.on_request(m.FORK_SESSION, sessions.fork)
+        if does("list_sessions"):
+            router.on_request(m.LIST_SESSIONS, sessions.list)
+        if does("delete_session"):
+            router.on_request(m.DELETE_SESSION, sessions.delete)
+
+    def _initialize(self, asked: v1.Initialize) -> v1.InitializeResult:
+        self.client.introduce(asked)
+        return self._agent.initialize(asked)
+
+    async def _authenticate(self, asked: v1.Authenticate) -> v1.AuthenticateResult:
+        offered = [getattr(method, "id", None) for method in self._agent.auth_methods]
+        if asked.method_id not in offered:
+            names = ", ".join(f"`{each}`" for each in offered) or "none: there is nothing to sign in to"
+            wrong = f"there is no way to sign in called `{asked.method_id}`; on offer: {names}"
+            raise RequestError(Code.INVALID_PARAMS, "Invalid params", wrong)
+        await settle(self._agent.authenticate(asked.method_id))
+        return v1.AuthenticateResult()
+
+    async def _logout(self, _: v1.Logout) -> v1.LogoutResult:
+        await settle(self._agent.logout())
+        return v1.LogoutResult()
+
+    async def _extension(self, method: str, params: Raw) -> object:
+        handler = self._agent.extensions.get(method)
+        if handler is None:
+            raise RequestError(Code.METHOD_NOT_FOUND, "Method not found", method)
+        return await settle(handler(msgspec.json.decode(params)))

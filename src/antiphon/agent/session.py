@@ -1,0 +1,153 @@
+"""A session as its agent sees it: where it works, what the user can change, and news that belong to no turn.
+
+A session that is being opened has no voice yet. What is said in it is kept, and its voice is given to it by the same step that sends
+the answer; so nothing can reach the client before it knows the session.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from antiphon.agent.settings import Chosen
+from antiphon.connection.wire import NO_WAIT
+from antiphon.errors import LocalProtocolError
+from antiphon.protocol import v1
+
+if TYPE_CHECKING:
+    from antiphon.agent.client import Client
+    from antiphon.connection.voice import Voice
+    from antiphon.protocol.methods import Call
+
+__all__ = ["Session"]
+
+_log = logging.getLogger(__name__)
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+class Session(Chosen):
+    """One conversation. `state` is yours: keep there what the session needs."""
+
+    def __init__(
+        self,
+        id: str,
+        cwd: str,
+        client: "Client",
+        directories: Iterable[str] = (),
+        mcp_servers: "Iterable[v1.McpServer]" = (),
+    ) -> None:
+        super().__init__()
+        self._id = id
+        self.cwd = cwd
+        self.directories = tuple(directories)
+        """Directories that belong to the session besides `cwd`."""
+        self.mcp_servers = tuple(mcp_servers)
+        self.client = client
+        """Who is at the other end, and what it can do."""
+        self.state: Any = None
+        self.series = ""
+        """Goes into the ids of tool calls and the like, so that a session that is opened again does not use the old ones again."""
+        self.numbers = 0
+        """How many of them there are."""
+        self.watch: Callable[[v1.Update], None] | None = None
+        """Sees every update that leaves, for those who keep a history."""
+        self._held: list[v1.Update] | None = []
+        self._voice: Voice | None = None
+
+    @property
+    def id(self) -> str:
+        """Its name. An agent that names sessions itself sets it while the session is being opened."""
+        return self._id
+
+    @id.setter
+    def id(self, id: str) -> None:
+        if self._voice is not None:
+            raise LocalProtocolError("the client knows this session by its id already: it cannot change")
+        self._id = id
+
+    # News of the session.
+
+    def update(self, update: "v1.Update") -> Awaitable[None]:
+        """Tell any update. Await it: it waits while the client is slow."""
+        if self.watch is not None:
+            self.watch(update)
+        if self._voice is None:
+            if self._held is None:
+                raise LocalProtocolError("the session is closed")
+            self._held.append(update)
+            return NO_WAIT
+        return self._voice.update(update)
+
+    def say(self, text: str) -> Awaitable[None]:
+        """A piece of text of the agent: the quick way of `update`."""
+        if self._voice is None or self.watch is not None:
+            return self.update(v1.AgentMessageChunk(v1.TextBlock(text)))
+        return self._voice.say(text)
+
+    def think(self, text: str) -> Awaitable[None]:
+        """A piece of thought of the agent: the quick way of `update`."""
+        if self._voice is None or self.watch is not None:
+            return self.update(v1.AgentThoughtChunk(v1.TextBlock(text)))
+        return self._voice.think(text)
+
+    def offer(self, *commands: "v1.Command") -> Awaitable[None]:
+        """Say which slash commands there are, all of them."""
+        return self.update(v1.AvailableCommandsUpdate(list(commands)))
+
+    def entitle(self, title: str | None, updated_at: "str | None | v1.UnsetType" = v1.UNSET) -> Awaitable[None]:
+        """Give the session a title."""
+        return self.update(v1.SessionInfoUpdate(title=title, updated_at=updated_at))
+
+    async def switch_mode(self, mode_id: str) -> None:
+        """Change the mode ourselves, and say so."""
+        self.settings.check_mode(mode_id)
+        options_too = self.settings.choose_mode(mode_id)
+        await self.update(v1.CurrentModeUpdate(mode_id))
+        if options_too:
+            await self.tell_options()
+
+    async def change_option(self, config_id: str, value: bool | str) -> None:
+        """Change a setting ourselves, and say so."""
+        self.settings.check_option(config_id, value)
+        mode_too = self.settings.choose_option(config_id, value)
+        await self.tell_options()
+        if mode_too and self.modes is not None:
+            await self.update(v1.CurrentModeUpdate(self.modes.current_mode_id))
+
+    async def notice(
+        self, title: str, description: str | None = None, severity: v1.NoticeSeverity = v1.NoticeSeverity.INFO
+    ) -> None:
+        """Something the user should know that belongs to no message. A client without notices gets it as text."""
+        if self.client.shows_notices:
+            await self.update(v1.NoticeUpdate(severity, title, description))
+        else:
+            await self.say(f"{title}: {description}\n" if description else f"{title}\n")
+
+    def tell_options(self) -> Awaitable[None]:
+        """Tell all settings as they stand."""
+        return self.update(v1.ConfigOptionUpdate(self.settings.shown(self.client.shows_booleans)))
+
+    async def request(self, call: "Call[P, R]", params: P) -> R:
+        """Ask the client something. Most of it has a verb of its own in `Turn`."""
+        return await self.client.connection.request(call, params)
+
+    # Its life, for whoever serves it.
+
+    def open(self) -> None:
+        """The client knows it now: what was said so far leaves, and what comes leaves at once."""
+        held, self._held = self._held, None
+        self._voice = self.client.connection.voice(self._id)
+        for update in held or ():
+            try:
+                _ = self._voice.update(update)
+            except Exception:  # it has no JSON form; whoever said it is long gone, and the rest must not suffer
+                _log.exception("an update of a new session could not be sent")
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be said in it any more."""
+        return self._voice is None and self._held is None
+
+    def close(self) -> None:
+        """Nothing more can be said in it."""
+        self._voice = self._held = None

@@ -1,0 +1,241 @@
+"""The sessions of one client: opened, prompted, changed, closed. Turns the client's questions into calls of the agent's hooks."""
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from antiphon.agent.checks import check_content, check_place, check_servers
+from antiphon.agent.session import Session
+from antiphon.agent.turn import Turn
+from antiphon.agent.turns import Turns
+from antiphon.connection.router import Then
+from antiphon.errors import Code, RequestError
+from antiphon.protocol import v1
+
+if TYPE_CHECKING:
+    from antiphon.agent.agent import Agent
+    from antiphon.agent.client import Client
+    from antiphon.agent.hooks import Maybe, Outcome
+
+    Asked = v1.NewSession | v1.LoadSession | v1.ResumeSession | v1.ForkSession
+
+__all__ = ["CLOSE_GRACE", "Sessions", "settle"]
+
+CLOSE_GRACE: Final = 5.0
+"""Seconds that sessions may take to free what they hold when the client is gone, before we go without them."""
+
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+async def settle(value: "Maybe[T]") -> T:
+    """What a hook gives, whether it is `def` or `async def`."""
+    return await value if isinstance(value, Awaitable) else value
+
+
+class _Open:
+    """A session that is open: its line of prompts, and its end once that has begun."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.turns = Turns()
+        self.ending: asyncio.Task[None] | None = None
+
+
+class Sessions:
+    """What is open for one client."""
+
+    def __init__(self, agent: "Agent", client: "Client") -> None:
+        self._agent = agent
+        self._client = client
+        self._open: dict[str, _Open] = {}
+
+    # Opening.
+
+    async def new(self, asked: v1.NewSession) -> "Then[v1.NewSessionResult]":
+        """A session from nothing."""
+        session = self._make(_new_id(), asked)
+        await self._begin(session, self._agent.new_session)
+        return Then(v1.NewSessionResult(session.id, *self._choices(session)), session.open)
+
+    async def load(self, asked: v1.LoadSession) -> v1.LoadSessionResult:
+        """An earlier one, with its history: the only kind that speaks before its answer, because the client knows it already."""
+        session = await self._again(asked)
+        session.open()
+        await self._begin(session, self._agent.load_session)
+        return v1.LoadSessionResult(*self._choices(session))
+
+    async def resume(self, asked: v1.ResumeSession) -> "Then[v1.ResumeSessionResult]":
+        """An earlier one, without its history."""
+        session = await self._again(asked)
+        await self._begin(session, self._agent.resume_session)
+        return Then(v1.ResumeSessionResult(*self._choices(session)), session.open)
+
+    async def fork(self, asked: v1.ForkSession) -> "Then[v1.ForkSessionResult]":
+        """A new one that begins where another stands."""
+        session = self._make(_new_id(), asked)
+        session.series = f"{os.urandom(2).hex()}-"
+        await self._begin(session, self._agent.fork_session, asked.session_id)
+        return Then(v1.ForkSessionResult(session.id, *self._choices(session)), session.open)
+
+    def _make(self, id: str, asked: "Asked") -> Session:
+        self._introduced()
+        check_place(asked.cwd, asked.additional_directories)
+        check_servers(asked.mcp_servers, self._agent.mcp)
+        return Session(id, asked.cwd, self._client, asked.additional_directories, asked.mcp_servers)
+
+    async def _again(self, asked: v1.LoadSession | v1.ResumeSession) -> Session:
+        session = self._make(asked.session_id, asked)
+        session.series = f"{os.urandom(2).hex()}-"
+        await self._end(asked.session_id)  # opened twice is not open twice: what the first one holds is freed
+        return session
+
+    def _introduced(self) -> None:
+        if not self._client.introduced:
+            raise RequestError(Code.INVALID_REQUEST, "Invalid request", "send `initialize` first")
+
+    async def _begin(self, session: Session, hook: "Callable[..., Maybe[None]]", *more: str) -> None:
+        try:
+            await settle(hook(session, *more))
+            while session.id in self._open:  # somebody opened it while the hook was at it
+                await self._end(session.id)
+        except BaseException:
+            session.close()  # what the hook left running has nobody to speak to
+            raise
+        self._open[session.id] = _Open(session)
+
+    def _choices(
+        self, session: Session
+    ) -> "tuple[v1.ModeState | None, list[v1.ConfigOption] | None, v1.ModelState | None]":
+        options = session.settings.shown(self._client.shows_booleans) or None
+        return session.modes, options, session.models
+
+    # Working.
+
+    async def prompt(self, asked: v1.Prompt) -> v1.PromptResult:
+        """A turn."""
+        found = self._find(asked.session_id)
+        check_content(asked.prompt, self._agent.takes)
+        return await found.turns.take(Turn(found.session, asked.prompt), self._play)
+
+    async def _play(self, turn: Turn) -> v1.PromptResult:
+        outcome: Outcome = await settle(self._agent.prompt(turn))
+        if isinstance(outcome, v1.PromptResult):
+            return outcome
+        if outcome is None or isinstance(outcome, v1.StopReason):
+            return v1.PromptResult(outcome or v1.StopReason.END_TURN)
+        raise TypeError(f"`prompt` returned {type(outcome).__name__}, not a StopReason, a PromptResult or None")
+
+    def cancel(self, asked: v1.Cancel) -> None:
+        """Call off whatever runs in a session."""
+        found = self._open.get(asked.session_id)
+        if found is None:
+            return
+        if sys.version_info >= (3, 12):
+            found.turns.cancel()
+        else:  # a prompt that came just before begins in the next turn of the loop: let it stand in line first
+            asyncio.get_running_loop().call_soon(found.turns.cancel)
+
+    def _find(self, session_id: str) -> _Open:
+        self._introduced()
+        found = self._open.get(session_id)
+        if found is None or found.ending is not None:
+            raise RequestError(
+                Code.RESOURCE_NOT_FOUND, "Resource not found", f"there is no open session `{session_id}`: open it first"
+            )
+        return found
+
+    # Changing.
+
+    async def set_mode(self, asked: v1.SetMode) -> "Then[v1.SetModeResult]":
+        """Another mode."""
+        session = self._find(asked.session_id).session
+        session.settings.check_mode(asked.mode_id)
+        await settle(self._agent.set_mode(session, asked.mode_id))
+        changed = session.settings.choose_mode(asked.mode_id)
+        return Then(v1.SetModeResult(), partial(_tell_options, session, changed))
+
+    async def set_model(self, asked: v1.SetModel) -> "Then[v1.SetModelResult]":
+        """Another model, in the way of older clients."""
+        session = self._find(asked.session_id).session
+        session.settings.check_model(asked.model_id)
+        await settle(self._agent.set_model(session, asked.model_id))
+        changed = session.settings.choose_model(asked.model_id)
+        return Then(v1.SetModelResult(), partial(_tell_options, session, changed))
+
+    async def set_config_option(self, asked: v1.SetConfigOption) -> "Then[v1.SetConfigOptionResult]":
+        """Another value of a setting."""
+        session = self._find(asked.session_id).session
+        session.settings.check_option(asked.config_id, asked.value)
+        await settle(self._agent.set_config_option(session, asked.config_id, asked.value))
+        mode_too = session.settings.choose_option(asked.config_id, asked.value)
+        shown = session.settings.shown(self._client.shows_booleans)
+        return Then(v1.SetConfigOptionResult(shown), partial(_tell_mode, session, mode_too))
+
+    # Listing and ending.
+
+    async def list(self, asked: v1.ListSessions) -> v1.ListSessionsResult:
+        """What there is."""
+        self._introduced()
+        found: v1.ListSessionsResult | Iterable[v1.SessionInfo] = await settle(self._agent.list_sessions(asked))
+        return found if isinstance(found, v1.ListSessionsResult) else v1.ListSessionsResult([*found])
+
+    async def close(self, asked: v1.CloseSession) -> v1.CloseSessionResult:
+        """The client is done with a session."""
+        self._find(asked.session_id)
+        await self._end(asked.session_id)
+        return v1.CloseSessionResult()
+
+    async def delete(self, asked: v1.DeleteSession) -> v1.DeleteSessionResult:
+        """Never to be seen again."""
+        self._introduced()
+        await self._end(asked.session_id)
+        await settle(self._agent.delete_session(asked.session_id))
+        return v1.DeleteSessionResult()
+
+    async def end(self) -> None:
+        """The client is gone: free everything."""
+        ends = [asyncio.ensure_future(self._end(id)) for id in self._open]
+        if not ends:
+            return
+        done, stuck = await asyncio.wait(ends, timeout=CLOSE_GRACE)
+        for each in done:
+            if not each.cancelled() and (error := each.exception()) is not None:
+                _log.error("closing a session failed", exc_info=error)
+        if stuck:
+            _log.error("%d sessions do not close; we go without them", len(stuck))
+
+    async def _end(self, session_id: str) -> None:
+        found = self._open.get(session_id)
+        if found is None:
+            return
+        if found.ending is None:
+            # A task of its own: whoever asked for it may be gone before it is done, and what the session holds must be freed.
+            found.ending = asyncio.get_running_loop().create_task(self._close(found), name=f"close {session_id}")
+        await asyncio.shield(found.ending)
+
+    async def _close(self, found: _Open) -> None:
+        try:
+            await found.turns.cancel_and_wait()
+            await settle(self._agent.close_session(found.session))
+        finally:
+            found.session.close()
+            del self._open[found.session.id]
+
+
+def _new_id() -> str:
+    return os.urandom(16).hex()
+
+
+def _tell_options(session: Session, changed: bool) -> None:
+    if changed and not session.closed:
+        _ = session.tell_options()
+
+
+def _tell_mode(session: Session, changed: bool) -> None:
+    if changed and session.modes is not None and not session.closed:
+        _ = session.update(v1.CurrentModeUpdate(session.modes.current_mode_id))

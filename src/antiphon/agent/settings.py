@@ -1,0 +1,152 @@
+"""What the user can change about a session: modes, settings, models. Pure values; the session tells the client of changes.
+
+Older clients know modes and models, newer ones know settings with the categories `mode` and `model`. Where an agent offers both
+they are two views of one choice, so a change of the one changes the other.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from antiphon.errors import Code, RequestError
+from antiphon.protocol.v1.config import BooleanConfig, ConfigCategory, SelectConfig, SelectGroup, SelectOption
+
+if TYPE_CHECKING:
+    from antiphon.protocol.v1.config import ConfigOption
+    from antiphon.protocol.v1.legacy import ModelState
+    from antiphon.protocol.v1.modes import ModeState
+
+__all__ = ["Chosen", "Settings"]
+
+
+class Settings:
+    """The choices of one session and what is chosen."""
+
+    def __init__(self) -> None:
+        self.modes: ModeState | None = None
+        self.options: list[ConfigOption] = []
+        self.models: ModelState | None = None
+
+    # Whether a choice is on offer.
+
+    def check_mode(self, mode_id: str) -> None:
+        """Raises `RequestError` for a mode that is not on offer."""
+        _among("mode", mode_id, _mode_ids(self.modes) if self.modes else [])
+
+    def check_model(self, model_id: str) -> None:
+        """Raises `RequestError` for a model that is not on offer."""
+        _among("model", model_id, _model_ids(self.models) if self.models else [])
+
+    def check_option(self, config_id: str, value: bool | str) -> "ConfigOption":
+        """The setting. Raises `RequestError` if there is none, or if it cannot have this value."""
+        by_id = {option.id: option for option in self.options if isinstance(option, SelectConfig | BooleanConfig)}
+        _among("setting", config_id, list(by_id))
+        option = by_id[config_id]
+        if isinstance(option, SelectConfig):
+            _among(f"value of `{config_id}`", value, [choice.value for choice in choices(option)])
+        elif not isinstance(value, bool):
+            raise RequestError(Code.INVALID_PARAMS, "Invalid params", f"`{config_id}` is on or off, not {value!r}")
+        return option
+
+    # Choosing. Each returns whether the settings, which are the other view of the same choice, changed with it.
+
+    def choose_mode(self, mode_id: str) -> bool:
+        """Switch the mode."""
+        if self.modes is not None:
+            self.modes = msgspec.structs.replace(self.modes, current_mode_id=mode_id)
+        return self._follow(ConfigCategory.MODE, mode_id)
+
+    def choose_model(self, model_id: str) -> bool:
+        """Pick a model."""
+        if self.models is not None:
+            self.models = msgspec.structs.replace(self.models, current_model_id=model_id)
+        return self._follow(ConfigCategory.MODEL, model_id)
+
+    def choose_option(self, config_id: str, value: bool | str) -> bool:
+        """Change a setting. Returns whether the mode changed with it."""
+        for place, option in enumerate(self.options):
+            if isinstance(option, SelectConfig | BooleanConfig) and option.id == config_id:
+                self.options[place] = msgspec.structs.replace(option, current_value=value)
+                return self._lead(option.category, value)
+        return False
+
+    def _follow(self, category: ConfigCategory, value: str) -> bool:
+        for option in self.options:
+            if not isinstance(option, SelectConfig) or option.category != category or option.current_value == value:
+                continue
+            if value in [choice.value for choice in choices(option)]:  # else the two differ, and the agent knows why
+                self.choose_option(option.id, value)
+                return True
+        return False
+
+    def _lead(self, category: ConfigCategory | None, value: bool | str) -> bool:
+        modes, models = self.modes, self.models
+        if category == ConfigCategory.MODE and modes is not None and value in _mode_ids(modes):
+            self.modes = msgspec.structs.replace(modes, current_mode_id=str(value))
+            return modes.current_mode_id != value
+        if category == ConfigCategory.MODEL and models is not None and value in _model_ids(models):
+            self.models = msgspec.structs.replace(models, current_model_id=str(value))
+        return False
+
+    def shown(self, booleans: bool) -> "list[ConfigOption]":
+        """The settings as a client gets them: one that does not know on/off settings is not shown any."""
+        return [option for option in self.options if booleans or not isinstance(option, BooleanConfig)]
+
+
+class Chosen:
+    """Who has settings. Set these while a session is being opened; later changes have verbs, which tell the client."""
+
+    def __init__(self) -> None:
+        self.settings = Settings()
+
+    @property
+    def modes(self) -> "ModeState | None":
+        """The modes on offer and the one in force."""
+        return self.settings.modes
+
+    @modes.setter
+    def modes(self, modes: "ModeState | None") -> None:
+        self.settings.modes = modes
+
+    @property
+    def config_options(self) -> "list[ConfigOption]":
+        """The settings and their values."""
+        return self.settings.options
+
+    @config_options.setter
+    def config_options(self, options: "Iterable[ConfigOption]") -> None:
+        self.settings.options = list(options)
+
+    @property
+    def models(self) -> "ModelState | None":
+        """The models on offer, in the way of older clients."""
+        return self.settings.models
+
+    @models.setter
+    def models(self, models: "ModelState | None") -> None:
+        self.settings.models = models
+
+
+def choices(option: SelectConfig) -> Iterator[SelectOption]:
+    """Every value of a setting, grouped or not."""
+    for entry in option.options:
+        if isinstance(entry, SelectGroup):
+            yield from entry.options
+        else:
+            yield entry
+
+
+def _mode_ids(modes: "ModeState") -> list[str]:
+    return [mode.id for mode in modes.available_modes]
+
+
+def _model_ids(models: "ModelState") -> list[str]:
+    return [model.model_id for model in models.available_models]
+
+
+def _among(what: str, given: object, offered: Sequence[object]) -> None:
+    if given not in offered:
+        names = ", ".join(f"`{each}`" for each in offered)
+        hint = f"one of {names}" if names else f"this session has no {what}s to choose from"
+        raise RequestError(Code.INVALID_PARAMS, "Invalid params", f"there is no {what} `{given}`: {hint}")

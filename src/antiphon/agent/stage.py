@@ -1,0 +1,70 @@
+"""Where a turn takes place: updates out, questions to the client, and an end after which there is neither."""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from antiphon.errors import TurnOver
+
+if TYPE_CHECKING:
+    from antiphon.agent.session import Session
+    from antiphon.protocol import v1
+    from antiphon.protocol.methods import Call
+
+__all__ = ["Stage", "seen"]
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+def seen(task: "asyncio.Future[Any]") -> None:
+    """For tasks that may end when nobody waits for them any more: their error is no news then."""
+    if not task.cancelled():
+        task.exception()
+
+
+class Stage:
+    """The part of a turn that all its verbs need."""
+
+    def __init__(self, session: "Session") -> None:
+        self.session = session
+        self.over = False
+        """Whether the turn has been answered."""
+        self._asking: set[asyncio.Task[Any]] = set()
+
+    def update(self, update: "v1.Update") -> Awaitable[None]:
+        """Tell any update.
+
+        Raises:
+            TurnOver: the turn has been answered.
+        """
+        self._still_on()
+        return self.session.update(update)
+
+    async def request(self, call: "Call[P, R]", params: P) -> R:
+        """Ask the client something. When the turn ends the question is withdrawn, whoever waits for it."""
+        self._still_on()
+        asking = asyncio.get_running_loop().create_task(self.session.request(call, params), name=call.name)
+        self._asking.add(asking)
+        asking.add_done_callback(self._answered)
+        return await asking
+
+    def _answered(self, asking: "asyncio.Task[Any]") -> None:
+        self._asking.discard(asking)
+        seen(asking)  # whoever waited may have been cancelled in the same moment
+
+    def next_id(self, what: str) -> str:
+        """A name for a part of this turn that no other turn of the session uses."""
+        session = self.session
+        session.numbers += 1
+        return f"{what}-{session.series}{session.numbers}"
+
+    def end(self) -> None:
+        """The turn is about to be answered."""
+        self.over = True
+        for asking in tuple(self._asking):
+            asking.cancel()
+
+    def _still_on(self) -> None:
+        if self.over:
+            raise TurnOver("this turn has been answered\nhint: news between turns go through `turn.session`")

@@ -1,0 +1,36 @@
+"""An agent on stdin and stdout: the handshake before the event loop, the rest after it."""
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from antiphon.connection.early import answer_initialize
+
+if TYPE_CHECKING:
+    from antiphon.agent.agent import Agent
+    from antiphon.protocol.v1.initialize import Initialize, InitializeResult
+
+__all__ = ["run"]
+
+
+def run(agent: "Agent") -> None:
+    """Answer `initialize`, import the rest, and serve until stdin is closed."""
+    asked: Initialize | None = None
+
+    def initialize(question: "Initialize") -> "InitializeResult":
+        nonlocal asked
+        answer = agent.initialize(question)
+        asked = question
+        return answer
+
+    with suppress(KeyboardInterrupt):
+        already_read = answer_initialize(initialize)
+
+        import asyncio
+
+        from antiphon.agent.service import serve
+        from antiphon.transports.stdio import open_stdio
+
+        async def converse() -> None:
+            await serve(agent, open_stdio(already_read=already_read), asked)
+
+        asyncio.run(converse())

@@ -1,0 +1,149 @@
+"""A tool call while it happens. It is shown as pending, then in progress, and always ends as completed or failed."""
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Self
+
+from antiphon.agent.permission import OPTIONS, Permission
+from antiphon.errors import AcpError, RequestError
+from antiphon.protocol import v1
+
+if TYPE_CHECKING:
+    import os
+    from types import TracebackType
+
+    from antiphon.agent.commands import Finished
+    from antiphon.agent.turn import Turn
+
+__all__ = ["LiveCall"]
+
+
+class LiveCall:
+    """`async with turn.tool(…) as call`. An exception in the block, cancellation included, makes it failed and goes on its way."""
+
+    def __init__(self, turn: "Turn", call: v1.ToolCall) -> None:
+        self._turn = turn
+        self._call = call
+        self._content: list[v1.ToolContent] = list(call.content)
+        self._locations: list[v1.ToolLocation] = list(call.locations)
+        self._failed = False
+        self.status = call.status
+        self.id = call.tool_call_id
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._turn.update(self._call)
+        except asyncio.CancelledError:  # while the client was slow to read: it is shown, and there is no block to leave
+            self._fail()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: "TracebackType | None"
+    ) -> None:
+        if error is None and not self._failed:
+            if self.status == v1.ToolStatus.PENDING:
+                _ = self._patch(
+                    status=v1.ToolStatus.IN_PROGRESS
+                )  # not awaited: cancelled here, it would never be completed
+            await self._patch(status=v1.ToolStatus.COMPLETED)
+        elif isinstance(error, Exception):
+            self._content.append(_text(_reason(error)))
+            self._fail(content=list(self._content))
+        else:
+            self._fail()
+
+    def _fail(self, **changes: Any) -> None:
+        with suppress(AcpError):  # the turn may be over, or the client gone; what is on its way already says more
+            # Not awaited: this may be a cancelled task, and a slow client must not hold it up.
+            _ = self._patch(status=v1.ToolStatus.FAILED, **changes)
+
+    def _patch(self, **changes: Any) -> Awaitable[None]:
+        told = self._turn.update(v1.ToolCallUpdate(self.id, **changes))
+        self.status = changes.get("status", self.status)
+        return told
+
+    async def start(self) -> None:
+        """It runs now. Showing anything of it says so too."""
+        if self.status == v1.ToolStatus.PENDING:
+            await self._patch(status=v1.ToolStatus.IN_PROGRESS)
+
+    def fail(self) -> None:
+        """It did not work out: it ends as failed, without an exception."""
+        self._failed = True
+
+    async def permitted(self, options: "Sequence[v1.PermissionOption]" = OPTIONS) -> Permission:
+        """Ask the user whether it may run. True: it runs. False: it ends as failed; leave the block."""
+        patch = v1.ToolCallPatch(
+            self.id,
+            title=self._call.title,
+            kind=self._call.kind,
+            status=self.status,
+            name=v1.UNSET if self._call.name is None else self._call.name,
+            content=list(self._content),
+            locations=list(self._locations),
+            raw_input=self._call.raw_input,
+        )
+        permission = await self._turn.ask_permission(patch, options)
+        if permission:
+            await self.start()
+        else:
+            self.fail()
+        return permission
+
+    async def show(self, *content: "str | v1.ContentBlock | v1.ToolContent", raw: Any = v1.UNSET) -> None:
+        """Add to what it shows: text, any content, diffs, terminals. `raw` is its output as the tool gave it."""
+        await self.start()
+        self._content += [_item(each) for each in content]
+        await self._patch(content=list(self._content), raw_output=raw)
+
+    def preview(self, *content: "str | v1.ContentBlock | v1.ToolContent") -> Awaitable[None]:
+        """Show what it is going to do, while it waits for permission."""
+        self._content += [_item(each) for each in content]
+        return self._patch(content=list(self._content))
+
+    async def diff(self, path: "str | os.PathLike[str]", new_text: str, old_text: str | None = None) -> None:
+        """Add a change to a file; no `old_text` means that the file is new."""
+        await self.show(v1.Diff(self._turn.path(path), new_text, old_text))
+
+    async def at(self, path: "str | os.PathLike[str]", line: int | None = None) -> None:
+        """Add a place that it works on, so that an editor can follow."""
+        self._locations.append(v1.ToolLocation(self._turn.path(path), line))
+        await self._patch(locations=list(self._locations))
+
+    async def rename(self, title: str) -> None:
+        """Give it a better title."""
+        await self._patch(title=title)
+
+    async def run(self, command: "Sequence[str] | str", **how: Any) -> "Finished":
+        """Run a command, shown live where the client can, and wait for its end. The same arguments as `turn.run`."""
+        async with self._turn.run(command, **how) as running:
+            if running.terminal_id is not None:
+                await self.show(v1.TerminalItem(running.terminal_id))
+            finished = await running.finish()
+        if running.terminal_id is None and finished.output:
+            await self.show(finished.output)
+        # The terminal goes with the session; whoever loads it later has this.
+        raw = {"output": finished.output, "exitCode": finished.exit_code, "signal": finished.signal}
+        await self._patch(raw_output=raw)
+        return finished
+
+
+def _item(content: "str | v1.ContentBlock | v1.ToolContent") -> v1.ToolContent:
+    if isinstance(content, str):
+        return _text(content)
+    if isinstance(content, v1.ContentItem | v1.Diff | v1.TerminalItem | v1.Unknown):
+        return content
+    return v1.ContentItem(content)
+
+
+def _text(text: str) -> v1.ContentItem:
+    return v1.ContentItem(v1.TextBlock(text))
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, RequestError):
+        told = isinstance(error.data, str) and error.data not in error.message
+        return f"{error.message}: {error.data}" if told else error.message
+    return str(error) or type(error).__name__

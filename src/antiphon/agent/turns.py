@@ -1,0 +1,119 @@
+"""The prompts of one session, one at a time, and how they end.
+
+Rule 1: a prompt that comes while another is worked on waits for its turn; nothing that a user typed is lost or mixed.
+Rule 2: cancelling ends the turn that runs and those that wait. Each is answered `cancelled`, once, whatever its handler does.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from antiphon.agent.stage import seen
+from antiphon.errors import Code, RequestError
+from antiphon.protocol.v1.session import PromptResult, StopReason
+
+if TYPE_CHECKING:
+    from antiphon.agent.turn import Turn
+
+__all__ = ["MAX_WAITING", "TURN_GRACE", "Turns"]
+
+TURN_GRACE: Final = 3.0
+"""Seconds that a cancelled handler may take to clean up (end a process, say) before the turn is answered without it."""
+
+MAX_WAITING: Final = 32
+"""Prompts that may wait in one session. A person queues a few; a client that queues more has gone wrong."""
+
+_log = logging.getLogger(__name__)
+
+Play = Callable[["Turn"], Awaitable[PromptResult]]
+
+
+class _Place:
+    """A prompt's place in the line."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.front: asyncio.Future[None] = loop.create_future()
+        self.cancelled: asyncio.Future[None] = loop.create_future()
+        self.over: asyncio.Future[None] = loop.create_future()
+
+
+class Turns:
+    """The line of one session."""
+
+    def __init__(self) -> None:
+        self._line: list[_Place] = []
+
+    @property
+    def busy(self) -> bool:
+        """Whether a prompt runs or waits."""
+        return bool(self._line)
+
+    def cancel(self) -> None:
+        """Call off what runs and what waits."""
+        for place in self._line:
+            if not place.cancelled.done():
+                place.cancelled.set_result(None)
+
+    async def cancel_and_wait(self) -> None:
+        """Call off everything, and come back when all of it has been answered. The handlers' grace bounds the wait."""
+        self.cancel()
+        while self._line:
+            place = self._line[-1]
+            await asyncio.wait([place.over])
+
+    async def take(self, turn: "Turn", play: Play) -> PromptResult:
+        """Wait for our turn, play it, and say how it ended."""
+        if len(self._line) > MAX_WAITING:
+            raise RequestError(
+                Code.INVALID_REQUEST,
+                "Invalid request",
+                f"{MAX_WAITING} prompts wait in this session already: let some be answered, or cancel them",
+            )
+        place = _Place()
+        self._line.append(place)
+        if self._line[0] is place:
+            place.front.set_result(None)
+        try:
+            if not place.front.done():
+                await asyncio.wait([place.front, place.cancelled], return_when=asyncio.FIRST_COMPLETED)
+            if place.cancelled.done():
+                return PromptResult(StopReason.CANCELLED)
+            return await _perform(turn, play, place.cancelled)
+        finally:
+            turn.end()
+            self._line.remove(place)
+            place.over.set_result(None)
+            if self._line and not self._line[0].front.done():
+                self._line[0].front.set_result(None)
+
+
+async def _perform(turn: "Turn", play: Play, cancelled: "asyncio.Future[None]") -> PromptResult:
+    work = asyncio.ensure_future(play(turn))
+    ends: list[asyncio.Future[Any]] = [work, cancelled]
+    try:
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    finally:  # also when the question itself is withdrawn, or the client is gone: then this task is being cancelled
+        if not work.done():
+            await _end(work, turn)
+    if not cancelled.done() and not work.cancelled():
+        return work.result()
+    if work.done() and not work.cancelled() and (error := work.exception()) is not None:
+        _log.info("a cancelled turn ended with an error", exc_info=error)
+    return PromptResult(StopReason.CANCELLED)
+
+
+async def _end(work: "asyncio.Future[PromptResult]", turn: "Turn") -> None:
+    work.cancel()
+    work.add_done_callback(seen)
+    grace = asyncio.ensure_future(asyncio.wait([work], timeout=TURN_GRACE))
+    while not grace.done():
+        with suppress(
+            asyncio.CancelledError
+        ):  # told to stop once more: we are stopping, and the next one waits until we have
+            await asyncio.shield(grace)
+    if not work.done():
+        _log.error("the prompt's handler ignores its cancellation; the turn is answered without it")
+        turn.end()

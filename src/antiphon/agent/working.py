@@ -1,0 +1,91 @@
+"""Files and commands of a turn: through the client where it can, else on this machine."""
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from antiphon.agent.stage import Stage
+from antiphon.errors import AcpError, Code, LocalProtocolError, RequestRefused
+from antiphon.protocol import v1
+from antiphon.protocol.v1 import methods as m
+
+if TYPE_CHECKING:
+    from antiphon.agent.commands import Running
+
+__all__ = ["Working"]
+
+
+class Working(Stage):
+    """The verbs that touch the workspace. Paths are relative to the session's directory."""
+
+    def path(self, path: "str | os.PathLike[str]") -> str:
+        """A path as the protocol wants it: absolute."""
+        return os.path.normpath(os.path.join(self.session.cwd, path))
+
+    async def read(self, path: "str | os.PathLike[str]", *, line: int | None = None, limit: int | None = None) -> str:
+        """The text of a file, or `limit` lines of it from `line` on (counted from 1). An editor gives what is not saved yet, too.
+
+        Raises:
+            RequestRefused: it cannot be read.
+        """
+        self._still_on()
+        place = self.path(path)
+        if self.session.client.reads_files:
+            question = v1.ReadTextFile(self.session.id, place, line, limit)
+            return (await self.request(m.READ_TEXT_FILE, question)).content
+        from antiphon.local.files import read_text
+
+        try:
+            return await asyncio.to_thread(read_text, place, line, limit)
+        except (OSError, AcpError) as error:
+            raise _refused(place, error) from error
+
+    async def write(self, path: "str | os.PathLike[str]", text: str) -> None:
+        """Write a whole file.
+
+        Raises:
+            RequestRefused: it cannot be written.
+        """
+        self._still_on()
+        place = self.path(path)
+        if self.session.client.writes_files:
+            await self.request(m.WRITE_TEXT_FILE, v1.WriteTextFile(self.session.id, place, text))
+            return
+        from antiphon.local.files import write_text
+
+        try:
+            await asyncio.to_thread(write_text, place, text)  # a disk may take its time
+        except (OSError, AcpError) as error:
+            raise _refused(place, error) from error
+
+    def run(
+        self,
+        command: "Sequence[str] | str",
+        *,
+        cwd: "str | os.PathLike[str]" = "",
+        env: Mapping[str, str] | None = None,
+        output_limit: int | None = None,
+    ) -> "Running":
+        """Run a command: `async with turn.run(["make", "test"]) as running`. Leaving the block ends it.
+
+        A list is a program and its arguments; a string is a line for the shell. `env` is added to the environment. In the block,
+        `async for text in running` follows the output and `await running.finish()` waits for the end.
+        """
+        from antiphon.agent.commands import InTerminal, OnThisMachine
+
+        self._still_on()
+        words = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
+        if not words:
+            raise LocalProtocolError(
+                "there is no command to run\nhint: give a program and its arguments, or a line for the shell"
+            )
+        kind = InTerminal if self.session.client.runs_commands else OnThisMachine
+        return kind(self, words, self.path(cwd), dict(env or {}), output_limit)
+
+
+def _refused(path: str, error: Exception) -> RequestRefused:
+    """The same error that a client would answer with, so that callers need to know one only."""
+    if isinstance(error, FileNotFoundError):
+        return RequestRefused(Code.RESOURCE_NOT_FOUND, "Resource not found", path)
+    return RequestRefused(Code.INTERNAL_ERROR, "Internal error", str(error))

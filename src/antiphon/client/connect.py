@@ -1,0 +1,88 @@
+"""The way in: connect to an agent and have it introduced."""
+
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from antiphon import __version__
+from antiphon.client.abilities import our_capabilities
+from antiphon.client.files import Files
+from antiphon.client.handlers import Authenticate, Elicitation, Elicited, Permission, reject
+from antiphon.client.link import VERSION, Link
+from antiphon.client.remote import ConnectedAgent
+from antiphon.client.retry import Retry
+from antiphon.client.serving import Service
+from antiphon.client.sessions import Sessions
+from antiphon.client.targets import Target, target_of
+from antiphon.connection.stream import CANCEL_GRACE
+from antiphon.protocol import v1
+
+if TYPE_CHECKING:
+    from antiphon.client.terminals import Terminals
+    from antiphon.connection.reports import Observer
+
+__all__ = ["Asking", "connect"]
+
+Asking: TypeAlias = Elicitation | Callable[[v1.FormElicitation | v1.UrlElicitation], Elicited | Awaitable[Elicited]]
+"""How the user is asked: by one handler for both kinds of question, or by one for each."""
+
+DEFAULT_FILES: Final = Files()
+DEFAULT_RETRY: Final = Retry()
+
+
+@asynccontextmanager
+async def connect(
+    target: Target,
+    *,
+    cwd: str | os.PathLike[str] | None = None,
+    env: Mapping[str, str] | None = None,
+    permission: Permission | None = None,
+    elicitation: Asking | None = None,
+    authenticate: Authenticate | None = None,
+    files: Files | None = DEFAULT_FILES,
+    terminals: "Terminals | None" = None,
+    info: v1.Implementation | None = None,
+    retry: Retry = DEFAULT_RETRY,
+    observer: "Observer | None" = None,
+    cancel_grace: float = CANCEL_GRACE,
+) -> AsyncIterator[ConnectedAgent]:
+    """Connect to an agent: `"demo"`, the words of its command, or a transport. It is ended when the block is left.
+
+    What the handlers are given for is what the agent may ask of us. Without any it may read files in the session's directories, its
+    questions for permission are rejected, and a request that needs a sign-in fails with `AuthRequired`. `cwd` and `env` are those of
+    its process; it gets our whole environment unless `env` is given. `cancel_grace`: the seconds that it may take to end a cancelled
+    turn before it is ended itself.
+
+    Raises:
+        SpawnFailed: there is no such program, or it may not be run.
+        ProcessDied: it ended before it answered; with its last words.
+        RemoteProtocolError: it does not speak our version of the protocol.
+    """
+    sessions = Sessions()
+    asking = (
+        elicitation
+        if elicitation is None or isinstance(elicitation, Elicitation)
+        else Elicitation(elicitation, elicitation)
+    )
+    service = Service(sessions, permission=permission or reject, elicitation=asking, files=files, terminals=terminals)
+    hello = v1.Initialize(
+        VERSION,
+        client_capabilities=our_capabilities(files, terminals, asking),
+        client_info=info or v1.Implementation("antiphon", __version__),
+    )
+    link = Link(
+        target_of(target, cwd, env),
+        service.router,
+        hello,
+        authenticate=authenticate,
+        retry=retry,
+        observer=observer,
+        cancel_grace=cancel_grace,
+    )
+    agent = ConnectedAgent(link, sessions, terminals, cwd)
+    try:
+        await link.alive()
+        yield agent
+    finally:
+        await agent.close()

@@ -1,0 +1,120 @@
+"""The client's answers to `fs/read_text_file` and `fs/write_text_file`: the editor's view first, then the disk, inside the roots."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
+from inspect import isawaitable
+from pathlib import Path
+from typing import Final, TypeVar
+
+from antiphon.errors import Code, RequestError
+from antiphon.local.files import (
+    FileProblem,
+    NotAFile,
+    NotPermitted,
+    NotText,
+    NotThere,
+    OutsideRoots,
+    Roots,
+    TooLarge,
+    lines_of,
+    read_text,
+    write_text,
+)
+from antiphon.protocol import v1
+
+__all__ = ["SMALL", "Files", "Saved", "Unsaved", "refusal"]
+
+T = TypeVar("T")
+
+Unsaved = Callable[[Path], "str | None | Awaitable[str | None]"]
+Saved = Callable[[Path, str], "bool | Awaitable[bool]"]
+
+SMALL: Final = 64 * 1024
+"""Bytes up to which a file is read on the loop: that takes about as long as to wake a thread and be woken by it (0.1 ms). A longer
+one, of which perhaps only lines far down are wanted, goes to a thread; so does every write, because it waits for the disk (fsync)."""
+
+_CALLERS_FAULT: Final = (OutsideRoots, NotPermitted, NotAFile, NotText, TooLarge)
+
+
+class Files:
+    """Which files the agent may read, and write if `write` is set, inside the session's roots.
+
+    An editor has its say first. `unsaved(path)` gives the text of a buffer that is not saved, or None; `saved(path, text)` takes a
+    write into a buffer and returns True, or False to have it written to disk. Both may be `def` or `async def`. They are asked
+    with the path in the agent's words and, if they do not know it and it has another one, with the real path.
+    """
+
+    def __init__(self, *, write: bool = False, unsaved: Unsaved | None = None, saved: Saved | None = None) -> None:
+        self.can_write = write
+        self._unsaved = unsaved
+        self._saved = saved
+
+    async def read(self, roots: Roots | Iterable[str], request: v1.ReadTextFile) -> v1.ReadTextFileResult:
+        """The text of a file, or a part of it.
+
+        Raises:
+            RequestError: it is not there, not text, or not the agent's to read.
+        """
+        with _refusing(request.path):
+            roots = Roots.of(roots)
+            place = roots.resolve(request.path)
+            for name in _names(request.path, place):
+                if self._unsaved is not None and (text := await _now(self._unsaved(name))) is not None:
+                    return v1.ReadTextFileResult(lines_of(text, request.line, request.limit))
+            return v1.ReadTextFileResult(await _from_disk(roots, place, request))
+
+    async def write(self, roots: Roots | Iterable[str], request: v1.WriteTextFile) -> v1.WriteTextFileResult:
+        """Write a whole file.
+
+        Raises:
+            RequestError: it cannot be written, or the agent may not.
+        """
+        if not self.can_write:
+            raise RequestError(
+                Code.METHOD_NOT_FOUND, f"cannot write `{request.path}`: this client did not offer to write files"
+            )
+        with _refusing(request.path):
+            roots = Roots.of(roots)
+            place = roots.resolve(request.path)
+            for name in _names(request.path, place):
+                if self._saved is not None and await _now(self._saved(name, request.content)):
+                    return v1.WriteTextFileResult()
+            await asyncio.to_thread(write_text, request.path, request.content, roots=roots)
+            return v1.WriteTextFileResult()
+
+
+async def _from_disk(roots: Roots, place: Path, request: v1.ReadTextFile) -> str:
+    try:
+        small = os.stat(place).st_size <= SMALL
+    except OSError:
+        small = True  # the reading will say what is wrong
+    if small:
+        return read_text(request.path, request.line, request.limit, roots=roots)
+    return await asyncio.to_thread(read_text, request.path, request.line, request.limit, roots=roots)
+
+
+def _names(asked: str, place: Path) -> list[Path]:
+    path = Path(asked)
+    return [path] if path == place else [path, place]
+
+
+async def _now(answer: "T | Awaitable[T]") -> T:
+    return await answer if isawaitable(answer) else answer
+
+
+def refusal(error: FileProblem, path: str) -> RequestError:
+    """What the agent is told."""
+    if isinstance(error, NotThere):
+        return RequestError(Code.RESOURCE_NOT_FOUND, str(error), {"uri": path})
+    code = Code.INVALID_PARAMS if isinstance(error, _CALLERS_FAULT) else Code.INTERNAL_ERROR
+    return RequestError(code, str(error))
+
+
+@contextmanager
+def _refusing(path: str) -> Iterator[None]:
+    try:
+        yield
+    except FileProblem as error:
+        raise refusal(error, path) from error

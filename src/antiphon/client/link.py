@@ -1,0 +1,258 @@
+"""The live end of a connection to an agent: started, introduced, started again when it is lost, ended when it hangs.
+
+Knows the handshake, signing in and retries. Knows nothing of sessions: whoever holds one sees by the connection whether it is still
+open there.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final, TypeVar
+
+from antiphon.client.abilities import Abilities
+from antiphon.client.handlers import Authenticate, answer_of
+from antiphon.client.retry import Retry, Tries
+from antiphon.client.targets import Given, Program
+from antiphon.connection.connection import Connection
+from antiphon.connection.reports import Observer
+from antiphon.connection.router import Router
+from antiphon.errors import (
+    AcpError,
+    AuthRequired,
+    Code,
+    ConnectionClosed,
+    LocalProtocolError,
+    RemoteProtocolError,
+    RequestRefused,
+)
+from antiphon.protocol import v1
+from antiphon.protocol.methods import Call
+from antiphon.protocol.v1 import methods as m
+
+__all__ = ["START_LIMIT", "VERSION", "Link"]
+
+P = TypeVar("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+VERSION: Final = 1
+"""The version of the protocol that we speak. Newer ones are drafts, and some agents answer with any version they are asked for."""
+
+START_LIMIT: Final = 300.0
+"""Seconds an agent may take to answer `initialize`. Long, because the first start of some is a download."""
+
+_log = logging.getLogger(__name__)
+
+
+class Link:
+    """One agent, over as many connections as it takes."""
+
+    def __init__(
+        self,
+        target: Program | Given,
+        router: Router,
+        hello: v1.Initialize,
+        *,
+        authenticate: Authenticate | None,
+        retry: Retry,
+        observer: Observer | None,
+        cancel_grace: float,
+    ) -> None:
+        self.cancel_grace = cancel_grace
+        self.closed = False
+        self.lost: Callable[[], Awaitable[None]] | None = None
+        """Called before a lost agent is started again: what belonged to it is of no use any more."""
+        self._target = target
+        self._router = router
+        self._hello = hello
+        self._authenticate = authenticate
+        self._retry = retry
+        self._observer = observer
+        self._connection: Connection | None = None
+        self._newborn: Connection | None = None
+        self._welcome: v1.InitializeResult | None = None
+        self._usable = False
+        self._starting = asyncio.Lock()
+        self._signing_in = asyncio.Lock()
+        self._sign_ins = 0
+        self._chores: set[asyncio.Task[None]] = set()
+
+    # Who is there.
+
+    @property
+    def connection(self) -> Connection:
+        """The connection of now, or the last one."""
+        if self._connection is None:
+            raise LocalProtocolError("not connected yet: use `async with connect(…)`")
+        return self._connection
+
+    @property
+    def welcome(self) -> v1.InitializeResult:
+        """How the agent introduced itself."""
+        if self._welcome is None:
+            raise LocalProtocolError("not connected yet: use `async with connect(…)`")
+        return self._welcome
+
+    @property
+    def name(self) -> str:
+        """What to call it."""
+        info = self._welcome.agent_info if self._welcome is not None else None
+        return (info.title or info.name) if info is not None else self._target.name
+
+    @property
+    def abilities(self) -> Abilities:
+        """What it said that it can do."""
+        return Abilities(f"`{self.name}`", self.welcome.agent_capabilities)
+
+    # Life.
+
+    async def alive(self) -> Connection:
+        """The connection, with the agent started (again) and introduced if need be.
+
+        Raises:
+            ConnectionClosed: it is gone and cannot be started again.
+        """
+        if self._connection is not None and self._usable and not self._connection.closed:
+            return self._connection
+        async with self._starting:
+            if self._connection is None or not self._usable or self._connection.closed:
+                await self._start()
+            return self.connection
+
+    def is_current(self, connection: Connection) -> bool:
+        """Whether this is the connection that is in use."""
+        return connection is self._connection and self._usable
+
+    async def _start(self) -> None:
+        if self.closed:
+            raise ConnectionClosed("the connection to this agent was closed")
+        if self._connection is not None:
+            self._usable = False
+            if self.lost is not None:
+                await self.lost()
+            await self._connection.close()
+            if not self._target.restartable:
+                raise ConnectionClosed(f"the connection to {self.name} is lost and was not made here: connect anew")
+            _log.info("starting %s again", self.name)
+        connection = self._newborn = Connection(await self._target.open(), self._router, observer=self._observer)
+        try:
+            connection.start()
+            self._welcome = await self._introduce(connection)
+            if self.closed:  # meanwhile
+                raise ConnectionClosed("the connection to this agent was closed")
+        except BaseException:
+            await connection.close()
+            raise
+        finally:
+            self._newborn = None
+        self._connection = connection
+        self._usable = True
+
+    async def _introduce(self, connection: Connection) -> v1.InitializeResult:
+        try:
+            async with asyncio.timeout(START_LIMIT):
+                welcome = await connection.request(m.INITIALIZE, self._hello)
+        except TimeoutError:
+            raise RemoteProtocolError(
+                f"{self.name} did not answer `initialize` within {START_LIMIT:g} seconds"
+                "\nhint: check that its command speaks the Agent Client Protocol on stdin and stdout"
+            ) from None
+        except RequestRefused as error:
+            if error.meaning == "unsupported protocol version":
+                raise RemoteProtocolError(f"{self.name} does not speak version {VERSION} of ACP: {error}") from error
+            if error.code == Code.AUTH_REQUIRED:
+                raise AuthRequired(error.code, error.message, error.data) from error
+            raise
+        if welcome.protocol_version != VERSION:
+            raise RemoteProtocolError(
+                f"{self.name} answered with version {welcome.protocol_version} of ACP; we speak and asked for version {VERSION}"
+                "\nhint: use a version of the agent that speaks it"
+            )
+        return welcome
+
+    async def end(self, connection: Connection) -> None:
+        """End an agent that does not listen, with the whole ladder. The next use starts it again."""
+        if connection is self._connection:
+            self._usable = False
+        async with self._starting:
+            await connection.close()
+
+    async def close(self) -> None:
+        """End it for good."""
+        self.closed = True
+        for connection in (self._newborn, self._connection):
+            if connection is not None:
+                await connection.close()
+        if self._chores:
+            await asyncio.wait(tuple(self._chores))
+
+    def do(self, chore: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
+        """Work that outlives its caller and ends with the link."""
+        task = asyncio.get_running_loop().create_task(chore, name=name)
+        self._chores.add(task)
+        task.add_done_callback(self._chores.discard)
+        return task
+
+    # Asking.
+
+    def tries(self) -> Tries:
+        """The patience for one request."""
+        before = self._sign_ins
+
+        async def sign_in(refusal: RequestRefused, again: bool) -> None:
+            if again or self._authenticate is None:
+                raise self._auth_required(refusal) from refusal
+            await self._ask_to_sign_in(self._authenticate, refusal, before)
+
+        return Tries(self._retry, can_reconnect=lambda: self._target.restartable and not self.closed, sign_in=sign_in)
+
+    async def attempt(
+        self,
+        work: Callable[[Connection], Awaitable[T]],
+        *,
+        ready: Callable[[], Awaitable[Connection]] | None = None,
+        expire: Callable[[], None] | None = None,
+    ) -> T:
+        """Do something with the connection, again where that helps.
+
+        Raises:
+            AcpError: what the last try raised.
+        """
+        tries = self.tries()
+        while True:
+            try:
+                return await work(await (ready or self.alive)())
+            except AcpError as error:
+                await tries.another(error, expire)
+
+    async def ask(self, call: Call[P, R], params: P) -> R:
+        """Ask something that is about no open session."""
+        return await self.attempt(lambda connection: connection.request(call, params))
+
+    # Signing in.
+
+    async def sign_in(self, method_id: str) -> None:
+        """Sign in one of the agent's ways."""
+        await (await self.alive()).request(m.AUTHENTICATE, v1.Authenticate(method_id))
+        self._sign_ins += 1
+
+    def explained(self, error: AcpError) -> AcpError:
+        """The error; if it is the lack of a sign-in, with the ways to sign in."""
+        if isinstance(error, RequestRefused) and error.code == Code.AUTH_REQUIRED:
+            return self._auth_required(error)
+        return error
+
+    def _auth_required(self, refusal: RequestRefused) -> AuthRequired:
+        return AuthRequired(refusal.code, refusal.message, refusal.data, self.welcome.auth_methods)
+
+    async def _ask_to_sign_in(self, ask: Authenticate, refusal: RequestRefused, before: int) -> None:
+        async with self._signing_in:  # one at a time: the user is asked once, however many requests were refused
+            if self._sign_ins != before:
+                return
+            method_id = await answer_of(ask(self.welcome.auth_methods))
+            if method_id is None:
+                raise self._auth_required(refusal) from refusal
+            try:
+                await self.sign_in(method_id)
+            except RequestRefused as error:
+                raise self._auth_required(error) from refusal

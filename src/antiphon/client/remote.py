@@ -1,0 +1,229 @@
+"""An agent that we are connected to: sessions are opened, listed and deleted here."""
+
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
+
+from antiphon.client.hearing import OnUpdate
+from antiphon.client.link import Link
+from antiphon.client.place import Place
+from antiphon.client.session import Session
+from antiphon.client.sessions import Sessions
+from antiphon.client.transcript import Transcript
+from antiphon.errors import NotSupported
+from antiphon.protocol import v1
+from antiphon.protocol.v1 import methods as m
+
+if TYPE_CHECKING:
+    from antiphon.client.terminals import Terminals
+    from antiphon.connection.connection import Connection
+
+__all__ = ["ConnectedAgent"]
+
+PathLike = str | os.PathLike[str]
+
+
+class ConnectedAgent:
+    """What `connect` gives. A program that is lost is started again when next needed, and its sessions opened again."""
+
+    def __init__(
+        self, link: Link, sessions: Sessions, terminals: "Terminals | None" = None, cwd: PathLike | None = None
+    ) -> None:
+        self._link = link
+        self._sessions = sessions
+        self._terminals = terminals
+        self._cwd = cwd
+        link.lost = self._forget
+
+    @property
+    def name(self) -> str:
+        """What to call it: the name that it gave itself, else that of its program."""
+        return self._link.name
+
+    @property
+    def info(self) -> v1.Implementation | None:
+        """Its name and version, if it told them."""
+        return self._link.welcome.agent_info
+
+    @property
+    def capabilities(self) -> v1.AgentCapabilities:
+        """What it said that it can do."""
+        return self._link.welcome.agent_capabilities
+
+    @property
+    def auth_methods(self) -> Sequence[v1.AuthMethod]:
+        """The ways to sign in that it offers."""
+        return self._link.welcome.auth_methods
+
+    @property
+    def connection(self) -> "Connection":
+        """The connection below, for taps and for methods that have no verb here. Another one after the agent was started again."""
+        return self._link.connection
+
+    # Sessions.
+
+    async def new_session(
+        self,
+        cwd: PathLike | None = None,
+        *,
+        mcp_servers: Sequence[v1.McpServer] = (),
+        additional_directories: Sequence[PathLike] = (),
+        on_update: OnUpdate | None = None,
+    ) -> Session:
+        """Open a session in a directory: the one given, else the one the agent was started in, else ours.
+
+        Raises:
+            NotSupported: it does not reach such MCP servers, or knows only one directory.
+            AuthRequired: somebody has to sign in first.
+        """
+        place = self._place(cwd, mcp_servers, additional_directories)
+
+        async def open_it(connection: "Connection") -> Session:
+            with self._sessions.opening(place):
+                answer = await connection.request(m.NEW_SESSION, place.new())
+            return self._opened(answer, connection, place, on_update)
+
+        return await self._link.attempt(open_it)
+
+    async def fork_session(
+        self,
+        session_id: str,
+        cwd: PathLike | None = None,
+        *,
+        mcp_servers: Sequence[v1.McpServer] = (),
+        additional_directories: Sequence[PathLike] = (),
+        on_update: OnUpdate | None = None,
+    ) -> Session:
+        """Open a new session that starts where another stands."""
+        self._link.abilities.need_method("session/fork")
+        place = self._place(cwd, mcp_servers, additional_directories)
+
+        async def open_it(connection: "Connection") -> Session:
+            with self._sessions.opening(place):
+                answer = await connection.request(m.FORK_SESSION, place.fork(session_id))
+            return self._opened(answer, connection, place, on_update)
+
+        return await self._link.attempt(open_it)
+
+    async def load_session(
+        self,
+        session_id: str,
+        cwd: PathLike | None = None,
+        *,
+        mcp_servers: Sequence[v1.McpServer] = (),
+        additional_directories: Sequence[PathLike] = (),
+        on_update: OnUpdate | None = None,
+    ) -> Session:
+        """Open an earlier session and hear its history: it is in the session's transcript, and `on_update` gets it as it comes."""
+        self._link.abilities.need_method("session/load")
+        session = self._session(session_id, self._place(cwd, mcp_servers, additional_directories), on_update)
+
+        async def open_it(connection: "Connection") -> None:
+            session.transcript = Transcript()  # a try that was lost may have told half of it
+            answer = await connection.request(m.LOAD_SESSION, session.place.load(session_id))
+            session.opened(connection, answer)
+
+        return await self._reopened(session, open_it)
+
+    async def resume_session(
+        self,
+        session_id: str,
+        cwd: PathLike | None = None,
+        *,
+        mcp_servers: Sequence[v1.McpServer] = (),
+        additional_directories: Sequence[PathLike] = (),
+        on_update: OnUpdate | None = None,
+    ) -> Session:
+        """Open an earlier session without hearing its history."""
+        self._link.abilities.need_method("session/resume")
+        session = self._session(session_id, self._place(cwd, mcp_servers, additional_directories), on_update)
+
+        async def open_it(connection: "Connection") -> None:
+            answer = await connection.request(m.RESUME_SESSION, session.place.resume(session_id))
+            session.opened(connection, answer)
+
+        return await self._reopened(session, open_it)
+
+    async def list_sessions(self, cwd: PathLike | None = None) -> AsyncIterator[v1.SessionInfo]:
+        """The sessions that the agent keeps, of all directories or of one, page by page as they are needed."""
+        self._link.abilities.need_method("session/list")
+        directory = None if cwd is None else Place.at(cwd).cwd
+        cursor: str | None = None
+        seen: set[str] = set()
+        while True:
+            page = await self._link.ask(m.LIST_SESSIONS, v1.ListSessions(cwd=directory, cursor=cursor))
+            for info in page.sessions:
+                yield info
+            cursor = page.next_cursor
+            if cursor is None or cursor in seen:  # a cursor that comes again would go round for ever
+                return
+            seen.add(cursor)
+
+    async def delete_session(self, session_id: str) -> None:
+        """Remove a session from the list for good."""
+        self._link.abilities.need_method("session/delete")
+        await self._link.ask(m.DELETE_SESSION, v1.DeleteSession(session_id))
+
+    # The account.
+
+    async def authenticate(self, method_id: str) -> None:
+        """Sign in one of the ways in `auth_methods`."""
+        ids = [getattr(method, "id", None) for method in self.auth_methods]
+        if method_id not in ids:
+            offered = ", ".join(f"`{id}`" for id in ids if id) or "none"
+            raise NotSupported(f"{self.name} does not offer to sign in by `{method_id}`\nhint: it offers {offered}")
+        await self._link.sign_in(method_id)
+
+    async def logout(self) -> None:
+        """Sign out."""
+        self._link.abilities.need_method("logout")
+        await self._link.ask(m.LOGOUT, v1.Logout())
+
+    async def close(self) -> None:
+        """End the conversation, the agent if we started it, and every terminal that it left."""
+        try:
+            await self._link.close()
+        finally:
+            if self._terminals is not None:
+                await self._terminals.close()
+
+    # Parts of the above.
+
+    def _place(self, cwd: PathLike | None, servers: Sequence[v1.McpServer], directories: Sequence[PathLike]) -> Place:
+        place = Place.at(self._cwd if cwd is None else cwd, directories, servers)
+        self._link.abilities.need_place(place.servers, place.directories)
+        return place
+
+    def _session(self, id: str, place: Place, on_update: OnUpdate | None) -> Session:
+        return Session(id, place, self._link, self._sessions, self._terminals, on_update)
+
+    def _opened(
+        self,
+        answer: v1.NewSessionResult | v1.ForkSessionResult,
+        connection: "Connection",
+        place: Place,
+        on_update: OnUpdate | None,
+    ) -> Session:
+        session = self._session(answer.session_id, place, on_update)
+        session.opened(connection, answer)
+        self._sessions.put(session)
+        return session
+
+    async def _reopened(self, session: Session, open_it: Callable[["Connection"], Awaitable[None]]) -> Session:
+        """Open a session whose id we know: it hears everything from the start, and steps back if it cannot be opened."""
+        self._sessions.early.claim(session.id)  # what an earlier life of it left behind
+        before = self._sessions.put(session)
+        try:
+            await self._link.attempt(open_it)
+        except BaseException:
+            self._sessions.forget(session)
+            if before is not None:
+                self._sessions.put(before)
+            raise
+        return session
+
+    async def _forget(self) -> None:
+        """The agent is gone: nobody else knows its terminals, and another one may use the same ids for other sessions."""
+        self._sessions.early.clear()
+        if self._terminals is not None:
+            await self._terminals.close()

@@ -1,0 +1,196 @@
+"""A turn at work: sent when the session is ready, read in order, called off, answered once.
+
+The consumer holds a `Turn`; this is what remains when it stops caring. Rules:
+
+1. Updates wait on the connection until somebody takes them, so a slow consumer slows the wire.
+2. A prompt is sent again only if it was refused before it began: with -32003, or for the lack of a sign-in, and before any update.
+3. A turn that is called off ends as `cancelled`: by the agent's answer, or, if there is none in time, with the agent.
+"""
+
+import asyncio
+import logging
+import math
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from antiphon.errors import AcpError, Code, ConnectionClosed, RequestRefused, TurnLost, fresh
+from antiphon.protocol import v1
+from antiphon.protocol.v1 import methods as m
+
+if TYPE_CHECKING:
+    from antiphon.client.session import Session
+    from antiphon.connection.connection import Connection
+    from antiphon.connection.stream import Stream
+
+__all__ = ["Run"]
+
+_log = logging.getLogger(__name__)
+
+CANCELLED = v1.PromptResult(v1.StopReason.CANCELLED)
+
+
+class Run:
+    """One prompt and what comes of it."""
+
+    def __init__(self, session: "Session", prompt: Sequence[v1.ContentBlock]) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.result: v1.PromptResult | None = None
+        self.error: AcpError | None = None
+        self.called_off: asyncio.Task[None] | None = None
+        self.forgotten = False
+        """Whether nobody holds its `Turn` any more: it is about to be called off."""
+        self.notices: deque[v1.Update] = deque()
+        """What we have to say in the turn ourselves."""
+        self.late: list[v1.Update] = []
+        """What the agent told after the answer, before this turn was read to its end."""
+        self._session = session
+        self._prompt = list(prompt)
+        self._stream: Stream[v1.PromptResult] | None = None
+        self._connection: Connection | None = None
+        self._taken = 0
+        self._asked: deque[tuple[int, v1.ToolCallPatch]] = deque()
+        self._begun = False  # something came of it, so it must not be sent again
+        self._tries = session.link.tries()
+        self._taking = asyncio.Lock()
+        if (connection := session.home) is not None:
+            self._send(connection)  # at once if the way is clear; else by whoever takes first
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended, one way or another."""
+        return self.result is not None or self.error is not None
+
+    @property
+    def sent(self) -> bool:
+        """Whether the agent has the prompt."""
+        return self._stream is not None
+
+    @property
+    def waiting(self) -> "list[v1.Update]":
+        """What the agent has told and nobody has taken yet."""
+        return [] if self._stream is None else [news.update for news in self._stream.waiting]
+
+    def ask_later(self, patch: v1.ToolCallPatch, after: int) -> None:
+        """A call that permission is asked for: it enters the transcript behind that many updates that still wait."""
+        self._asked.append((self._taken + after, patch))
+
+    def take_now(self) -> "v1.Update | None":
+        """The next update, if it waits already."""
+        if self.notices or self._stream is None or (news := self._stream.take_now()) is None:
+            return None
+        return self._heard(news.update)
+
+    async def take(self) -> "v1.Update | None":
+        """The next update, or None when the turn is over. A wait that is cancelled leaves the turn as it is.
+
+        Raises:
+            TurnLost: the connection was lost, and the prompt may have been worked on.
+            AcpError: it could not be sent, or was refused.
+        """
+        async with self._taking:  # two may want to: who iterates, and who calls it off
+            while not self.over:
+                if self.notices:
+                    return self.notices.popleft()
+                try:
+                    if self._stream is None:
+                        self._send(await self._session.ready())
+                    elif (news := await self._stream.take()) is not None:
+                        return self._heard(news.update)
+                    else:
+                        self._finish(self._stream.result)
+                except AcpError as error:
+                    await self._failed(error)
+        if self.notices:
+            return self.notices.popleft()
+        if self.error is not None:
+            raise fresh(self.error)
+        return None
+
+    def _send(self, connection: "Connection") -> None:
+        if self.over:  # called off while the session was being opened
+            return
+        try:
+            self._stream = connection.stream(m.PROMPT, v1.Prompt(self._session.id, self._prompt))
+        except ConnectionClosed:
+            self._session.expire()  # gone since we looked: the next try opens it again
+            return
+        self._connection = connection
+
+    def _heard(self, update: "v1.Update") -> "v1.Update":
+        self._begun = True
+        self._taken += 1
+        self._session.hearing.follow(update)
+        self._enter_asked(self._taken)
+        return update
+
+    def _enter_asked(self, taken: float) -> None:
+        while self._asked and self._asked[0][0] <= taken:
+            self._session.transcript.asked(self._asked.popleft()[1])
+
+    async def _failed(self, error: AcpError) -> None:
+        """Either there is another try, or the turn is over."""
+        if self.over:
+            return
+        sent, self._stream = self._stream is not None, None
+        try:
+            if self.called_off is not None:
+                self._finish(CANCELLED)  # agents answer a cancelled turn with all sorts of errors
+            elif sent and isinstance(error, ConnectionClosed):
+                raise TurnLost(f"the connection was lost in the middle of a turn: {error}") from error
+            elif sent and (self._begun or not _before_it_began(error)):
+                raise self._session.link.explained(error)
+            else:
+                await self._tries.another(error, self._session.expire)
+        except AcpError as final:
+            self._end(error=final)
+        except asyncio.CancelledError:
+            self._end(result=CANCELLED)  # it was refused and not sent again: there is nothing to call off
+            raise
+
+    # Its end.
+
+    def _finish(self, result: v1.PromptResult) -> None:
+        if self.called_off is not None and result.stop_reason != v1.StopReason.CANCELLED:
+            result = msgspec.structs.replace(result, stop_reason=v1.StopReason.CANCELLED)
+        self._end(result=result)
+
+    def _end(self, *, result: v1.PromptResult | None = None, error: AcpError | None = None) -> None:
+        if not self.over:
+            self.result, self.error = result, error
+            self._enter_asked(math.inf)
+            self._session.hearing.over(self)
+
+    def call_off(self) -> "asyncio.Task[None] | None":
+        """Cancel it, if it is not over. Returns what to wait for, if anything: when that is done the turn is over."""
+        if self.over or self.called_off is not None:
+            return self.called_off
+        if self._stream is None or self._connection is None:
+            self._end(result=CANCELLED)
+            return None
+        self.called_off = self._session.link.do(self._read_out(), "call off a turn")
+        self._session.questions.release()
+        with suppress(ConnectionClosed):  # that ends it too
+            self._connection.post(m.CANCEL, v1.Cancel(self._session.id))
+        return self.called_off
+
+    async def _read_out(self) -> None:
+        """Hear the turn to its end, for a while. An agent that does not end it is ended."""
+        link = self._session.link
+        try:
+            async with asyncio.timeout(link.cancel_grace):
+                while await self.take() is not None:
+                    pass
+        except TimeoutError:
+            _log.warning("%s ignores a cancelled turn for %g s and is ended", link.name, link.cancel_grace)
+            self._end(result=CANCELLED)
+            if self._connection is not None:
+                await link.end(self._connection)
+
+
+def _before_it_began(error: AcpError) -> bool:
+    """Whether a refusal says that the prompt was not even looked at."""
+    return isinstance(error, RequestRefused) and error.code in (Code.SESSION_EXPIRED, Code.AUTH_REQUIRED)

@@ -1,0 +1,75 @@
+"""The sessions of one agent by their ids: who gets an update, and whose directories count."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from antiphon.client.early_updates import EarlyUpdates
+from antiphon.client.questions import Questions
+from antiphon.errors import Code, RequestError
+
+if TYPE_CHECKING:
+    from antiphon.client.place import Place
+    from antiphon.client.session import Session
+    from antiphon.local.files import Roots
+    from antiphon.protocol.v1.session import SessionUpdate
+
+__all__ = ["Sessions"]
+
+
+class Sessions:
+    """Every session that is open here."""
+
+    def __init__(self) -> None:
+        self.early = EarlyUpdates()
+        self.strangers = Questions()
+        """Questions that belong to no session we know."""
+        self._by_id: dict[str, Session] = {}
+        self._opening: list[Place] = []
+
+    def get(self, session_id: str | None) -> "Session | None":
+        """The session, if it is open here."""
+        return self._by_id.get(session_id) if session_id is not None else None
+
+    def put(self, session: "Session") -> "Session | None":
+        """From now on this session hears what is told of its id, first what was told already. Returns who heard it before."""
+        before = self._by_id.get(session.id)
+        self._by_id[session.id] = session
+        for update in self.early.claim(session.id):
+            session.hearing.heard(update)
+        return before
+
+    def forget(self, session: "Session") -> None:
+        """It hears no more."""
+        if self._by_id.get(session.id) is session:
+            del self._by_id[session.id]
+
+    def heard(self, news: "SessionUpdate") -> None:
+        """An update that no turn is waiting for."""
+        session = self._by_id.get(news.session_id)
+        if session is None:
+            self.early.keep(news)
+        else:
+            session.hearing.heard(news.update)
+
+    @contextmanager
+    def opening(self, place: "Place") -> Iterator[None]:
+        """A session is being opened whose id we do not know yet."""
+        self._opening.append(place)
+        try:
+            yield
+        finally:
+            self._opening.remove(place)
+
+    def roots(self, session_id: str) -> "Roots":
+        """Where this session may read, write and run.
+
+        Raises:
+            RequestError: there is no such session.
+        """
+        session = self._by_id.get(session_id)
+        if session is not None:
+            return session.place.roots
+        if len(self._opening) == 1:  # agents look for their instructions before they answer `session/new`
+            return self._opening[0].roots
+        raise RequestError(Code.INVALID_PARAMS, "there is no such session here", session_id)

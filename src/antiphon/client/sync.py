@@ -1,0 +1,275 @@
+"""The client without `async`, for scripts and notebooks: the same verbs, each waiting for its answer.
+
+The connection lives in a thread of its own, so this also works where a loop runs already. Handlers may block (ask with `input()`);
+`on_update` is called in that other thread and must be quick. Ctrl-C while a turn is waited for cancels the turn.
+"""
+
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Self, TypedDict, TypeVar
+
+from antiphon.client.connect import DEFAULT_FILES, DEFAULT_RETRY
+from antiphon.client.connect import connect as connect_async
+from antiphon.client.handlers import Authenticate, Elicitation, Permission
+from antiphon.client.remote import ConnectedAgent
+from antiphon.client.worker import Worker, in_thread
+from antiphon.connection.stream import CANCEL_GRACE
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from antiphon.client.connect import Asking
+    from antiphon.client.files import Files
+    from antiphon.client.hearing import OnUpdate
+    from antiphon.client.retry import Retry
+    from antiphon.client.session import Said, Session
+    from antiphon.client.targets import Target
+    from antiphon.client.terminals import Terminals
+    from antiphon.client.transcript import Transcript
+    from antiphon.client.turn import Turn
+    from antiphon.connection.reports import Observer
+    from antiphon.protocol import v1
+
+__all__ = ["SyncAgent", "SyncSession", "SyncTurn", "connect"]
+
+T = TypeVar("T")
+PathLike = str | os.PathLike[str]
+
+
+class Options(TypedDict, total=False):
+    """What a session may be given besides its directory."""
+
+    mcp_servers: "Sequence[v1.McpServer]"
+    additional_directories: Sequence[PathLike]
+    on_update: "OnUpdate | None"
+
+
+@contextmanager
+def connect(
+    target: "Target",
+    *,
+    cwd: PathLike | None = None,
+    env: Mapping[str, str] | None = None,
+    permission: Permission | None = None,
+    elicitation: "Asking | None" = None,
+    authenticate: Authenticate | None = None,
+    files: "Files | None" = DEFAULT_FILES,
+    terminals: "Terminals | None" = None,
+    info: "v1.Implementation | None" = None,
+    retry: "Retry" = DEFAULT_RETRY,
+    observer: "Observer | None" = None,
+    cancel_grace: float = CANCEL_GRACE,
+) -> "Iterator[SyncAgent]":
+    """Connect to an agent; `antiphon.connect` says what everything means."""
+    connected = connect_async(
+        target,
+        cwd=cwd,
+        env=env,
+        permission=in_thread(permission) if permission is not None else None,
+        elicitation=_in_threads(elicitation) if elicitation is not None else None,
+        authenticate=in_thread(authenticate) if authenticate is not None else None,
+        files=files,
+        terminals=terminals,
+        info=info,
+        retry=retry,
+        observer=observer,
+        cancel_grace=cancel_grace,
+    )
+    worker = Worker()
+    worker.start()
+    try:
+        agent = worker.run(connected.__aenter__())
+        try:
+            yield SyncAgent(agent, worker)
+        finally:
+            worker.run(connected.__aexit__(None, None, None))
+    finally:
+        worker.stop()
+
+
+def _in_threads(elicitation: "Asking") -> "Asking":
+    if not isinstance(elicitation, Elicitation):
+        return in_thread(elicitation)
+    form, url = elicitation.form, elicitation.url
+    return Elicitation(
+        form=in_thread(form) if form is not None else None,
+        url=in_thread(url) if url is not None else None,
+        completed=elicitation.completed,
+    )
+
+
+class SyncAgent:
+    """An agent that we are connected to. See `ConnectedAgent`."""
+
+    def __init__(self, agent: ConnectedAgent, worker: Worker) -> None:
+        self._agent = agent
+        self._worker = worker
+
+    @property
+    def name(self) -> str:
+        """What to call it."""
+        return self._agent.name
+
+    @property
+    def info(self) -> "v1.Implementation | None":
+        """Its name and version, if it told them."""
+        return self._agent.info
+
+    @property
+    def capabilities(self) -> "v1.AgentCapabilities":
+        """What it said that it can do."""
+        return self._agent.capabilities
+
+    @property
+    def auth_methods(self) -> "Sequence[v1.AuthMethod]":
+        """The ways to sign in that it offers."""
+        return self._agent.auth_methods
+
+    def new_session(self, cwd: PathLike | None = None, **options: "Unpack[Options]") -> "SyncSession":
+        """Open a session in a directory."""
+        return SyncSession(self._worker.run(self._agent.new_session(cwd, **options)), self._worker)
+
+    def load_session(self, id: str, cwd: PathLike | None = None, **options: "Unpack[Options]") -> "SyncSession":
+        """Open an earlier session and hear its history."""
+        return SyncSession(self._worker.run(self._agent.load_session(id, cwd, **options)), self._worker)
+
+    def resume_session(self, id: str, cwd: PathLike | None = None, **options: "Unpack[Options]") -> "SyncSession":
+        """Open an earlier session without hearing its history."""
+        return SyncSession(self._worker.run(self._agent.resume_session(id, cwd, **options)), self._worker)
+
+    def fork_session(self, id: str, cwd: PathLike | None = None, **options: "Unpack[Options]") -> "SyncSession":
+        """Open a new session that starts where another stands."""
+        return SyncSession(self._worker.run(self._agent.fork_session(id, cwd, **options)), self._worker)
+
+    def list_sessions(self, cwd: PathLike | None = None) -> "Iterator[v1.SessionInfo]":
+        """The sessions that the agent keeps, page by page as they are needed."""
+        sessions = self._agent.list_sessions(cwd)
+        while (info := self._worker.run(_next(sessions))) is not None:
+            yield info
+
+    def delete_session(self, session_id: str) -> None:
+        """Remove a session from the list for good."""
+        self._worker.run(self._agent.delete_session(session_id))
+
+    def authenticate(self, method_id: str) -> None:
+        """Sign in one of the ways in `auth_methods`."""
+        self._worker.run(self._agent.authenticate(method_id))
+
+    def logout(self) -> None:
+        """Sign out."""
+        self._worker.run(self._agent.logout())
+
+
+class SyncSession:
+    """One conversation. See `Session`."""
+
+    def __init__(self, session: "Session", worker: Worker) -> None:
+        self._session = session
+        self._worker = worker
+
+    @property
+    def id(self) -> str:
+        """Its id; another one if a new session had to take its place."""
+        return self._session.id
+
+    @property
+    def cwd(self) -> str:
+        """The directory it works in."""
+        return self._session.cwd
+
+    @property
+    def modes(self) -> "v1.ModeState | None":
+        """The ways of working that it offers, and the one in force."""
+        return self._session.modes
+
+    @property
+    def config_options(self) -> "Sequence[v1.ConfigOption] | None":
+        """Its settings."""
+        return self._session.config_options
+
+    @property
+    def models(self) -> "v1.ModelState | None":
+        """The models that it offers, and the one in use."""
+        return self._session.models
+
+    @property
+    def commands(self) -> "Sequence[v1.Command] | None":
+        """The slash commands that it offers."""
+        return self._session.commands
+
+    @property
+    def title(self) -> str | None:
+        """What it is called."""
+        return self._session.title
+
+    @property
+    def transcript(self) -> "Transcript":
+        """What was said and done in it."""
+        return self._session.transcript
+
+    def prompt(self, said: "Said") -> "SyncTurn":
+        """Let the agent work on this. Iterate over the turn, or take its `result` or its `text()`."""
+
+        async def begin() -> "Turn":
+            return self._session.prompt(said)
+
+        return SyncTurn(self._worker.run(begin()), self._worker)
+
+    def set_mode(self, mode_id: str) -> None:
+        """Change the way of working."""
+        self._worker.run(self._session.set_mode(mode_id))
+
+    def set_model(self, model_id: str) -> None:
+        """Change the model."""
+        self._worker.run(self._session.set_model(model_id))
+
+    def set_config_option(self, config_id: str, value: str | bool) -> None:
+        """Change a setting."""
+        self._worker.run(self._session.set_config_option(config_id, value))
+
+    def cancel(self) -> None:
+        """Cancel whatever runs in this session, and wait until it is over."""
+        self._worker.run(self._session.cancel())
+
+    def close(self) -> None:
+        """Stop what runs, release what it holds here, and have the agent close it."""
+        self._worker.run(self._session.close())
+
+
+class SyncTurn:
+    """`for update in turn`, then `turn.result`; or `turn.result` or `turn.text()` at once. See `Turn`."""
+
+    def __init__(self, turn: "Turn", worker: Worker) -> None:
+        self._turn = turn
+        self._worker = worker
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> "v1.Update":
+        update = self._worker.run(_next(self._turn))
+        if update is None:
+            raise StopIteration
+        return update
+
+    @property
+    def result(self) -> "v1.PromptResult":
+        """Why the turn ended; waits until it has."""
+
+        async def rest() -> "v1.PromptResult":
+            return await self._turn
+
+        return self._worker.run(rest())
+
+    def text(self) -> str:
+        """What the agent says from here to the end of the turn."""
+        return self._worker.run(self._turn.text())
+
+    def cancel(self) -> "v1.PromptResult":
+        """Cancel the turn and wait until it is over."""
+        return self._worker.run(self._turn.cancel())
+
+
+async def _next(items: AsyncIterator[T]) -> T | None:
+    return await anext(items, None)

@@ -1,0 +1,96 @@
+"""Whom to connect to: a program that we start, the built-in demo agent, or a transport that somebody has made already.
+
+Knows how to reach an agent, and whether it can be reached again. Says nothing to it.
+"""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
+
+from antiphon.errors import AcpError, LocalProtocolError
+from antiphon.transports.base import Transport
+from antiphon.transports.process import spawn
+
+__all__ = ["Given", "Program", "Target", "Words", "target_of"]
+
+Words: TypeAlias = Sequence[str | os.PathLike[str]]
+Target: TypeAlias = str | Words | Transport
+"""`"demo"`, the words of a command, or a transport."""
+
+DEMO: Final = ("-m", "antiphon", "agent", "--engine", "demo")
+_SCHEMES: Final = ("http://", "https://", "ws://", "wss://", "unix://", "tcp://")
+
+
+class Program:
+    """A command: it can be started as often as needed."""
+
+    restartable = True
+
+    def __init__(
+        self, words: Words, name: str, cwd: str | os.PathLike[str] | None, env: Mapping[str, str] | None
+    ) -> None:
+        self.words = words
+        self.name = name
+        self._cwd = cwd
+        self._env = env
+
+    async def open(self) -> Transport:
+        """Start it.
+
+        Raises:
+            SpawnFailed: there is no such program, or it may not be run.
+        """
+        return await spawn(self.words, cwd=self._cwd, env=self._env)
+
+
+class Given:
+    """One end of a conversation that somebody else has set up: when it is over, it is over."""
+
+    restartable = False
+    name = "the agent"
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def open(self) -> Transport:
+        """The transport itself."""
+        return self._transport
+
+
+def target_of(target: object, cwd: str | os.PathLike[str] | None, env: Mapping[str, str] | None) -> Program | Given:
+    """What `connect` was given, understood.
+
+    Raises:
+        AcpError: it is an address, which nothing here can reach yet.
+        LocalProtocolError: it is neither `"demo"`, nor a list of words, nor a transport.
+    """
+    if isinstance(target, Transport):
+        if cwd is not None or env is not None:
+            raise LocalProtocolError(
+                "a transport has been made already: `cwd` and `env` are for programs that we start"
+            )
+        return Given(target)
+    if isinstance(target, str):
+        if target == "demo":
+            return Program([sys.executable, *DEMO], "demo", cwd, env)
+        raise _not_understood(target)
+    if not isinstance(target, Sequence) or isinstance(target, bytes) or not target:
+        raise LocalProtocolError(
+            f'an agent is "demo", a list of the words of its command, or a transport, not {target!r:.80}'
+        )
+    return Program(target, os.path.basename(os.fspath(target[0])), cwd, env)
+
+
+def _not_understood(target: str) -> AcpError:
+    if target.lower().startswith(_SCHEMES):
+        # Without its query, which may hold a token.
+        address = target.partition("?")[0].rpartition("@")[2]
+        return AcpError(
+            f"`{address}` cannot be reached: this version talks to programs that it starts, not over a network"
+            "\nhint: give the agent's command as a list of words"
+        )
+    return LocalProtocolError(
+        f"there is no agent named `{target}`"
+        '\nhint: "demo" is the one that is built in; give any other as a list of the words of its command'
+    )

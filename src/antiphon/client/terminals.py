@@ -1,0 +1,124 @@
+"""The client's answers to `terminal/…`: real commands of this machine, each known to the session that started it and no other.
+
+The roots say where a command starts, not what it may touch: it is a program like any other, and whether it may run at all is a
+question for permission.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterable
+from typing import Final
+
+from antiphon.client.files import refusal
+from antiphon.errors import Code, RequestError, SpawnFailed
+from antiphon.local.commands import OUTPUT_LIMIT, Command
+from antiphon.local.files import FileProblem, Roots
+from antiphon.protocol import v1
+
+__all__ = ["MAX_OPEN", "SHELL", "Terminals"]
+
+MAX_OPEN: Final = 64
+"""Terminals open at once: more than anybody watches. An agent that never releases is told so before it fills the memory."""
+
+SHELL: Final = "/bin/sh"
+"""What runs a whole line."""
+
+_SYNTAX: Final = frozenset(" \t\n|&;<>()$`\\\"'*?[#~=%{}!")
+
+
+class Terminals:
+    """Runs commands for the agent. `output_limit` is the most bytes kept of one's output, whatever the agent asks for."""
+
+    def __init__(self, *, output_limit: int = OUTPUT_LIMIT, max_open: int = MAX_OPEN) -> None:
+        self.output_limit = output_limit
+        self.max_open = max_open
+        self._open: dict[tuple[v1.SessionId, v1.TerminalId], Command] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    async def create(self, roots: Roots | Iterable[str], request: v1.CreateTerminal) -> v1.CreateTerminalResult:
+        """Start a command, in the first root unless told otherwise, with our environment and the given variables on top.
+
+        `command` and `args` are a program and its arguments, and stay that. Some agents send a whole shell line as `command`
+        without `args`; if there is no program of that name it is run by `/bin/sh -c`.
+
+        Raises:
+            RequestError: it cannot be started, or too many are open.
+        """
+        if len(self._open) >= self.max_open:
+            raise RequestError(
+                Code.INVALID_REQUEST, f"{self.max_open} terminals are open\nhint: release those that are done"
+            )
+        cwd = _directory(Roots.of(roots), request.cwd)
+        env = os.environ | {variable.name: variable.value for variable in request.env}
+        asked = request.output_byte_limit
+        limit = self.output_limit if asked is None else min(asked, self.output_limit)
+        try:
+            command = await _start(request, cwd, env, limit)
+        except SpawnFailed as error:
+            raise RequestError(Code.INVALID_PARAMS, str(error)) from error
+        terminal_id = f"term-{os.urandom(12).hex()}"
+        self._open[request.session_id, terminal_id] = command
+        return v1.CreateTerminalResult(terminal_id)
+
+    async def output(self, request: v1.TerminalOutput) -> v1.TerminalOutputResult:
+        """The output so far, and how the command ended if it has."""
+        command = self._find(request.session_id, request.terminal_id)
+        status = None if command.exit is None else v1.ExitStatus(*command.exit)
+        return v1.TerminalOutputResult(command.output(), command.truncated, status)
+
+    async def wait_for_exit(self, request: v1.WaitForExit) -> v1.WaitForExitResult:
+        """Answer when the command ends, however long it takes. Also when the terminal is released meanwhile: that ends it."""
+        return v1.WaitForExitResult(*await self._find(request.session_id, request.terminal_id).wait())
+
+    async def kill(self, request: v1.KillTerminal) -> v1.KillTerminalResult:
+        """End the command and all it started; terminal and output stay."""
+        await self._find(request.session_id, request.terminal_id).kill()
+        return v1.KillTerminalResult()
+
+    async def release(self, request: v1.ReleaseTerminal) -> v1.ReleaseTerminalResult:
+        """End the command if it runs, and forget the terminal."""
+        command = self._find(request.session_id, request.terminal_id)
+        del self._open[request.session_id, request.terminal_id]
+        await command.close()
+        return v1.ReleaseTerminalResult()
+
+    async def release_session(self, session_id: v1.SessionId) -> None:
+        """End and forget whatever a session has left."""
+        await self._end([key for key in self._open if key[0] == session_id])
+
+    async def close(self) -> None:
+        """End and forget everything. New terminals may be created afterwards, as after a reconnect."""
+        await self._end(list(self._open))
+
+    async def _end(self, keys: list[tuple[v1.SessionId, v1.TerminalId]]) -> None:
+        await asyncio.gather(*[self._open.pop(key).close() for key in keys])
+
+    def _find(self, session_id: v1.SessionId, terminal_id: v1.TerminalId) -> Command:
+        command = self._open.get((session_id, terminal_id))
+        if command is None:
+            raise RequestError(
+                Code.RESOURCE_NOT_FOUND,
+                f"this session has no terminal `{terminal_id}`\nhint: it was released, or never created",
+            )
+        return command
+
+
+def _directory(roots: Roots, asked: str | None) -> str:
+    if asked is None and not roots.folders:
+        raise RequestError(Code.INVALID_PARAMS, "there is nowhere to run a command: the session has no folder")
+    try:
+        return str(roots.folders[0] if asked is None else roots.resolve(asked))
+    except FileProblem as error:
+        raise refusal(error, asked or "") from error
+
+
+async def _start(request: v1.CreateTerminal, cwd: str, env: dict[str, str], limit: int) -> Command:
+    words = [request.command, *request.args]
+    try:
+        return await Command.start(words, cwd=cwd, env=env, output_limit=limit)
+    except SpawnFailed:
+        if request.args or not _SYNTAX & set(request.command):
+            raise
+    return await Command.start([SHELL, "-c", request.command], cwd=cwd, env=env, output_limit=limit)

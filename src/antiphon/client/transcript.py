@@ -1,0 +1,262 @@
+"""What a screen shows, folded from a session's updates. Pure: no I/O, no clock, no event loop; equal updates give equal transcripts.
+
+Rules of the fold:
+
+1. Entries stand in the order in which they first appeared and are never moved. News about one changes it where it stands.
+2. A piece of a message goes to the message with its `message_id`, wherever that stands. Without an id it goes to the last entry if
+   that is talk of the same kind; otherwise, and with an id not seen before, it starts a new message.
+3. A tool call is one entry per id, whoever told of it first: an announcement, a patch or a question for permission. A call that is
+   announced again while it runs is the same call, now better described. One that is announced again after it finished is a new call
+   in a later turn that took the id again (some agents count from one in each turn), and gets an entry of its own.
+4. What has no place on the screen (kinds from tomorrow, messages between sessions, child sessions) is counted, and the last of it kept.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from msgspec import UnsetType
+
+from antiphon.client.transcript_entries import (
+    CallEntry,
+    CompactionEntry,
+    Entry,
+    Message,
+    Notice,
+    Speaker,
+    Thought,
+    lines_of,
+)
+from antiphon.protocol.base import Unknown
+from antiphon.protocol.v1.commands import AvailableCommandsUpdate, Command
+from antiphon.protocol.v1.config import ConfigOption, ConfigOptionUpdate
+from antiphon.protocol.v1.content import ContentBlock, TextBlock
+from antiphon.protocol.v1.legacy import CurrentModelUpdate
+from antiphon.protocol.v1.messages import AgentThoughtChunk, MessageChunk, UserMessageChunk
+from antiphon.protocol.v1.modes import CurrentModeUpdate
+from antiphon.protocol.v1.notices import CompactionSummaryChunk, CompactionUpdate, NoticeUpdate, SessionInfoUpdate
+from antiphon.protocol.v1.plan import Plan, PlanContent, PlanEntry, PlanRemoved, PlanStatus, PlanUpdate
+from antiphon.protocol.v1.tools import ToolCall, ToolCallPatch, ToolCallUpdate
+from antiphon.protocol.v1.usage import UsageUpdate
+
+if TYPE_CHECKING:
+    from antiphon.protocol.v1.updates import Update
+
+__all__ = ["CallEntry", "CompactionEntry", "Entry", "Message", "Notice", "Thought", "Transcript", "fold"]
+
+UNSHOWN_KEPT: Final = 100
+"""Updates without a place that are kept to be looked at. A peer from tomorrow may send any number; all are counted."""
+
+_MARKS: Final = {PlanStatus.PENDING: " ", PlanStatus.IN_PROGRESS: "~", PlanStatus.COMPLETED: "x"}
+
+_Talk: TypeAlias = Message | Thought
+
+
+class Transcript:
+    """What a session shows so far. `apply` takes an update and says which entry it changed."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.plan: list[PlanEntry] = []
+        """The session's one plan, as the stable protocol tells it."""
+        self.plans: dict[str, PlanContent] = {}
+        """Plans by id, for agents that have several."""
+        self.usage: UsageUpdate | None = None
+        self.mode: str | None = None
+        self.model: str | None = None
+        self.commands: list[Command] = []
+        self.config_options: list[ConfigOption] = []
+        self.title: str | None = None
+        self.updated_at: str | None = None
+        self.unshown_count = 0
+        self.unshown: deque[Update] = deque(maxlen=UNSHOWN_KEPT)
+        self._talk: dict[tuple[type, str], _Talk] = {}
+        self._calls: dict[str, CallEntry] = {}
+        self._compactions: dict[str, CompactionEntry] = {}
+        self._open: _Talk | None = None  # the last entry, if the next piece may still go there
+        self._open_chunk: type | None = None  # and the kind of update that brings it
+        self._echo: tuple[Message, list[ContentBlock]] | None = None
+
+    def apply(self, update: "Update") -> Entry | None:
+        """Take one update. Returns the entry to draw again, or `None` if it changed no entry (but perhaps the state)."""
+        if not isinstance(update, MessageChunk):
+            return self._entered(update)
+        entry, content, message_id = self._open, update.content, update.message_id
+        # The fast road: the next piece of plain text. Nearly every update of a turn is one.
+        if (
+            entry is not None
+            and type(update) is self._open_chunk
+            and type(content) is TextBlock
+            and content.annotations is entry.note
+            and (message_id is None or message_id == entry.message_id)
+        ):
+            entry.tail.append(content.text)
+            return entry
+        return self._talked(update)
+
+    def asked(self, patch: ToolCallPatch) -> CallEntry:
+        """Take the call that a permission request is about; it may be the first we hear of it."""
+        return self._patched(patch)
+
+    def call(self, id: str) -> CallEntry | None:
+        """The call of this id; if there were several, the last."""
+        return self._calls.get(id)
+
+    def said(self, prompt: Sequence[ContentBlock]) -> Message:
+        """Enter what the user says now. Agents that repeat it in the turn do not make it appear twice."""
+        message = Message(len(self.entries), "user", None)
+        for block in prompt:
+            message.add(block)
+        self._enter(message)
+        self._echo = (message, message.blocks)
+        return message
+
+    def turn_ended(self) -> None:
+        """What comes next is no continuation of what was said last, unless its `message_id` says so."""
+        self._open = self._open_chunk = self._echo = None
+
+    def plain(self) -> str:
+        """Everything in plain lines, for scripts and tests."""
+        lines = [line for entry in self.entries for line in lines_of(entry)]
+        lines += [f"({_MARKS[step.status.meaning]}) {step.content}" for step in self.plan]
+        return "\n".join(lines)
+
+    # Entries.
+
+    def _enter(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        self._open = self._open_chunk = None
+
+    def _talked(self, chunk: MessageChunk) -> Entry:
+        if isinstance(chunk, UserMessageChunk) and (message := self._echoed(chunk)) is not None:
+            return message
+        kind, message_id = type(chunk), chunk.message_id
+        if message_id is not None:
+            entry = self._talk.get((kind, message_id))
+        else:
+            entry = self._open if kind is self._open_chunk else None
+        if entry is None:
+            entry = self._started(chunk)
+        entry.add(chunk.content)
+        return entry
+
+    def _started(self, chunk: MessageChunk) -> _Talk:
+        key, message_id = len(self.entries), chunk.message_id
+        entry: _Talk
+        if isinstance(chunk, AgentThoughtChunk):
+            entry = Thought(key, message_id)
+        else:
+            speaker: Speaker = "user" if isinstance(chunk, UserMessageChunk) else "agent"
+            entry = Message(key, speaker, message_id)
+        self._enter(entry)
+        self._open, self._open_chunk = entry, type(chunk)
+        if message_id is not None:
+            self._talk[type(chunk), message_id] = entry
+        return entry
+
+    def _echoed(self, chunk: UserMessageChunk) -> Message | None:
+        """The message that this chunk repeats, if it repeats the next part of what was said."""
+        if self._echo is None:
+            return None
+        message, rest = self._echo
+        head, content = rest[0] if rest else None, chunk.content
+        if isinstance(head, TextBlock) and isinstance(content, TextBlock) and head.text.startswith(content.text):
+            left = head.text[len(content.text) :]
+            rest[:1] = [TextBlock(text=left)] if left else []
+        elif head is not None and head == content:
+            del rest[0]
+        else:
+            self._echo = None
+            return None
+        if chunk.message_id is not None and message.message_id is None:
+            message.message_id = chunk.message_id
+            self._talk[UserMessageChunk, chunk.message_id] = message
+        return message
+
+    def _entered(self, update: "Update") -> Entry | None:
+        match update:
+            case ToolCallUpdate():
+                return self._patched(update)
+            case ToolCall():
+                return self._announced(update)
+            case NoticeUpdate():
+                notice = Notice(len(self.entries), update)
+                self._enter(notice)
+                return notice
+            case CompactionUpdate():
+                compaction = self._compaction(update.compaction_id)
+                compaction.patch(update)
+                return compaction
+            case CompactionSummaryChunk():
+                compaction = self._compaction(update.compaction_id)
+                compaction.add(update.content)
+                return compaction
+            case _:
+                self._noted(update)
+                return None
+
+    def _announced(self, call: ToolCall) -> CallEntry:
+        known = self._calls.get(call.tool_call_id)
+        if known is not None and known.announced and known.finished:
+            known = None
+        entry = known or self._new_call(call.tool_call_id)
+        entry.announce(call)
+        return entry
+
+    def _patched(self, patch: ToolCallPatch) -> CallEntry:
+        entry = self._calls.get(patch.tool_call_id) or self._new_call(patch.tool_call_id)
+        entry.patch(patch)
+        return entry
+
+    def _new_call(self, id: str) -> CallEntry:
+        entry = self._calls[id] = CallEntry(len(self.entries), id)
+        self._enter(entry)
+        return entry
+
+    def _compaction(self, id: str) -> CompactionEntry:
+        entry = self._compactions.get(id)
+        if entry is None:
+            entry = self._compactions[id] = CompactionEntry(len(self.entries), id)
+            self._enter(entry)
+        return entry
+
+    # State.
+
+    def _noted(self, update: "Update") -> None:
+        match update:
+            case Plan(entries=entries):
+                self.plan = entries
+            case PlanUpdate(plan=plan):
+                self.plans[_plan_id(plan)] = plan
+            case PlanRemoved(plan_id=plan_id):
+                self.plans.pop(plan_id, None)
+            case UsageUpdate():
+                self.usage = update
+            case CurrentModeUpdate(current_mode_id=mode):
+                self.mode = mode
+            case CurrentModelUpdate(current_model_id=model):
+                self.model = model
+            case AvailableCommandsUpdate(available_commands=commands):
+                self.commands = commands
+            case ConfigOptionUpdate(config_options=options):
+                self.config_options = options
+            case SessionInfoUpdate(title=title, updated_at=updated_at):
+                self.title = self.title if isinstance(title, UnsetType) else title
+                self.updated_at = self.updated_at if isinstance(updated_at, UnsetType) else updated_at
+            case _:
+                self.unshown_count += 1
+                self.unshown.append(update)
+
+
+def _plan_id(plan: PlanContent) -> str:
+    if isinstance(plan, Unknown):
+        return str(plan.fields.get("planId", plan.kind))
+    return plan.plan_id
+
+
+def fold(updates: "Iterable[Update]") -> Transcript:
+    """The transcript of these updates."""
+    transcript = Transcript()
+    for update in updates:
+        transcript.apply(update)
+    return transcript

@@ -1,0 +1,245 @@
+"""The things a screen shows one below the other. They are changed in place as updates come in; `transcript` decides how.
+
+`key` is an entry's place in the transcript. Entries are never moved or removed, so it stays good for as long as the transcript does.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final, Literal, TypeAlias
+
+from msgspec import UNSET, UnsetType, structs
+
+from antiphon.protocol.v1.content import Annotations, ContentBlock, TextBlock
+from antiphon.protocol.v1.notices import CompactionStatus, CompactionUpdate, NoticeSeverity, NoticeUpdate
+from antiphon.protocol.v1.tools import ToolCall, ToolCallPatch, ToolContent, ToolKind, ToolLocation, ToolStatus
+
+__all__ = ["CallEntry", "CompactionEntry", "Entry", "Message", "Notice", "Speaker", "Thought"]
+
+Speaker: TypeAlias = Literal["user", "agent"]
+
+FINISHED: Final = frozenset({ToolStatus.COMPLETED, ToolStatus.FAILED})
+
+
+class Writing:
+    """Content that comes in pieces. Text is joined when somebody looks, so that n pieces cost n steps and not n²."""
+
+    __slots__ = ("_blocks", "note", "tail")
+
+    def __init__(self) -> None:
+        self._blocks: list[ContentBlock] = []
+        self.tail: list[str] = []
+        """The text after the last of the blocks, in pieces. `Transcript.apply` puts the next one here by itself."""
+        self.note: Annotations | None = None
+        """The annotations that all of this text has."""
+
+    def add(self, block: ContentBlock) -> None:
+        """Put a piece at the end. Text joins the text before it unless its annotations differ."""
+        if not isinstance(block, TextBlock):
+            self._close_text()
+            self._blocks.append(block)
+            return
+        if self.note != block.annotations:
+            self._close_text()
+            self.note = block.annotations
+        self.tail.append(block.text)
+
+    def replace(self, blocks: "list[ContentBlock] | None") -> None:
+        """Forget what was written; this is all there is."""
+        self._blocks, self.tail, self.note = [], [], None
+        for block in blocks or ():
+            self.add(block)
+
+    @property
+    def text(self) -> str:
+        """The text alone, without the pictures and resources between."""
+        tail = self._joined()
+        if not self._blocks:
+            return tail
+        return "".join([block.text for block in self._blocks if isinstance(block, TextBlock)]) + tail
+
+    @property
+    def blocks(self) -> list[ContentBlock]:
+        """Everything in order, text in as few blocks as possible."""
+        tail = self._joined()
+        return [*self._blocks, TextBlock(text=tail, annotations=self.note)] if tail else [*self._blocks]
+
+    def _joined(self) -> str:
+        pieces = self.tail
+        if len(pieces) > 1:
+            pieces[:] = ["".join(pieces)]
+        return pieces[0] if pieces else ""
+
+    def _close_text(self) -> None:
+        if tail := self._joined():
+            self._blocks.append(TextBlock(text=tail, annotations=self.note))
+        self.tail, self.note = [], None
+
+
+class Message(Writing):
+    """What the user or the agent said."""
+
+    __slots__ = ("key", "message_id", "speaker")
+
+    def __init__(self, key: int, speaker: Speaker, message_id: str | None) -> None:
+        super().__init__()
+        self.key = key
+        self.speaker = speaker
+        self.message_id = message_id
+
+
+class Thought(Writing):
+    """What the agent thought."""
+
+    __slots__ = ("key", "message_id")
+
+    def __init__(self, key: int, message_id: str | None) -> None:
+        super().__init__()
+        self.key = key
+        self.message_id = message_id
+
+
+class CallEntry:
+    """A tool call as it stands now, whatever brought the news: an announcement, a patch, a question for permission."""
+
+    __slots__ = (
+        "announced", "content", "id", "key", "kind", "locations", "name", "raw_input", "raw_output", "status", "title",
+    )  # fmt: skip
+
+    def __init__(self, key: int, id: str) -> None:
+        self.key = key
+        self.id = id
+        self.title = ""
+        self.kind = ToolKind.OTHER
+        self.status = ToolStatus.PENDING
+        self.name: str | None = None
+        self.content: list[ToolContent] = []
+        self.locations: list[ToolLocation] = []
+        self.raw_input: Any = UNSET
+        self.raw_output: Any = UNSET
+        self.announced = False
+        """Whether a `tool_call` came; before that we know the call from a patch or a question alone."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether it completed or failed."""
+        return self.status in FINISHED
+
+    @property
+    def label(self) -> str:
+        """A title to show in any case."""
+        return self.title or self.name or str(self.kind)
+
+    def announce(self, call: ToolCall) -> None:
+        """Take a `tool_call`. A second one says more, never less: a field at its default leaves what is known."""
+        self.announced = True
+        self.title = call.title or self.title
+        kind = call.tool_kind if call.kind is ToolKind.OTHER and call.tool_kind is not None else call.kind
+        if kind is not ToolKind.OTHER:
+            self.kind = kind
+        if call.status != ToolStatus.PENDING:
+            self.status = call.status
+        self.name = call.name if call.name is not None else self.name
+        self.content = call.content or self.content
+        self.locations = call.locations or self.locations
+        self._take_raw(call)
+
+    def patch(self, patch: ToolCallPatch) -> None:
+        """Take what changed: an absent field stays as it was, `None` clears it, lists are replaced whole."""
+        if patch.title is not UNSET:
+            self.title = patch.title or ""
+        kind = patch.tool_kind if patch.kind is UNSET else patch.kind
+        if kind is not UNSET:
+            self.kind = ToolKind.OTHER if kind is None else kind
+        # A call always has a status, so there is nothing to clear it to: a finished call must not seem to run again.
+        if patch.status is not UNSET and patch.status is not None:
+            self.status = patch.status
+        if patch.name is not UNSET:
+            self.name = patch.name
+        if not isinstance(patch.content, UnsetType):
+            self.content = patch.content or []
+        if not isinstance(patch.locations, UnsetType):
+            self.locations = patch.locations or []
+        self._take_raw(patch)
+
+    def known(self, patch: ToolCallPatch) -> ToolCallPatch:
+        """The patch, with what it leaves out filled in from what was told before."""
+        facts: dict[str, Any] = {
+            "title": self.title or UNSET,
+            "kind": self.kind if self.kind is not ToolKind.OTHER else UNSET,
+            "status": self.status,
+            "name": self.name or UNSET,
+            "content": self.content or UNSET,
+            "locations": self.locations or UNSET,
+            "raw_input": self.raw_input,
+        }
+        return structs.replace(patch, **{name: value for name, value in facts.items() if getattr(patch, name) is UNSET})
+
+    def _take_raw(self, news: ToolCall | ToolCallPatch) -> None:
+        raw_input = news.input if news.raw_input is UNSET else news.raw_input
+        raw_output = news.output if news.raw_output is UNSET else news.raw_output
+        if raw_input is not UNSET:
+            self.raw_input = raw_input
+        if raw_output is not UNSET:
+            self.raw_output = raw_output
+
+
+class Notice:
+    """Something the user should know that belongs to no message."""
+
+    __slots__ = ("description", "key", "severity", "title")
+
+    def __init__(self, key: int, notice: NoticeUpdate) -> None:
+        self.key = key
+        self.severity: NoticeSeverity = notice.severity
+        self.title = notice.title
+        self.description = notice.description
+
+
+class CompactionEntry(Writing):
+    """The context was shortened; what is written is the summary."""
+
+    __slots__ = ("error", "id", "key", "status")
+
+    def __init__(self, key: int, id: str) -> None:
+        super().__init__()
+        self.key = key
+        self.id = id
+        self.status = CompactionStatus.IN_PROGRESS
+        self.error: str | None = None
+
+    def patch(self, news: CompactionUpdate) -> None:
+        """Take what changed: an absent field stays as it was, `None` clears it."""
+        self.status = news.status
+        if not isinstance(news.summary, UnsetType):
+            self.replace(news.summary)
+        if not isinstance(news.error, UnsetType):
+            self.error = news.error
+
+
+Entry: TypeAlias = Message | Thought | CallEntry | Notice | CompactionEntry
+
+
+def lines_of(entry: Entry) -> Iterator[str]:
+    """An entry in plain lines, for scripts and tests."""
+    match entry:
+        case Message(speaker=speaker):
+            for line in _shown(entry).splitlines():
+                yield f"> {line}" if speaker == "user" else line
+        case Thought():
+            yield from (f"… {line}" for line in _shown(entry).splitlines())
+        case CallEntry():
+            yield f"[{entry.status}] {entry.label}"
+        case Notice():
+            yield f"! {entry.severity}: {entry.title}" + (f": {entry.description}" if entry.description else "")
+        case CompactionEntry():
+            yield f"~ compaction {entry.status}" + (f": {entry.error}" if entry.error else "")
+            yield from (f"~ {line}" for line in _shown(entry).splitlines())
+
+
+def _shown(writing: Writing) -> str:
+    """Text as it is, anything else as a word in brackets where it stands."""
+    words = (block.text if isinstance(block, TextBlock) else f"[{_kind(block)}]" for block in writing.blocks)
+    return "".join(words)
+
+
+def _kind(block: ContentBlock) -> str:
+    return str(getattr(block, "kind", None) or type(block).__struct_config__.tag)  # type: ignore[union-attr]

@@ -1,0 +1,95 @@
+"""What an engine is: something that answers prompts and speaks ACP's own updates. Knows no connection and no event loop.
+
+An engine's front module is imported before `initialize` is answered, so it imports little; its sessions live in modules of their own
+that are imported when the first one is opened.
+"""
+
+from typing import TYPE_CHECKING
+
+from antiphon.errors import Code, RequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from antiphon.agent.hooks import Maybe, Outcome
+    from antiphon.agent.session import Session
+    from antiphon.agent.turn import Turn
+    from antiphon.protocol import v1
+
+__all__ = ["Engine", "EngineSession"]
+
+
+class EngineSession:
+    """An engine at work in one session. What it says and asks goes through the turn and the session it was given."""
+
+    def prompt(self, turn: "Turn") -> "Maybe[Outcome]":
+        """Work on what the user says. It is cancelled like any task; clean up and let the cancellation through."""
+        raise NotImplementedError
+
+    def set_mode(self, mode_id: str) -> "Maybe[None]":
+        """The user switches to a mode that is on offer."""
+
+    def set_model(self, model_id: str) -> "Maybe[None]":
+        """The user picks a model that is on offer."""
+
+    def set_config_option(self, config_id: str, value: bool | str) -> "Maybe[None]":
+        """The user changes a setting to a value that is on offer."""
+
+    def close(self) -> "Maybe[None]":
+        """Free what it holds."""
+
+
+class Engine:
+    """Fill in what it can do; what is not filled in is not offered to clients.
+
+    The four ways to open a session are given a session that has a directory and a client: they may give it an id, modes,
+    settings and commands, and return what answers its prompts.
+    """
+
+    name: str
+    version: str = "0"
+    title: str | None = None
+    takes: "Collection[str]" = ()
+    """Kinds of content besides text and links: "image", "audio", "resource"."""
+    mcp: "Collection[str]" = ()
+    """Kinds of MCP server besides child processes: "http", "sse"."""
+    auth_methods: "Sequence[v1.AuthMethod]" = ()
+
+    def new(self, session: "Session") -> "Maybe[EngineSession]":
+        """Begin a session."""
+        raise NotImplementedError
+
+    def load(self, session: "Session") -> "Maybe[EngineSession]":
+        """Open an earlier session and tell its history with `session.update`."""
+        raise _missing("session/load")
+
+    def resume(self, session: "Session") -> "Maybe[EngineSession]":
+        """Open an earlier session in silence."""
+        raise _missing("session/resume")
+
+    def fork(self, session: "Session", source: str) -> "Maybe[EngineSession]":
+        """Begin a session where another stands."""
+        raise _missing("session/fork")
+
+    def list(self, query: "v1.ListSessions") -> "Maybe[v1.ListSessionsResult | Iterable[v1.SessionInfo]]":
+        """The sessions there are, newest first."""
+        raise _missing("session/list")
+
+    def delete(self, session_id: str) -> "Maybe[None]":
+        """Forget a session."""
+        raise _missing("session/delete")
+
+    def authenticate(self, method_id: str) -> "Maybe[None]":
+        """Sign in."""
+
+    def logout(self) -> "Maybe[None]":
+        """Sign out."""
+        raise _missing("logout")
+
+    def does(self, what: str) -> bool:
+        """Whether a method is filled in."""
+        return getattr(type(self), what) is not getattr(Engine, what)
+
+
+def _missing(method: str) -> RequestError:
+    return RequestError(Code.METHOD_NOT_FOUND, "Method not found", method)

@@ -1,0 +1,86 @@
+"""The demo engine's front: who it is and how its sessions are opened. Imports no event loop."""
+
+from typing import TYPE_CHECKING
+
+from antiphon import __version__
+from antiphon.engines.base import Engine
+from antiphon.errors import Code, RequestError
+from antiphon.protocol.v1.auth import AgentAuth
+
+if TYPE_CHECKING:
+    from antiphon.agent.session import Session
+    from antiphon.engines.demo.keeping import Keeping
+    from antiphon.engines.demo.session import DemoSession
+    from antiphon.protocol import v1
+
+__all__ = ["Demo"]
+
+SIGN_IN = AgentAuth("demo", "Demo sign-in", "There is nothing to type: it always works. `logout` makes it necessary.")
+
+
+class Demo(Engine):
+    """Chosen by slash commands; `/help` lists them."""
+
+    name = "antiphon-demo"
+    version = __version__
+    title = "Antiphon demo"
+    takes = ("image", "audio", "resource")
+    mcp = ("http", "sse")
+    auth_methods = (SIGN_IN,)
+
+    def __init__(self) -> None:
+        self._signed_in = True
+        self._keeping: Keeping | None = None
+
+    # Sessions.
+
+    async def new(self, session: "Session") -> "DemoSession":
+        demo = await self._begin(session)
+        await demo.create()
+        return demo
+
+    async def load(self, session: "Session") -> "DemoSession":
+        demo = await self._begin(session)
+        await demo.restore()
+        await demo.tell_history()
+        return demo
+
+    async def resume(self, session: "Session") -> "DemoSession":
+        demo = await self._begin(session)
+        await demo.restore()
+        return demo
+
+    async def fork(self, session: "Session", source: str) -> "DemoSession":
+        demo = await self._begin(session)
+        await demo.copy(source)
+        return demo
+
+    async def list(self, query: "v1.ListSessions") -> "v1.ListSessionsResult":
+        return await self._kept().list(query)
+
+    async def delete(self, session_id: str) -> None:
+        await self._kept().delete(session_id)
+
+    async def _begin(self, session: "Session") -> "DemoSession":
+        from antiphon.engines.demo.session import DemoSession
+
+        if not self._signed_in:
+            raise RequestError(
+                Code.AUTH_REQUIRED, "Authentication required", f"you are signed out: authenticate with `{SIGN_IN.id}`"
+            )
+        return DemoSession(session, self._kept())
+
+    def _kept(self) -> "Keeping":
+        if self._keeping is None:
+            from antiphon.engines.demo.keeping import Keeping
+
+            self._keeping = Keeping()
+        return self._keeping
+
+    # The account.
+
+    def authenticate(self, method_id: str) -> None:
+        self._signed_in = True
+
+    def logout(self) -> None:
+        self._signed_in = False

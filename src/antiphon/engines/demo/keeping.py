@@ -1,0 +1,112 @@
+"""What the demo keeps of its sessions, so that they outlive the process. Where nothing can be kept, sessions work and are forgotten."""
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from antiphon.errors import Code, RequestError
+from antiphon.protocol import v1
+from antiphon.protocol.base import encode
+from antiphon.store.errors import BadCursor, NoSuchSession
+from antiphon.store.schema import open_database
+from antiphon.store.sessions import SessionStore
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from antiphon.agent.session import Session
+
+__all__ = ["Keeping", "Kept"]
+
+ENGINE: Final = "demo"
+PAGE: Final = 50
+"""Sessions in one answer to `session/list`."""
+
+_log = logging.getLogger(__name__)
+
+
+class Kept(msgspec.Struct):
+    """What a session needs to go on, besides its history."""
+
+    mode: str = "default"
+    options: dict[str, bool | str] = msgspec.field(default_factory=dict)
+    always: dict[str, bool] = msgspec.field(default_factory=dict)
+    """Kind of tool call → whether it is always allowed or always refused."""
+    title: str | None = None
+    prompts: int = 0
+    numbers: int = 0
+    """How many tool calls and the like it had, so that their ids stay its own."""
+
+
+class Keeping:
+    """The demo's sessions in the store."""
+
+    def __init__(self) -> None:
+        self._store = SessionStore(open_database())
+
+    async def create(self, session: "Session") -> None:
+        """A new session."""
+        await self._store.create(session.id, ENGINE, session.cwd, session.directories)
+
+    async def fork(self, session: "Session", source: str) -> Kept:
+        """A new session with the history of another."""
+        try:
+            await self._store.fork(source, session.id, cwd=session.cwd, directories=session.directories)
+        except NoSuchSession as error:
+            raise _not_found(source) from error
+        return await self.find(session.id)
+
+    async def find(self, session_id: str) -> Kept:
+        """What was kept of a session.
+
+        Raises:
+            RequestError: there is no such session of ours.
+        """
+        row = await self._store.get(session_id)
+        if row is None or row.engine != ENGINE:
+            raise _not_found(session_id)
+        state = await self._store.state(session_id)
+        return msgspec.json.decode(state, type=Kept) if state else Kept()
+
+    async def history(self, session_id: str) -> "AsyncIterator[v1.Update]":
+        """What was said, as it was said: the bytes are not opened."""
+        async for page in self._store.pages(session_id):
+            for raw in page:
+                yield v1.Unknown("kept", raw)
+
+    def append(self, session_id: str, updates: "list[v1.Update]") -> None:
+        """More of what was said. It is on the disk after `settle`."""
+        self._store.post(session_id, [encode(update) for update in updates])
+
+    async def settle(self, session_id: str, kept: Kept) -> None:
+        """Keep the state, and come back when everything is on the disk."""
+        await self._store.set_state(session_id, encode(kept))
+        await self._store.database.flush()
+
+    async def rename(self, session_id: str, title: str) -> None:
+        """Another title."""
+        await self._store.rename(session_id, title)
+
+    async def list(self, query: v1.ListSessions) -> v1.ListSessionsResult:
+        """A page of sessions, the last used first."""
+        try:
+            rows, cursor = await self._store.list(ENGINE, query.cwd, query.cursor, PAGE)
+        except BadCursor as error:
+            raise RequestError(Code.INVALID_PARAMS, "Invalid params", str(error)) from error
+        found = [v1.SessionInfo(row.id, row.cwd, [*row.directories], row.title, row.updated_at) for row in rows]
+        return v1.ListSessionsResult(found, cursor)
+
+    async def delete(self, session_id: str) -> None:
+        """Forget a session; one of another engine is not ours to forget."""
+        row = await self._store.get(session_id)
+        if row is not None and row.engine == ENGINE:
+            await self._store.delete(session_id)
+
+
+def _not_found(session_id: str) -> RequestError:
+    return RequestError(
+        Code.RESOURCE_NOT_FOUND,
+        "Resource not found",
+        f"there is no session `{session_id}`: `session/list` has those there are",
+    )

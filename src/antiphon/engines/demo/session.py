@@ -1,0 +1,208 @@
+"""A session of the demo: what is kept of it, what it may do, and which act answers a prompt."""
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from antiphon.engines.base import EngineSession
+from antiphon.engines.demo.acts import every_act
+from antiphon.engines.demo.choices import MODELS, MODES, OPTIONS
+from antiphon.engines.demo.journal import Journal
+from antiphon.engines.demo.keeping import Kept
+from antiphon.engines.demo.workspace import describe
+from antiphon.errors import Code, RequestError
+from antiphon.protocol import v1
+from antiphon.store.errors import StoreError
+
+if TYPE_CHECKING:
+    from antiphon.agent.hooks import Outcome
+    from antiphon.agent.session import Session
+    from antiphon.agent.tools import LiveCall
+    from antiphon.agent.turn import Turn
+    from antiphon.engines.demo.keeping import Keeping
+
+__all__ = ["DemoSession"]
+
+TITLE_LENGTH = 60
+
+_log = logging.getLogger(__name__)
+
+
+class DemoSession(EngineSession):
+    """The demo at work."""
+
+    def __init__(self, session: "Session", keeping: "Keeping") -> None:
+        self.session = session
+        self.kept = Kept()
+        self._keeping = keeping
+        self._is_kept = True
+        self._journal = Journal(self._append)
+        self._acts = every_act()
+        self._changed = False
+        self._creating: asyncio.Future[None] | None = None
+
+    # Opening.
+
+    async def create(self) -> None:
+        """From nothing. The client does not wait for the disk, which takes longer than all the rest; the first prompt does."""
+        self._creating = asyncio.ensure_future(self._keeping.create(self.session))
+        await self._begin()
+
+    async def _created(self) -> None:
+        creating, self._creating = self._creating, None
+        if creating is not None:
+            try:
+                await creating
+            except StoreError as error:
+                await self._keep_nothing(error)
+
+    async def restore(self) -> None:
+        """As it was left."""
+        self.kept = await self._keeping.find(self.session.id)
+        await self._begin()
+
+    async def copy(self, source: str) -> None:
+        """As another stands."""
+        self.kept = await self._keeping.fork(self.session, source)
+        await self._begin()
+
+    async def tell_history(self) -> None:
+        """All that was said, again."""
+        self.session.watch = None
+        async for update in self._keeping.history(self.session.id):
+            await self.session.update(update)
+        self.session.watch = self._journal.note
+
+    async def _begin(self) -> None:
+        session, kept = self.session, self.kept
+        session.series, session.numbers = "", kept.numbers
+        session.modes, session.models, session.config_options = MODES, MODELS, OPTIONS
+        session.settings.choose_mode(kept.mode)
+        for key, value in kept.options.items():
+            session.settings.choose_option(key, value)
+        await session.offer(
+            *(
+                v1.Command(act.name, act.description, v1.CommandInput(act.hint) if act.hint else None)
+                for act in self._acts.values()
+            )
+        )
+        session.watch = self._journal.note
+
+    # Working.
+
+    async def prompt(self, turn: "Turn") -> "Outcome":
+        await self._created()
+        self.kept.prompts += 1
+        for block in turn.prompt:
+            self._journal.note(v1.UserMessageChunk(block))
+        try:
+            if self.kept.title is None:
+                await self.entitle(_title(turn))
+            return await self._answer(turn)
+        finally:
+            await self.remember()
+
+    async def _answer(self, turn: "Turn") -> "Outcome":
+        if turn.command is None:
+            return await describe(self, turn)
+        name, rest = turn.command
+        act = self._acts.get(name)
+        if act is None:
+            await turn.say(f"I do not know `/{name}`. `/help` lists what I know.")
+            return None
+        return await act.play(self, turn, rest)
+
+    async def allowed(self, turn: "Turn", call: "LiveCall", kind: v1.ToolKind) -> bool:
+        """Whether a call that changes something may run: never in the mode that only looks, else as the user says, now or before."""
+        if self.setting("mode") == "plan":
+            call.fail()
+            await turn.say("I only look in this mode: switch it to `default` and I will ask you.")
+            return False
+        always = self.kept.always.get(kind.value)
+        if always is None:
+            answer = await call.permitted()
+            always = bool(answer)
+            if answer.always:
+                self.kept.always[kind.value] = always
+        if always:
+            await call.start()
+        else:
+            call.fail()
+            await turn.say("You did not allow it, so nothing was done.")
+        return always
+
+    def inside(self, turn: "Turn", path: str) -> Path:
+        """A path of the workspace, with no way out of it."""
+        from antiphon.local.problems import FileProblem
+        from antiphon.local.roots import Roots
+
+        try:
+            return Roots([self.session.cwd, *self.session.directories]).resolve(turn.path(path))
+        except FileProblem as error:
+            raise RequestError(Code.INVALID_PARAMS, "Invalid params", str(error)) from error
+
+    def setting(self, key: str) -> bool | str | None:
+        """The value of a setting."""
+        for option in self.session.config_options:
+            if isinstance(option, v1.SelectConfig | v1.BooleanConfig) and option.id == key:
+                return option.current_value
+        return None
+
+    # Keeping.
+
+    async def entitle(self, title: str) -> None:
+        """Give the session a title, and keep it."""
+        self.kept.title = title
+        await self.session.entitle(title)
+        if self._is_kept:
+            try:
+                await self._keeping.rename(self.session.id, title)
+            except StoreError as error:
+                await self._keep_nothing(error)
+
+    async def remember(self) -> None:
+        """Keep what has happened and how things stand."""
+        self._changed = False
+        self._journal.flush()
+        self.kept.mode = self.session.modes.current_mode_id if self.session.modes else "default"
+        self.kept.options = {
+            option.id: option.current_value
+            for option in self.session.config_options
+            if isinstance(option, v1.SelectConfig | v1.BooleanConfig)
+        }
+        self.kept.numbers = self.session.numbers
+        if self._is_kept:
+            try:
+                await self._keeping.settle(self.session.id, self.kept)
+            except StoreError as error:
+                await self._keep_nothing(error)
+
+    def _append(self, updates: "list[v1.Update]") -> None:
+        if self._is_kept:
+            self._keeping.append(self.session.id, updates)
+
+    async def _keep_nothing(self, error: StoreError) -> None:
+        """A session that cannot be kept still works; the user is told once."""
+        _log.warning("the session is not kept: %s", error)
+        self._is_kept = False
+        await self.session.notice("This session is not kept", str(error), v1.NoticeSeverity.WARNING)
+
+    def set_mode(self, mode_id: str) -> None:
+        self._changed = True
+
+    def set_model(self, model_id: str) -> None:
+        self._changed = True
+
+    def set_config_option(self, config_id: str, value: bool | str) -> None:
+        self._changed = True
+
+    async def close(self) -> None:
+        await self._created()
+        if self._changed:  # a thousand sessions that nobody used close without a thousand waits for the disk
+            await self.remember()
+
+
+def _title(turn: "Turn") -> str:
+    line = " ".join(turn.text.split())
+    return (line[: TITLE_LENGTH - 1] + "…" if len(line) > TITLE_LENGTH else line) or "Without words"

@@ -1,0 +1,179 @@
+"""Acts that only talk: text, thoughts, plans, notices, and the ways in which a turn can end."""
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from antiphon.engines.demo.acts import act, every_act
+from antiphon.errors import Code, RequestError
+from antiphon.protocol import v1
+
+if TYPE_CHECKING:
+    from antiphon.agent.hooks import Outcome
+    from antiphon.agent.turn import Turn
+    from antiphon.engines.demo.session import DemoSession
+
+__all__ = ["number"]
+
+BEAT: Final = 0.1
+"""Seconds between two words of `/slow`: long enough to be cancelled in the middle, short enough to watch."""
+
+MOST: Final = 1_000_000
+"""The largest number that a command takes."""
+
+WINDOW: Final = 200_000
+"""The size of the context window that the demo pretends to have, in tokens."""
+
+
+def number(text: str, otherwise: int) -> int:
+    """The number that a command was given.
+
+    Raises:
+        RequestError: it is none, or too large.
+    """
+    if not text.strip():
+        return otherwise
+    try:
+        value = int(text.split()[0])
+    except ValueError:
+        value = -1
+    if not 0 <= value <= MOST:
+        wrong = f"`{text.strip()}` is not a number from 0 to {MOST}"
+        raise RequestError(Code.INVALID_PARAMS, "Invalid params", wrong)
+    return value
+
+
+@act("help", "What the demo can do")
+async def show_help(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+    """The list of commands, as Markdown."""
+    lines = [
+        f"- `/{each.name}{' ' + each.hint if each.hint else ''}`: {each.description}" for each in every_act().values()
+    ]
+    await turn.say("I am the Antiphon demo: no model, no key, no network. Any text gets a small answer, and:\n\n")
+    await turn.say("\n".join(lines) + "\n")
+    return None
+
+
+@act("think", "Think aloud before answering", "TEXT")
+async def think(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+    """Thoughts in pieces, and a tool call of the kind that thinks."""
+    for word in f"Let me think about {rest or 'this'} for a moment.".split(" "):
+        await turn.think(f"{word} ")
+    async with turn.tool("Think it over", v1.ToolKind.THINK, input={"about": rest}) as call:
+        await call.show("It comes to the same.", raw={"conclusion": "the same"})
+    await turn.say(f"I have thought about {rest or 'this'}.")
+    return None
+
+
+@act("echo", "Say it back, as what the user said")
+async def echo(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+    """The update that tells what the user said, as in a replayed history."""
+    await turn.update(v1.UserMessageChunk(v1.TextBlock(rest or "echo")))
+    await turn.say(rest or "echo")
+    return None
+
+
+@act("plan", "Make a plan and follow it")
+async def plan(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+    """A plan whose entries go through every state, with every priority."""
+    texts = ("Look around", "Do the work", "Check the work")
+    priorities = (v1.PlanPriority.LOW, v1.PlanPriority.HIGH, v1.PlanPriority.MEDIUM)
+    states = (v1.PlanStatus.COMPLETED, v1.PlanStatus.IN_PROGRESS, v1.PlanStatus.PENDING)
+    for done in range(len(texts) + 1):
+        entries = [
+            v1.PlanEntry(text, priority, states[0 if place < done else 1 if place == done else 2])
+            for place, (text, priority) in enumerate(zip(texts, priorities, strict=True))
+        ]
+        await turn.plan(*entries)
+    await turn.say("The plan is done.")
+    return None
+
+
+@act("slow", "Count slowly; cancel it to see what happens", "N")
+async def slow(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+    """One word each beat."""
+    for count in range(1, number(rest, 10) + 1):
+        await turn.say(f"{count} ")
+        await asyncio.sleep(BEAT)
+    await turn.say("done")
+    return None
+
+
+@act("many", "Say many small pieces as fast as possible", "N")
+async def many(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+    """For those who measure."""
+    for count in range(number(rest, 1000)):
+        await turn.say(f"{count} ")
+    return None
+
+
+@act("big", "Say one piece of that many KiB", "N")
+async def big(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+    """For those who read line by line into a small buffer."""
+    await turn.say("antiphon" * (128 * number(rest, 64)))
+    return None
+
+
+@act("usage", "Report tokens and cost")
+async def usage(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+    """How full the window is, and the tokens of the session with the answer. A token of the demo is a prompt."""
+    used = 100 * demo.kept.prompts
+    await turn.usage(used, WINDOW, cost=used / 1_000_000)
+    await turn.say(f"{used} of {WINDOW} tokens used.")
+    tokens = v1.Usage(used, used // 2, used - used // 2, thought_tokens=0, cached_read_tokens=0, cached_write_tokens=0)
+    return v1.PromptResult(v1.StopReason.END_TURN, usage=tokens)
+
+
+@act("title", "Give the session a title", "TEXT")
+async def title(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+    """The title is kept with the session."""
+    await demo.entitle(rest or "A session with the demo")
+    await turn.say(f"This session is called “{demo.kept.title}” now.")
+    return None
+
+
+@act("notice", "Show notices of every severity")
+async def notice(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+    """As text where the client shows none."""
+    for severity in v1.NoticeSeverity:
+        await turn.session.notice(f"A notice: {severity}", "It is only a demonstration.", severity)
+    return None
+
+
+@act("compact", "Pretend to compact the context", "[fail|cancel]")
+async def compact(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+    """A compaction with its summary, ending well or as asked."""
+    status = v1.CompactionStatus
+    if not turn.session.client.shows_compaction:
+        await turn.say("Your client does not show compactions, so there is none.")
+        return None
+    id = turn.next_id("compaction")
+    await turn.update(v1.CompactionUpdate(id, status.IN_PROGRESS))
+    if rest.strip() == "fail":
+        await turn.update(v1.CompactionUpdate(id, status.FAILED, error="as you asked"))
+    elif rest.strip() == "cancel":
+        await turn.update(v1.CompactionUpdate(id, status.CANCELLED))
+    else:
+        await turn.update(v1.CompactionSummaryChunk(id, v1.TextBlock(f"{demo.kept.prompts} prompts so far.")))
+        await turn.update(v1.CompactionUpdate(id, status.COMPLETED))
+    return None
+
+
+@act("stop", "End the turn for a reason", "end_turn|max_tokens|max_turn_requests|refusal")
+async def stop(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+    """Every stop reason that is not `cancelled`, which only cancelling gives."""
+    reason = rest.strip() or "end_turn"
+    reasons = [each.value for each in v1.StopReason if each is not v1.StopReason.CANCELLED]
+    if reason not in reasons:
+        wrong = f"there is no reason `{reason}`: choose one of {', '.join(reasons)}, or cancel the turn"
+        raise RequestError(Code.INVALID_PARAMS, "Invalid params", wrong)
+    await turn.say(f"I stop: {reason}.")
+    return v1.StopReason(reason)
+
+
+@act("fail", "Fail: a tool call first, then the turn", "[CODE]")
+async def fail(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+    """A failed tool call and an error as the answer."""
+    code = -number(rest.strip().lstrip("-"), -Code.INTERNAL_ERROR)
+    async with turn.tool("A tool that always fails", input={"code": code}) as call:
+        await call.show("It began well.")
+        raise RequestError(code or Code.INTERNAL_ERROR, "The demo failed", "as you asked: the session goes on")

@@ -1,0 +1,101 @@
+"""One ACP agent over one engine. What the engine can do is what the agent offers. Imports no event loop."""
+
+from typing import TYPE_CHECKING, Final, TypeVar, cast
+
+from antiphon.agent.agent import Agent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from antiphon.agent.hooks import Maybe, Outcome
+    from antiphon.agent.session import Session
+    from antiphon.agent.turn import Turn
+    from antiphon.engines.base import Engine, EngineSession
+    from antiphon.protocol import v1
+
+__all__ = ["Host"]
+
+T = TypeVar("T")
+
+_ENGINE_DOES: Final = {
+    "load_session": "load",
+    "resume_session": "resume",
+    "fork_session": "fork",
+    "list_sessions": "list",
+    "delete_session": "delete",
+    "logout": "logout",
+}
+"""Hooks that are only there if the engine has the method."""
+
+
+class Host(Agent):
+    """An agent whose hooks are an engine's. `session.state` is the engine's session."""
+
+    def __init__(self, engine: "Engine") -> None:
+        self.engine = engine
+        super().__init__(
+            engine.name,
+            engine.version,
+            title=engine.title,
+            takes=engine.takes,
+            mcp=engine.mcp,
+            auth_methods=engine.auth_methods,
+        )
+
+    def does(self, hook: str) -> bool:
+        return self.engine.does(_ENGINE_DOES[hook]) if hook in _ENGINE_DOES else super().does(hook)
+
+    # Opening.
+
+    async def new_session(self, session: "Session") -> None:
+        session.state = await _settle(self.engine.new(session))
+
+    async def load_session(self, session: "Session") -> None:
+        session.state = await _settle(self.engine.load(session))
+
+    async def resume_session(self, session: "Session") -> None:
+        session.state = await _settle(self.engine.resume(session))
+
+    async def fork_session(self, session: "Session", source: str) -> None:
+        session.state = await _settle(self.engine.fork(session, source))
+
+    # Working.
+
+    def prompt(self, turn: "Turn") -> "Maybe[Outcome]":
+        return _at_work(turn.session).prompt(turn)
+
+    def set_mode(self, session: "Session", mode_id: str) -> "Maybe[None]":
+        return _at_work(session).set_mode(mode_id)
+
+    def set_model(self, session: "Session", model_id: str) -> "Maybe[None]":
+        return _at_work(session).set_model(model_id)
+
+    def set_config_option(self, session: "Session", config_id: str, value: bool | str) -> "Maybe[None]":
+        return _at_work(session).set_config_option(config_id, value)
+
+    def close_session(self, session: "Session") -> "Maybe[None]":
+        return _at_work(session).close()
+
+    # The rest.
+
+    def list_sessions(self, query: "v1.ListSessions") -> "Maybe[v1.ListSessionsResult | Iterable[v1.SessionInfo]]":
+        return self.engine.list(query)
+
+    def delete_session(self, session_id: str) -> "Maybe[None]":
+        return self.engine.delete(session_id)
+
+    def authenticate(self, method_id: str) -> "Maybe[None]":
+        return self.engine.authenticate(method_id)
+
+    def logout(self) -> "Maybe[None]":
+        return self.engine.logout()
+
+
+def _at_work(session: "Session") -> "EngineSession":
+    return cast("EngineSession", session.state)
+
+
+async def _settle(value: "Maybe[T]") -> T:
+    from antiphon.agent.sessions import settle  # late: this module is imported before the event loop
+
+    return await settle(value)

@@ -1,0 +1,259 @@
+"""A command of this machine: started, heard, waited for, and ended with everything it started. Knows no ACP.
+
+It runs in a session of its own, reads nothing (`/dev/null`), and what it writes to stdout and stderr comes in one stream of which
+the last bytes are kept. It ends with us, even if we are killed: `transports.guard` sees to that.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Final, NamedTuple, Self
+
+from antiphon.errors import LocalProtocolError, SpawnFailed
+from antiphon.local.ring import Ring
+from antiphon.transports import guard, tree
+from antiphon.transports.exits import exit_status, when_exited
+
+__all__ = ["KILL_GRACE", "OUTPUT_LIMIT", "TERM_GRACE", "Command", "Exit"]
+
+_log = logging.getLogger(__name__)
+
+OUTPUT_LIMIT: Final = 1024 * 1024
+"""Bytes of output kept unless told otherwise: more than a model can read, little enough for many commands at once."""
+
+TERM_GRACE: Final = 2.0
+"""Seconds between TERM and KILL: time to remove a lock file."""
+
+KILL_GRACE: Final = 5.0
+"""Seconds we wait for the kernel to report a killed command before we say so and go on."""
+
+LOOK_AGAIN: Final = 0.02
+"""Seconds between two looks at what is left of a tree whose first process has ended."""
+
+READ_SIZE: Final = 64 * 1024
+"""Bytes per turn of the loop: what a pipe holds, so a flood neither waits for us nor keeps others waiting."""
+
+PIPE_MAX: Final = 1024 * 1024
+"""Bytes that a pipe can hold at most (Linux's limit for those without privileges)."""
+
+
+class Exit(NamedTuple):
+    """How a command ended: with a code, or by a signal (`SIGTERM`)."""
+
+    code: int | None
+    signal: str | None
+
+
+class Command:
+    """A command that was started. `close` it, or use it as `async with`; until then its process stays known to the system."""
+
+    def __init__(self, child: "subprocess.Popen[bytes]", output_fd: int, name: str, mark: str, limit: int) -> None:
+        self.pid = child.pid
+        self.name = name
+        self.exit: Exit | None = None
+        self._child = child
+        self._mark = mark
+        self._ring = Ring(limit)
+        self._fd = output_fd
+        self._loop = asyncio.get_running_loop()
+        self._exited = asyncio.Event()
+        self._followers: set[asyncio.Future[None]] = set()
+        self._ending: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._loop.add_reader(output_fd, self._hear)
+        when_exited(self._loop, child, self._child_exited)
+
+    @classmethod
+    async def start(
+        cls,
+        words: Sequence[str | os.PathLike[str]],
+        *,
+        cwd: str | os.PathLike[str] | None = None,
+        env: Mapping[str, str] | None = None,
+        output_limit: int = OUTPUT_LIMIT,
+    ) -> Self:
+        """Start a program with its arguments. It gets our whole environment unless `env` is given.
+
+        Raises:
+            SpawnFailed: there is no such program or directory, or it may not be run.
+        """
+        if isinstance(words, str) or not words:
+            raise LocalProtocolError(
+                f"a command is a list of its words, not {words!r}\nhint: [program, argument], or ['/bin/sh', '-c', line]"
+            )
+        name = os.fspath(words[0])  # alone: arguments may hold secrets
+        mark = os.urandom(16).hex()
+        ours, theirs = os.pipe()
+        os.set_blocking(ours, False)
+        guard.watch(0, mark)  # before it starts: we may be killed while it does
+        try:
+            child = subprocess.Popen(  # noqa: ASYNC220 - a few milliseconds, and asyncio would bring its own pipes
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=theirs,
+                stderr=theirs,
+                cwd=cwd,
+                env=tree.marked(os.environ if env is None else env, mark, os.environ.get(tree.MARK)),
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            os.close(ours)
+            guard.forget(0, mark)
+            raise SpawnFailed(name, error, _missing(cwd)) from error
+        finally:
+            os.close(theirs)
+        guard.watch(child.pid, mark)
+        guard.forget(0, mark)
+        return cls(child, ours, name, mark, output_limit)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # What it writes.
+
+    @property
+    def written(self) -> int:
+        """Bytes of output so far, counted as UTF-8: a place in the output, for `output` and `more`."""
+        return self._ring.written
+
+    @property
+    def truncated(self) -> bool:
+        """Whether older output was dropped."""
+        return self._ring.truncated
+
+    def output(self, since: int = 0) -> str:
+        """What is kept of its output, all of it or from a place on."""
+        return self._ring.text(since)
+
+    async def more(self, seen: int | None = None) -> int:
+        """Wait until there is output after `seen` (unless given: after now), or the command has ended: the new `written`."""
+        seen = self.written if seen is None else seen
+        while self.exit is None and self.written <= seen:
+            news = self._loop.create_future()
+            self._followers.add(news)
+            try:
+                await news
+            finally:
+                self._followers.discard(news)
+        return self.written
+
+    def _hear(self) -> int:
+        """Read once: how many bytes there were."""
+        try:
+            chunk = os.read(self._fd, READ_SIZE)
+        except (BlockingIOError, InterruptedError):
+            return 0
+        if chunk:
+            self._ring.add(chunk)
+        else:
+            self._stop_hearing()
+        self._tell_followers()
+        return len(chunk)
+
+    def _stop_hearing(self) -> None:
+        if self._fd >= 0:
+            self._loop.remove_reader(self._fd)
+            os.close(self._fd)
+            self._fd = -1
+            self._ring.end()
+
+    def _tell_followers(self) -> None:
+        for follower in self._followers:
+            if not follower.done():
+                follower.set_result(None)
+
+    # How it ends by itself.
+
+    async def wait(self) -> Exit:
+        """Until it ends. What it wrote is in `output` then; what it left running may go on writing."""
+        while self.exit is None:
+            await self._exited.wait()
+        return self.exit
+
+    def _child_exited(self) -> None:
+        # All it ever wrote is in the pipe now, so the end of the pipe need not be waited for: something it left
+        # running may hold it open for hours, or fill it for ever.
+        heard = 0
+        while self._fd >= 0 and heard < PIPE_MAX and (size := self._hear()):
+            heard += size
+        self._settle(_exit(exit_status(self._child)))
+
+    def _settle(self, exit: Exit) -> None:
+        if self.exit is None:
+            self.exit = exit
+        self._exited.set()
+        self._tell_followers()
+
+    # How we end it.
+
+    async def kill(self) -> None:
+        """End it and everything it started: TERM, a moment, KILL. Its output stays. Does nothing to what has ended."""
+        if self._closing is not None:
+            await asyncio.shield(self._closing)
+            return
+        if self._ending is None or self._ending.done():
+            # A task of its own: if our caller is cancelled the ladder still reaches its end.
+            self._ending = self._loop.create_task(self._climb_down(), name=f"kill {self.name}")
+        await asyncio.shield(self._ending)
+
+    async def close(self) -> None:
+        """Kill it and give back what the system holds for it. Its output and `exit` can still be looked at."""
+        if self._closing is None:
+            self._closing = self._loop.create_task(self._free(self._ending), name=f"close {self.name}")
+        await asyncio.shield(self._closing)
+
+    async def _climb_down(self) -> None:
+        if await asyncio.to_thread(tree.signal_tree, self.pid, self._mark, signal.SIGTERM):
+            await self._let_go()
+        await asyncio.to_thread(tree.kill_tree, self.pid, self._mark)
+        if not await _wait(self._exited, KILL_GRACE):
+            _log.error("`%s` (pid %d) does not end, not even by KILL", self.name, self.pid)
+            self._settle(Exit(None, "SIGKILL"))
+
+    async def _let_go(self) -> None:
+        """A moment for the whole tree. Not in a thread: many commands may end at once, and threads are few."""
+        deadline = self._loop.time() + TERM_GRACE
+        await _wait(self._exited, TERM_GRACE)
+        while (left := deadline - self._loop.time()) > 0:
+            if not await asyncio.to_thread(tree.processes_with, self._mark):
+                return
+            await asyncio.sleep(min(left, LOOK_AGAIN))
+
+    async def _free(self, before: "asyncio.Task[None] | None") -> None:
+        if before is not None:
+            await before
+        await self._climb_down()
+        self._stop_hearing()
+        if exit_status(self._child) is not None:
+            self._child.wait()  # the last: while the zombie stands its group keeps its number
+            guard.forget(self.pid, self._mark)
+
+
+def _missing(directory: str | os.PathLike[str] | None) -> str | None:
+    return None if directory is None or os.path.isdir(directory) else os.fspath(directory)
+
+
+def _exit(status: int | None) -> Exit:
+    if status is None or status >= 0:
+        return Exit(status, None)
+    try:
+        return Exit(None, signal.Signals(-status).name)
+    except ValueError:  # a real-time signal has no name of its own
+        return Exit(None, f"SIG{-status}")
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> bool:
+    try:
+        await asyncio.wait_for(event.wait(), seconds)
+    except TimeoutError:
+        return False
+    return True

@@ -1,0 +1,68 @@
+"""What can be wrong with a file that somebody asked for, one type each, so that a caller can tell them apart without reading words.
+
+FileProblem
+├── OutsideRoots      the path leads out of the folders that may be used
+├── NotThere          no such file; also a FileNotFoundError
+├── NotPermitted      the system says no; also a PermissionError
+├── NotAFile          a folder, a pipe, a device, or no path at all
+├── NotText           binary, or in another encoding than UTF-8
+└── TooLarge          more than fits into one answer
+"""
+
+import errno
+from collections.abc import Iterable
+
+from antiphon.errors import AcpError
+
+__all__ = ["FileProblem", "NotAFile", "NotPermitted", "NotText", "NotThere", "OutsideRoots", "TooLarge", "problem"]
+
+
+class FileProblem(AcpError):
+    """A file could not be read or written; the sentence names it and says why."""
+
+
+class OutsideRoots(FileProblem):
+    """The path leads out of the folders that may be used."""
+
+    def __init__(self, path: str, target: str, roots: Iterable[str]) -> None:
+        self.path, self.target, self.roots = path, target, tuple(roots)
+        where = f"`{path}` is" if target == path else f"`{path}` leads to `{target}`, which is"
+        folders = ", ".join(f"`{root}`" for root in self.roots) or "none at all"
+        super().__init__(
+            f"{where} outside the folders that may be used: {folders}\nhint: stay inside them, or add its folder to them"
+        )
+
+
+class NotThere(FileProblem, FileNotFoundError):
+    """There is no such file."""
+
+
+class NotPermitted(FileProblem, PermissionError):
+    """The system does not let us."""
+
+
+class NotAFile(FileProblem):
+    """A folder, a pipe, a device, or no usable path."""
+
+
+class NotText(FileProblem):
+    """Binary, or text in another encoding than UTF-8."""
+
+
+class TooLarge(FileProblem):
+    """More than fits into one answer."""
+
+
+_NO_FILE = (errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO)
+
+
+def problem(verb: str, path: str, error: OSError) -> FileProblem:
+    """The system's error in our words. `verb` is what was tried: `read` or `write`."""
+    why = (error.strerror or str(error)).lower()
+    if isinstance(error, FileNotFoundError) or (verb == "read" and error.errno == errno.ENOTDIR):
+        return NotThere(f"cannot {verb} `{path}`: there is no such file\nhint: check the path")
+    if isinstance(error, PermissionError) or error.errno == errno.EROFS:
+        return NotPermitted(f"cannot {verb} `{path}`: {why}\nhint: check the permissions of the file and of its folder")
+    if error.errno in _NO_FILE:
+        return NotAFile(f"cannot {verb} `{path}`: {why}\nhint: give the path of a file")
+    return FileProblem(f"cannot {verb} `{path}`: {why}\nhint: check the disk it is on")

@@ -1,0 +1,156 @@
+"""The folders that may be used, and the way down into them.
+
+A path is followed by us, link by link, and only then compared with the roots: what comes out has no link and no `..` in it.
+A link may be put in its way afterwards, so the way down (`Way`) opens folder after folder and refuses every link: what was
+checked is what is used.
+"""
+
+import errno
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from antiphon.errors import LocalProtocolError
+from antiphon.local.problems import NotAFile, OutsideRoots, problem
+
+__all__ = ["EVERYWHERE", "AnyPath", "Roots", "Way"]
+
+AnyPath = str | os.PathLike[str]
+
+MAX_LINKS: Final = 40
+"""Links followed for one path before it counts as a circle; the kernel's own number on Linux."""
+
+
+class Roots:
+    """Folders that may be used, with everything below them. `folders` are their real paths, in the order given."""
+
+    def __init__(self, roots: Iterable[AnyPath]) -> None:
+        if isinstance(roots, str):
+            raise LocalProtocolError("roots are a list of folders, not one string\nhint: Roots([folder])")
+        self.folders: tuple[Path, ...] = tuple(Path(_follow(_checked(root))) for root in roots)
+        self._real = [str(folder) for folder in self.folders]
+
+    @classmethod
+    def of(cls, roots: "Roots | Iterable[AnyPath]") -> "Roots":
+        """Roots as they are, or of these folders."""
+        return roots if isinstance(roots, Roots) else cls(roots)
+
+    def __repr__(self) -> str:
+        return f"Roots({self._real})"
+
+    def resolve(self, path: AnyPath) -> Path:
+        """The real path, without links and `..`, of a file or folder that need not exist yet.
+
+        Raises:
+            OutsideRoots: it is in none of the roots.
+            FileProblem: it is not absolute, goes round in circles, or cannot be looked at.
+        """
+        asked = _checked(path)
+        real = _follow(asked)
+        if self._root_of(real) is None:
+            raise OutsideRoots(asked, real, self._real)
+        return Path(real)
+
+    def way_to(self, place: Path) -> "Way":
+        """The way down to the folder of a place that `resolve` gave."""
+        root = self._root_of(str(place))
+        if root is None:
+            raise OutsideRoots(str(place), str(place), self._real)
+        return Way(root, place.relative_to(root).parts)
+
+    def _root_of(self, real: str) -> str | None:
+        return next((root for root in self._real if real == root or real.startswith(root.rstrip("/") + "/")), None)
+
+
+def _checked(path: AnyPath) -> str:
+    """The path as a string that the system would take, absolute."""
+    text = os.fspath(path)
+    if "\0" in text:
+        raise NotAFile(f"{text!r} is not a path: no file name has a NUL in it\nhint: give the path of a file")
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError as error:
+        raise NotAFile(f"{text!r} is not a path: it has letters that no file name can have") from error
+    if not text.startswith("/"):
+        home = " and the home folder in full" if text.startswith("~") else ""
+        raise NotAFile(f"`{text}` is a relative path\nhint: give the whole path, from `/` on{home}")
+    return text
+
+
+def _follow(path: str) -> str:
+    """Follow every link of an absolute path, also one that leads nowhere. What does not exist is taken as it is written."""
+    at, links = "/", 0
+    ahead = path.split("/")[::-1]
+    while ahead:
+        part = ahead.pop()
+        if part in ("", "."):
+            continue
+        if part == "..":
+            at = os.path.dirname(at)  # of the real folder: links are behind us
+            continue
+        step = os.path.join(at, part)
+        try:
+            target = os.readlink(step)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOENT, errno.ENOTDIR):
+                raise problem("use", path, error) from error
+            at = step  # no link, or not there
+            continue
+        links += 1
+        if links > MAX_LINKS:
+            raise NotAFile(f"`{path}` goes round in circles of links\nhint: give the path of a file")
+        if target.startswith("/"):
+            at = "/"
+        ahead.extend(target.split("/")[::-1])
+    return at
+
+
+# Linux opens a folder for passing through only, which takes no right to list it.
+_PASS: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
+
+
+class Way:
+    """The folders from a root down to a file, one descriptor after the other. `folder` is the file's, `name` its name there."""
+
+    def __init__(self, root: str, parts: tuple[str, ...]) -> None:
+        *self._folders, self.name = parts or (".",)  # `.`: the root itself, which nobody can read or write as a file
+        self._made: list[tuple[int, str]] = []
+        self.folder = os.open(root, _PASS)
+
+    def __enter__(self) -> "Way":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for above, name in reversed(self._made):
+            if error is not None:  # nothing is left behind of what failed
+                with suppress(OSError):
+                    os.rmdir(name, dir_fd=above)
+            os.close(above)
+        os.close(self.folder)
+
+    def go_down(self, *, make: bool = False) -> None:
+        """Open folder after folder; `make` those that are missing. They are removed again if the `with` block fails."""
+        for name in self._folders:
+            if make and _make(name, self.folder):
+                self._made.append((os.dup(self.folder), name))
+            above, self.folder = self.folder, os.open(name, _PASS, dir_fd=self.folder)
+            os.close(above)
+
+
+def _make(name: str, above: int) -> bool:
+    try:
+        os.stat(name, dir_fd=above, follow_symlinks=False)
+    except FileNotFoundError:
+        with suppress(FileExistsError):  # somebody else made it just now
+            os.mkdir(name, dir_fd=above)
+            return True
+    return False
+
+
+EVERYWHERE: Final = Roots(["/"])
+"""The whole machine: for our own use, never for what a peer asks."""

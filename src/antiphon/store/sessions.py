@@ -1,0 +1,248 @@
+"""Sessions and what was said in them. An update is bytes here: it is kept and given back, never opened.
+
+Times are UTC in ISO 8601, all of one width, so that the order of the texts is the order in time.
+"""
+
+import base64
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import UTC, datetime
+from sqlite3 import Connection, IntegrityError
+from typing import Any, Final
+
+import msgspec
+
+from antiphon.store.database import Database
+from antiphon.store.errors import BadCursor, NoSuchSession, SessionExists
+
+__all__ = ["SessionRow", "SessionStore"]
+
+PAGE_BYTES: Final = 1024 * 1024
+"""A page of history ends with the update that passes this: pictures are large, and nobody wants all of them in memory at once."""
+
+MAX_LIST: Final = 1000
+"""Most rows of one list. Who wants more follows the cursor."""
+
+_COLUMNS: Final = "id, engine, cwd, directories, title, created_at, updated_at, length"
+
+
+class SessionRow(msgspec.Struct, frozen=True):
+    """What is known of a session without opening its history."""
+
+    id: str
+    engine: str
+    cwd: str
+    directories: tuple[str, ...]
+    title: str | None
+    created_at: str
+    updated_at: str
+    length: int
+    """How many updates its history has."""
+
+
+def utc_now() -> datetime:
+    """The time, with its zone."""
+    return datetime.now(UTC)
+
+
+class SessionStore:
+    """The sessions in a database. Each method is one transaction; what it wrote is on the disk when it returns."""
+
+    def __init__(self, database: Database, clock: Callable[[], datetime] = utc_now) -> None:
+        self.database = database
+        self._clock = clock
+
+    async def create(
+        self, id: str, engine: str, cwd: str, directories: Sequence[str] = (), *, created_at: datetime | None = None
+    ) -> SessionRow:
+        """Begin a session with an empty history.
+
+        Raises:
+            SessionExists: the id is taken.
+        """
+        at = self._time(created_at)
+        row = (id, engine, cwd, _pack(directories), at, at)
+
+        def create(connection: Connection) -> SessionRow:
+            places = "id, engine, cwd, directories, created_at, updated_at"
+            try:
+                connection.execute(f"INSERT INTO session ({places}) VALUES (?, ?, ?, ?, ?, ?)", row)  # noqa: S608
+            except IntegrityError as error:
+                raise SessionExists(id) from error
+            return SessionRow(id, engine, cwd, tuple(directories), None, at, at, 0)
+
+        return await self.database.run(create)
+
+    async def append(self, id: str, updates: Sequence[bytes]) -> None:
+        """Add to the history, in this order.
+
+        Raises:
+            NoSuchSession: it was deleted, or never was.
+        """
+        await self.database.run(self._appending(id, updates))
+
+    def post(self, id: str, updates: Sequence[bytes]) -> None:
+        """Add to the history without waiting for the disk. `database.flush()` waits, and raises what went wrong."""
+        self.database.post(self._appending(id, updates))
+
+    async def history(self, id: str) -> list[bytes]:
+        """All that was said, in order."""
+        return [update async for page in self.pages(id) for update in page]
+
+    async def pages(self, id: str, *, page_bytes: int = PAGE_BYTES) -> AsyncIterator[list[bytes]]:
+        """All that was said, some at a time. What is added meanwhile comes too."""
+        seen = 0
+
+        def page(connection: Connection) -> list[bytes]:
+            size, found = 0, []
+            rows = "SELECT data FROM history WHERE session = ? AND seq > ? ORDER BY seq"
+            for (data,) in connection.execute(rows, (_key(connection, id), seen)):
+                found.append(data)
+                size += len(data)
+                if size >= page_bytes:
+                    break
+            return found
+
+        while found := await self.database.read(page):
+            seen += len(found)
+            yield found
+
+    async def get(self, id: str) -> SessionRow | None:
+        """What is known of a session, or `None` if it is not there."""
+        rows = await self.database.read(lambda connection: _rows(connection, "WHERE id = ?", (id,)))
+        return rows[0] if rows else None
+
+    async def list(
+        self, engine: str | None = None, cwd: str | None = None, cursor: str | None = None, limit: int = 50
+    ) -> "tuple[list[SessionRow], str | None]":
+        """Sessions, the last used first, and a cursor for those after them (`None`: that was all).
+
+        A cursor stays good whatever happens meanwhile: nothing comes twice. A session that is used while somebody turns the pages
+        moves to the front, before the pages still to come.
+
+        Raises:
+            BadCursor: it is not one of ours.
+        """
+        limit = max(1, min(limit, MAX_LIST))
+        before = ("9999", "") if cursor is None else _unpack_cursor(cursor)
+        where = "WHERE (updated_at, id) < (?, ?) AND engine = ifnull(?, engine) AND cwd = ifnull(?, cwd)"
+        order = "ORDER BY updated_at DESC, id DESC LIMIT ?"
+        values = (*before, engine, cwd, limit + 1)
+        rows = await self.database.read(lambda connection: _rows(connection, f"{where} {order}", values))
+        more, rows = len(rows) > limit, rows[:limit]
+        return rows, _pack_cursor(rows[-1]) if more else None
+
+    async def rename(self, id: str, title: str | None) -> None:
+        """Give it a title, or take it away."""
+        await self._change(id, "title = ?", title)
+
+    async def touch(self, id: str, at: datetime | None = None) -> None:
+        """It was used now, or then."""
+        await self._change(id, "updated_at = ?", self._time(at))
+
+    async def set_state(self, id: str, state: bytes) -> None:
+        """Keep what its engine needs to go on: a small piece of JSON with the mode, the options and so on."""
+        await self._change(id, "state = ?", state)
+
+    async def state(self, id: str) -> bytes:
+        """What `set_state` kept; empty before."""
+
+        def state(connection: Connection) -> bytes:
+            (kept,) = connection.execute("SELECT state FROM session WHERE key = ?", (_key(connection, id),)).fetchone()
+            return bytes(kept)
+
+        return await self.database.read(state)
+
+    async def fork(
+        self, source: str, new_id: str, *, cwd: str | None = None, directories: Sequence[str] | None = None
+    ) -> SessionRow:
+        """Begin a session with the history, title and state of another; the two go on apart.
+
+        Raises:
+            NoSuchSession: there is no `source`.
+            SessionExists: `new_id` is taken.
+        """
+        at = self._time(None)
+        packed = None if directories is None else _pack(directories)
+
+        def fork(connection: Connection) -> SessionRow:
+            key = _key(connection, source)
+            copy = (
+                "INSERT INTO session (id, engine, cwd, directories, title, created_at, updated_at, length, state)"
+                " SELECT ?, engine, ifnull(?, cwd), ifnull(?, directories), title, ?, ?, length, state"
+                " FROM session WHERE key = ?"
+            )
+            try:
+                new_key = connection.execute(copy, (new_id, cwd, packed, at, at, key)).lastrowid
+            except IntegrityError as error:
+                raise SessionExists(new_id) from error
+            connection.execute(
+                "INSERT INTO history (session, seq, data) SELECT ?, seq, data FROM history WHERE session = ? ORDER BY seq",
+                (new_key, key),
+            )
+            return _rows(connection, "WHERE id = ?", (new_id,))[0]
+
+        return await self.database.run(fork)
+
+    async def delete(self, id: str) -> bool:
+        """Forget a session and its history. False: it was not there."""
+        deleted = "DELETE FROM session WHERE id = ?"
+        return await self.database.run(lambda connection: connection.execute(deleted, (id,)).rowcount > 0)
+
+    def _appending(self, id: str, updates: Sequence[bytes]) -> Callable[[Connection], None]:
+        updates = tuple(updates)  # as they are now: the job comes later
+        at = self._time(None)
+
+        def append(connection: Connection) -> None:
+            # The length is the sequence: under the writer's lock nobody else can take the same numbers.
+            # Never back in time: another process may have a later one, and a clock may be set back.
+            change = "UPDATE session SET length = length + ?, updated_at = max(updated_at, ?) WHERE id = ?"
+            if connection.execute(change, (len(updates), at, id)).rowcount == 0:
+                raise NoSuchSession(id)
+            key, length = connection.execute("SELECT key, length FROM session WHERE id = ?", (id,)).fetchone()
+            rows = ((key, seq, data) for seq, data in enumerate(updates, length - len(updates) + 1))
+            connection.executemany("INSERT INTO history (session, seq, data) VALUES (?, ?, ?)", rows)
+
+        return append
+
+    async def _change(self, id: str, assignment: str, value: str | bytes | None) -> None:
+        def change(connection: Connection) -> None:
+            if connection.execute(f"UPDATE session SET {assignment} WHERE id = ?", (value, id)).rowcount == 0:  # noqa: S608
+                raise NoSuchSession(id)
+
+        await self.database.run(change)
+
+    def _time(self, at: datetime | None) -> str:
+        moment = self._clock() if at is None else at
+        if moment.tzinfo is None:
+            raise ValueError("a time needs its zone, such as `datetime.now(UTC)`")
+        return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _key(connection: Connection, id: str) -> int:
+    found = connection.execute("SELECT key FROM session WHERE id = ?", (id,)).fetchone()
+    if found is None:
+        raise NoSuchSession(id)
+    return int(found[0])
+
+
+def _rows(connection: Connection, rest: str, values: Sequence[Any]) -> list[SessionRow]:
+    rows = connection.execute(f"SELECT {_COLUMNS} FROM session {rest}", values)  # noqa: S608 - both are ours
+    return [
+        SessionRow(id, engine, cwd, msgspec.json.decode(directories, type=tuple[str, ...]), *others)
+        for id, engine, cwd, directories, *others in rows
+    ]
+
+
+def _pack(directories: Sequence[str]) -> str:
+    return msgspec.json.encode(list(directories)).decode()
+
+
+def _pack_cursor(last: SessionRow) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode([last.updated_at, last.id])).decode()
+
+
+def _unpack_cursor(cursor: str) -> tuple[str, str]:
+    try:
+        return msgspec.json.decode(base64.urlsafe_b64decode(cursor.encode()), type=tuple[str, str])
+    except (ValueError, msgspec.DecodeError) as error:
+        raise BadCursor("this cursor is not one of ours\nhint: list again without a cursor") from error

@@ -1,0 +1,71 @@
+"""`antiphon agent` as an editor and as a person meets it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+INITIALIZE = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":99}}\n'
+
+
+def agent(*words: str, said: bytes = b"", state: Path | None = None) -> "subprocess.CompletedProcess[bytes]":
+    env = {"ANTIPHON_STATE_DIR": str(state)} if state is not None else None
+    command = [sys.executable, "-m", "antiphon", "agent", *words]
+    return subprocess.run(command, input=said, capture_output=True, check=False, timeout=30, env=env)
+
+
+@pytest.mark.parametrize("words", [(), ("--engine", "demo"), ("--engine=demo",)], ids=["default", "named", "joined"])
+def test_it_answers_initialize_and_ends_with_its_input(words: tuple[str, ...]) -> None:
+    done = agent(*words, said=INITIALIZE)
+    answer = msgspec.json.decode(done.stdout)["result"]
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (answer["protocolVersion"], answer["agentInfo"]["name"]) == (1, "antiphon-demo")
+    offered = answer["agentCapabilities"]
+    assert offered["loadSession"] and offered["promptCapabilities"] == {
+        "image": True,
+        "audio": True,
+        "embeddedContext": True,
+    }
+    assert set(offered["sessionCapabilities"]) == {
+        "additionalDirectories", "close", "delete", "fork", "list", "resume"
+    }  # fmt: skip
+
+
+def test_initialize_is_answered_before_anything_heavy_is_imported() -> None:
+    script = (
+        "import sys\n"
+        "from antiphon.connection import early\n"
+        "from antiphon.cli.agent import run\n"
+        "write = early.os.write\n"
+        "class Os:\n"
+        "    read = early.os.read\n"
+        "    def write(fd, data):\n"
+        "        sys.stderr.write(' '.join(sorted({'asyncio', 'ssl', 'sqlite3', 'argparse'} & set(sys.modules))))\n"
+        "        return write(fd, data)\n"
+        "early.os = Os\n"
+        "run(['--engine', 'demo'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], input=INITIALIZE, capture_output=True, check=True, timeout=30)
+    assert done.stdout.startswith(b'{"jsonrpc":"2.0","id":1,"result"')
+    assert done.stderr == b""
+
+
+def test_help_says_what_there_is() -> None:
+    done = agent("--help")
+    assert done.returncode == 0 and b"--engine" in done.stdout and b"demo" in done.stdout and done.stderr == b""
+
+
+@pytest.mark.parametrize("words", [("--engine", "lute"), ("--engine",), ("now",), ("--loud",)])
+def test_words_it_does_not_know_end_in_a_hint(words: tuple[str, ...]) -> None:
+    done = agent(*words)
+    assert done.returncode == 2 and done.stdout == b""
+    lines = done.stderr.decode().splitlines()
+    assert lines[0].startswith("error: ") and lines[-1].startswith("hint: ")
+
+
+def test_a_closed_stdin_is_no_traceback() -> None:
+    command = f"exec {sys.executable} -m antiphon agent <&-"
+    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, check=False, timeout=30)
+    assert done.returncode == 1 and b"Traceback" not in done.stderr and b"hint: " in done.stderr

@@ -1,0 +1,102 @@
+"""Connecting: whom, how, and what is said when it cannot be done."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from antiphon.client.connect import connect
+from antiphon.errors import AcpError, ConnectionClosed, ProcessDied, SpawnFailed
+from antiphon.protocol import v1
+from antiphon.protocol.v1 import methods as m
+from antiphon.transports.memory import memory_pair
+from antiphon.transports.process import ProcessTransport
+from tests.client import deviations as d
+from tests.client.agents import PATIENCE, Scripted
+from tests.client.talker import Talker
+
+
+async def refused(target: object, **options: object) -> str:
+    """What is said of a target that is none."""
+    with pytest.raises(AcpError) as caught:
+        async with connect(target, **options):  # type: ignore[arg-type]  # that is the point
+            pass
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("address", ["https://user:pw@host/acp?token=secret", "ws://host:1234", "HTTP://host"])
+async def test_an_address_is_refused_in_one_sentence_without_its_secrets(address: str) -> None:
+    said = await refused(address)
+    assert "host" in said and "not over a network" in said and "\nhint: " in said
+    assert "secret" not in said and "pw" not in said
+
+
+@pytest.mark.parametrize("target", ["claude", "echo hello"])
+async def test_a_name_that_is_no_agent_is_refused_with_a_hint(target: str) -> None:
+    said = await refused(target)
+    assert f"`{target}`" in said and "list of the words" in said
+
+
+async def test_what_is_no_target_at_all_is_refused() -> None:
+    targets: list[object] = [[], None, b"agent", 7]
+    for target in targets:
+        assert "a list of the words of its command" in await refused(target)
+
+
+async def test_a_transport_has_no_directory_and_no_environment() -> None:
+    assert "cwd" in await refused(memory_pair()[0], cwd="/")
+
+
+async def test_a_program_that_is_not_there_is_named() -> None:
+    with pytest.raises(SpawnFailed, match="no-such-agent"):
+        async with connect(["no-such-agent"]):
+            pass
+
+
+async def test_a_program_that_is_no_agent_is_not_tried_again() -> None:
+    with pytest.raises(ProcessDied, match="sorry"):
+        async with connect([sys.executable, "-c", "import sys; sys.exit('sorry')"]):
+            pass
+
+
+async def test_an_agent_is_called_by_the_name_it_gives_itself() -> None:
+    talker = Talker()
+    info = v1.Implementation("inner", "1", title="Nice Name")
+    talker.answers(m.INITIALIZE, v1.InitializeResult(1, agent_info=info))
+    async with talker.connect() as agent:
+        assert (agent.name, agent.info) == ("Nice Name", info)
+    nameless = Talker()
+    async with nameless.connect() as agent:
+        assert (agent.name, agent.info) == ("the agent", None)
+
+
+async def test_a_program_starts_in_the_given_directory_and_so_do_its_sessions(tmp_path: Path) -> None:
+    program = Path(__file__).parents[2] / "examples" / "minimal_agent.py"
+    async with asyncio.timeout(PATIENCE), connect([sys.executable, program], cwd=tmp_path) as agent:
+        transport = agent.connection.transport
+        assert isinstance(transport, ProcessTransport)
+        assert Path(f"/proc/{transport.pid}/cwd").readlink() == tmp_path  # noqa: ASYNC240 - no file of a disk
+        session = await agent.new_session()
+        assert session.cwd == str(tmp_path)
+        assert await session.prompt("call and response").text() == "call and response "
+
+
+async def test_an_agent_that_was_closed_is_not_started_again(tmp_path: Path) -> None:
+    script = Scripted(d.Models, tmp_path)
+    async with asyncio.timeout(PATIENCE), script.connect() as agent:
+        session = await agent.new_session()
+        await agent.close()
+        with pytest.raises(AcpError, match="closed"):
+            await session.prompt("hi")
+        with pytest.raises(AcpError, match="closed"):
+            await agent.new_session()
+    assert script.heard.count("started") == 1
+
+
+async def test_a_transport_whose_other_end_is_gone_is_no_agent() -> None:
+    near, far = memory_pair()
+    await far.close()
+    with pytest.raises(ConnectionClosed):
+        async with connect(near):
+            pass

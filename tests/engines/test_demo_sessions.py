@@ -1,0 +1,167 @@
+"""The demo's sessions outlive the process: list, load, resume, fork and delete are real."""
+
+from pathlib import Path
+
+import pytest
+
+from antiphon.errors import Code, RequestRefused
+from antiphon.protocol import v1
+from antiphon.protocol.v1 import methods as m
+from tests.engines.demo_client import DemoClient, demo
+
+
+async def listed(client: DemoClient, cwd: str | None = None) -> list[v1.SessionInfo]:
+    return (await client.connection.request(m.LIST_SESSIONS, v1.ListSessions(cwd))).sessions
+
+
+async def loaded(client: DemoClient, session: str) -> tuple[list[v1.Update], v1.LoadSessionResult]:
+    """What is told again, and the answer."""
+    asked = v1.LoadSession(session, str(client.workspace), [])
+    async with client.connection.stream(m.LOAD_SESSION, asked) as replay:
+        updates = [news.update async for news in replay]
+    return updates, replay.result
+
+
+def spoken(updates: list[v1.Update]) -> list[tuple[str, str]]:
+    """Who said what."""
+    return [
+        ("user" if isinstance(each, v1.UserMessageChunk) else "agent", each.content.text)
+        for each in updates
+        if isinstance(each, v1.UserMessageChunk | v1.AgentMessageChunk) and isinstance(each.content, v1.TextBlock)
+    ]
+
+
+async def test_a_session_is_loaded_after_a_restart_with_all_that_was_said(workspace: Path) -> None:
+    async with demo(workspace) as client:
+        session = await client.new()
+        told, _ = await client.prompt(session, "/edit notes.txt")
+        await client.prompt(session, "/slow 2")
+        await client.prompt(session, "/image")
+    async with demo(workspace) as client:
+        updates, _ = await loaded(client, session)
+        assert spoken(updates) == [
+            ("user", "/edit notes.txt"), ("agent", "`notes.txt` has 1 line now."),
+            ("user", "/slow 2"), ("agent", "1 2 done"),
+            ("user", "/image"), ("agent", "A picture: "),
+        ]  # fmt: skip
+        calls = v1.ToolCall | v1.ToolCallUpdate
+        assert [each for each in updates if isinstance(each, calls)] == [
+            each for each in told if isinstance(each, calls)
+        ]
+        assert any(
+            isinstance(each, v1.AgentMessageChunk) and isinstance(each.content, v1.ImageBlock) for each in updates
+        )
+
+
+async def test_a_loaded_session_goes_on_and_loading_adds_nothing_to_its_history(workspace: Path) -> None:
+    async with demo(workspace) as client:
+        session = await client.new()
+        await client.prompt(session, "/think once")
+        first, _ = await loaded(client, session)
+        second, _ = await loaded(client, session)
+        assert spoken(first) == spoken(second) != []
+        await client.prompt(session, "/think twice")
+        third, _ = await loaded(client, session)
+        assert spoken(third)[: len(spoken(first))] == spoken(first)
+        ids = [each.tool_call_id for each in third if isinstance(each, v1.ToolCall)]
+        assert len(ids) == len(set(ids)) == 2
+
+
+async def test_mode_and_settings_are_as_they_were_left(workspace: Path) -> None:
+    async with demo(workspace) as client:
+        session = await client.new()
+        await client.connection.request(m.SET_MODE, v1.SetMode(session, "plan"))
+        await client.connection.request(m.SET_CONFIG_OPTION, v1.SetConfigOption(session, "greeting", True))
+        await client.prompt(session, "/title Two voices")
+    async with demo(workspace) as client:
+        asked = v1.ResumeSession(session, str(workspace))
+        resumed = await client.connection.request(m.RESUME_SESSION, asked)
+        assert resumed.modes is not None and resumed.modes.current_mode_id == "plan"
+        options = {
+            each.id: each.current_value for each in resumed.config_options or [] if not isinstance(each, v1.Unknown)
+        }
+        assert (options["mode"], options["greeting"]) == ("plan", True)
+        assert [each.title for each in await listed(client)] == ["Two voices"]
+
+
+async def test_resuming_is_silent(workspace: Path) -> None:
+    async with demo(workspace) as client:
+        session = await client.new()
+        await client.prompt(session, "/echo hello")
+    async with demo(workspace) as client:
+        await client.connection.request(m.RESUME_SESSION, v1.ResumeSession(session, str(workspace)))
+        assert await client.say(session, "/echo again") == "again"
+    kinds = [
+        frame["params"]["update"]["sessionUpdate"] for frame in client.frames if frame.get("method") == "session/update"
+    ]
+    assert kinds == ["available_commands_update", "user_message_chunk", "agent_message_chunk"]
+
+
+async def test_sessions_are_listed_newest_first_and_by_directory(workspace: Path, tmp_path: Path) -> None:
+    async with demo(workspace) as client:
+        first, second = await client.new(), await client.new()
+        client.workspace = tmp_path
+        third = await client.new()
+        await client.prompt(first, "/echo I am the newest now")
+        assert [each.session_id for each in await listed(client)] == [first, third, second]
+        assert {each.session_id for each in await listed(client, str(workspace))} == {first, second}
+        assert [each.session_id for each in await listed(client, str(tmp_path))] == [third]
+
+
+async def test_many_sessions_come_in_pages(workspace: Path) -> None:
+    async with demo(workspace) as client:
+        made = {await client.new() for _ in range(60)}
+        page = await client.connection.request(m.LIST_SESSIONS, v1.ListSessions())
+        found = [each.session_id for each in page.sessions]
+        while page.next_cursor is not None:
+            page = await client.connection.request(m.LIST_SESSIONS, v1.ListSessions(cursor=page.next_cursor))
+            found += [each.session_id for each in page.sessions]
+        assert len(found) == 60 and set(found) == made
+        with pytest.raises(RequestRefused) as refused:
+            await client.connection.request(m.LIST_SESSIONS, v1.ListSessions(cursor="nonsense"))
+        assert refused.value.code == Code.INVALID_PARAMS
+
+
+async def test_a_fork_begins_where_its_source_stands_and_goes_its_own_way(workspace: Path) -> None:
+    async with demo(workspace) as client:
+        source = await client.new()
+        await client.prompt(source, "/echo before")
+        forked = await client.connection.request(m.FORK_SESSION, v1.ForkSession(source, str(workspace)))
+        await client.prompt(forked.session_id, "/echo after")
+        original, _ = await loaded(client, source)
+        copy, _ = await loaded(client, forked.session_id)
+        assert spoken(copy)[: len(spoken(original))] == spoken(original)
+        assert ("agent", "after") in spoken(copy) and ("agent", "after") not in spoken(original)
+
+
+async def test_a_deleted_session_is_gone_and_deleting_it_again_is_no_error(workspace: Path) -> None:
+    async with demo(workspace) as client:
+        session = await client.new()
+        await client.connection.request(m.DELETE_SESSION, v1.DeleteSession(session))
+        await client.connection.request(m.DELETE_SESSION, v1.DeleteSession(session))
+        assert await listed(client) == []
+        with pytest.raises(RequestRefused) as refused:
+            await loaded(client, session)
+        assert refused.value.code == Code.RESOURCE_NOT_FOUND
+
+
+async def test_a_closed_session_takes_no_prompts_until_it_is_opened_again(workspace: Path) -> None:
+    async with demo(workspace) as client:
+        session = await client.new()
+        await client.connection.request(m.CLOSE_SESSION, v1.CloseSession(session))
+        with pytest.raises(RequestRefused) as refused:
+            await client.prompt(session, "/echo hello")
+        assert refused.value.code == Code.RESOURCE_NOT_FOUND
+        await loaded(client, session)
+        assert await client.say(session, "/echo hello") == "hello"
+
+
+async def test_what_was_said_before_a_cancel_is_kept(workspace: Path) -> None:
+    async with demo(workspace) as client:
+        session = await client.new()
+        async with client.connection.stream(m.PROMPT, v1.Prompt(session, [v1.TextBlock("/slow 100")])) as turn:
+            async for news in turn:
+                if isinstance(news.update, v1.AgentMessageChunk):
+                    break
+        updates, _ = await loaded(client, session)
+        assert spoken(updates)[0] == ("user", "/slow 100") and spoken(updates)[1][1].startswith("1 ")
