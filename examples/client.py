@@ -33,12 +33,12 @@ def show(update: v1.Update) -> None:
             pass
 
 
-async def main(path: str, command: list[str]) -> int:
+async def main(path: Path, command: list[str]) -> int:
     """One session, one turn. The agent may read where the file is, and nothing else."""
     try:
         async with connect(command, permission=permit, retry=Retry(delays=())) as agent:
-            session = await agent.new_session(Path(path).absolute().parent)
-            async with asyncio.timeout(PATIENCE), session.prompt(path) as turn:
+            session = await agent.new_session(path.parent)
+            async with asyncio.timeout(PATIENCE), session.prompt(str(path)) as turn:
                 async for update in turn:
                     show(update)
             print(f"({turn.result.stop_reason})")
@@ -53,5 +53,6 @@ async def main(path: str, command: list[str]) -> int:
 
 if __name__ == "__main__":
     what, _, *other = sys.argv[1:] if len(sys.argv) > 2 else [*sys.argv[1:], "--"]
+    command = other or [sys.executable, str(Path(__file__).with_name("tool_agent.py"))]
     with suppress(KeyboardInterrupt):
-        sys.exit(asyncio.run(main(what, other or [sys.executable, str(Path(__file__).with_name("tool_agent.py"))])))
+        sys.exit(asyncio.run(main(Path(what).absolute(), command)))
