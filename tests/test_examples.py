@@ -72,7 +72,7 @@ def test_a_first_client_prints_what_the_demo_says(name: str, tmp_path: Path) -> 
 
 def test_hello_greets_any_client(tmp_path: Path) -> None:
     async def talk() -> str:
-        async with antiphon.connect([sys.executable, ROOT / "examples" / "hello.py"]) as agent:
+        async with antiphon.connect([sys.executable, str(ROOT / "examples" / "hello.py")]) as agent:
             session = await agent.new_session(tmp_path)
             return await session.prompt("good morning").text()
 
@@ -87,7 +87,7 @@ def test_the_tour_shows_text_plan_tool_diff_and_permission(tmp_path: Path) -> No
 
 def test_the_notes_agent_notes_saves_and_loads(tmp_path: Path) -> None:
     async def talk() -> None:
-        command = [sys.executable, ROOT / "examples" / "notes_agent.py"]
+        command = [sys.executable, str(ROOT / "examples" / "notes_agent.py")]
         async with antiphon.connect(command, permission=allow_once, files=Files(write=True)) as agent:
             session = await agent.new_session(tmp_path)
             assert await session.prompt("call").text() == "Noted, that makes 1."
