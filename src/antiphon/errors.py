@@ -118,9 +118,18 @@ class RequestError(AcpError):
         """The code in words."""
         return meaning_of(self.code, self.message)
 
+    @property
+    def reason(self) -> str:
+        """The message, with what `data` says in words: peers put the part that helps in there, as text or under one of these names."""
+        data = self.data
+        if isinstance(data, dict):
+            data = next(
+                (data[name] for name in ("details", "detail", "reason", "message", "error") if name in data), None
+            )
+        return f"{self.message}: {data}" if isinstance(data, str) and data not in self.message else self.message
+
     def __str__(self) -> str:
-        detail = f": {self.data}" if isinstance(self.data, str) and self.data not in self.message else ""
-        return f"{self.message}{detail} ({self.code}, {self.meaning})"
+        return f"{self.reason} ({self.code}, {self.meaning})"
 
 
 class RequestRefused(RequestError):

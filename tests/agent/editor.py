@@ -133,5 +133,5 @@ async def playing(
 def only_prompt(handler: "Callable[[Any], Any]") -> Agent:
     """An agent with nothing but a handler for prompts."""
     agent = Agent("test")
-    agent.prompt = handler  # type: ignore[method-assign]
+    agent.prompt = handler  # type: ignore[method-assign, assignment]
     return agent

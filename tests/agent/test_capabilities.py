@@ -133,7 +133,7 @@ async def test_an_agent_says_who_it_is_and_which_version_it_speaks() -> None:
 
 
 async def test_a_way_to_sign_in_by_terminal_is_offered_to_clients_that_open_one() -> None:
-    ways = [v1.AgentAuth(id="key", name="Key"), v1.TerminalAuth(id="tty", name="In a terminal")]
+    ways: list[v1.AuthMethod] = [v1.AgentAuth(id="key", name="Key"), v1.TerminalAuth(id="tty", name="In a terminal")]
     async with playing(Agent("x", auth_methods=ways)) as editor:
         assert [way.id for way in (await editor.introduce()).auth_methods if not isinstance(way, v1.Unknown)] == ["key"]
         able = v1.ClientCapabilities(auth=v1.AuthCapabilities(terminal=True))

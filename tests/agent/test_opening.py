@@ -161,7 +161,7 @@ async def test_a_hook_that_refuses_opens_nothing_and_silences_what_it_left_runni
         kept.append(session)
         raise RequestError(Code.RESOURCE_NOT_FOUND, "Resource not found", "no such session")
 
-    opening = {
+    opening: dict[str, Callable[[Editor], Awaitable[Any]]] = {
         **OPENING,
         "session/load": lambda it: it.connection.request(m.LOAD_SESSION, v1.LoadSession("old", "/w", [])),
     }

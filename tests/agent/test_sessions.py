@@ -93,15 +93,16 @@ async def test_a_session_that_is_not_open_is_not_found(method: str) -> None:
 @pytest.mark.parametrize("cwd", ["", "w", "./w", "~/w"])
 async def test_a_relative_directory_is_refused(cwd: str) -> None:
     async with playing(Keeper()) as editor:
-        for call, asked in (
+        questions: list[tuple[Any, Any]] = [
             (m.NEW_SESSION, v1.NewSession(cwd, [])),
             (m.NEW_SESSION, v1.NewSession("/w", [], [cwd])),
             (m.LOAD_SESSION, v1.LoadSession("s", cwd, [])),
             (m.RESUME_SESSION, v1.ResumeSession("s", cwd)),
             (m.FORK_SESSION, v1.ForkSession("s", cwd)),
-        ):
+        ]
+        for call, asked in questions:
             with pytest.raises(RequestRefused, match="must be an absolute path") as refusal:
-                await editor.connection.request(call, asked)  # type: ignore[arg-type]
+                await editor.connection.request(call, asked)
             assert refusal.value.code == Code.INVALID_PARAMS
 
 

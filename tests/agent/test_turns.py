@@ -91,8 +91,8 @@ async def test_a_second_prompt_waits_for_the_first_and_answers_come_in_order() -
         assert running == ["a"]
         gates["a"].set()
         await asyncio.gather(*asked)
-        turn = lambda word: [f"{word} begins", f"{word} ends", "answer:session/prompt"]  # noqa: E731
-        assert editor.order[2:] == [*turn("a"), *turn("b"), *turn("c")]
+        steps = ("{} begins", "{} ends", "answer:session/prompt")
+        assert editor.order[2:] == [step.format(word) for word in "abc" for step in steps]
 
 
 async def test_sessions_do_not_wait_for_each_other() -> None:

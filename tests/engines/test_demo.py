@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.errors import Code, RequestRefused
+from antiphon.errors import Code, RequestError, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from tests.engines.demo_client import NOTHING, demo, text_of
@@ -138,3 +138,20 @@ async def test_a_store_that_cannot_be_used_costs_the_history_and_not_the_session
         assert await client.say(session, "/echo hello") == "hello"
     notices = [frame["params"]["update"] for frame in client.frames if frame.get("method") == "session/update"]
     assert any(update.get("title") == "This session is not kept" for update in notices)
+
+
+async def test_a_client_that_refuses_its_files_is_quoted_and_the_turn_goes_on(workspace: Path) -> None:
+    async with demo(workspace) as client:
+        session = await client.new()
+        details = {"details": "reading is switched off"}
+
+        def refuse(_: v1.ReadTextFile) -> v1.ReadTextFileResult:
+            raise RequestError(Code.INTERNAL_ERROR, "Internal error", details)
+
+        client.connection.router.on_request(m.READ_TEXT_FILE, refuse)
+        for command in ("/read README.md", "/edit README.md"):
+            updates, result = await client.prompt(session, command)
+            assert result.stop_reason == v1.StopReason.END_TURN
+            assert "reading is switched off" in text_of(updates)
+            assert [each.status for each in updates if isinstance(each, v1.ToolCallUpdate)][-1] == v1.ToolStatus.FAILED
+        assert not client.asked

@@ -44,9 +44,8 @@ class LiveCall:
     ) -> None:
         if error is None and not self._failed:
             if self.status == v1.ToolStatus.PENDING:
-                _ = self._patch(
-                    status=v1.ToolStatus.IN_PROGRESS
-                )  # not awaited: cancelled here, it would never be completed
+                # Not awaited: cancelled in between, it would never be completed.
+                _ = self._patch(status=v1.ToolStatus.IN_PROGRESS)
             await self._patch(status=v1.ToolStatus.COMPLETED)
         elif isinstance(error, Exception):
             self._content.append(_text(_reason(error)))
@@ -118,6 +117,7 @@ class LiveCall:
 
     async def run(self, command: "Sequence[str] | str", **how: Any) -> "Finished":
         """Run a command, shown live where the client can, and wait for its end. The same arguments as `turn.run`."""
+        await self.start()
         async with self._turn.run(command, **how) as running:
             if running.terminal_id is not None:
                 await self.show(v1.TerminalItem(running.terminal_id))
@@ -144,6 +144,5 @@ def _text(text: str) -> v1.ContentItem:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, RequestError):
-        told = isinstance(error.data, str) and error.data not in error.message
-        return f"{error.message}: {error.data}" if told else error.message
+        return error.reason
     return str(error) or type(error).__name__

@@ -55,22 +55,26 @@ async def edit(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
     added = (
         rest.strip().removeprefix(path).strip() if rest.strip().startswith(path) else " ".join(shlex.split(rest)[1:])
     )
-    try:
-        old = await turn.read(path)
-    except RequestRefused as error:
-        if not _means_missing(error):
-            raise
-        old = None
-    new = _with_line(old or "", added or "Call and response.")
-    line = new.rstrip("\n").count("\n") + 1
-    place = v1.ToolLocation(turn.path(path), line)
-    async with turn.tool(f"Edit {path}", v1.ToolKind.EDIT, name="Edit", input={"path": place.path}, at=[place]) as call:
-        await call.preview(v1.Diff(place.path, new, old))
+    place = turn.path(path)
+    async with turn.tool(f"Edit {path}", v1.ToolKind.EDIT, name="Edit", input={"path": place}) as call:
+        old = await _text_if_any(turn, path)
+        new = _with_line(old or "", added or "Call and response.")
+        await call.at(path, len(new.splitlines()))
+        await call.preview(v1.Diff(place, new, old))
         if not await demo.allowed(turn, call, v1.ToolKind.EDIT):
             return None
         await turn.write(path, new)
     await turn.say(f"`{path}` has {counted(len(new.splitlines()), 'line')} now.")
     return None
+
+
+async def _text_if_any(turn: "Turn", path: str) -> str | None:
+    try:
+        return await turn.read(path)
+    except RequestRefused as error:
+        if _means_missing(error):
+            return None
+        raise
 
 
 def _means_missing(error: RequestRefused) -> bool:

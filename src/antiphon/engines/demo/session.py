@@ -11,7 +11,7 @@ from antiphon.engines.demo.choices import MODELS, MODES, OPTIONS
 from antiphon.engines.demo.journal import Journal
 from antiphon.engines.demo.keeping import Kept
 from antiphon.engines.demo.workspace import describe
-from antiphon.errors import Code, RequestError
+from antiphon.errors import Code, RequestError, RequestRefused
 from antiphon.protocol import v1
 from antiphon.store.errors import StoreError
 
@@ -111,7 +111,11 @@ class DemoSession(EngineSession):
         if act is None:
             await turn.say(f"I do not know `/{name}`. `/help` lists what I know.")
             return None
-        return await act.play(self, turn, rest)
+        try:
+            return await act.play(self, turn, rest)
+        except RequestRefused as error:  # the client's no is news for the user, not a fault of the turn
+            await turn.say(f"Your client refused: {error.reason}")
+            return None
 
     async def allowed(self, turn: "Turn", call: "LiveCall", kind: v1.ToolKind) -> bool:
         """Whether a call that changes something may run: never in the mode that only looks, else as the user says, now or before."""
