@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from antiphon.agent.commands import Finished, Running, news
 from antiphon.agent.turn import Turn
 from antiphon.connection.router import Router
-from antiphon.errors import Code, LocalProtocolError, RequestError, RequestRefused, SpawnFailed
+from antiphon.errors import Code, LocalProtocolError, RequestError, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import FULL, only_prompt, playing
@@ -296,7 +296,7 @@ async def test_leaving_the_block_ends_a_command_of_this_machine_also_on_cancel()
 
 async def test_a_program_that_does_not_exist_is_a_clear_error(tmp_path: Path) -> None:
     async def work(turn: Turn) -> str:
-        with pytest.raises(SpawnFailed) as failure:
+        with pytest.raises(RequestRefused) as failure:
             async with turn.run(["no-such-program"]):
                 pass
         return str(failure.value)

@@ -13,6 +13,7 @@ from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from antiphon.transports.process import spawn
 from tests.agent.editor import Editor
+from tests.transports.children import gone
 
 HELLO = Path(__file__).parents[2] / "examples" / "hello.py"
 
@@ -107,15 +108,6 @@ async def working(place: Path) -> tuple[Editor, str, "asyncio.Task[v1.PromptResu
     running = editor.prompt(session)
     await editor.until(lambda: bool(editor.updates()))
     return editor, session, running, int(editor.order[-1])
-
-
-async def gone(pid: int) -> None:
-    while True:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return
-        await asyncio.sleep(0.01)  # another process: there is no event to wait for
 
 
 async def test_a_cancelled_turn_of_a_program_ends_its_command_and_leaves_the_program(tmp_path: Path) -> None:

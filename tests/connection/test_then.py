@@ -8,7 +8,7 @@ import pytest
 from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router, Then
 from antiphon.protocol.v1 import methods as m
-from antiphon.protocol.v1.session import NewSession, NewSessionResult, SetModeResult
+from antiphon.protocol.v1.session import NewSession, NewSessionResult, SetMode, SetModeResult
 from tests.connection.ends import Raw, against_raw
 
 NEW = {"cwd": "/w", "mcpServers": []}
@@ -61,12 +61,16 @@ async def test_nothing_follows_an_answer_that_could_not_be_given(form: str, wron
         assert "result" in await peer.ask("session/set_mode", {"sessionId": "s", "modeId": "m"}, 2)
 
 
-async def test_what_follows_may_fail_without_harm_to_the_connection() -> None:
+@pytest.mark.parametrize("form", ["def", "async def"])
+async def test_what_follows_may_fail_without_harm_to_the_connection(form: str) -> None:
     def fail() -> None:
         raise KeyError("after")
 
+    async def later(_: SetMode) -> Then[SetModeResult]:
+        return Then(SetModeResult(), fail)
+
     router = Router()
-    router.on_request(m.SET_MODE, lambda _: Then(SetModeResult(), fail))
+    router.on_request(m.SET_MODE, later if form == "async def" else lambda _: Then(SetModeResult(), fail))
     async with asyncio.timeout(10), against_raw(router) as (connection, peer):
         for id in (1, 2):
             assert "result" in await peer.ask("session/set_mode", {"sessionId": "s", "modeId": "m"}, id)

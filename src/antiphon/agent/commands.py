@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 import msgspec
 
 from antiphon.agent.stage import seen
-from antiphon.errors import LocalProtocolError
+from antiphon.errors import Code, LocalProtocolError, RequestRefused, SpawnFailed
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 
@@ -186,9 +186,12 @@ class OnThisMachine(Running):
 
         from antiphon.local.commands import Command
 
-        self._command = await Command.start(
-            self._words, cwd=self._cwd, env={**os.environ, **self._env}, output_limit=self._limit
-        )
+        try:
+            self._command = await Command.start(
+                self._words, cwd=self._cwd, env={**os.environ, **self._env}, output_limit=self._limit
+            )
+        except SpawnFailed as error:  # as a client would say it, so that there is one error to know
+            raise RequestRefused(Code.INVALID_PARAMS, str(error)) from error
         return self
 
     async def __aexit__(

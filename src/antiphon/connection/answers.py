@@ -124,7 +124,10 @@ class Answers:
         else:
             self._wire.send(frame)
             if after is not None:
-                after()
+                try:
+                    after()
+                except Exception as error:
+                    self._wire.handler_failed(request.method, error)
 
     def _check(self, request: Request, result: object) -> None:
         """A handler that forgets its `return`, or returns another method's answer, should hear of it; the peer could only guess."""
