@@ -52,6 +52,8 @@ async def main(path: Path, command: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    if not sys.argv[1:]:
+        sys.exit("usage: client.py PATH [-- COMMAND …]")
     what, _, *other = sys.argv[1:] if len(sys.argv) > 2 else [*sys.argv[1:], "--"]
     command = other or [sys.executable, str(Path(__file__).with_name("tool_agent.py"))]
     with suppress(KeyboardInterrupt):

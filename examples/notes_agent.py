@@ -27,8 +27,8 @@ class Notes(Agent):
         if session.id not in self.kept:
             raise RequestError(Code.RESOURCE_NOT_FOUND, "Resource not found", f"no notes called `{session.id}`")
         session.modes = ASK_FIRST
-        for note in self.kept[session.id]:
-            await session.update(v1.UserMessageChunk(v1.TextBlock(note)))
+        for number, note in enumerate(self.kept[session.id]):  # the ids keep the notes apart
+            await session.update(v1.UserMessageChunk(v1.TextBlock(note), message_id=f"note-{number}"))
 
     def list_sessions(self, query: v1.ListSessions) -> list[v1.SessionInfo]:
         """Everything, newest first."""

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import antiphon
-from antiphon.client import Files, allow_once
+from antiphon import v1
+from antiphon.client import Files, Terminals, allow_once
 
 ROOT = Path(__file__).parents[1]
 
@@ -32,7 +33,7 @@ def test_the_conversation_shows_every_frame_and_what_was_said() -> None:
 SHOWN = {
     "README.md": ["hello.py", "ask.py", "script.py"],
     "docs/core.md": ["minimal_agent.py", "conversation.py"],
-    "docs/agents.md": ["notes_agent.py"],
+    "docs/agents.md": ["notes_agent.py", "settings_agent.py"],
     "docs/clients.md": ["client.py"],
 }
 """Document → the examples that it shows whole."""
@@ -81,7 +82,13 @@ def test_hello_greets_any_client(tmp_path: Path) -> None:
 
 def test_the_tour_shows_text_plan_tool_diff_and_permission(tmp_path: Path) -> None:
     shown = example("tour.py", state=tmp_path)
-    for part in ("You are in", "✓ Look around", "asks  Edit notes.txt?", "Edit notes.txt (completed)", "0 → 1 lines"):
+    for part in (
+        "You are in",
+        "✓ Look around",
+        "asks  Edit notes.txt?",
+        "Edit notes.txt (completed)",
+        "+ Sing the second voice",
+    ):
         assert part in shown
 
 
@@ -91,11 +98,28 @@ def test_the_notes_agent_notes_saves_and_loads(tmp_path: Path) -> None:
         async with antiphon.connect(command, permission=allow_once, files=Files(write=True)) as agent:
             session = await agent.new_session(tmp_path)
             assert await session.prompt("call").text() == "Noted, that makes 1."
+            assert await session.prompt("response").text() == "Noted, that makes 2."
             assert await session.prompt("/save song.txt").text() == "Saved."
-            assert (tmp_path / "song.txt").read_text(encoding="utf-8") == "call\n"
+            assert (tmp_path / "song.txt").read_text(encoding="utf-8") == "call\nresponse\n"
             assert [info.session_id async for info in agent.list_sessions()] == [session.id]
             again = await agent.load_session(session.id, tmp_path)
-            assert "> call" in again.transcript.plain()
+            assert again.transcript.plain().splitlines()[:2] == ["> call", "> response"]
+
+    asyncio.run(talk())
+
+
+def test_the_settings_agent_asks_how_and_runs_it(tmp_path: Path) -> None:
+    async def talk() -> None:
+        def answer(_: object) -> v1.Accepted:
+            return v1.Accepted({"command": "echo fine; exit 3"})
+
+        command = [sys.executable, str(ROOT / "examples" / "settings_agent.py")]
+        async with antiphon.connect(command, permission=allow_once, elicitation=answer, terminals=Terminals()) as agent:
+            session = await agent.new_session(tmp_path)
+            assert await session.prompt("go").text() == "They pass."
+            assert "exit 3" in await session.prompt("/setup").text()
+            await session.set_config_option("verbosity", "output")
+            assert await session.prompt("go").text() == "fine\nThey fail (3)."
 
     asyncio.run(talk())
 

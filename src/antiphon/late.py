@@ -2,9 +2,9 @@
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["loader"]
+__all__ = ["loader", "names"]
 
 
 def loader(package: str, homes: "Mapping[str, str]") -> "Callable[[str], object]":
@@ -23,3 +23,14 @@ def loader(package: str, homes: "Mapping[str, str]") -> "Callable[[str], object]
         return value
 
     return load
+
+
+def names(module: str, public: "Sequence[str]") -> "Callable[[], list[str]]":
+    """The `__dir__` of a package: its public names too, so that completion finds them before they are loaded."""
+
+    def listed() -> list[str]:
+        from sys import modules
+
+        return sorted({*vars(modules[module]), *public})
+
+    return listed

@@ -7,7 +7,7 @@ import pytest
 
 from antiphon.agent.turn import Turn
 from antiphon.connection.router import Router
-from antiphon.errors import NotSupported
+from antiphon.errors import NotSupported, RemoteProtocolError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import FULL, only_prompt, playing
@@ -52,7 +52,7 @@ async def outcome(
     ("answer", "heard"),
     [
         (v1.Accepted({"name": "x", "age": 3}), {"name": "x", "age": 3}),
-        (v1.Accepted(), {}),
+        (v1.Accepted({"name": "x"}), {"name": "x"}),
         (v1.Declined(), None),
         (v1.Dismissed(), None),
     ],
@@ -68,6 +68,16 @@ async def test_a_form_gives_what_was_filled_in_or_nothing(answer: v1.CreateElici
     (asked,) = user.asked
     assert (asked.message, asked.tool_call_id) == ("Who?", "call-1")
     assert asked.requested_schema == v1.Form(properties=fields, required=["name"])
+
+
+@pytest.mark.parametrize("answer", [v1.Accepted(), v1.Accepted({"name": 5}), v1.Accepted({"name": "x", "age": 3})])
+async def test_answers_that_do_not_fit_the_form_are_not_believed(answer: v1.Accepted) -> None:
+    async def ask(turn: Turn) -> str:
+        with pytest.raises(RemoteProtocolError, match="do not fit the form") as wrong:
+            await turn.ask("Who?", name=v1.StringProperty("Name"))
+        return str(wrong.value)
+
+    assert "`" in str(await outcome(ask, User(answer)))
 
 
 async def test_a_form_may_be_given_whole() -> None:

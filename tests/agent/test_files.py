@@ -109,6 +109,6 @@ async def test_a_refusal_that_the_agent_does_not_catch_is_told_as_our_failure() 
         await turn.read("none")
 
     async with playing(only_prompt(prompt), FULL, Buffers().router) as editor:
-        with pytest.raises(RequestRefused, match="a request of ours was refused") as refusal:
+        with pytest.raises(RequestRefused, match="what it needed was refused") as refusal:
             await editor.turn()
         assert refusal.value.code == Code.INTERNAL_ERROR

@@ -65,6 +65,7 @@ async def test_an_agent_answers_initialize_before_it_imports_an_event_loop() -> 
         "        answer = super().initialize(asked)\n"
         "        print(sorted({'asyncio', 'antiphon.agent.session', 'antiphon.protocol.v1.session'} & set(sys.modules)), file=sys.stderr)\n"
         "        return answer\n"
+        "    def prompt(self, turn): pass\n"
         "Looking().run()\n"
     )
     agent = await asyncio.create_subprocess_exec(

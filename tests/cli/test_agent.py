@@ -35,16 +35,14 @@ def test_it_answers_initialize_and_ends_with_its_input(words: tuple[str, ...]) -
 
 def test_initialize_is_answered_before_anything_heavy_is_imported() -> None:
     script = (
-        "import sys\n"
-        "from antiphon.connection import early\n"
+        "import os, sys\n"
         "from antiphon.cli.agent import run\n"
-        "write = early.os.write\n"
-        "class Os:\n"
-        "    read = early.os.read\n"
-        "    def write(fd, data):\n"
-        "        sys.stderr.write(' '.join(sorted({'asyncio', 'ssl', 'sqlite3', 'argparse'} & set(sys.modules))))\n"
-        "        return write(fd, data)\n"
-        "early.os = Os\n"
+        "plain = os.write\n"
+        "def write(fd, data):\n"
+        "    os.write = plain\n"
+        "    sys.stderr.write(' '.join(sorted({'asyncio', 'ssl', 'sqlite3', 'argparse'} & set(sys.modules))))\n"
+        "    return plain(fd, data)\n"
+        "os.write = write\n"
         "run(['--engine', 'demo'])\n"
     )
     done = subprocess.run([sys.executable, "-c", script], input=INITIALIZE, capture_output=True, check=True, timeout=30)
@@ -65,7 +63,8 @@ def test_words_it_does_not_know_end_in_a_hint(words: tuple[str, ...]) -> None:
     assert lines[0].startswith("error: ") and lines[-1].startswith("hint: ")
 
 
-def test_a_closed_stdin_is_no_traceback() -> None:
-    command = f"exec {sys.executable} -m antiphon agent <&-"
+@pytest.mark.parametrize("closed", ["<&-", "</dev/null >&-"])
+def test_a_closed_stdin_or_stdout_is_no_traceback(closed: str) -> None:
+    command = f"exec {sys.executable} -m antiphon agent {closed}"
     done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, check=False, timeout=30)
     assert done.returncode == 1 and b"Traceback" not in done.stderr and b"hint: " in done.stderr

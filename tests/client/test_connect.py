@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from antiphon.client.connect import connect
-from antiphon.errors import AcpError, ConnectionClosed, ProcessDied, SpawnFailed
+from antiphon.errors import (
+    AcpError,
+    ConnectionClosed,
+    ProcessDied,
+    RemoteProtocolError,
+    RequestRefused,
+    SpawnFailed,
+)
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from antiphon.transports.memory import memory_pair
@@ -100,3 +107,25 @@ async def test_a_transport_whose_other_end_is_gone_is_no_agent() -> None:
     with pytest.raises(ConnectionClosed):
         async with connect(near):
             pass
+
+
+async def test_a_program_that_prints_something_else_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RemoteProtocolError, match="hello world") as caught:
+        async with connect([sys.executable, "-c", "print('hello world')"]):
+            pass
+    assert "\nhint: " in str(caught.value)
+    monkeypatch.setattr("antiphon.client.link.START_LIMIT", 0.5)
+    with pytest.raises(RemoteProtocolError, match="welcome, type something"):
+        async with connect([sys.executable, "-uc", "print('welcome, type something'); input(); input()"]):
+            pass
+
+
+async def test_an_agent_that_fails_has_its_last_words_in_the_error() -> None:
+    failing = (
+        "from antiphon import Agent\nagent = Agent('x')\n@agent.on\ndef prompt(turn): pass\n"
+        "@agent.on\ndef new_session(session): raise KeyError('the reason')\nagent.run()"
+    )
+    async with asyncio.timeout(PATIENCE), connect([sys.executable, "-c", failing]) as agent:
+        with pytest.raises(RequestRefused) as caught:
+            await agent.new_session("/")
+        assert "the reason" in "".join(caught.value.__notes__) and "the reason" in agent.stderr

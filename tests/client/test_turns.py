@@ -1,6 +1,7 @@
 """Turns over memory: read, awaited, left, refused, slow."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -258,3 +259,23 @@ async def test_an_agent_over_a_transport_that_ignores_a_cancelled_turn_is_left()
         await begun.wait()
         assert (await turn.cancel()).stop_reason == v1.StopReason.CANCELLED
         assert agent.connection.closed
+
+
+async def test_the_text_of_a_turn_is_there_however_it_was_read() -> None:
+    talker = Talker(chunk("call "), chunk("and "), chunk("response"))
+    async with asyncio.timeout(10), talker.connect() as agent:
+        session = await agent.new_session("/")
+        for read in (0, 1, 3):
+            turn = session.prompt("go")
+            for _ in range(read):
+                await anext(turn)
+            assert await turn.text() == await turn.text() == "call and response"
+
+
+@pytest.mark.parametrize("said", [5, None, {"type": "text", "text": "x"}, [5], [{"type": "text"}]])
+async def test_a_prompt_that_is_none_is_refused_with_a_hint(said: Any) -> None:
+    async with asyncio.timeout(10), Talker().connect() as agent:
+        session = await agent.new_session("/")
+        with pytest.raises(LocalProtocolError, match="hint: "):
+            await session.prompt(said)
+        assert (await session.prompt(["two", v1.TextBlock("parts")])) == END

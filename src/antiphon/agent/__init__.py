@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["Agent", "Finished", "LiveCall", "Permission", "Running", "Session", "Turn"]
 
 if not TYPE_CHECKING:
-    from antiphon.late import loader
+    from antiphon.late import loader, names
 
     __getattr__ = loader(
         __name__,
@@ -27,3 +27,4 @@ if not TYPE_CHECKING:
             "Turn": "antiphon.agent.turn",
         },
     )
+    __dir__ = names(__name__, __all__)

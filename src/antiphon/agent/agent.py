@@ -21,6 +21,9 @@ __all__ = ["Agent"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
+_TAKES_ANY = 0x04
+"""The flag of a function with `*args`."""
+
 _HOOKS = tuple(name for name in vars(Hooks) if not name.startswith("_"))
 
 
@@ -64,11 +67,15 @@ class Agent(Hooks):
         """Method → handler, of methods that are not the protocol's."""
         self.capabilities = capabilities(self.does, self.takes, self.mcp)
 
+    def __repr__(self) -> str:
+        return f"<agent {self.info.name!r}>"
+
     def on(self, hook: F) -> F:
         """Let a function be the hook of its name."""
         name = getattr(hook, "__name__", str(hook))
         if name not in _HOOKS:
             raise LocalProtocolError(f"an agent has no hook `{name}`\nhint: name the function {', '.join(_HOOKS)}")
+        _check_arguments(name, hook)
         setattr(self, name, hook)
         self.capabilities = capabilities(self.does, self.takes, self.mcp)
         return hook
@@ -108,6 +115,22 @@ class Agent(Hooks):
         from antiphon.agent.stdio import run
 
         run(self)
+
+
+def _check_arguments(name: str, hook: "Callable[..., Any]") -> None:
+    """A wrong signature would be heard of by the client, with the first request. Not by `inspect`, which takes long to import."""
+    code = getattr(hook, "__code__", None)
+    if code is None or code.co_flags & _TAKES_ANY:
+        return
+    given = getattr(Hooks, name).__code__
+    names = given.co_varnames[1 : given.co_argcount]
+    bound = 1 if hasattr(hook, "__self__") else 0
+    most = code.co_argcount - bound
+    least = most - len(getattr(hook, "__defaults__", None) or ())
+    if not least <= len(names) <= most:
+        raise LocalProtocolError(
+            f"the hook `{name}` takes {most} arguments\nhint: it is called with {len(names)}: ({', '.join(names)})"
+        )
 
 
 def _possible(method: "AuthMethod", asked: "Initialize") -> bool:

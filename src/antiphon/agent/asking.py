@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from antiphon.agent.forms import misfits
 from antiphon.agent.permission import OPTIONS, Permission
 from antiphon.agent.stage import Stage
-from antiphon.errors import NotSupported
+from antiphon.errors import NotSupported, RemoteProtocolError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 
@@ -53,6 +54,7 @@ class Asking(Stage):
 
         Raises:
             NotSupported: the client shows no forms.
+            RemoteProtocolError: its answers do not fit the form.
         """
         if not self.session.client.shows_forms:
             raise NotSupported(
@@ -65,7 +67,12 @@ class Asking(Stage):
             message=message, requested_schema=form, session_id=self.session.id, tool_call_id=about
         )
         answer = await self.request(m.CREATE_ELICITATION, question)
-        return (answer.content or {}) if isinstance(answer, v1.Accepted) else None
+        if not isinstance(answer, v1.Accepted):
+            return None
+        answers = answer.content or {}
+        if wrong := list(misfits(answers, form)):
+            raise RemoteProtocolError(f"the client's answers do not fit the form: {', '.join(wrong)}")
+        return answers
 
     async def choose(self, message: str, choices: "Mapping[str, str] | Sequence[str]") -> str | None:
         """Ask the user to pick one; None if they would rather not. A client without forms shows it like a question for permission."""
@@ -74,7 +81,10 @@ class Asking(Stage):
             field = v1.StringProperty(
                 title=message, one_of=[v1.EnumOption(key, title) for key, title in titles.items()]
             )
-            answers = await self.ask(message, choice=field)
+            try:
+                answers = await self.ask(message, choice=field)
+            except RemoteProtocolError:  # none of the choices was chosen
+                answers = None
             picked = None if answers is None else answers.get("choice")
         else:
             picked = await self._choose_by_permission(message, titles)

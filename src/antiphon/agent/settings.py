@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from antiphon.errors import Code, RequestError
+from antiphon.errors import Code, LocalProtocolError, RequestError
+from antiphon.protocol.base import Unknown
 from antiphon.protocol.v1.config import BooleanConfig, ConfigCategory, SelectConfig, SelectGroup, SelectOption
 
 if TYPE_CHECKING:
@@ -107,6 +108,8 @@ class Chosen:
 
     @modes.setter
     def modes(self, modes: "ModeState | None") -> None:
+        if modes is not None and modes.current_mode_id not in [mode.id for mode in modes.available_modes]:
+            raise LocalProtocolError(f"`{modes.current_mode_id}` is not among the modes on offer")
         self.settings.modes = modes
 
     @property
@@ -116,7 +119,11 @@ class Chosen:
 
     @config_options.setter
     def config_options(self, options: "Iterable[ConfigOption]") -> None:
-        self.settings.options = list(options)
+        chosen = list(options)
+        for option in chosen:
+            if not isinstance(option, SelectConfig | BooleanConfig | Unknown):
+                raise TypeError(f"{option!r:.60} is no setting: use v1.SelectConfig or v1.BooleanConfig")
+        self.settings.options = chosen
 
     @property
     def models(self) -> "ModelState | None":

@@ -1,9 +1,12 @@
 """An agent on stdin and stdout: the handshake before the event loop, the rest after it."""
 
+import os
+import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from antiphon.connection.early import answer_initialize
+from antiphon.errors import LocalProtocolError
 
 if TYPE_CHECKING:
     from antiphon.agent.agent import Agent
@@ -22,6 +25,12 @@ def run(agent: "Agent") -> None:
         asked = question
         return answer
 
+    if not agent.does("prompt"):
+        raise LocalProtocolError("an agent needs `prompt`\nhint: fill it in, in a subclass or with `@agent.on`")
+    if os.isatty(0):
+        sys.stderr.write(
+            f"{agent.info.name} speaks ACP and waits for a client on stdin: start it from an editor. Ctrl-D ends it.\n"
+        )
     with suppress(KeyboardInterrupt):
         already_read = answer_initialize(initialize)
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from antiphon.agent.permission import OPTIONS, Permission
-from antiphon.errors import AcpError, RequestError
+from antiphon.errors import AcpError, LocalProtocolError, RequestError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
@@ -28,10 +28,12 @@ class LiveCall:
         self._content: list[v1.ToolContent] = list(call.content)
         self._locations: list[v1.ToolLocation] = list(call.locations)
         self._failed = False
+        self._shown = False
         self.status = call.status
         self.id = call.tool_call_id
 
     async def __aenter__(self) -> Self:
+        self._shown = True
         try:
             await self._turn.update(self._call)
         except asyncio.CancelledError:  # while the client was slow to read: it is shown, and there is no block to leave
@@ -59,6 +61,8 @@ class LiveCall:
             _ = self._patch(status=v1.ToolStatus.FAILED, **changes)
 
     def _patch(self, **changes: Any) -> Awaitable[None]:
+        if not self._shown:
+            raise LocalProtocolError("this tool call is not shown yet\nhint: async with turn.tool(…) as call")
         told = self._turn.update(v1.ToolCallUpdate(self.id, **changes))
         self.status = changes.get("status", self.status)
         return told

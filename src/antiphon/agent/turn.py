@@ -40,6 +40,8 @@ class Turn(Asking, Working):
         if not text.startswith("/") or text[1:2].isspace() or len(text) < 2:
             return None
         name, *rest = text[1:].split(maxsplit=1)
+        if "/" in name or "." in name:  # a path
+            return None
         return name, rest[0] if rest else ""
 
     def say(self, content: "str | v1.ContentBlock") -> Awaitable[None]:
@@ -48,14 +50,14 @@ class Turn(Asking, Working):
             self._still_on()
         if isinstance(content, str):
             return self.session.say(content)
-        return self.session.update(v1.AgentMessageChunk(content))
+        return self.session.update(v1.AgentMessageChunk(_block(content)))
 
     def think(self, content: "str | v1.ContentBlock") -> Awaitable[None]:
         """A piece of the thinking behind it."""
         self._still_on()
         if isinstance(content, str):
             return self.session.think(content)
-        return self.session.update(v1.AgentThoughtChunk(content))
+        return self.session.update(v1.AgentThoughtChunk(_block(content)))
 
     def plan(self, *entries: "str | v1.PlanEntry", done: int = 0) -> Awaitable[None]:
         """Show the whole plan as it stands; it replaces the one before. Of plain texts the first `done` are completed and the next is
@@ -85,6 +87,13 @@ class Turn(Asking, Working):
     def usage(self, used: int, size: int, cost: float | None = None, currency: str = "USD") -> Awaitable[None]:
         """Say how full the context window is, and what the session has cost so far."""
         return self.update(v1.UsageUpdate(used, size, None if cost is None else v1.Cost(cost, currency)))
+
+
+def _block(content: object) -> v1.ContentBlock:
+    """What is not even content would be dropped by the client, in silence."""
+    if not isinstance(content, v1.ContentBlock | v1.Unknown):
+        raise TypeError(f"{content!r:.60} is neither text nor content of a message")
+    return content
 
 
 def _entry(entry: "str | v1.PlanEntry", place: int, done: int) -> v1.PlanEntry:

@@ -3,8 +3,6 @@
 An editor waits for this, so the usual command line is read by hand and argparse is only imported for the unusual one.
 """
 
-import sys
-
 from antiphon.cli.saying import FAILED, MISUSED, fail
 from antiphon.engines.known import DEFAULT, ENGINES, make_engine
 from antiphon.errors import AcpError
@@ -57,6 +55,4 @@ def _carefully(arguments: list[str]) -> str | int:
         return fail(f"unknown argument `{unknown[0]}`", "`antiphon agent --help` shows what there is.", MISUSED)
     if known.engine not in ENGINES:
         return fail(f"there is no engine `{known.engine}`", f"choose one of {', '.join(ENGINES)}.", MISUSED)
-    if sys.stdin is not None and sys.stdin.isatty():
-        sys.stderr.write("antiphon agent speaks ACP: it waits for an editor or another client on stdin.\n")
     return str(known.engine)

@@ -18,7 +18,7 @@ __all__ = [
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
-    from antiphon.late import loader
+    from antiphon.late import loader, names
 
     __getattr__ = loader(
         __name__,
@@ -37,3 +37,4 @@ if not TYPE_CHECKING:
             "reject": "antiphon.client.handlers",
         },
     )
+    __dir__ = names(__name__, __all__)

@@ -22,12 +22,14 @@ from antiphon.errors import (
     Code,
     ConnectionClosed,
     LocalProtocolError,
+    ProcessDied,
     RemoteProtocolError,
     RequestRefused,
 )
 from antiphon.protocol import v1
 from antiphon.protocol.methods import Call
 from antiphon.protocol.v1 import methods as m
+from antiphon.transports.process import ProcessTransport
 
 __all__ = ["START_LIMIT", "VERSION", "Link"]
 
@@ -38,8 +40,12 @@ T = TypeVar("T")
 VERSION: Final = 1
 """The version of the protocol that we speak. Newer ones are drafts, and some agents answer with any version they are asked for."""
 
-START_LIMIT: Final = 300.0
-"""Seconds an agent may take to answer `initialize`. Long, because the first start of some is a download."""
+START_LIMIT: Final = 90.0
+"""Seconds an agent may take to answer `initialize`. Long, because some do all their work before it; a program that was started in
+the wrong way, and waits for a person, is told from them by this alone."""
+
+LAST_WORDS: Final = 5
+"""Lines of what an agent printed that an error shows."""
 
 _log = logging.getLogger(__name__)
 
@@ -104,6 +110,17 @@ class Link:
         """What it said that it can do."""
         return Abilities(f"`{self.name}`", self.welcome.agent_capabilities)
 
+    @property
+    def stderr(self) -> str:
+        """The last lines that it wrote to stderr, if it is a program that we started."""
+        transport = self._connection.transport if self._connection is not None else None
+        return transport.stderr if isinstance(transport, ProcessTransport) else ""
+
+    @property
+    def may_start_over(self) -> bool:
+        """Whether a new session may take the place of a forgotten one."""
+        return self._retry.start_over
+
     # Life.
 
     async def alive(self) -> Connection:
@@ -154,9 +171,16 @@ class Link:
                 welcome = await connection.request(m.INITIALIZE, self._hello)
         except TimeoutError:
             raise RemoteProtocolError(
-                f"{self.name} did not answer `initialize` within {START_LIMIT:g} seconds"
-                "\nhint: check that its command speaks the Agent Client Protocol on stdin and stdout"
+                f"{self.name} did not answer `initialize` within {START_LIMIT:g} seconds{_printed(connection)}"
+                "\nhint: check that its command speaks the Agent Client Protocol on stdin and stdout; many agents need an option for it"
             ) from None
+        except ProcessDied as error:
+            if not connection.noise:
+                raise
+            raise RemoteProtocolError(
+                f"{error}{_printed(connection)}"
+                "\nhint: this is not the Agent Client Protocol; many agents need an option to speak it"
+            ) from error
         except RequestRefused as error:
             if error.meaning == "unsupported protocol version":
                 raise RemoteProtocolError(f"{self.name} does not speak version {VERSION} of ACP: {error}") from error
@@ -223,6 +247,7 @@ class Link:
             try:
                 return await work(await (ready or self.alive)())
             except AcpError as error:
+                self._add_last_words(error)
                 await tries.another(error, expire)
 
     async def ask(self, call: Call[P, R], params: P) -> R:
@@ -240,7 +265,14 @@ class Link:
         """The error; if it is the lack of a sign-in, with the ways to sign in."""
         if isinstance(error, RequestRefused) and error.code == Code.AUTH_REQUIRED:
             return self._auth_required(error)
+        self._add_last_words(error)
         return error
+
+    def _add_last_words(self, error: AcpError) -> None:
+        """An agent that failed says why in its log, not in its answer."""
+        if isinstance(error, RequestRefused) and error.code == Code.INTERNAL_ERROR and (said := self.stderr):
+            last = "\n".join(said.splitlines()[-LAST_WORDS:])
+            error.add_note(f"the last words of {self.name} on stderr:\n{last}")
 
     def _auth_required(self, refusal: RequestRefused) -> AuthRequired:
         return AuthRequired(refusal.code, refusal.message, refusal.data, self.welcome.auth_methods)
@@ -256,3 +288,9 @@ class Link:
                 await self.sign_in(method_id)
             except RequestRefused as error:
                 raise self._auth_required(error) from refusal
+
+
+def _printed(connection: Connection) -> str:
+    """What came on stdout instead of the protocol."""
+    lines = [bytes(line).decode("utf-8", "replace").strip()[:200] for line in connection.noise]
+    return "; it printed:\n" + "\n".join(lines[:LAST_WORDS]) if lines else ""

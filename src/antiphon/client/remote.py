@@ -60,6 +60,14 @@ class ConnectedAgent:
         """The connection below, for taps and for methods that have no verb here. Another one after the agent was started again."""
         return self._link.connection
 
+    @property
+    def stderr(self) -> str:
+        """The last lines that its program wrote to stderr: where to look when it fails."""
+        return self._link.stderr
+
+    def __repr__(self) -> str:
+        return f"<agent {self._link.name!r}>"
+
     # Sessions.
 
     async def new_session(

@@ -3,7 +3,7 @@
 import logging
 from typing import TYPE_CHECKING, Final
 
-from antiphon.errors import Code, RequestRefused
+from antiphon.errors import AcpError, Code, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 
@@ -27,8 +27,10 @@ async def reopen(session: "Session", connection: "Connection", sessions: "Sessio
 
     Raises:
         RequestRefused: the agent refuses every way.
+        AcpError: only a new session is left, and that is not wanted.
     """
     abilities = session.link.abilities
+    refusal: RequestRefused | None = None
     ways: list[Callable[[Session, Connection, Sessions], Awaitable[v1.NoticeUpdate]]] = []
     if abilities.has("session/resume"):
         ways.append(_resume)
@@ -42,6 +44,9 @@ async def reopen(session: "Session", connection: "Connection", sessions: "Sessio
             if error.code in _NOT_ABOUT_THE_SESSION:
                 raise
             _log.info("session `%s` cannot be opened again this way: %s", session.id, error)
+            refusal = error
+    if not session.link.may_start_over:
+        raise AcpError(f"session `{session.id}` is lost: the agent does not remember it") from refusal
     return await _new(session, connection, sessions)
 
 

@@ -22,6 +22,8 @@ class Retry:
     """How patient to be: the seconds before each further try. `Retry(())` asks once."""
 
     delays: Sequence[float] = (1, 2, 4, 8)
+    start_over: bool = True
+    """Whether a new session may take the place of one that the agent has forgotten. It says so, but it knows nothing of before."""
 
 
 class Tries:

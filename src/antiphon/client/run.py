@@ -51,6 +51,8 @@ class Run:
         self._prompt = list(prompt)
         self._stream: Stream[v1.PromptResult] | None = None
         self._connection: Connection | None = None
+        self._said: list[str] = []
+        self._message_id: str | None = None
         self._taken = 0
         self._asked: deque[tuple[int, v1.ToolCallPatch]] = deque()
         self._begun = False  # something came of it, so it must not be sent again
@@ -123,9 +125,22 @@ class Run:
     def _heard(self, update: "v1.Update") -> "v1.Update":
         self._begun = True
         self._taken += 1
+        if type(update) is v1.AgentMessageChunk and type(update.content) is v1.TextBlock:
+            self._say(update.content.text, update.message_id)
         self._session.hearing.follow(update)
         self._enter_asked(self._taken)
         return update
+
+    def _say(self, text: str, message_id: str | None) -> None:
+        if message_id is not None and self._message_id is not None and message_id != self._message_id:
+            self._said.append("\n\n")
+        self._message_id = message_id or self._message_id
+        self._said.append(text)
+
+    @property
+    def text(self) -> str:
+        """What the agent has said so far, as far as it was taken."""
+        return "".join(self._said)
 
     def _enter_asked(self, taken: float) -> None:
         while self._asked and self._asked[0][0] <= taken:

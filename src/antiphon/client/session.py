@@ -29,7 +29,7 @@ __all__ = ["Said", "Session"]
 P = TypeVar("P")
 R = TypeVar("R")
 
-Said: TypeAlias = str | v1.ContentBlock | Iterable[v1.ContentBlock]
+Said: TypeAlias = str | v1.ContentBlock | Iterable[str | v1.ContentBlock]
 """What a prompt may be: text, a block, or several."""
 
 
@@ -192,8 +192,22 @@ class Session:
 
 
 def _blocks(said: Said) -> list[v1.ContentBlock]:
-    if isinstance(said, str):
-        return [v1.TextBlock(said)]
-    if isinstance(said, v1.ContentBlock | v1.Unknown):
-        return [said]
-    return list(said)
+    given: object = said  # whatever its type says: the commonest mistake is to say it some other way
+    if isinstance(given, str | v1.ContentBlock | v1.Unknown):
+        given = [given]
+    if not isinstance(given, Iterable) or isinstance(given, dict):
+        raise _no_prompt(given)
+    return [v1.TextBlock(each) if isinstance(each, str) else _block(each) for each in given]
+
+
+def _block(said: object) -> v1.ContentBlock:
+    if not isinstance(said, v1.ContentBlock | v1.Unknown):
+        raise _no_prompt(said)
+    return said
+
+
+def _no_prompt(said: object) -> LocalProtocolError:
+    return LocalProtocolError(
+        f"a prompt is text, content blocks, or several of them, not {said!r:.60}"
+        '\nhint: session.prompt("text"), or session.prompt([v1.TextBlock("look at"), v1.ResourceLink(…)])'
+    )

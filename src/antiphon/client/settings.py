@@ -54,12 +54,22 @@ def follow(session: Followed, update: "Update") -> None:
             session.models = msgspec.structs.replace(models, current_model_id=model)
         case v1.ConfigOptionUpdate(config_options=options):
             session.config_options = options
+            _keep_in_step(session)
         case v1.AvailableCommandsUpdate(available_commands=commands):
             session.commands = commands
         case v1.SessionInfoUpdate(title=title) if not isinstance(title, v1.UnsetType):
             session.title = title
         case _:
             pass
+
+
+def _keep_in_step(session: Followed) -> None:
+    """Modes and models are the older view of two settings: where an agent has both, they say the same."""
+    mode, model = of_category(session, v1.ConfigCategory.MODE), of_category(session, v1.ConfigCategory.MODEL)
+    if mode is not None and session.modes is not None:
+        session.modes = msgspec.structs.replace(session.modes, current_mode_id=mode.current_value)
+    if model is not None and session.models is not None:
+        session.models = msgspec.structs.replace(session.models, current_model_id=model.current_value)
 
 
 def of_category(session: Followed, category: v1.ConfigCategory) -> v1.SelectConfig | None:

@@ -126,6 +126,11 @@ class SyncAgent:
         """The ways to sign in that it offers."""
         return self._agent.auth_methods
 
+    @property
+    def stderr(self) -> str:
+        """The last lines that its program wrote to stderr."""
+        return self._agent.stderr
+
     def new_session(self, cwd: PathLike | None = None, **options: "Unpack[Options]") -> "SyncSession":
         """Open a session in a directory."""
         return SyncSession(self._worker.run(self._agent.new_session(cwd, **options)), self._worker)
@@ -262,8 +267,15 @@ class SyncTurn:
 
         return self._worker.run(rest())
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Left early, it is cancelled; either way it is over."""
+        self._worker.run(self._turn.__aexit__(None, None, None))
+
     def text(self) -> str:
-        """What the agent says from here to the end of the turn."""
+        """All that the agent says in the turn, once it is over."""
         return self._worker.run(self._turn.text())
 
     def cancel(self) -> "v1.PromptResult":

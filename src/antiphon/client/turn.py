@@ -60,19 +60,9 @@ class Turn:
         return self.result
 
     async def text(self) -> str:
-        """What the agent says from here to the end of the turn: its messages alone, as text."""
-        pieces: list[str] = []
-        last: str | None = None
-        async for update in self:
-            match update:
-                case v1.AgentMessageChunk(content=v1.TextBlock(text=text), message_id=id):
-                    if last is not None and id is not None and id != last:
-                        pieces.append("\n\n")
-                    last = id
-                    pieces.append(text)
-                case _:
-                    pass
-        return "".join(pieces)
+        """All that the agent says in the turn, once it is over: its messages alone, as text."""
+        await self
+        return self._run.text
 
     async def cancel(self) -> v1.PromptResult:
         """Cancel the turn and wait until it is over. What comes of it meanwhile is in the session's transcript.

@@ -34,8 +34,12 @@ def answer_initialize(
     connection deals with it, as with a second `initialize`, so give the router the same handler.
 
     Raises:
-        LocalProtocolError: stdin is closed.
+        LocalProtocolError: stdin or stdout is closed.
     """
+    try:
+        os.fstat(stdout)
+    except OSError:
+        raise stdio_closed() from None
     read = b""
     while b"\n" not in read and len(read) < LONGEST:
         try:
@@ -45,6 +49,7 @@ def answer_initialize(
                 raise stdio_closed() from None
             return read  # not readable this way (set to non-blocking, say): the transport knows what to do
         if not chunk:
+            _end_of(stdin)
             return read
         read += chunk
     line, end, rest = read.partition(b"\n")
@@ -57,6 +62,13 @@ def answer_initialize(
     except OSError:  # the client is gone already; the connection will notice
         return b""
     return rest
+
+
+def _end_of(stdin: int) -> None:
+    """It is over. A terminal would ask for more when it is read again; what is put in its place says so every time."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, stdin)
+    os.close(nothing)
 
 
 def _answer(line: bytes, initialize: "Callable[[Initialize], InitializeResult]") -> bytes | None:

@@ -94,8 +94,8 @@ class DemoSession(EngineSession):
     async def prompt(self, turn: "Turn") -> "Outcome":
         await self._created()
         self.kept.prompts += 1
-        for block in turn.prompt:
-            self._journal.note(v1.UserMessageChunk(block))
+        for block in turn.prompt:  # with an id, or two prompts in a row would be told again as one
+            self._journal.note(v1.UserMessageChunk(block, message_id=f"prompt-{self.kept.prompts}"))
         try:
             if self.kept.title is None:
                 await self.entitle(_title(turn))
