@@ -72,7 +72,7 @@ class Link:
         self._router = router
         self._hello = hello
         self._authenticate = authenticate
-        self._retry = retry
+        self.retry = retry
         self._observer = observer
         self._connection: Connection | None = None
         self._newborn: Connection | None = None
@@ -115,11 +115,6 @@ class Link:
         """The last lines that it wrote to stderr, if it is a program that we started."""
         transport = self._connection.transport if self._connection is not None else None
         return transport.stderr if isinstance(transport, ProcessTransport) else ""
-
-    @property
-    def may_start_over(self) -> bool:
-        """Whether a new session may take the place of a forgotten one."""
-        return self._retry.start_over
 
     # Life.
 
@@ -228,7 +223,7 @@ class Link:
                 raise self._auth_required(refusal) from refusal
             await self._ask_to_sign_in(self._authenticate, refusal, before)
 
-        return Tries(self._retry, can_reconnect=lambda: self._target.restartable and not self.closed, sign_in=sign_in)
+        return Tries(self.retry, can_reconnect=lambda: self._target.restartable and not self.closed, sign_in=sign_in)
 
     async def attempt(
         self,

@@ -45,7 +45,7 @@ async def reopen(session: "Session", connection: "Connection", sessions: "Sessio
                 raise
             _log.info("session `%s` cannot be opened again this way: %s", session.id, error)
             refusal = error
-    if not session.link.may_start_over:
+    if not session.link.retry.start_over:
         raise AcpError(f"session `{session.id}` is lost: the agent does not remember it") from refusal
     return await _new(session, connection, sessions)
 

@@ -1,6 +1,6 @@
 """What the demo keeps of its sessions, so that they outlive the process. Where nothing can be kept, sessions work and are forgotten."""
 
-import logging
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -23,8 +23,6 @@ ENGINE: Final = "demo"
 PAGE: Final = 50
 """Sessions in one answer to `session/list`."""
 
-_log = logging.getLogger(__name__)
-
 
 class Kept(msgspec.Struct):
     """What a session needs to go on, besides its history."""
@@ -44,13 +42,24 @@ class Keeping:
 
     def __init__(self) -> None:
         self._store = SessionStore(open_database())
+        self._creating: set[asyncio.Future[object]] = set()
 
-    async def create(self, session: "Session") -> None:
-        """A new session."""
-        await self._store.create(session.id, ENGINE, session.cwd, session.directories)
+    def create(self, session: "Session") -> "asyncio.Future[object]":
+        """A new session. Await it for what went wrong; everything else that is asked here waits for it."""
+        creating: asyncio.Future[object] = asyncio.ensure_future(
+            self._store.create(session.id, ENGINE, session.cwd, session.directories)
+        )
+        self._creating.add(creating)
+        creating.add_done_callback(self._creating.discard)
+        return creating
+
+    async def _created(self) -> None:
+        if self._creating:
+            await asyncio.wait(tuple(self._creating))
 
     async def fork(self, session: "Session", source: str) -> Kept:
         """A new session with the history of another."""
+        await self._created()
         try:
             await self._store.fork(source, session.id, cwd=session.cwd, directories=session.directories)
         except NoSuchSession as error:
@@ -63,6 +72,7 @@ class Keeping:
         Raises:
             RequestError: there is no such session of ours.
         """
+        await self._created()
         row = await self._store.get(session_id)
         if row is None or row.engine != ENGINE:
             raise _not_found(session_id)
@@ -90,6 +100,7 @@ class Keeping:
 
     async def list(self, query: v1.ListSessions) -> v1.ListSessionsResult:
         """A page of sessions, the last used first."""
+        await self._created()
         try:
             rows, cursor = await self._store.list(ENGINE, query.cwd, query.cursor, PAGE)
         except BadCursor as error:
@@ -99,6 +110,7 @@ class Keeping:
 
     async def delete(self, session_id: str) -> None:
         """Forget a session; one of another engine is not ours to forget."""
+        await self._created()
         row = await self._store.get(session_id)
         if row is not None and row.engine == ENGINE:
             await self._store.delete(session_id)

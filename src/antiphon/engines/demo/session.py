@@ -1,6 +1,5 @@
 """A session of the demo: what is kept of it, what it may do, and which act answers a prompt."""
 
-import asyncio
 import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +15,8 @@ from antiphon.protocol import v1
 from antiphon.store.errors import StoreError
 
 if TYPE_CHECKING:
+    import asyncio
+
     from antiphon.agent.hooks import Outcome
     from antiphon.agent.session import Session
     from antiphon.agent.tools import LiveCall
@@ -40,13 +41,13 @@ class DemoSession(EngineSession):
         self._journal = Journal(self._append)
         self._acts = every_act()
         self._changed = False
-        self._creating: asyncio.Future[None] | None = None
+        self._creating: asyncio.Future[object] | None = None
 
     # Opening.
 
     async def create(self) -> None:
         """From nothing. The client does not wait for the disk, which takes longer than all the rest; the first prompt does."""
-        self._creating = asyncio.ensure_future(self._keeping.create(self.session))
+        self._creating = self._keeping.create(self.session)
         await self._begin()
 
     async def _created(self) -> None:
