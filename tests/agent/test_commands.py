@@ -342,3 +342,28 @@ def test_an_output_that_repeats_itself_is_compared_in_time() -> None:
     before = "ab" * 500_000
     assert news(before, before[2:] + "end") == "end"
     assert news("a" * 1_000_000, "a" * 999_999 + "b").endswith("b")
+
+
+async def test_a_client_that_never_says_that_a_terminal_is_released_holds_nothing_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("antiphon.agent.commands.RELEASE_GRACE", 0.05)
+    router = Router()
+    never = asyncio.Event()
+
+    async def release(_: v1.ReleaseTerminal) -> v1.ReleaseTerminalResult:
+        await never.wait()
+        return v1.ReleaseTerminalResult()
+
+    router.on_request(m.CREATE_TERMINAL, lambda _: v1.CreateTerminalResult("t"))
+    router.on_request(m.WAIT_FOR_EXIT, lambda _: v1.WaitForExitResult(0))
+    router.on_request(m.TERMINAL_OUTPUT, lambda _: v1.TerminalOutputResult("", False, v1.ExitStatus(0)))
+    router.on_request(m.RELEASE_TERMINAL, release)
+
+    async def prompt(turn: Turn) -> None:
+        async with turn.run("true") as running:
+            await running.finish()
+
+    async with playing(only_prompt(prompt), FULL, router) as editor:
+        assert (await editor.turn()).stop_reason == v1.StopReason.END_TURN
+        never.set()

@@ -85,23 +85,27 @@ async def test_a_client_may_have_only_one_of_the_two(tmp_path: Path) -> None:
 
 async def test_what_the_disk_refuses_is_the_same_error_that_a_client_gives(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\0\1")
+    (tmp_path.parent / "outside").write_text("not ours", encoding="utf-8")
     seen: list[tuple[int, object]] = []
 
     async def prompt(turn: Turn) -> None:
         for path in ("none", "binary", ".", "nul\0"):
             with pytest.raises(RequestRefused) as refusal:
                 await turn.read(path)
-            seen.append((refusal.value.code, refusal.value.data))
+            seen.append((refusal.value.code, refusal.value.message))
         for path, text in ((".", "x"), ("surrogate", "\ud800")):
             with pytest.raises(RequestRefused) as refusal:
                 await turn.write(path, text)
-            seen.append((refusal.value.code, refusal.value.data))
+            seen.append((refusal.value.code, refusal.value.message))
+        with pytest.raises(RequestRefused, match="outside the folders"):
+            await turn.read("../outside")
+        with pytest.raises(RequestRefused, match="outside the folders"):
+            await turn.write("../outside", "x")
 
     async with playing(only_prompt(prompt)) as editor:
         await editor.turn(str(tmp_path))
-    assert seen[0] == (Code.RESOURCE_NOT_FOUND, str(tmp_path / "none"))
-    assert [code for code, _ in seen[1:]] == [Code.INTERNAL_ERROR] * 5
-    assert all("cannot" in str(why) or "not a path" in str(why) for _, why in seen[1:])
+    assert [code for code, _ in seen] == [Code.RESOURCE_NOT_FOUND, *[Code.INVALID_PARAMS] * 5]
+    assert all("cannot" in str(why) or "not a path" in str(why) for _, why in seen)
 
 
 async def test_a_refusal_that_the_agent_does_not_catch_is_told_as_our_failure() -> None:

@@ -6,6 +6,7 @@ import signal
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from antiphon.errors import ProcessDied
@@ -146,3 +147,38 @@ async def test_a_program_that_is_ended_takes_its_command_with_it(tmp_path: Path,
             assert (tmp_path / "closed").read_text(encoding="utf-8") == session
         await gone(pid)
         await editor.connection.close()
+
+
+async def test_a_program_whose_handler_ignores_everything_still_ends_with_its_input() -> None:
+    stubborn = (
+        "import asyncio\n"
+        "from antiphon import Agent\n"
+        "from antiphon.agent import stdio, turns\n"
+        "stdio.EXIT_GRACE = turns.TURN_GRACE = 0.1\n"
+        "agent = Agent('stubborn')\n"
+        "@agent.on\n"
+        "async def prompt(turn):\n"
+        "    await turn.say('here')\n"
+        "    while True:\n"
+        "        try:\n"
+        "            await asyncio.Event().wait()\n"
+        "        except asyncio.CancelledError:\n"
+        "            pass\n"
+        "agent.run()\n"
+    )
+    said = (
+        b'{"id":1,"method":"initialize","params":{"protocolVersion":1}}\n'
+        b'{"id":2,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}\n'
+    )
+    agent = await asyncio.create_subprocess_exec(sys.executable, "-c", stubborn, stdin=-1, stdout=-1, stderr=-1)
+    async with asyncio.timeout(30):
+        assert agent.stdin is not None and agent.stdout is not None
+        agent.stdin.write(said)
+        await agent.stdout.readline()
+        session = msgspec.json.decode(await agent.stdout.readline())["result"]["sessionId"]
+        prompt = {"id": 3, "method": "session/prompt", "params": {"sessionId": session, "prompt": []}}
+        agent.stdin.write(msgspec.json.encode(prompt) + b"\n")
+        assert b"here" in await agent.stdout.readline()
+        agent.stdin.close()
+        _, err = await agent.communicate()
+    assert agent.returncode == 1 and b"ignore their cancellation" in err

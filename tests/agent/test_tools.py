@@ -9,7 +9,7 @@ import pytest
 from antiphon.agent.permission import OPTIONS
 from antiphon.agent.turn import Turn
 from antiphon.connection.router import Router
-from antiphon.errors import Code, RequestError, RequestRefused
+from antiphon.errors import Code, NotSupported, RequestError, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from antiphon.transports.base import OUTPUT_HIGH
@@ -78,8 +78,9 @@ async def test_a_call_with_an_empty_block_goes_through_all_its_states() -> None:
 @pytest.mark.parametrize(
     ("error", "shown"),
     [
-        (ValueError("no such thing"), "no such thing"),
-        (ValueError(), "ValueError"),
+        (ValueError("postgres://app:hunter2@db"), "ValueError"),
+        (FileNotFoundError(2, "No such file or directory", "/w/f"), "[Errno 2] No such file or directory: '/w/f'"),
+        (NotSupported("the client shows no forms"), "the client shows no forms"),
         (RequestError(Code.RESOURCE_NOT_FOUND, "Resource not found", "/w/f"), "Resource not found: /w/f"),
         (RequestError(-32050, "Not today", {"a": 1}), "Not today"),
     ],

@@ -44,7 +44,7 @@ TRAP = question(("reject_once", "allow_once"), ("allow_once", "reject_once"))
         (None, ALL, "n"),
         (7, ALL, "n"),
         (v1.Unknown("maybe", b'{"outcome":"maybe"}'), ALL, "n"),
-        (True, question(("A", "allow_always"), ("n", "reject_once")), "A"),
+        (True, question(("A", "allow_always"), ("n", "reject_once")), "n"),
         (True, question(("n", "reject_once")), "n"),
         (True, question(), None),
         (False, question(("a", "allow_once")), None),

@@ -179,8 +179,7 @@ async def test_a_session_is_closed_here_even_if_the_agent_cannot_close_it() -> N
     talker = Talker()
     async with talker.connect() as agent:
         session = await agent.new_session()
-        with pytest.raises(NotSupported, match=r"sessionCapabilities\.close"):
-            await session.close()
+        await session.close()
         with pytest.raises(LocalProtocolError):
             await session.prompt("hi")
 

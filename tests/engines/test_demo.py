@@ -155,3 +155,62 @@ async def test_a_client_that_refuses_its_files_is_quoted_and_the_turn_goes_on(wo
             assert "reading is switched off" in text_of(updates)
             assert [each.status for each in updates if isinstance(each, v1.ToolCallUpdate)][-1] == v1.ToolStatus.FAILED
         assert not client.asked
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        RequestError(Code.METHOD_NOT_FOUND, "Method not found", "fs/read_text_file"),
+        RequestError(Code.RESOURCE_NOT_FOUND, "Session not found"),
+    ],
+)
+async def test_a_file_that_could_not_be_read_is_not_taken_for_a_new_one(workspace: Path, refusal: RequestError) -> None:
+    async with demo(workspace) as client:
+        session = await client.new()
+
+        def refuse(_: v1.ReadTextFile) -> v1.ReadTextFileResult:
+            raise refusal
+
+        client.connection.router.on_request(m.READ_TEXT_FILE, refuse)
+        await client.prompt(session, "/edit README.md more")
+    assert (workspace / "README.md").read_text(encoding="utf-8").startswith("# A place to sing")
+    assert not client.asked
+
+
+async def test_always_is_for_that_command_in_that_session_and_directory_alone(workspace: Path, tmp_path: Path) -> None:
+    async with demo(workspace) as client:
+        session = await client.new()
+        client.answer_permission = "allow_always"
+        await client.prompt(session, "/run true")
+        client.answer_permission = "reject"
+        await client.prompt(session, "/run touch ran")
+        forked = await client.connection.request(m.FORK_SESSION, v1.ForkSession(session, str(tmp_path)))
+        await client.prompt(forked.session_id, "/run true")
+        await client.connection.request(m.LOAD_SESSION, v1.LoadSession(session, str(tmp_path), []))
+        await client.prompt(session, "/run true")
+        assert len(client.asked) == 4 and "ran" not in os.listdir(workspace)
+
+
+@pytest.mark.parametrize(
+    "command", ["/read ../out.txt", "/read door/out.txt", "/edit ../out.txt x", "/edit door/out.txt x"]
+)
+async def test_without_a_client_to_guard_them_files_outside_are_not_touched_either(
+    workspace: Path, tmp_path: Path, command: str
+) -> None:
+    (tmp_path / "out.txt").write_text("secret", encoding="utf-8")
+    (workspace / "door").symlink_to(tmp_path)
+    (workspace / "link.txt").symlink_to(tmp_path / "out.txt")
+    async with demo(workspace, NOTHING) as client:
+        session = await client.new()
+        assert "outside the folders" in await client.say(session, command)
+        assert "Found in 0 lines" in await client.say(session, "/search secret")
+        assert "outside the folders" in await client.say(session, f"/fetch file://{tmp_path}/out.txt")
+    assert (tmp_path / "out.txt").read_text(encoding="utf-8") == "secret"
+
+
+async def test_deleting_a_link_deletes_the_link(workspace: Path) -> None:
+    (workspace / "link").symlink_to("README.md")
+    async with demo(workspace) as client:
+        session = await client.new()
+        await client.prompt(session, "/delete link")
+    assert os.listdir(workspace) == ["README.md"]

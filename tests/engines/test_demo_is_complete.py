@@ -56,24 +56,34 @@ async def play_everything(client: DemoClient) -> None:
 async def test_the_demo_uses_every_part_of_the_protocol(workspace: Path) -> None:
     async with demo(workspace) as client:
         await play_everything(client)
+    updates = [frame["params"]["update"] for frame in client.frames if frame.get("method") == "session/update"]
     objects = list(everywhere(client.frames))
 
-    def seen(key: str) -> set[Any]:
-        return {each[key] for each in objects if isinstance(each.get(key), str | bool)}
+    def of(*kinds: str) -> list[dict[str, Any]]:
+        """Every object in the updates of these kinds."""
+        return list(everywhere([update for update in updates if update["sessionUpdate"] in kinds]))
 
-    assert tags("SessionUpdate", "sessionUpdate") <= seen("sessionUpdate")
-    assert tags("ContentBlock", "type") <= seen("type")
-    assert tags("ToolCallContent", "type") <= seen("type")
-    assert tags("ElicitationPropertySchema", "type") <= seen("type")
-    assert words("ToolKind") - {"other"} <= seen("kind")  # the default is left out
-    assert words("ToolCallStatus") - {"pending"} <= seen("status")
-    assert words("PlanEntryStatus") | words("PlanEntryPriority") <= seen("status") | seen("priority")
-    assert words("CompactionStatus") <= seen("status")
-    assert words("PermissionOptionKind") <= seen("kind")
-    assert words("StopReason") <= seen("stopReason")
-    assert words("NoticeSeverity") <= seen("severity")
-    assert words("SessionConfigOptionCategory") <= seen("category")
-    assert {"text", "blob"} <= {key for each in objects for key in each if "uri" in each}
+    def seen(key: str, within: list[dict[str, Any]]) -> set[Any]:
+        return {each[key] for each in within if isinstance(each.get(key), str)}
+
+    chunks, calls = of("agent_message_chunk"), of("tool_call", "tool_call_update")
+    forms = [frame["params"] for frame in client.frames if frame.get("method") == "elicitation/create"]
+    questions = [frame["params"] for frame in client.frames if frame.get("method") == "session/request_permission"]
+    assert tags("SessionUpdate", "sessionUpdate") <= seen("sessionUpdate", updates)
+    assert tags("ContentBlock", "type") <= seen("type", chunks)
+    assert {"text", "blob"} <= {key for each in chunks for key in each if "uri" in each}
+    assert tags("ToolCallContent", "type") <= seen("type", calls)
+    assert words("ToolKind") - {"other"} <= seen("kind", calls)  # the default is left out, here and below
+    assert words("ToolCallStatus") - {"pending"} <= seen("status", calls)
+    assert words("PlanEntryStatus") <= seen("status", of("plan"))
+    assert words("PlanEntryPriority") <= seen("priority", of("plan"))
+    assert words("CompactionStatus") <= seen("status", of("compaction_update"))
+    assert words("NoticeSeverity") <= seen("severity", of("notice"))
+    assert words("SessionConfigOptionCategory") <= seen("category", of("config_option_update"))
+    assert tags("ElicitationPropertySchema", "type") <= seen("type", list(everywhere(forms)))
+    assert {"form", "url"} == seen("mode", forms)
+    assert words("PermissionOptionKind") <= {option["kind"] for each in questions for option in each["options"]}
+    assert words("StopReason") <= seen("stopReason", objects)
     asked = {frame["method"] for frame in client.frames if "method" in frame}
     client_side = {
         method["name"] for method in FACTS["methods"] if method["side"] == "client" and not method.get("unstable")

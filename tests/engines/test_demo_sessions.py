@@ -1,12 +1,16 @@
 """The demo's sessions outlive the process: list, load, resume, fork and delete are real."""
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
-from antiphon.errors import Code, RequestRefused
+from antiphon.client.transcript import fold
+from antiphon.errors import Code, ConnectionClosed, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
+from antiphon.transports.process import ProcessTransport
 from tests.engines.demo_client import DemoClient, demo
 
 
@@ -165,3 +169,35 @@ async def test_what_was_said_before_a_cancel_is_kept(workspace: Path) -> None:
                     break
         updates, _ = await loaded(client, session)
         assert spoken(updates)[0] == ("user", "/slow 100") and spoken(updates)[1][1].startswith("1 ")
+
+
+async def test_a_call_that_was_cut_off_by_a_crash_has_failed_and_keeps_its_id(workspace: Path) -> None:
+    async with demo(workspace) as client:
+        session = await client.new()
+        async with client.connection.stream(m.PROMPT, v1.Prompt(session, [v1.TextBlock("/run sleep 600")])) as turn:
+            async for news in turn:
+                if isinstance(news.update, v1.ToolCallUpdate) and news.update.content:
+                    break
+            listing = await listed(client)  # a round trip later it is on its way to the disk, and this waits for it
+            assert listing
+            assert isinstance(client.connection.transport, ProcessTransport)
+            os.kill(client.connection.transport.pid, signal.SIGKILL)
+            with pytest.raises(ConnectionClosed):
+                await turn
+    async with demo(workspace) as client:
+        await loaded(client, session)
+        await client.prompt(session, "/think again")
+        updates, _ = await loaded(client, session)
+    shown = fold(updates)
+    assert "[failed] Run `sleep 600`" in shown.plain() and "[completed] Think it over" in shown.plain()
+
+
+async def test_a_session_that_was_deleted_elsewhere_does_not_cost_another_its_history(workspace: Path) -> None:
+    async with demo(workspace) as client, demo(workspace) as other:
+        gone, stays = await client.new(), await client.new()
+        assert len(await listed(client)) == 2
+        await other.connection.request(m.DELETE_SESSION, v1.DeleteSession(gone))
+        await client.prompt(gone, "/echo nobody will know")
+        await client.prompt(stays, "/echo this stays")
+        updates, _ = await loaded(other, stays)
+        assert ("agent", "this stays") in spoken(updates)

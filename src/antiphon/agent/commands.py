@@ -28,6 +28,9 @@ FOLLOW_EVERY: Final = 0.1
 OUTPUT_LIMIT: Final = 1024 * 1024
 """Bytes of output that are kept unless said otherwise: more is no use to a model, and the end matters most."""
 
+RELEASE_GRACE: Final = 2.0
+"""Seconds that we wait for the client to have released a terminal. Nothing depends on its answer."""
+
 OVERLAP: Final = 256
 """Characters by which a cut output is matched with what was seen before."""
 
@@ -122,7 +125,7 @@ class InTerminal(Running):
             self._exit.cancel()
         released = self._release(self._id)
         if not self._stage.over and not isinstance(error, asyncio.CancelledError):
-            await asyncio.wait([released])
+            await asyncio.wait([released], timeout=RELEASE_GRACE)
 
     def _release(self, terminal_id: str) -> "asyncio.Task[v1.ReleaseTerminalResult]":
         # Not through the stage: a turn that is cancelled must still give its terminal back, and is not held up by the answer.

@@ -3,7 +3,7 @@
 import os
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from antiphon.connection.early import answer_initialize
 from antiphon.errors import LocalProtocolError
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from antiphon.protocol.v1.initialize import Initialize, InitializeResult
 
 __all__ = ["run"]
+
+EXIT_GRACE: Final = 2.0
+"""Seconds that what still runs may take to end after the client is gone and everything was cancelled."""
 
 
 def run(agent: "Agent") -> None:
@@ -41,5 +44,22 @@ def run(agent: "Agent") -> None:
 
         async def converse() -> None:
             await serve(agent, open_stdio(already_read=already_read), asked)
+            await _leave()
 
         asyncio.run(converse())
+
+
+async def _leave() -> None:
+    """The client is gone, and so are we: a task that will not end does not keep the process."""
+    import asyncio
+    import logging
+
+    rest = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in rest:
+        task.cancel()
+    stuck = (await asyncio.wait(rest, timeout=EXIT_GRACE))[1] if rest else ()
+    if stuck:
+        names = ", ".join(task.get_name() for task in stuck)
+        logging.getLogger(__name__).error("ending although these ignore their cancellation: %s", names)
+        logging.shutdown()
+        os._exit(1)

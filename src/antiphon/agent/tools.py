@@ -29,6 +29,7 @@ class LiveCall:
         self._locations: list[v1.ToolLocation] = list(call.locations)
         self._failed = False
         self._shown = False
+        self._told: dict[str, Any] = {}
         self.status = call.status
         self.id = call.tool_call_id
 
@@ -50,10 +51,10 @@ class LiveCall:
                 _ = self._patch(status=v1.ToolStatus.IN_PROGRESS)
             await self._patch(status=v1.ToolStatus.COMPLETED)
         elif isinstance(error, Exception):
-            self._content.append(_text(_reason(error)))
+            self.fail(_reason(error))
             self._fail(content=list(self._content))
         else:
-            self._fail()
+            self._fail(**self._told)
 
     def _fail(self, **changes: Any) -> None:
         with suppress(AcpError):  # the turn may be over, or the client gone; what is on its way already says more
@@ -72,9 +73,12 @@ class LiveCall:
         if self.status == v1.ToolStatus.PENDING:
             await self._patch(status=v1.ToolStatus.IN_PROGRESS)
 
-    def fail(self) -> None:
-        """It did not work out: it ends as failed, without an exception."""
+    def fail(self, reason: str | None = None) -> None:
+        """It did not work out: it ends as failed, without an exception, and shows the reason."""
         self._failed = True
+        if reason is not None:
+            self._content.append(_text(reason))
+            self._told = {"content": list(self._content)}
 
     async def permitted(self, options: "Sequence[v1.PermissionOption]" = OPTIONS) -> Permission:
         """Ask the user whether it may run. True: it runs. False: it ends as failed; leave the block."""
@@ -147,6 +151,7 @@ def _text(text: str) -> v1.ContentItem:
 
 
 def _reason(error: Exception) -> str:
+    """What may be told: our own errors and the system's are made to be read. Others may hold anything, and go to the log alone."""
     if isinstance(error, RequestError):
         return error.reason
-    return str(error) or type(error).__name__
+    return str(error) if isinstance(error, AcpError | OSError) and str(error) else type(error).__name__

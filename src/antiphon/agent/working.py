@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from antiphon.agent.stage import Stage
-from antiphon.errors import AcpError, Code, LocalProtocolError, RequestRefused
+from antiphon.errors import LocalProtocolError, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 
 if TYPE_CHECKING:
     from antiphon.agent.commands import Running
+    from antiphon.local.problems import FileProblem
+    from antiphon.local.roots import Roots
 
 __all__ = ["Working"]
 
@@ -34,12 +36,12 @@ class Working(Stage):
         if self.session.client.reads_files:
             question = v1.ReadTextFile(self.session.id, place, line, limit)
             return (await self.request(m.READ_TEXT_FILE, question)).content
-        from antiphon.local.files import read_text
+        from antiphon.local.files import FileProblem, read_text
 
         try:
-            return await asyncio.to_thread(read_text, place, line, limit)
-        except (OSError, AcpError) as error:
-            raise _refused(place, error) from error
+            return await asyncio.to_thread(read_text, place, line, limit, roots=self._roots())
+        except FileProblem as error:
+            raise _refused(error) from error
 
     async def write(self, path: "str | os.PathLike[str]", text: str) -> None:
         """Write a whole file.
@@ -52,12 +54,18 @@ class Working(Stage):
         if self.session.client.writes_files:
             await self.request(m.WRITE_TEXT_FILE, v1.WriteTextFile(self.session.id, place, text))
             return
-        from antiphon.local.files import write_text
+        from antiphon.local.files import FileProblem, write_text
 
         try:
-            await asyncio.to_thread(write_text, place, text)  # a disk may take its time
-        except (OSError, AcpError) as error:
-            raise _refused(place, error) from error
+            await asyncio.to_thread(write_text, place, text, roots=self._roots())  # a disk may take its time
+        except FileProblem as error:
+            raise _refused(error) from error
+
+    def _roots(self) -> "Roots":
+        """Where files may be touched without a client to say so: where it would let us, too."""
+        from antiphon.local.roots import Roots
+
+        return Roots([self.session.cwd, *self.session.directories])
 
     def run(
         self,
@@ -84,8 +92,8 @@ class Working(Stage):
         return kind(self, words, self.path(cwd), dict(env or {}), output_limit)
 
 
-def _refused(path: str, error: Exception) -> RequestRefused:
+def _refused(error: "FileProblem") -> RequestRefused:
     """The same error that a client would answer with, so that callers need to know one only."""
-    if isinstance(error, FileNotFoundError):
-        return RequestRefused(Code.RESOURCE_NOT_FOUND, "Resource not found", path)
-    return RequestRefused(Code.INTERNAL_ERROR, "Internal error", str(error))
+    from antiphon.local.problems import code_of
+
+    return RequestRefused(code_of(error), str(error))

@@ -9,19 +9,8 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from antiphon.errors import Code, RequestError
-from antiphon.local.files import (
-    FileProblem,
-    NotAFile,
-    NotPermitted,
-    NotText,
-    NotThere,
-    OutsideRoots,
-    Roots,
-    TooLarge,
-    lines_of,
-    read_text,
-    write_text,
-)
+from antiphon.local.files import FileProblem, NotThere, Roots, lines_of, read_text, write_text
+from antiphon.local.problems import code_of
 from antiphon.protocol import v1
 
 __all__ = ["SMALL", "Files", "Saved", "Unsaved", "refusal"]
@@ -34,8 +23,6 @@ Saved = Callable[[Path, str], "bool | Awaitable[bool]"]
 SMALL: Final = 64 * 1024
 """Bytes up to which a file is read on the loop: that takes about as long as to wake a thread and be woken by it (0.1 ms). A longer
 one, of which perhaps only lines far down are wanted, goes to a thread; so does every write, because it waits for the disk (fsync)."""
-
-_CALLERS_FAULT: Final = (OutsideRoots, NotPermitted, NotAFile, NotText, TooLarge)
 
 
 class Files:
@@ -106,10 +93,7 @@ async def _now(answer: "T | Awaitable[T]") -> T:
 
 def refusal(error: FileProblem, path: str) -> RequestError:
     """What the agent is told."""
-    if isinstance(error, NotThere):
-        return RequestError(Code.RESOURCE_NOT_FOUND, str(error), {"uri": path})
-    code = Code.INVALID_PARAMS if isinstance(error, _CALLERS_FAULT) else Code.INTERNAL_ERROR
-    return RequestError(code, str(error))
+    return RequestError(code_of(error), str(error), {"uri": path} if isinstance(error, NotThere) else None)
 
 
 @contextmanager

@@ -71,7 +71,6 @@ def reject(request: v1.RequestPermission) -> v1.PermissionOutcome:
 
 
 _REJECTING: Final = (Kind.REJECT_ONCE, Kind.REJECT_ALWAYS)
-_ALLOWING: Final = (Kind.ALLOW_ONCE, Kind.ALLOW_ALWAYS)
 
 
 def outcome_of(answer: object, request: v1.RequestPermission) -> v1.PermissionOutcome:
@@ -80,7 +79,7 @@ def outcome_of(answer: object, request: v1.RequestPermission) -> v1.PermissionOu
         case v1.Cancelled():
             return answer
         case bool():
-            return _chosen(request.options, (*_ALLOWING, *_REJECTING) if answer else _REJECTING)
+            return allow_once(request) if answer else reject(request)
         case v1.Selected(option_id=wanted) | str(wanted):
             return _wanted(wanted, request)
         case _:

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from antiphon.client.transcript import Transcript
     from antiphon.protocol.v1.updates import Update
 
-__all__ = ["LATE_LIMIT", "Hearing", "OnUpdate"]
+__all__ = ["Hearing", "OnUpdate"]
 
 _log = logging.getLogger(__name__)
 
 OnUpdate: TypeAlias = Callable[["Update"], None]
 """Takes the updates that come outside of turns."""
 
-LATE_LIMIT: Final = 10_000
-"""Updates that wait behind a turn that is over and that nobody reads. Whoever keeps one unread for that long cannot mean to."""
+LATE_WEIGHT: Final = 1024
+"""Bytes that an update counts for while it waits behind a turn that is over and not read. Enough of them slow the wire."""
 
 
 class Listener(settings.Followed, Protocol):
@@ -54,7 +54,12 @@ class Hearing:
     @property
     def being_cancelled(self) -> bool:
         """Whether a turn has been called off that the agent has not ended yet."""
-        return any(run.called_off is not None for run in self.runs)
+        return any(run.being_cancelled for run in self.runs)
+
+    def worked(self) -> None:
+        """The agent asks for something: whatever prompt it has is being worked on, and must not be sent again."""
+        for run in self.runs:
+            run.begun = run.begun or run.sent
 
     def heard(self, update: "Update") -> None:
         """An update that no turn was waiting for."""
@@ -62,10 +67,8 @@ class Hearing:
             settings.follow(self._session, update)
             return
         for run in reversed(self.runs):
-            if (
-                run.sent and len(run.late) < LATE_LIMIT
-            ):  # answered, or the update would have gone there; but not read to its end
-                run.late.append(update)
+            if run.sent:  # answered, or the update would have gone there; but not read to its end
+                run.keep_late(update, LATE_WEIGHT)
                 return
         self._deliver(update)
 
@@ -82,7 +85,9 @@ class Hearing:
         transcript = self._session.transcript
         run = next((run for run in self.runs if run.sent and not run.over), None)
         waiting = run.waiting if run is not None else []
-        call = copy(transcript.call(patch.tool_call_id)) or CallEntry(0, patch.tool_call_id)
+        call = copy(transcript.call(patch.tool_call_id))
+        if call is None or call.finished:  # some agents count their calls anew in each turn: this is another one
+            call = CallEntry(0, patch.tool_call_id)
         for update in waiting:
             if isinstance(update, v1.ToolCall) and update.tool_call_id == call.id:
                 call.announce(update)
@@ -108,7 +113,7 @@ class Hearing:
         if run in self.runs:
             self.runs.remove(run)
         self._session.transcript.turn_ended()
-        for update in run.late:
+        for update in run.take_late():
             self._deliver(update)
 
     def _deliver(self, update: "Update") -> None:

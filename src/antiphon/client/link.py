@@ -136,22 +136,22 @@ class Link:
         return connection is self._connection and self._usable
 
     async def _start(self) -> None:
-        if self.closed:
-            raise ConnectionClosed("the connection to this agent was closed")
+        self._check_open()
         if self._connection is not None:
             self._usable = False
             if self.lost is not None:
                 await self.lost()
             await self._connection.close()
+            self._check_open()  # it may have been closed meanwhile, here and below
             if not self._target.restartable:
                 raise ConnectionClosed(f"the connection to {self.name} is lost and was not made here: connect anew")
             _log.info("starting %s again", self.name)
         connection = self._newborn = Connection(await self._target.open(), self._router, observer=self._observer)
         try:
+            self._check_open()
             connection.start()
             self._welcome = await self._introduce(connection)
-            if self.closed:  # meanwhile
-                raise ConnectionClosed("the connection to this agent was closed")
+            self._check_open()
         except BaseException:
             await connection.close()
             raise
@@ -159,6 +159,10 @@ class Link:
             self._newborn = None
         self._connection = connection
         self._usable = True
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ConnectionClosed("the connection to this agent was closed")
 
     async def _introduce(self, connection: Connection) -> v1.InitializeResult:
         try:
@@ -202,6 +206,8 @@ class Link:
         for connection in (self._newborn, self._connection):
             if connection is not None:
                 await connection.close()
+        async with self._starting:  # a start that was under way has noticed, and has ended what it started
+            pass
         if self._chores:
             await asyncio.wait(tuple(self._chores))
 

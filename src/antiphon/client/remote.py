@@ -3,6 +3,7 @@
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from antiphon.client.hearing import OnUpdate
 from antiphon.client.link import Link
@@ -10,7 +11,7 @@ from antiphon.client.place import Place
 from antiphon.client.session import Session
 from antiphon.client.sessions import Sessions
 from antiphon.client.transcript import Transcript
-from antiphon.errors import NotSupported
+from antiphon.errors import LocalProtocolError, NotSupported
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["ConnectedAgent"]
 
 PathLike = str | os.PathLike[str]
+
+
+_IN_USE: "WeakSet[Terminals]" = WeakSet()
+"""Terminals that serve a connection. One that closes ends them all, so they are not shared."""
 
 
 class ConnectedAgent:
@@ -34,6 +39,12 @@ class ConnectedAgent:
         self._terminals = terminals
         self._cwd = cwd
         link.lost = self._forget
+        if terminals is not None:
+            if terminals in _IN_USE:
+                raise LocalProtocolError(
+                    "these terminals belong to another connection\nhint: give each one its own `Terminals()`"
+                )
+            _IN_USE.add(terminals)
 
     @property
     def name(self) -> str:
@@ -194,6 +205,7 @@ class ConnectedAgent:
         finally:
             if self._terminals is not None:
                 await self._terminals.close()
+                _IN_USE.discard(self._terminals)
 
     # Parts of the above.
 

@@ -70,6 +70,8 @@ async def _new(session: "Session", connection: "Connection", sessions: "Sessions
     with sessions.opening(session.place):
         answer = await connection.request(m.NEW_SESSION, session.place.new())
     sessions.forget(session)
+    if session.terminals is not None:
+        await session.terminals.release_session(session.id)  # nobody can name them any more
     session.id = answer.session_id
     session.opened(connection, answer)
     sessions.put(session)

@@ -24,6 +24,7 @@ from antiphon.protocol.v1 import methods as m
 if TYPE_CHECKING:
     from antiphon.client.session import Session
     from antiphon.connection.connection import Connection
+    from antiphon.connection.inbox import Inbox
     from antiphon.connection.stream import Stream
 
 __all__ = ["Run"]
@@ -45,8 +46,11 @@ class Run:
         """Whether nobody holds its `Turn` any more: it is about to be called off."""
         self.notices: deque[v1.Update] = deque()
         """What we have to say in the turn ourselves."""
-        self.late: list[v1.Update] = []
-        """What the agent told after the answer, before this turn was read to its end."""
+        self.begun = False
+        """Whether anything came of it, so that it must not be sent again."""
+        self._late: list[v1.Update] = []
+        self._held_back: tuple[Inbox, int] | None = None
+        self._left: deque[v1.Update] = deque()  # heard while it was called off, and not given to its consumer yet
         self._session = session
         self._prompt = list(prompt)
         self._stream: Stream[v1.PromptResult] | None = None
@@ -55,7 +59,6 @@ class Run:
         self._message_id: str | None = None
         self._taken = 0
         self._asked: deque[tuple[int, v1.ToolCallPatch]] = deque()
-        self._begun = False  # something came of it, so it must not be sent again
         self._tries = session.link.tries()
         self._taking = asyncio.Lock()
         if (connection := session.home) is not None:
@@ -80,8 +83,32 @@ class Run:
         """A call that permission is asked for: it enters the transcript behind that many updates that still wait."""
         self._asked.append((self._taken + after, patch))
 
+    @property
+    def being_cancelled(self) -> bool:
+        """Whether it was called off and the agent has not answered yet."""
+        return self.called_off is not None and self._stream is not None and not self._stream.answered
+
+    def keep_late(self, update: "v1.Update", weight: int) -> None:
+        """What the agent told after the answer, before this turn was read to its end. It weighs on the connection as unread updates do."""
+        if self._connection is not None:
+            inbox = self._connection.inbox
+            held = self._held_back[1] if self._held_back is not None and self._held_back[0] is inbox else 0
+            self._held_back = (inbox, held + weight)
+            inbox.take(weight)
+        self._late.append(update)
+
+    def take_late(self) -> "list[v1.Update]":
+        """All of that; the connection is relieved of it."""
+        if self._held_back is not None:
+            inbox, held = self._held_back
+            inbox.release(held)
+        late, self._late, self._held_back = self._late, [], None
+        return late
+
     def take_now(self) -> "v1.Update | None":
         """The next update, if it waits already."""
+        if self._left:
+            return self._left.popleft()
         if self.notices or self._stream is None or (news := self._stream.take_now()) is None:
             return None
         return self._heard(news.update)
@@ -94,23 +121,29 @@ class Run:
             AcpError: it could not be sent, or was refused.
         """
         async with self._taking:  # two may want to: who iterates, and who calls it off
-            while not self.over:
-                if self.notices:
-                    return self.notices.popleft()
-                try:
-                    if self._stream is None:
-                        self._send(await self._session.ready())
-                    elif (news := await self._stream.take()) is not None:
-                        return self._heard(news.update)
-                    else:
-                        self._finish(self._stream.result)
-                except AcpError as error:
-                    await self._failed(error)
-        if self.notices:
-            return self.notices.popleft()
-        if self.error is not None:
+            if self._left:
+                return self._left.popleft()
+            update = await self._next()
+        if update is None and self._left:
+            return self._left.popleft()
+        if update is None and self.error is not None:
             raise fresh(self.error)
-        return None
+        return update
+
+    async def _next(self) -> "v1.Update | None":
+        while not self.over:
+            if self.notices:
+                return self.notices.popleft()
+            try:
+                if self._stream is None:
+                    self._send(await self._session.ready())
+                elif (news := await self._stream.take()) is not None:
+                    return self._heard(news.update)
+                else:
+                    self._finish(self._stream.result)
+            except AcpError as error:
+                await self._failed(error)
+        return self.notices.popleft() if self.notices else None
 
     def _send(self, connection: "Connection") -> None:
         if self.over:  # called off while the session was being opened
@@ -123,7 +156,7 @@ class Run:
         self._connection = connection
 
     def _heard(self, update: "v1.Update") -> "v1.Update":
-        self._begun = True
+        self.begun = True
         self._taken += 1
         if type(update) is v1.AgentMessageChunk and type(update.content) is v1.TextBlock:
             self._say(update.content.text, update.message_id)
@@ -156,7 +189,7 @@ class Run:
                 self._finish(CANCELLED)  # agents answer a cancelled turn with all sorts of errors
             elif sent and isinstance(error, ConnectionClosed):
                 raise TurnLost(f"the connection was lost in the middle of a turn: {error}") from error
-            elif sent and (self._begun or not _before_it_began(error)):
+            elif sent and (self.begun or not _before_it_began(error)):
                 raise self._session.link.explained(error)
             else:
                 await self._tries.another(error, self._session.expire)
@@ -197,8 +230,11 @@ class Run:
         link = self._session.link
         try:
             async with asyncio.timeout(link.cancel_grace):
-                while await self.take() is not None:
-                    pass
+                while not self.over:
+                    async with self._taking:
+                        update = await self._next()
+                        if update is not None and not self.forgotten:
+                            self._left.append(update)  # for whoever iterates, who misses nothing by it
         except TimeoutError:
             _log.warning("%s ignores a cancelled turn for %g s and is ended", link.name, link.cancel_grace)
             self._end(result=CANCELLED)

@@ -60,7 +60,7 @@ class Session:
         self.questions = Questions()
         self.hearing = Hearing(self, on_update)
         self._sessions = sessions
-        self._terminals = terminals
+        self.terminals = terminals
         self._home: Connection | None = None
         self._opening = asyncio.Lock()
         self._closed = False
@@ -134,21 +134,19 @@ class Session:
         self.hearing.follow(v1.ConfigOptionUpdate(options))
 
     async def close(self) -> None:
-        """Stop what runs, release what it holds here, and have the agent close it.
-
-        Raises:
-            NotSupported: the agent has no `session/close`; here it is closed all the same.
-        """
+        """Stop what runs, release what it holds here, and have the agent close it, if it has a way to."""
         if self._closed:
             return
         await self._call_off()
         self._closed = True
         self.questions.release()
         self._sessions.forget(self)
-        if self._terminals is not None:
-            await self._terminals.release_session(self.id)
-        self.link.abilities.need_method("session/close")
-        if (home := self.home) is not None:  # a session that is not open is not opened to be closed
+        if self.terminals is not None:
+            await self.terminals.release_session(self.id)
+        home = self.home
+        if home is not None and self.link.abilities.has(
+            "session/close"
+        ):  # a session that is not open is not opened to be closed
             await home.request(m.CLOSE_SESSION, v1.CloseSession(self.id))
 
     async def _ask(self, call: "Call[P, R]", make: Callable[[], P]) -> R:

@@ -1,10 +1,11 @@
 """The sessions of one agent by their ids: who gets an update, and whose directories count."""
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from antiphon.client.early_updates import EarlyUpdates
+from antiphon.client.handlers import answer_of
 from antiphon.client.questions import Questions
 from antiphon.errors import Code, RequestError
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from antiphon.protocol.v1.session import SessionUpdate
 
 __all__ = ["Sessions"]
+
+T = TypeVar("T")
 
 
 class Sessions:
@@ -67,9 +70,22 @@ class Sessions:
         Raises:
             RequestError: there is no such session.
         """
+        if (place := self.place(session_id)) is not None:
+            return place.roots
+        raise RequestError(Code.INVALID_PARAMS, "there is no such session here", session_id)
+
+    def place(self, session_id: str) -> "Place | None":
+        """Where this session works, if we know it."""
         session = self._by_id.get(session_id)
         if session is not None:
-            return session.place.roots
-        if len(self._opening) == 1:  # agents look for their instructions before they answer `session/new`
-            return self._opening[0].roots
-        raise RequestError(Code.INVALID_PARAMS, "there is no such session here", session_id)
+            return session.place
+        # Agents look for their instructions before they answer `session/new`.
+        return self._opening[0] if len(self._opening) == 1 else None
+
+    async def ask(self, session_id: str | None, ask: Callable[[], T | Awaitable[T]], instead: T) -> T:
+        """Ask the user, unless the turn is being cancelled; stop asking when it is. Then the answer is `instead`."""
+        session = self.get(session_id)
+        if session is not None and session.hearing.being_cancelled:
+            return instead
+        questions = self.strangers if session is None else session.questions
+        return await questions.wait_for(answer_of(ask()), instead)

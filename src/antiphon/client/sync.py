@@ -1,7 +1,7 @@
 """The client without `async`, for scripts and notebooks: the same verbs, each waiting for its answer.
 
 The connection lives in a thread of its own, so this also works where a loop runs already. Handlers may block (ask with `input()`);
-`on_update` is called in that other thread and must be quick. Ctrl-C while a turn is waited for cancels the turn.
+`on_update` and the hooks of `Files` are called in that other thread and must be quick. Ctrl-C while a turn is waited for cancels the turn.
 """
 
 import os

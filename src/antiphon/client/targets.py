@@ -18,7 +18,8 @@ Words: TypeAlias = Sequence[str | os.PathLike[str]]
 Target: TypeAlias = str | Words | Transport
 """`"demo"`, the words of a command, or a transport."""
 
-DEMO: Final = ("-m", "antiphon", "agent", "--engine", "demo")
+# -P: or the directory it is started in would come first on the path, and with it whatever is called `msgspec.py` there.
+DEMO: Final = ("-P", "-m", "antiphon", "agent", "--engine", "demo")
 _SCHEMES: Final = ("http://", "https://", "ws://", "wss://", "unix://", "tcp://")
 
 
@@ -84,8 +85,8 @@ def target_of(target: object, cwd: str | os.PathLike[str] | None, env: Mapping[s
 
 def _not_understood(target: str) -> AcpError:
     if target.lower().startswith(_SCHEMES):
-        # Without its query, which may hold a token.
-        address = target.partition("?")[0].rpartition("@")[2]
+        # The host alone: the rest of an address may hold secrets anywhere.
+        address = target.partition("://")[2].partition("/")[0].partition("?")[0].partition("#")[0].rpartition("@")[2]
         return AcpError(
             f"`{address}` cannot be reached: this version talks to programs that it starts, not over a network"
             "\nhint: give the agent's command as a list of words"

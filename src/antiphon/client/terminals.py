@@ -33,6 +33,7 @@ class Terminals:
         self.output_limit = output_limit
         self.max_open = max_open
         self._open: dict[tuple[v1.SessionId, v1.TerminalId], Command] = {}
+        self._ending: set[asyncio.Future[None]] = set()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -79,9 +80,8 @@ class Terminals:
 
     async def release(self, request: v1.ReleaseTerminal) -> v1.ReleaseTerminalResult:
         """End the command if it runs, and forget the terminal."""
-        command = self._find(request.session_id, request.terminal_id)
-        del self._open[request.session_id, request.terminal_id]
-        await command.close()
+        self._find(request.session_id, request.terminal_id)
+        await self._end([(request.session_id, request.terminal_id)])
         return v1.ReleaseTerminalResult()
 
     async def release_session(self, session_id: v1.SessionId) -> None:
@@ -89,11 +89,18 @@ class Terminals:
         await self._end([key for key in self._open if key[0] == session_id])
 
     async def close(self) -> None:
-        """End and forget everything. New terminals may be created afterwards, as after a reconnect."""
+        """End and forget everything, also what is just being ended. New terminals may be created afterwards, as after a reconnect."""
         await self._end(list(self._open))
+        if self._ending:
+            await asyncio.wait(tuple(self._ending))
 
     async def _end(self, keys: list[tuple[v1.SessionId, v1.TerminalId]]) -> None:
-        await asyncio.gather(*[self._open.pop(key).close() for key in keys])
+        ending = [asyncio.ensure_future(self._open.pop(key).close()) for key in keys]
+        for each in ending:
+            self._ending.add(each)
+            each.add_done_callback(self._ending.discard)
+        if ending:
+            await asyncio.shield(asyncio.gather(*ending))
 
     def _find(self, session_id: v1.SessionId, terminal_id: v1.TerminalId) -> Command:
         command = self._open.get((session_id, terminal_id))

@@ -63,9 +63,10 @@ class Writing:
         return [*self._blocks, TextBlock(text=tail, annotations=self.note)] if tail else [*self._blocks]
 
     def _joined(self) -> str:
-        pieces = self.tail
-        if len(pieces) > 1:
-            pieces[:] = ["".join(pieces)]
+        pieces, count = self.tail, len(self.tail)
+        if count > 1:
+            # Of those that were there when we looked: another thread may read while the loop's adds the next.
+            pieces[:count] = ["".join(pieces[:count])]
         return pieces[0] if pieces else ""
 
     def _close_text(self) -> None:

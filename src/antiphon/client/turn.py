@@ -17,8 +17,8 @@ __all__ = ["Turn"]
 class Turn:
     """`async for update in turn`, then `turn.result`; or `await turn` for the result alone, or `await turn.text()`.
 
-    A turn that is left early is cancelled, however it is left: by `break`, by a timeout, because its task is cancelled. Use it with
-    `async with` to have it over before you go on.
+    Use it with `async with` to have it cancelled and over however you leave it. A timeout or a cancelled task cancels it too; a bare `break`
+    only when nobody holds on to it any more.
     """
 
     def __init__(self, run: Run) -> None:

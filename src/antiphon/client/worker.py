@@ -8,7 +8,7 @@ from inspect import iscoroutinefunction
 from typing import Any, Final, TypeVar
 
 from antiphon.client.handlers import answer_of
-from antiphon.errors import ConnectionClosed
+from antiphon.errors import ConnectionClosed, LocalProtocolError
 
 __all__ = ["Worker", "in_thread"]
 
@@ -51,6 +51,11 @@ class Worker:
         if self._loop is None or not self._thread.is_alive():
             work.close()
             raise ConnectionClosed("this connection is closed")
+        if threading.current_thread() is self._thread:
+            work.close()
+            raise LocalProtocolError(
+                "this is called by the thread that would have to answer it: `on_update` must not ask the agent"
+            )
         done = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return done.result()

@@ -125,6 +125,11 @@ class Stream(Generic[R]):
         return backlog.pop()
 
     @property
+    def answered(self) -> bool:
+        """Whether the answer is here, read or not."""
+        return self._backlog.over
+
+    @property
     def waiting(self) -> "list[SessionUpdate]":
         """What has come and was not taken yet. It stays where it is."""
         return self._backlog.waiting()

@@ -12,9 +12,19 @@ FileProblem
 import errno
 from collections.abc import Iterable
 
-from antiphon.errors import AcpError
+from antiphon.errors import AcpError, Code
 
-__all__ = ["FileProblem", "NotAFile", "NotPermitted", "NotText", "NotThere", "OutsideRoots", "TooLarge", "problem"]
+__all__ = [
+    "FileProblem",
+    "NotAFile",
+    "NotPermitted",
+    "NotText",
+    "NotThere",
+    "OutsideRoots",
+    "TooLarge",
+    "code_of",
+    "problem",
+]
 
 
 class FileProblem(AcpError):
@@ -51,6 +61,16 @@ class NotText(FileProblem):
 
 class TooLarge(FileProblem):
     """More than fits into one answer."""
+
+
+_CALLERS_FAULT = (OutsideRoots, NotPermitted, NotAFile, NotText, TooLarge)
+
+
+def code_of(error: FileProblem) -> int:
+    """The code to tell a peer, whichever side it is that has the files."""
+    if isinstance(error, NotThere):
+        return Code.RESOURCE_NOT_FOUND
+    return Code.INVALID_PARAMS if isinstance(error, _CALLERS_FAULT) else Code.INTERNAL_ERROR
 
 
 _NO_FILE = (errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO)

@@ -25,7 +25,7 @@ async def run(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
     if not rest.strip():
         raise RequestError(Code.INVALID_PARAMS, "Invalid params", "say what to run, such as `/run ls`")
     async with turn.tool(f"Run `{rest}`", v1.ToolKind.EXECUTE, name="Bash", input={"command": rest}) as call:
-        if not await demo.allowed(turn, call, v1.ToolKind.EXECUTE):
+        if not await demo.allowed(turn, call, v1.ToolKind.EXECUTE, rest):
             return None
         finished = await call.run(rest)
         if not finished.ok:
@@ -41,7 +41,7 @@ async def limit(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
     title = f"Run `{line}` for {seconds:g} s"
     asked = {"command": line, "timeout": seconds}
     async with turn.tool(title, v1.ToolKind.EXECUTE, name="Bash", input=asked) as call:
-        if not await demo.allowed(turn, call, v1.ToolKind.EXECUTE):
+        if not await demo.allowed(turn, call, v1.ToolKind.EXECUTE, line):
             return None
         async with turn.run(line) as running:
             try:

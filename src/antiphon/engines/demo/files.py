@@ -36,7 +36,7 @@ def _words(text: str, usage: str, most: int) -> list[str]:
 async def read(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
     """Through the client, which knows what is not saved yet."""
     path, *numbers = _words(rest, "/read PATH [LINE [LIMIT]]", 3)
-    if not all(number.isdigit() for number in numbers):
+    if not all(number.isdecimal() for number in numbers):
         raise RequestError(Code.INVALID_PARAMS, "Invalid params", "LINE and LIMIT are numbers, counted from 1")
     line, limit = ([int(number) for number in numbers] + [None, None])[:2]
     place = v1.ToolLocation(turn.path(path), line)
@@ -61,7 +61,7 @@ async def edit(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
         new = _with_line(old or "", added or "Call and response.")
         await call.at(path, len(new.splitlines()))
         await call.preview(v1.Diff(place, new, old))
-        if not await demo.allowed(turn, call, v1.ToolKind.EDIT):
+        if not await demo.allowed(turn, call, v1.ToolKind.EDIT, place):
             return None
         await turn.write(path, new)
     await turn.say(f"`{path}` has {counted(len(new.splitlines()), 'line')} now.")
@@ -72,15 +72,17 @@ async def _text_if_any(turn: "Turn", path: str) -> str | None:
     try:
         return await turn.read(path)
     except RequestRefused as error:
-        if _means_missing(error):
+        if _means_missing(error, turn.path(path)):
             return None
         raise
 
 
-def _means_missing(error: RequestRefused) -> bool:
-    """Clients have no one code for it, so the words count too."""
-    words = f"{error.message} {error.data}".lower()
-    return error.code == Code.RESOURCE_NOT_FOUND or "no such file" in words or "enoent" in words or "not found" in words
+def _means_missing(error: RequestRefused, path: str) -> bool:
+    """Clients have no one code for it, so the system's own words count too; nothing else does, or a file would be overwritten."""
+    words = f"{error.message} {error.data}".replace(path, "").lower()
+    if error.meaning == "resource not found":
+        return "session" not in words
+    return "no such file" in words or "enoent" in words
 
 
 def _with_line(text: str, line: str) -> str:
@@ -94,7 +96,7 @@ async def delete(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
     path = _words(rest, "/delete PATH", 1)[0]
     place = demo.inside(turn, path)
     async with turn.tool(f"Delete {path}", v1.ToolKind.DELETE, name="Delete", at=[str(place)]) as call:
-        if not await demo.allowed(turn, call, v1.ToolKind.DELETE):
+        if not await demo.allowed(turn, call, v1.ToolKind.DELETE, str(place)):
             return None
         await asyncio.to_thread(_on_disk, os.unlink, place)
     await turn.say(f"`{path}` is gone.")
@@ -110,7 +112,7 @@ async def move(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
     source, target = (demo.inside(turn, word) for word in words)
     title = f"Move {words[0]} to {words[1]}"
     async with turn.tool(title, v1.ToolKind.MOVE, name="Move", at=[str(source), str(target)]) as call:
-        if not await demo.allowed(turn, call, v1.ToolKind.MOVE):
+        if not await demo.allowed(turn, call, v1.ToolKind.MOVE, f"{source} → {target}"):
             return None
         if target.exists():
             raise RequestError(Code.INVALID_PARAMS, "Invalid params", f"`{words[1]}` is there already")

@@ -30,11 +30,21 @@ class Kept(msgspec.Struct):
     mode: str = "default"
     options: dict[str, bool | str] = msgspec.field(default_factory=dict)
     always: dict[str, bool] = msgspec.field(default_factory=dict)
-    """Kind of tool call → whether it is always allowed or always refused."""
+    """What a call does to what → whether it is always allowed or always refused."""
     title: str | None = None
     prompts: int = 0
     numbers: int = 0
     """How many tool calls and the like it had, so that their ids stay its own."""
+
+
+class _Call(msgspec.Struct):
+    """As much of an update as tells which tool call it is about, and how far that is."""
+
+    toolCallId: str | None = None
+    status: str | None = None
+
+
+_call: Final = msgspec.json.Decoder(_Call)
 
 
 class Keeping:
@@ -43,6 +53,7 @@ class Keeping:
     def __init__(self) -> None:
         self._store = SessionStore(open_database())
         self._creating: set[asyncio.Future[object]] = set()
+        self._writing: dict[str, list[asyncio.Future[None]]] = {}
 
     def create(self, session: "Session") -> "asyncio.Future[object]":
         """A new session. Await it for what went wrong; everything else that is asked here waits for it."""
@@ -64,10 +75,12 @@ class Keeping:
             await self._store.fork(source, session.id, cwd=session.cwd, directories=session.directories)
         except NoSuchSession as error:
             raise _not_found(source) from error
-        return await self.find(session.id)
+        kept = await self.find(session.id, session.cwd)
+        kept.always = {}  # what was allowed in one session is not allowed in another
+        return kept
 
-    async def find(self, session_id: str) -> Kept:
-        """What was kept of a session.
+    async def find(self, session_id: str, cwd: str) -> Kept:
+        """What was kept of a session. Opened in another directory, nothing is allowed beforehand.
 
         Raises:
             RequestError: there is no such session of ours.
@@ -77,7 +90,22 @@ class Keeping:
         if row is None or row.engine != ENGINE:
             raise _not_found(session_id)
         state = await self._store.state(session_id)
-        return msgspec.json.decode(state, type=Kept) if state else Kept()
+        kept = msgspec.json.decode(state, type=Kept) if state else Kept()
+        if row.cwd != cwd:
+            kept.always = {}
+        return kept
+
+    async def open_calls(self, session_id: str) -> list[str]:
+        """The tool calls that were never finished: the process was killed meanwhile."""
+        states: dict[str, str] = {}
+        async for page in self._store.pages(session_id):
+            for raw in page:
+                seen = _call.decode(raw)
+                if seen.toolCallId is not None and seen.status is not None:
+                    states[seen.toolCallId] = seen.status
+                elif seen.toolCallId is not None:
+                    states.setdefault(seen.toolCallId, "pending")
+        return [id for id, status in states.items() if status not in ("completed", "failed")]
 
     async def history(self, session_id: str) -> "AsyncIterator[v1.Update]":
         """What was said, as it was said: the bytes are not opened."""
@@ -86,13 +114,17 @@ class Keeping:
                 yield v1.Unknown("kept", raw)
 
     def append(self, session_id: str, updates: "list[v1.Update]") -> None:
-        """More of what was said. It is on the disk after `settle`."""
-        self._store.post(session_id, [encode(update) for update in updates])
+        """More of what was said. It is on its way at once, and on the disk after `settle`."""
+        writing = asyncio.ensure_future(self._store.append(session_id, [encode(update) for update in updates]))
+        self._writing.setdefault(session_id, []).append(writing)
 
     async def settle(self, session_id: str, kept: Kept) -> None:
-        """Keep the state, and come back when everything is on the disk."""
+        """Keep the state, and come back when everything of this session is on the disk."""
+        writing = self._writing.pop(session_id, [])
+        for done in await asyncio.gather(*writing, return_exceptions=True):
+            if isinstance(done, BaseException):
+                raise done
         await self._store.set_state(session_id, encode(kept))
-        await self._store.database.flush()
 
     async def rename(self, session_id: str, title: str) -> None:
         """Another title."""

@@ -59,8 +59,10 @@ class DemoSession(EngineSession):
                 await self._keep_nothing(error)
 
     async def restore(self) -> None:
-        """As it was left."""
-        self.kept = await self._keeping.find(self.session.id)
+        """As it was left; but what ran when it was left runs no more."""
+        self.kept = await self._keeping.find(self.session.id, self.session.cwd)
+        if calls := await self._keeping.open_calls(self.session.id):
+            self._append([v1.ToolCallUpdate(id, status=v1.ToolStatus.FAILED) for id in calls])
         await self._begin()
 
     async def copy(self, source: str) -> None:
@@ -77,7 +79,7 @@ class DemoSession(EngineSession):
 
     async def _begin(self) -> None:
         session, kept = self.session, self.kept
-        session.series, session.numbers = "", kept.numbers
+        session.numbers = kept.numbers
         session.modes, session.models, session.config_options = MODES, MODELS, OPTIONS
         session.settings.choose_mode(kept.mode)
         for key, value in kept.options.items():
@@ -96,7 +98,9 @@ class DemoSession(EngineSession):
         await self._created()
         self.kept.prompts += 1
         for block in turn.prompt:  # with an id, or two prompts in a row would be told again as one
-            self._journal.note(v1.UserMessageChunk(block, message_id=f"prompt-{self.kept.prompts}"))
+            self._journal.note(
+                v1.UserMessageChunk(block, message_id=f"prompt-{self.session.series}{self.kept.prompts}")
+            )
         try:
             if self.kept.title is None:
                 await self.entitle(_title(turn))
@@ -118,18 +122,22 @@ class DemoSession(EngineSession):
             await turn.say(f"Your client refused: {error.reason}")
             return None
 
-    async def allowed(self, turn: "Turn", call: "LiveCall", kind: v1.ToolKind) -> bool:
-        """Whether a call that changes something may run: never in the mode that only looks, else as the user says, now or before."""
+    async def allowed(self, turn: "Turn", call: "LiveCall", kind: v1.ToolKind, what: str) -> bool:
+        """Whether a call that changes something may run: never in the mode that only looks, else as the user says, now or before.
+
+        "Always" is for this very command or file, in this directory.
+        """
+        key = f"{kind} {what}"
         if self.setting("mode") == "plan":
             call.fail()
             await turn.say("I only look in this mode: switch it to `default` and I will ask you.")
             return False
-        always = self.kept.always.get(kind.value)
+        always = self.kept.always.get(key)
         if always is None:
             answer = await call.permitted()
             always = bool(answer)
             if answer.always:
-                self.kept.always[kind.value] = always
+                self.kept.always[key] = always
         if always:
             await call.start()
         else:
@@ -138,12 +146,13 @@ class DemoSession(EngineSession):
         return always
 
     def inside(self, turn: "Turn", path: str) -> Path:
-        """A path of the workspace, with no way out of it."""
+        """A path of the workspace, with no way out of it. The last part is taken as it is: a link is a thing to delete or move, too."""
         from antiphon.local.problems import FileProblem
         from antiphon.local.roots import Roots
 
         try:
-            return Roots([self.session.cwd, *self.session.directories]).resolve(turn.path(path))
+            place = Path(turn.path(path))
+            return Roots([self.session.cwd, *self.session.directories]).resolve(place.parent) / place.name
         except FileProblem as error:
             raise RequestError(Code.INVALID_PARAMS, "Invalid params", str(error)) from error
 

@@ -43,7 +43,7 @@ def text_files(root: str) -> Iterator[tuple[str, str]]:
     """The text files among them, with their text."""
     for path in files(root):
         try:
-            if os.path.getsize(path) <= MOST_BYTES and os.path.isfile(path):
+            if os.path.isfile(path) and not os.path.islink(path) and os.path.getsize(path) <= MOST_BYTES:
                 with open(path, encoding="utf-8") as file:
                     yield path, file.read()
         except (OSError, UnicodeDecodeError):
