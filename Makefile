@@ -1,9 +1,9 @@
 # The menu. Every command makes the environment it needs, from the locks in requirements/, and does so only once.
 #
-#   make run      a short conversation with the demo agent  (make run ARGS="/help")
+#   make run      a chat in the terminal; without one, a short conversation with the demo agent
 #   make test     all tests, fast ones first            (make test ARGS="-k framing")
 #   make check    format, lint, types, import contracts, room sizes
-#   make interop  play with everybody else's agents and clients, and write docs/interop.md
+#   make interop  play with everybody else's agents and clients, and write docs/interop.md and docs/thirdparty.md
 #   make bench    benchmarks
 #   make format   let ruff rewrite what it can
 #   make lock     resolve the locks again               (needs uv; LOCK_ARGS=--upgrade for newer versions)
@@ -16,7 +16,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-fast interop peers check format bench lock clean env
+.PHONY: help run test test-fast interop peers thirdparty check format bench lock clean env
 
 VENV ?= .venv
 JOBS ?= 2
@@ -93,6 +93,11 @@ $(VENV)/.locked: requirements/dev.txt
 	$(call new_environment,.venv-peers,requirements/peers.txt)
 	@printf '%s\n' "$(CURDIR)" > .venv-peers/.place
 
+# An agent that has its own version of almost everything, and wants Python 3.13: `thirdparty` finds one.
+.venv-fast-agent/.locked: requirements/peers-fast-agent.txt
+	$(call new_environment,.venv-fast-agent,requirements/peers-fast-agent.txt)
+	@printf '%s\n' "$(CURDIR)" > .venv-fast-agent/.place
+
 $(VENV)/.ready: $(VENV)/.locked pyproject.toml
 	$(call install_project,$(VENV))
 
@@ -107,7 +112,7 @@ env: $(VENV)/.ready
 # --- what people type -----------------------------------------------------------------------------------------------
 
 run: .venv-run/.ready
-	@.venv-run/bin/python examples/tour.py $(ARGS)
+	@if [ -t 0 ] && [ -t 1 ]; then .venv-run/bin/antiphon chat $(ARGS); else .venv-run/bin/python examples/tour.py $(ARGS); fi
 
 # The peers written in JavaScript: the locks have no addresses, and npm comes with the environment. Without a registry
 # the tests that need them skip and say so.
@@ -119,8 +124,33 @@ peers: tests/interop/node_modules/.package-lock.json
 	@$(MAKE) --silent --no-print-directory .venv-peers/.locked || \
 		echo "the peers in requirements/peers.txt could not be installed: the tests that need them will skip" >&2
 
+# Agents that others sell, each in an environment of its own. What cannot be installed is skipped by its tests, and said.
+# Their install scripts are not run, and what npm calls optional (a clipboard, a terminal) is left out.
+tests/thirdparty/node_modules/.package-lock.json: tests/thirdparty/package-lock.json | $(VENV)/.ready
+	@if PATH="$(CURDIR)/$(VENV)/bin:$$PATH" npm --prefix tests/thirdparty ci --silent --no-fund --no-audit \
+		--ignore-scripts --omit=optional; then touch "$@"; \
+	else echo "npm could not install the agents of tests/thirdparty: the tests that need them will skip" >&2; fi
+
+# The first Python 3.13 that really starts, where .ci/run looks too.
+define find_python_313
+newer=""; \
+for candidate in python3.13 python3 "$$HOME"/.pyenv/versions/3.13.*/bin/python3 \
+	/usr/bin/python3.13 /usr/local/bin/python3.13 /opt/homebrew/bin/python3.13 \
+	"$$(uv python find --no-python-downloads 3.13 2>/dev/null)"; do \
+	if "$$candidate" -c 'import sys, venv; sys.exit(sys.version_info[:2] != (3, 13))' >/dev/null 2>&1; then \
+		newer="$$candidate"; break; \
+	fi; \
+done
+endef
+
+thirdparty: tests/thirdparty/node_modules/.package-lock.json
+	@$(find_python_313); \
+	if [ -z "$$newer" ]; then echo "fast-agent needs Python 3.13, and none starts here: its tests will skip" >&2; \
+	else $(MAKE) --silent --no-print-directory .venv-fast-agent/.locked PYTHON="$$newer" || \
+		echo "fast-agent could not be installed: its tests will skip" >&2; fi
+
 # pytest ends with 5 when nothing was selected: fine for one half of a selection, not for both.
-test: $(VENV)/.ready peers
+test: $(VENV)/.ready peers thirdparty
 	@fast=0; $(PYTEST) -m "not slow" -n $(JOBS) $(ARGS) || fast=$$?; \
 	case $$fast in 0 | 5) ;; *) exit $$fast ;; esac; \
 	slow=0; $(PYTEST) -m slow $(ARGS) || slow=$$?; \
@@ -129,8 +159,8 @@ test: $(VENV)/.ready peers
 test-fast: $(VENV)/.ready tests/interop/node_modules/.package-lock.json
 	@$(PYTEST) -m "not slow" -n $(JOBS) $(ARGS)
 
-interop: $(VENV)/.ready peers
-	@ANTIPHON_INTEROP=write $(PYTEST) tests/interop $(ARGS)
+interop: $(VENV)/.ready peers thirdparty
+	@ANTIPHON_INTEROP=write $(PYTEST) tests/interop tests/thirdparty $(ARGS)
 
 check: $(VENV)/.ready
 	$(DEV) -m ruff format --check $(CODE)
@@ -154,11 +184,12 @@ bench: .venv-bench/.ready benchmarks/node_modules/.package-lock.json
 # Names, versions and hashes; never an address, so that everybody fetches from where they are used to fetch.
 lock:
 	@command -v uv >/dev/null 2>&1 || { echo "error: make lock needs uv" >&2; echo "hint: pip install uv" >&2; exit 1; }
-	@for name in run build dev peers bench; do \
-		uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
+	@for name in run build dev peers peers-fast-agent bench; do \
+		case $$name in peers-fast-agent) oldest=3.13 ;; *) oldest=3.11 ;; esac; \
+		uv pip compile --quiet --universal --python-version $$oldest --generate-hashes --no-header --no-emit-index-url \
 			$(LOCK_ARGS) requirements/$$name.in --output-file requirements/$$name.txt || exit 1; \
 	done
 
 clean:
-	rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis benchmarks/node_modules tests/interop/node_modules
+	rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis benchmarks/node_modules tests/interop/node_modules tests/thirdparty/node_modules
 	find src tests tools benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -39,7 +39,7 @@ async def test_an_address_is_refused_in_one_sentence_without_its_secrets(address
     assert "secret" not in said and "pw" not in said
 
 
-@pytest.mark.parametrize("target", ["claude", "echo hello"])
+@pytest.mark.parametrize("target", ["lute", "echo hello"])
 async def test_a_name_that_is_no_agent_is_refused_with_a_hint(target: str) -> None:
     said = await refused(target)
     assert f"`{target}`" in said and "list of the words" in said

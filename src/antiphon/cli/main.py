@@ -10,7 +10,14 @@ from antiphon.cli.saying import FAILED, MISUSED, fail
 
 __all__ = ["main"]
 
-COMMANDS = {"agent": "the agent an editor starts: speaks ACP on stdin and stdout"}
+COMMANDS = {
+    "run": "one prompt in this directory: what a script types",
+    "chat": "a conversation in the terminal",
+    "agents": "the agents there are: found, checked, added",
+    "policy": "what is allowed, why, and what was decided",
+    "agent": "the agent an editor starts: speaks ACP on stdin and stdout",
+    "completion": "completion for bash, zsh and fish",
+}
 """Name → what it is. Each is a module of this room with a function `run`."""
 
 DESCRIPTION = "The Agent Client Protocol (ACP): agents, clients and what is between them."
@@ -38,7 +45,7 @@ def parse(arguments: list[str]) -> int:
     """Answer everything that is neither a command nor the plain `--version`."""
     import argparse
 
-    listed = "\n".join(f"  {name:<10}{what}" for name, what in COMMANDS.items())
+    listed = "\n".join(f"  {name:<12}{what}" for name, what in COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="antiphon",
         usage="antiphon [--help] [--version] COMMAND …",

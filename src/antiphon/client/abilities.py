@@ -18,7 +18,11 @@ __all__ = ["Abilities", "our_capabilities"]
 
 
 def our_capabilities(
-    files: "Files | None", terminals: "Terminals | None", elicitation: "Elicitation | None"
+    files: "Files | None",
+    terminals: "Terminals | None",
+    elicitation: "Elicitation | None",
+    *,
+    terminal_login: bool = False,
 ) -> v1.ClientCapabilities:
     """What we tell the agent that it may ask of us."""
     asking = None
@@ -37,6 +41,7 @@ def our_capabilities(
             notices=v1.NoticeSupport(),
         ),
         elicitation=asking,
+        auth=v1.AuthCapabilities(terminal=terminal_login),
     )
 
 

@@ -46,13 +46,14 @@ async def connect(
     retry: Retry = DEFAULT_RETRY,
     observer: "Observer | None" = None,
     cancel_grace: float = CANCEL_GRACE,
+    terminal_login: bool = False,
 ) -> AsyncIterator[ConnectedAgent]:
-    """Connect to an agent: `"demo"`, the words of its command, or a transport. It is ended when the block is left.
+    """Connect to an agent: its name, such as `"demo"`, the words of its command, or a transport. It is ended when the block is left.
 
     What the handlers are given for is what the agent may ask of us. Without any it may read files in the session's directories, its
     questions for permission are rejected, and a request that needs a sign-in fails with `AuthRequired`. `cwd` and `env` are those of
     its process; it gets our whole environment unless `env` is given. `cancel_grace`: the seconds that it may take to end a cancelled
-    turn before it is ended itself.
+    turn before it is ended itself. `terminal_login`: agents may offer ways to sign in that `authenticate` runs in a terminal.
 
     Raises:
         SpawnFailed: there is no such program, or it may not be run.
@@ -68,7 +69,7 @@ async def connect(
     service = Service(sessions, permission=permission or reject, elicitation=asking, files=files, terminals=terminals)
     hello = v1.Initialize(
         VERSION,
-        client_capabilities=our_capabilities(files, terminals, asking),
+        client_capabilities=our_capabilities(files, terminals, asking, terminal_login=terminal_login),
         client_info=info or v1.Implementation("antiphon", __version__),
     )
     link = Link(

@@ -1,4 +1,4 @@
-"""Whom to connect to: a program that we start, the built-in demo agent, or a transport that somebody has made already.
+"""Whom to connect to: a program that we start (by its words, or an agent's name), or a transport that somebody has made already.
 
 Knows how to reach an agent, and whether it can be reached again. Says nothing to it.
 """
@@ -16,7 +16,7 @@ __all__ = ["Given", "Program", "Target", "Words", "target_of"]
 
 Words: TypeAlias = Sequence[str | os.PathLike[str]]
 Target: TypeAlias = str | Words | Transport
-"""`"demo"`, the words of a command, or a transport."""
+"""An agent's name (such as `"demo"`), the words of a command, or a transport."""
 
 # -P: or the directory it is started in would come first on the path, and with it whatever is called `msgspec.py` there.
 DEMO: Final = ("-P", "-m", "antiphon", "agent", "--engine", "demo")
@@ -63,8 +63,8 @@ def target_of(target: object, cwd: str | os.PathLike[str] | None, env: Mapping[s
     """What `connect` was given, understood.
 
     Raises:
-        AcpError: it is an address, which nothing here can reach yet.
-        LocalProtocolError: it is neither `"demo"`, nor a list of words, nor a transport.
+        AcpError: it is an address, which nothing here can reach yet; or an agent that is not known or not installed.
+        LocalProtocolError: it is neither a name, nor a list of words, nor a transport.
     """
     if isinstance(target, Transport):
         if cwd is not None or env is not None:
@@ -75,23 +75,29 @@ def target_of(target: object, cwd: str | os.PathLike[str] | None, env: Mapping[s
     if isinstance(target, str):
         if target == "demo":
             return Program([sys.executable, *DEMO], "demo", cwd, env)
-        raise _not_understood(target)
+        return _named(target, cwd, env)
     if not isinstance(target, Sequence) or isinstance(target, bytes) or not target:
         raise LocalProtocolError(
-            f'an agent is "demo", a list of the words of its command, or a transport, not {target!r:.80}'
+            f'an agent is a name such as "demo", a list of the words of its command, or a transport, not {target!r:.80}'
         )
     return Program(target, os.path.basename(os.fspath(target[0])), cwd, env)
 
 
-def _not_understood(target: str) -> AcpError:
-    if target.lower().startswith(_SCHEMES):
+def _named(name: str, cwd: str | os.PathLike[str] | None, env: Mapping[str, str] | None) -> Program:
+    """An agent by its name: the user's own, a known one, or one of the registry that the user gave."""
+    if name.lower().startswith(_SCHEMES):
         # The host alone: the rest of an address may hold secrets anywhere.
-        address = target.partition("://")[2].partition("/")[0].partition("?")[0].partition("#")[0].rpartition("@")[2]
-        return AcpError(
+        address = name.partition("://")[2].partition("/")[0].partition("?")[0].partition("#")[0].rpartition("@")[2]
+        raise AcpError(
             f"`{address}` cannot be reached: this version talks to programs that it starts, not over a network"
             "\nhint: give the agent's command as a list of words"
         )
-    return LocalProtocolError(
-        f"there is no agent named `{target}`"
-        '\nhint: "demo" is the one that is built in; give any other as a list of the words of its command'
-    )
+    from antiphon.catalogue.finding import AgentMissing, UnknownAgent, start_of  # only who asks by name pays for it
+
+    try:
+        found = start_of(name)
+    except (AgentMissing, UnknownAgent) as error:
+        raise type(error)(f"{error}, or give a list of the words of its command") from None
+    if found.env:
+        env = {**(os.environ if env is None else env), **found.env}
+    return Program(found.command, name, found.cwd if cwd is None else cwd, env)

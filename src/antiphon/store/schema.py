@@ -40,7 +40,58 @@ _SESSIONS: Final[Migration] = (
     """,
 )
 
-MIGRATIONS: Final[tuple[Migration, ...]] = (_SESSIONS,)
+# AUTOINCREMENT: the number of a decision that was revoked is never given to another, so a list from yesterday revokes nothing else.
+_PERMISSIONS: Final[Migration] = (
+    """
+    CREATE TABLE decision (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        rule TEXT NOT NULL,
+        verdict TEXT NOT NULL,
+        scope TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        project TEXT NOT NULL,
+        agent TEXT NOT NULL,
+        made_at TEXT NOT NULL,
+        expires_at TEXT
+    )
+    """,
+    """
+    CREATE TABLE audit (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        at TEXT NOT NULL,
+        agent TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        cwd TEXT NOT NULL,
+        tool TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        subject TEXT NOT NULL,
+        verdict TEXT NOT NULL,
+        rule TEXT NOT NULL,
+        source TEXT NOT NULL,
+        why TEXT NOT NULL,
+        answer TEXT NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE named_session (
+        name TEXT NOT NULL,
+        agent TEXT NOT NULL,
+        cwd TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        used_at TEXT NOT NULL,
+        PRIMARY KEY (agent, cwd, name)
+    )
+    """,
+    """
+    CREATE TABLE trusted_project (
+        project TEXT PRIMARY KEY,
+        digest TEXT NOT NULL,
+        trusted_at TEXT NOT NULL
+    )
+    """,
+)
+
+MIGRATIONS: Final[tuple[Migration, ...]] = (_SESSIONS, _PERMISSIONS)
 
 
 def open_database(directory: Path | None = None) -> Database:

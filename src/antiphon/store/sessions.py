@@ -1,11 +1,8 @@
-"""Sessions and what was said in them. An update is bytes here: it is kept and given back, never opened.
-
-Times are UTC in ISO 8601, all of one width, so that the order of the texts is the order in time.
-"""
+"""Sessions and what was said in them. An update is bytes here: it is kept and given back, never opened."""
 
 import base64
 from collections.abc import AsyncIterator, Callable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from sqlite3 import Connection, IntegrityError
 from typing import Any, Final
 
@@ -13,6 +10,7 @@ import msgspec
 
 from antiphon.store.database import Database
 from antiphon.store.errors import BadCursor, NoSuchSession, SessionExists
+from antiphon.store.times import stamp, utc_now
 
 __all__ = ["SessionRow", "SessionStore"]
 
@@ -37,11 +35,6 @@ class SessionRow(msgspec.Struct, frozen=True):
     updated_at: str
     length: int
     """How many updates its history has."""
-
-
-def utc_now() -> datetime:
-    """The time, with its zone."""
-    return datetime.now(UTC)
 
 
 class SessionStore:
@@ -212,10 +205,7 @@ class SessionStore:
         await self.database.run(change)
 
     def _time(self, at: datetime | None) -> str:
-        moment = self._clock() if at is None else at
-        if moment.tzinfo is None:
-            raise ValueError("a time needs its zone, such as `datetime.now(UTC)`")
-        return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        return stamp(self._clock() if at is None else at)
 
 
 def _key(connection: Connection, id: str) -> int:

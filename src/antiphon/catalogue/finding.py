@@ -1,0 +1,212 @@
+"""Finds agents by name on this machine: the user's own, those we know, those of the registry that the user gave. Starts none.
+
+The user's own come first, so that a name can be given another command; then what is installed; then what a registry can start.
+"""
+
+import logging
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from antiphon.catalogue.known import DEMO, KNOWN
+from antiphon.catalogue.registry import Entry, Registry, RegistryProblem, launch
+from antiphon.config.shapes import NOTHING, OwnAgent, Settings
+from antiphon.errors import AcpError
+
+__all__ = [
+    "AgentMissing", "Found", "Missing", "Origin", "UnknownAgent", "command_for", "find", "find_all", "names", "start_of",
+    "user_settings",
+]  # fmt: skip
+
+Origin: TypeAlias = Literal["built in", "own", "known", "registry"]
+
+_log = logging.getLogger(__name__)
+LISTED: Final = 30
+"""Names that an error lists: all but those of a long registry."""
+
+_NO_SETTINGS: Final = Settings()
+_NO_REGISTRY: Final = Registry({})
+
+
+class UnknownAgent(AcpError):
+    """There is no agent of that name."""
+
+
+class AgentMissing(AcpError):
+    """The agent is known by name, and its program is not here."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """An agent that can be started."""
+
+    name: str
+    title: str
+    command: tuple[str, ...]
+    """The words to start it with; the program by its whole path."""
+    origin: Origin
+    env: Mapping[str, str] = NOTHING
+    """What its environment has besides ours."""
+    cwd: str | None = None
+    on_demand: bool = False
+    """Whether its first start downloads it."""
+    version: str | None = None
+    login: str = ""
+
+    @property
+    def where(self) -> str:
+        """The path of its program."""
+        return self.command[0]
+
+    @property
+    def shown(self) -> str:
+        """Its command, as somebody would type it."""
+        return shlex.join((os.path.basename(self.where), *self.command[1:]))
+
+
+class Missing(msgspec.Struct, frozen=True):
+    """An agent that has a name here and no program."""
+
+    name: str
+    title: str
+    hint: str
+    origin: Origin
+
+
+def find(
+    name: str, settings: Settings = _NO_SETTINGS, *, path: str | None = None, registry: Registry = _NO_REGISTRY
+) -> Found | Missing:
+    """Look for one agent. `path` is where programs are looked for, unless told otherwise our PATH.
+
+    Raises:
+        UnknownAgent: nobody has heard of it.
+    """
+    if name == "demo":
+        from antiphon import __version__
+
+        return Found(name, "Demo", (sys.executable, *DEMO), "built in", version=__version__)
+    if name in settings.agents:
+        return _own(name, settings.agents[name], path)
+    entry = registry.agents.get(name)
+    missing: Missing | None = None
+    if name in KNOWN:
+        known = _known(name, path)
+        if isinstance(known, Found) or entry is None:
+            return known
+        missing = known
+    if entry is not None:
+        offered = _of_registry(entry, path)
+        return offered if isinstance(offered, Found) or missing is None else missing
+    raise _unknown(name, settings, registry)
+
+
+def names(settings: Settings = _NO_SETTINGS, registry: Registry = _NO_REGISTRY) -> list[str]:
+    """The names there are: the user's own, the known ones, those of the registry."""
+    return list(dict.fromkeys(("demo", *settings.agents, *KNOWN, *sorted(registry.agents))))
+
+
+def find_all(
+    settings: Settings = _NO_SETTINGS, *, path: str | None = None, registry: Registry = _NO_REGISTRY
+) -> list[Found | Missing]:
+    """Look for every agent."""
+    return [find(name, settings, path=path, registry=registry) for name in names(settings, registry)]
+
+
+def start_of(name: str, settings: Settings | None = None, *, path: str | None = None) -> Found:
+    """How to start an agent, by its name. Without settings those of the user's config file hold.
+
+    Raises:
+        UnknownAgent: there is none of that name.
+        AgentMissing: its program is not here; with how to get it.
+    """
+    if settings is None:
+        settings = user_settings()
+    registry = _NO_REGISTRY if name == "demo" or name in settings.agents else kept_registry()
+    found = find(name, settings, path=path, registry=registry)
+    if isinstance(found, Missing):
+        other = f", or tell its command: `antiphon agents add {name} -- PROGRAM …`" if found.origin == "known" else ""
+        raise AgentMissing(f"the agent `{name}` is not installed\nhint: {found.hint}{other}")
+    return found
+
+
+def command_for(name: str, settings: Settings | None = None) -> list[str]:
+    """The words that start an agent, by its name.
+
+    Raises:
+        UnknownAgent: there is none of that name.
+        AgentMissing: its program is not here; with how to get it.
+    """
+    return list(start_of(name, settings).command)
+
+
+def user_settings() -> Settings:
+    """The settings of the user's config file alone. What is wrong with it is logged: the policy is not asked here."""
+    from antiphon.config.files import read_file, user_file
+    from antiphon.config.settings import Sources, settle
+
+    loaded = settle(Sources(user=read_file(user_file())), trusted=False)
+    for problem in loaded.problems:
+        _log.warning("%s", problem.partition("\n")[0])
+    return loaded.settings
+
+
+def kept_registry() -> Registry:
+    """The registry that the user gave, if any. One that is damaged is logged and counts as none."""
+    from antiphon.catalogue.fetching import kept
+
+    try:
+        copy = kept()
+    except RegistryProblem as error:
+        _log.warning("%s", str(error).partition("\n")[0])
+        return _NO_REGISTRY
+    return _NO_REGISTRY if copy is None else copy.read()
+
+
+def _which(program: str, path: str | None) -> str | None:
+    found = shutil.which(program, path=path)
+    return None if found is None else os.path.abspath(found)
+
+
+def _own(name: str, agent: OwnAgent, path: str | None) -> Found | Missing:
+    title = agent.title or name
+    program = _which(agent.command[0], agent.env.get("PATH", path))
+    if program is None:
+        hint = f"there is no program `{agent.command[0]}`: install it, or correct `agents.{name}.command` in the config file"
+        return Missing(name, title, hint, "own")
+    return Found(name, title, (program, *agent.command[1:]), "own", agent.env, agent.cwd)
+
+
+def _known(name: str, path: str | None) -> Found | Missing:
+    agent = KNOWN[name]
+    for command in agent.commands:
+        if (program := _which(command[0], path)) is not None:
+            return Found(name, agent.title, (program, *command[1:]), "known", login=agent.login)
+    return Missing(name, agent.title, agent.install, "known")
+
+
+def _of_registry(entry: Entry, path: str | None) -> Found | Missing:
+    way = launch(entry, _platform(), lambda program: _which(program, path))
+    if not way.command:
+        return Missing(entry.id, entry.name, way.hint, "registry")
+    version = entry.version if way.on_demand else None  # of what is installed the registry knows nothing
+    return Found(entry.id, entry.name, way.command, "registry", way.env, None, way.on_demand, version)
+
+
+def _platform() -> str:
+    """This machine, as registries call it."""
+    machine = os.uname().machine.lower()
+    return f"{sys.platform}-{ {'arm64': 'aarch64', 'amd64': 'x86_64'}.get(machine, machine) }"
+
+
+def _unknown(name: str, settings: Settings, registry: Registry) -> UnknownAgent:
+    import difflib
+
+    there = names(settings, registry)
+    near = difflib.get_close_matches(name, there, n=1)
+    guess = f"did you mean `{near[0]}`? " if near else ""
+    listed = ", ".join([*there[:LISTED], *(["…"] if there[LISTED:] else [])])
+    return UnknownAgent(f"there is no agent named `{name[:80]}`\nhint: {guess}there are {listed}")

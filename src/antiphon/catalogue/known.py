@@ -1,0 +1,106 @@
+"""Agents that we know by name: their commands, how to get them, how to sign in. Facts, and nothing that looks at this machine.
+
+The commands are what each program's own documents say, tried against the programs themselves.
+"""
+
+from typing import Final
+
+import msgspec
+
+__all__ = ["DEMO", "KNOWN", "KnownAgent"]
+
+DEMO: Final = ("-m", "antiphon", "agent", "--engine", "demo")
+"""The demo agent, after the name of this Python."""
+
+
+class KnownAgent(msgspec.Struct, frozen=True):
+    """An agent that we know."""
+
+    name: str
+    title: str
+    commands: tuple[tuple[str, ...], ...]
+    """Candidates: the first whose program is there is the one."""
+    install: str
+    """How to get it, as it follows on "install it:"."""
+    login: str = ""
+    """How to sign in, when it wants that."""
+    note: str = ""
+
+
+_AGENTS: Final = (
+    KnownAgent(
+        "claude",
+        "Claude Code",
+        (("claude-agent-acp",), ("claude-code-acp",)),
+        "npm install -g @agentclientprotocol/claude-agent-acp",
+        "run `claude` once and sign in, or set ANTHROPIC_API_KEY",
+        "through an adapter; `claude` itself speaks no ACP",
+    ),
+    KnownAgent(
+        "codex",
+        "Codex",
+        (("codex-acp",),),
+        "npm install -g @agentclientprotocol/codex-acp",
+        "run `codex login`, or set OPENAI_API_KEY",
+        "through an adapter; `codex` itself speaks no ACP",
+    ),
+    KnownAgent(
+        "gemini",
+        "Gemini CLI",
+        (("gemini", "--acp"),),
+        "npm install -g @google/gemini-cli",
+        "run `gemini` once and sign in, or set GEMINI_API_KEY",
+    ),
+    KnownAgent(
+        "opencode",
+        "OpenCode",
+        (("opencode", "acp"),),
+        "npm install -g opencode-ai",
+        "run `opencode auth login`",
+    ),
+    KnownAgent(
+        "kimi",
+        "Kimi Code",
+        (("kimi", "acp"),),
+        "npm install -g @moonshot-ai/kimi-code",
+        "run `kimi login`",
+    ),
+    KnownAgent(
+        "qwen",
+        "Qwen Code",
+        (("qwen", "--acp"),),
+        "npm install -g @qwen-code/qwen-code",
+        "run `qwen` once and sign in",
+    ),
+    KnownAgent(
+        "copilot",
+        "GitHub Copilot",
+        (("copilot", "--acp"),),
+        "npm install -g @github/copilot",
+        "run `copilot` once and use /login",
+    ),
+    KnownAgent(
+        "vibe",
+        "Mistral Vibe",
+        (("vibe-acp",),),
+        "uv tool install mistral-vibe",
+        "run `vibe --setup`, or set MISTRAL_API_KEY",
+    ),
+    KnownAgent(
+        "goose",
+        "goose",
+        (("goose", "acp"),),
+        "see https://block.github.io/goose/",
+        "run `goose configure`",
+    ),
+    KnownAgent(
+        "fast-agent",
+        "fast-agent",
+        (("fast-agent-acp",),),
+        "uv tool install fast-agent-mcp",
+        "set the key of your model's provider, such as OPENAI_API_KEY",
+    ),
+)
+
+KNOWN: Final = {agent.name: agent for agent in _AGENTS}
+"""Name → agent, in the order in which they are listed. The demo is not among them: it is built in."""

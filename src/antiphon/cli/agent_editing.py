@@ -1,0 +1,74 @@
+"""Agents of the user's own, written into `config.toml` and taken out again. Everything else in the file stays as it is."""
+
+import fcntl
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from antiphon.catalogue.finding import Missing, find
+from antiphon.catalogue.known import KNOWN
+from antiphon.cli.screen import plain
+from antiphon.config.editing import EditRefused, with_agent, without_agent
+from antiphon.config.files import read_file, user_file
+from antiphon.config.shapes import OwnAgent, Settings
+from antiphon.local.files import write_text
+
+__all__ = ["add", "remove"]
+
+
+def add(name: str, command: list[str]) -> int:
+    """Add an agent.
+
+    Raises:
+        AcpError: it cannot be added; the file is as it was.
+    """
+    program = os.path.expanduser(command[0])
+    if "/" in program:
+        command = [os.path.abspath(program), *command[1:]]  # it is started from anywhere
+    path = _edit(lambda text: with_agent(text, name, command))
+    sys.stderr.write(f"added `{name}` to {path}; `antiphon agents check {name}` tries it\n")
+    here = find(name, Settings(agents={name: OwnAgent(tuple(command))}))
+    if isinstance(here, Missing):
+        sys.stderr.write(f"warning: there is no program `{plain(command[0], one_line=True)}` yet\n")
+    return 0
+
+
+def remove(name: str) -> int:
+    """Take an agent out.
+
+    Raises:
+        AcpError: it is not there, or cannot be taken out; the file is as it was.
+    """
+    path = _edit(lambda text: without_agent(text, name))
+    again = f"; `{name}` is the known agent again" if name in KNOWN else ""
+    sys.stderr.write(f"removed `{plain(name)}` from {path}{again}\n")
+    return 0
+
+
+def _edit(change: Callable[[str], str]) -> Path:
+    """Change the user's config file at one stroke; who edits it at the same time from here waits."""
+    path = user_file()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _alone_in(path.parent):
+            file = read_file(path)
+            if file is not None and file.trouble is not None:
+                raise EditRefused(f"{path} cannot be read: {file.trouble}\nhint: correct it first")
+            write_text(path, change("" if file is None else file.text))
+    except OSError as error:
+        raise EditRefused(
+            f"{path} cannot be written: {error.strerror or error}\nhint: check its permissions"
+        ) from error
+    return path
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)  # lets go of the lock

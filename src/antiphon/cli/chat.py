@@ -1,0 +1,156 @@
+"""`antiphon chat`: a conversation in the terminal. Reads the arguments and opens the door; the room behind it is `tui`."""
+
+import argparse
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from antiphon.cli.arguments import Misused, Options, Parser, add_agent, add_permissions, add_session, add_troubles
+from antiphon.cli.saying import FAILED, MISUSED, fail
+
+if TYPE_CHECKING:
+    from antiphon.client.hearing import OnUpdate
+    from antiphon.client.session import Session
+    from antiphon.tui.doors import Attending, Open, Opened
+
+__all__ = ["parser", "run"]
+
+HINT = "`antiphon chat --help` shows what there is."
+
+EPILOG = """\
+Enter sends, Alt-Enter begins a new line, Tab completes /commands and @paths, Ctrl-C cancels what runs, Ctrl-D leaves. /help in the
+chat lists the rest. Without a terminal, use `antiphon run`.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line of `antiphon chat`."""
+    words = Parser(
+        prog="antiphon chat",
+        usage="antiphon chat [OPTIONS] [AGENT]",
+        description="A conversation with an agent, in this directory.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    words.add_argument("who", metavar="AGENT", nargs="?", help="the same as --agent AGENT")
+    add_agent(words)
+    add_session(words)
+    add_permissions(words)
+    add_troubles(words)
+    return words
+
+
+def run(arguments: list[str]) -> int:
+    """Talk until the user leaves."""
+    try:
+        options = Options.read(parser(), arguments)
+    except Misused as error:
+        return fail(str(error), HINT, MISUSED)
+    except SystemExit as end:  # --help
+        return int(end.code or 0)
+    who: str | None = getattr(options, "who", None)
+    if who is not None and options.agent is not None:
+        return fail(f"two agents were named: `{who}` and `{options.agent}`", HINT, MISUSED)
+    options.agent = who or options.agent
+    return _without_terminal() or _without_packages() or _chat(options)
+
+
+def _without_terminal() -> int | None:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return fail("a chat needs a terminal", 'use `antiphon run "…"` in scripts and pipes.', FAILED)
+    if os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
+        return fail(
+            "this terminal cannot move its cursor (TERM is not set, or `dumb`)", 'use `antiphon run "…"`.', FAILED
+        )
+    return None
+
+
+def _without_packages() -> int | None:
+    from importlib.util import find_spec
+
+    missing = [name for name in ("prompt_toolkit", "rich") if find_spec(name) is None]
+    if missing:
+        return fail(
+            f"the chat needs {' and '.join(missing)}", "pip install 'antiphon[chat]', or use `antiphon run`.", FAILED
+        )
+    return None
+
+
+def _chat(options: Options) -> int:
+    import asyncio
+
+    from antiphon.cli.describing import sentence_and_hint
+    from antiphon.cli.logs import logging_to_file
+    from antiphon.cli.opening import work_place
+    from antiphon.config.places import state_dir
+    from antiphon.tui.chat import Chat
+
+    try:
+        cwd = work_place(options)
+    except Misused as error:
+        return fail(str(error), HINT, MISUSED)
+
+    async def talk() -> Chat:
+        chat = Chat(_opener(options, cwd), state_dir() / "chat_history", cwd, colour=not os.environ.get("NO_COLOR"))
+        await chat.run()
+        return chat
+
+    # Not on stderr as well: that is the screen.
+    with logging_to_file(verbose=False):
+        try:
+            chat = asyncio.run(talk())
+        except Misused as error:
+            return fail(str(error), HINT, MISUSED)
+    if chat.failure is not None:
+        sentence, hint = sentence_and_hint(chat.failure)
+        return fail(sentence, hint or "`antiphon agents` lists what is installed.", FAILED)
+    if (said := chat.farewell) is not None:
+        sys.stderr.write(f"{said}\n")
+    return 0
+
+
+def _opener(options: Options, cwd: str) -> "Open":
+    from antiphon.cli.opening import DEFAULT_AGENT, Attendance, Door, connected
+    from antiphon.cli.sessions import keep_name, open_session, reopen
+    from antiphon.tui.doors import Opened
+
+    def ways(door: Door) -> "Opened":
+        async def first(on_update: "OnUpdate") -> "Session":
+            return (await open_session(door, options, on_update=on_update, replay=True)).session
+
+        async def load(session_id: str, on_update: "OnUpdate") -> "Session":
+            session = (await reopen(door, options, session_id, on_update=on_update, replay=True)).session
+            await keep_name(door, "", session.id)
+            return session
+
+        async def new(on_update: "OnUpdate") -> "Session":
+            return (await open_session(door, _plain(options), on_update=on_update)).session
+
+        demo = door.name == DEFAULT_AGENT and options.agent is None
+        hint = "The demo answers, which has no model: `antiphon agents` lists the others." if demo else ""
+        return Opened(door.agent, door.keeper, first, new, load, hint, door.command)
+
+    @asynccontextmanager
+    async def opened(attending: "Attending") -> AsyncIterator["Opened"]:
+        attendance = Attendance(
+            ask=attending.ask,
+            elicitation=attending.elicitation,
+            authenticate=attending.authenticate,
+            terminal_login=True,
+            terminals=attending.terminals,
+            warn=attending.warn,
+        )
+        async with connected(options, cwd, attendance) as door:
+            yield ways(door)
+
+    return opened
+
+
+def _plain(options: Options) -> Options:
+    """The same without naming an earlier session."""
+    plain = Options(**vars(options))
+    plain.session, plain.continue_last, plain.resume = None, False, None
+    return plain

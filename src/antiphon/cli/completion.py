@@ -1,0 +1,48 @@
+"""`antiphon completion`: a script for bash, zsh or fish, made from the same definitions that read the command line."""
+
+import argparse
+import sys
+from typing import Final
+
+from antiphon.cli.arguments import Misused, Parser
+from antiphon.cli.completion_tree import tree
+from antiphon.cli.main import COMMANDS
+from antiphon.cli.saying import MISUSED, fail
+
+__all__ = ["SHELLS", "parser", "run"]
+
+SHELLS: Final = ("bash", "zsh", "fish")
+
+EPILOG: Final = """\
+To have it in every shell:
+  bash  echo 'eval "$(antiphon completion bash)"' >> ~/.bashrc
+  zsh   echo 'eval "$(antiphon completion zsh)"' >> ~/.zshrc       (after compinit)
+  fish  antiphon completion fish > ~/.config/fish/completions/antiphon.fish
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line, also for shell completion."""
+    top = Parser(
+        prog="antiphon completion",
+        description="Print a script that completes the words of antiphon's command line.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    top.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, zsh or fish")
+    return top
+
+
+def run(arguments: list[str]) -> int:
+    """Print the script."""
+    try:
+        options = parser().parse_args(arguments)
+    except Misused as error:
+        return fail(str(error), "`antiphon completion --help` shows how it is used.", MISUSED)
+    except SystemExit as end:  # --help
+        return int(end.code or 0)
+    from antiphon.cli import completion_scripts
+
+    sys.stdout.write(getattr(completion_scripts, options.shell)(tree(COMMANDS)))
+    return 0

@@ -1,0 +1,79 @@
+"""What a person is shown of things: paths, calls, actions, plans, usage, errors. One line each; nothing is written here."""
+
+import os
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from antiphon.protocol import v1
+
+if TYPE_CHECKING:
+    from antiphon.client.transcript_entries import CallEntry
+    from antiphon.policy import Action
+
+__all__ = ["call_line", "describe_action", "plan_line", "sentence_and_hint", "shown_path", "usage_line"]
+
+MARKS: Final = {
+    v1.ToolStatus.PENDING: "·",
+    v1.ToolStatus.IN_PROGRESS: "▸",
+    v1.ToolStatus.COMPLETED: "✓",
+    v1.ToolStatus.FAILED: "✗",
+}
+
+
+def shown_path(path: str, cwd: str) -> str:
+    """A path as short as it can be said from here."""
+    inside = os.path.relpath(path, cwd) if os.path.isabs(path) else path
+    return path if inside.startswith("..") else inside
+
+
+def call_line(call: "CallEntry", cwd: str) -> str:
+    """A tool call on one line. What failed says so in words, too."""
+    status = call.status.meaning
+    failed = " (failed)" if status is v1.ToolStatus.FAILED else ""
+    places = [shown_path(place.path, cwd) for place in call.locations[:3]]
+    title = call.label
+    where = ", ".join(place for place in places if place not in title)
+    more = f" +{len(call.locations) - 3}" if len(call.locations) > 3 else ""
+    return f"{MARKS[status]} {title}{f'  {where}{more}' if where else ''}{failed}"
+
+
+def plan_line(steps: Sequence[v1.PlanEntry]) -> str:
+    """A plan on one line: how far it is, and what is being done."""
+    done = sum(step.status == v1.PlanStatus.COMPLETED for step in steps)
+    now = next((step.content for step in steps if step.status == v1.PlanStatus.IN_PROGRESS), None)
+    now = now or next((step.content for step in steps if step.status == v1.PlanStatus.PENDING), None)
+    return f"☰ plan {done}/{len(steps)}{f': {now}' if now else ': done'}"
+
+
+def usage_line(usage: v1.UsageUpdate | None, tokens: v1.Usage | None) -> str | None:
+    """Tokens and money on one line, or nothing if the agent told neither."""
+    parts = []
+    if tokens is not None:
+        parts.append(f"{tokens.total_tokens:,} tokens ({tokens.input_tokens:,} in, {tokens.output_tokens:,} out)")
+    if usage is not None:
+        share = f" ({usage.used / usage.size:.0%})" if usage.size else ""
+        parts.append(f"context {usage.used:,} of {usage.size:,}{share}")
+        if usage.cost is not None:
+            parts.append(f"{usage.cost.amount:.4g} {usage.cost.currency}")
+    return " · ".join(parts) or None
+
+
+def describe_action(action: "Action") -> str:
+    """What an agent wants to do, exactly: the command, the paths or the address."""
+    if action.command is not None:
+        return action.command
+    if action.words is not None:
+        return shlex.join(action.words)
+    if action.url is not None:
+        return action.url
+    if action.paths:
+        return ", ".join(action.paths)
+    return action.name or action.kind
+
+
+def sentence_and_hint(error: BaseException) -> tuple[str, str | None]:
+    """An error in our form: a sentence, and what to do if it says so."""
+    sentence, _, hint = (str(error) or type(error).__name__).partition("\nhint: ")
+    notes = getattr(error, "__notes__", [])
+    return "\n".join([sentence, *notes]), hint or None

@@ -1,0 +1,215 @@
+"""The events of `antiphon run --json`: one JSON object per line on stdout, the last one of type `result`.
+
+These types are the documentation: `docs/run-events.schema.json` is made from them. Fields are added and never change their
+meaning; a reader ignores what it does not know.
+"""
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+__all__ = [
+    "Change", "Content", "Cost", "Denial", "Event", "Failure", "Message", "Notice", "Permission", "Plan", "PlanStep", "Question",
+    "Result", "Start", "Thought", "Tokens", "ToolCall", "Update", "Usage", "encode_event", "schema",
+]  # fmt: skip
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    pass
+
+
+class _Event(_Part, frozen=True, kw_only=True, tag_field="type"):
+    pass
+
+
+class Start(_Event, frozen=True, kw_only=True, tag="start"):
+    """The session is open, and the prompt goes out."""
+
+    agent: str
+    agent_version: str | None = None
+    session_id: str
+    opened: Literal["new", "resumed", "loaded"]
+    cwd: str
+    mode: str | None = None
+    model: str | None = None
+
+
+class Message(_Event, frozen=True, kw_only=True, tag="message"):
+    """A piece of what the agent says. A new `messageId` begins a new message."""
+
+    text: str
+    message_id: str | None = None
+
+
+class Thought(_Event, frozen=True, kw_only=True, tag="thought"):
+    """A piece of what the agent thinks."""
+
+    text: str
+    message_id: str | None = None
+
+
+class Content(_Event, frozen=True, kw_only=True, tag="content"):
+    """Something other than text in a message or a thought: a content block of ACP."""
+
+    place: Literal["message", "thought"]
+    block: Any
+    message_id: str | None = None
+
+
+class ToolCall(_Event, frozen=True, kw_only=True, tag="tool_call"):
+    """A call as it stands now: the last event with an `id` counts. `content` and `output` come when it has ended."""
+
+    id: str
+    title: str
+    kind: str
+    status: str
+    name: str | None = None
+    paths: list[str] = []
+    input: Any = None
+    output: Any = None
+    content: list[Any] = []
+
+
+class PlanStep(_Part, frozen=True, kw_only=True):
+    """One thing to do."""
+
+    content: str
+    status: str
+    priority: str
+
+
+class Plan(_Event, frozen=True, kw_only=True, tag="plan"):
+    """The plan; it replaces the one before."""
+
+    steps: list[PlanStep]
+
+
+class Cost(_Part, frozen=True, kw_only=True):
+    """What the session has cost so far."""
+
+    amount: float
+    currency: str
+
+
+class Tokens(_Part, frozen=True, kw_only=True):
+    """Tokens of the session, as the agent counts them at the end of a turn."""
+
+    total: int
+    input: int
+    output: int
+    thought: int | None = None
+    cached_read: int | None = None
+    cached_write: int | None = None
+
+
+class Usage(_Event, frozen=True, kw_only=True, tag="usage"):
+    """How full the context window is, in tokens."""
+
+    used: int
+    size: int
+    cost: Cost | None = None
+
+
+class Permission(_Event, frozen=True, kw_only=True, tag="permission"):
+    """Something was to be decided, and was. `subject` is the command, the path or the address; `asked`: somebody said so just now.
+
+    What only reads is not told unless it is denied. A call may be decided about twice: when it asks, and when it is done through us.
+    """
+
+    subject: str
+    kind: str
+    verdict: Literal["allow", "deny"]
+    asked: bool
+    rule: str | None = None
+    why: str
+
+
+class Question(_Event, frozen=True, kw_only=True, tag="question"):
+    """The agent asked the user something."""
+
+    message: str
+    answer: Literal["accept", "decline", "cancel"]
+
+
+class Notice(_Event, frozen=True, kw_only=True, tag="notice"):
+    """Something to know: from the agent, or from us."""
+
+    severity: str
+    title: str
+    description: str | None = None
+
+
+class Update(_Event, frozen=True, kw_only=True, tag="update"):
+    """Any other update of the session, as ACP has it."""
+
+    update: Any
+
+
+class Change(_Part, frozen=True, kw_only=True):
+    """A file that changed, as far as we were told: what a command did is not known."""
+
+    path: str
+    change: Literal["created", "edited", "deleted", "moved"]
+
+
+class Denial(_Part, frozen=True, kw_only=True):
+    """Something that the agent was not allowed to do. `unasked`: because nobody was there to ask."""
+
+    subject: str
+    kind: str
+    why: str
+    unasked: bool
+
+
+class Failure(_Part, frozen=True, kw_only=True):
+    """What went wrong, and what to do about it."""
+
+    message: str
+    hint: str | None = None
+
+
+class Result(_Event, frozen=True, kw_only=True, tag="result"):
+    """The end. `text` is the agent's last message, `stopReason` that of ACP, absent if there was no answer."""
+
+    exit_code: int
+    stop_reason: str | None = None
+    text: str
+    agent: str | None = None
+    session_id: str | None = None
+    usage: Usage | None = None
+    tokens: Tokens | None = None
+    files_changed: list[Change]
+    denials: list[Denial]
+    seconds: float
+    error: Failure | None = None
+
+
+Event: TypeAlias = (
+    Start | Message | Thought | Content | ToolCall | Plan | Usage | Permission | Question | Notice | Update | Result
+)
+
+_encoder = msgspec.json.Encoder()
+
+
+def encode_event(event: Event) -> bytes:
+    """The line of an event."""
+    return _encoder.encode(event) + b"\n"
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of a line."""
+    from inspect import cleandoc  # Python 3.13 does it by itself
+
+    (found,), parts = msgspec.json.schema_components([Event], ref_template="#/$defs/{name}")
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A line of `antiphon run --json`"}
+    return {
+        **head,
+        **found,
+        "$defs": {name: {**part, "description": cleandoc(part["description"])} for name, part in sorted(parts.items())},
+    }
+
+
+if __name__ == "__main__":  # how the file in the docs is written again
+    import sys
+
+    sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(schema()), indent=2) + b"\n")

@@ -1,0 +1,109 @@
+"""The log file of our commands, for the day after: what was started, what went wrong, what was odd. No prompts, and no secrets.
+
+One file in the state directory, for its owner alone, set aside when it has grown. A command that cannot write it works without.
+"""
+
+import logging
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from antiphon.config.places import state_dir
+
+if TYPE_CHECKING:
+    from antiphon.connection.reports import Report
+
+__all__ = ["LOG_LIMIT", "Redact", "log_file", "logging_to_file", "note_report"]
+
+LOG_LIMIT: Final = 4 * 1024 * 1024
+"""Bytes after which the file is set aside as `antiphon.log.1`: some thousand runs."""
+
+LINE_LIMIT: Final = 2000
+"""Characters of one entry: a line of an agent's output may be megabytes."""
+
+SECRET_NAMES: Final = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|COOKIE", re.IGNORECASE)
+SECRET_LENGTH: Final = 8
+"""Shorter values of such variables are words like `true`."""
+
+_SHAPES: Final = re.compile(
+    r"(?i)(bearer\s+|basic\s+)[\w.~+/=-]{8,}"
+    r"|((?:api[_-]?key|token|secret|password|passwd|authorization|cookie)[\"']?\s*[=:]\s*[\"']?)[^\s\"',;}]{4,}"
+    r"|\b(sk-|pk-|ghp_|gho_|ghs_|github_pat_|xox[abpr]-|AKIA|AIza|glpat-|eyJ)[\w.-]{8,}"
+    r"|(://[^/\s:@]+:)[^/\s@]+(?=@)"
+)
+
+_log = logging.getLogger(__name__)
+
+
+class Redact(logging.Formatter):
+    """One line per entry, without what looks like a secret and without the secrets of our own environment."""
+
+    def __init__(self, form: str, environment: Mapping[str, str] = os.environ) -> None:
+        super().__init__(form)
+        values = {
+            value for name, value in environment.items() if SECRET_NAMES.search(name) and len(value) >= SECRET_LENGTH
+        }
+        self._values = sorted(values, key=len, reverse=True)
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self.clean(super().format(record))
+
+    def clean(self, text: str) -> str:
+        """The text without secrets, on one line."""
+        for value in self._values:
+            text = text.replace(value, "***")
+        text = _SHAPES.sub(lambda match: next((group for group in match.groups() if group), "") + "***", text)
+        return text.replace("\r", "").replace("\n", "\n    ")[:LINE_LIMIT]
+
+
+def log_file(directory: Path | None = None) -> Path:
+    """Where the log is."""
+    return (state_dir() if directory is None else directory) / "logs" / "antiphon.log"
+
+
+@contextmanager
+def logging_to_file(*, verbose: bool) -> Iterator[None]:
+    """Keep a log in this block; with `verbose`, on stderr too."""
+    handlers: list[logging.Handler] = []
+    with suppress(OSError):
+        handlers.append(_file_handler(log_file()))
+    if verbose:
+        loud = logging.StreamHandler(sys.stderr)
+        loud.setFormatter(Redact("%(levelname)s %(name)s: %(message)s"))
+        handlers.append(loud)
+    if not handlers:
+        handlers.append(logging.NullHandler())  # else what goes wrong would be printed into the answer's screen
+    root = logging.getLogger("antiphon")
+    level, propagates = root.level, root.propagate
+    root.setLevel(logging.DEBUG if verbose else logging.INFO)
+    root.propagate = False
+    for handler in handlers:
+        root.addHandler(handler)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            root.removeHandler(handler)
+            handler.close()
+        root.setLevel(level)
+        root.propagate = propagates
+
+
+def note_report(report: "Report") -> None:
+    """Log what the connection met besides messages: noise, strays, mended messages."""
+    _log.info("%s", f"{report!r}"[:LINE_LIMIT])
+
+
+def _file_handler(path: Path) -> logging.Handler:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with suppress(FileNotFoundError):
+        if path.stat().st_size > LOG_LIMIT:
+            path.replace(path.with_suffix(".log.1"))
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
+    handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
+    handler.setFormatter(Redact("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"))
+    return handler

@@ -1,0 +1,210 @@
+"""From arguments and settings to an agent and a session: what `run` and `chat` begin with.
+
+Rule 1: what was said on the command line counts before what stands in a file.
+Rule 2: what stands in a file and does not fit this agent is told and left out; what was asked for now and does not fit is an error.
+"""
+
+import os
+import shlex
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+from antiphon.cli.arguments import Misused, Options
+from antiphon.cli.here import settings_here
+from antiphon.cli.logs import note_report
+from antiphon.client.connect import Asking, connect
+from antiphon.client.files import Files
+from antiphon.client.permissions import Ask, Keeper
+from antiphon.client.retry import Retry
+from antiphon.client.terminals import Terminals
+from antiphon.policy import Mode, Rule, RuleError, Rules
+from antiphon.store.audit import AuditEntry, AuditStore
+from antiphon.store.decisions import DecisionStore
+from antiphon.store.errors import StoreError
+from antiphon.store.schema import open_database
+
+if TYPE_CHECKING:
+    from antiphon.client.handlers import Authenticate
+    from antiphon.client.remote import ConnectedAgent
+    from antiphon.config.settings import Loaded
+    from antiphon.config.shapes import RuleText, Settings
+    from antiphon.store.database import Database
+
+__all__ = ["DEFAULT_AGENT", "Attendance", "Door", "agent_name", "connected", "rules_of", "work_place"]
+
+DEFAULT_AGENT: Final = "demo"
+"""Who answers when nobody was chosen: it costs nothing and changes nothing unasked."""
+
+DELAYS: Final = (1.0, 2.0, 4.0, 8.0)
+"""Seconds before each further try; the last one again for all that follow."""
+
+
+@dataclass
+class Attendance:
+    """Who is there, and what they want to hear."""
+
+    ask: Ask | None = None
+    """Asks about permission; None: nobody is there."""
+    elicitation: Asking | None = None
+    authenticate: "Authenticate | None" = None
+    terminal_login: bool = False
+    """Whether `authenticate` can run an agent's login in a terminal."""
+    files: Files = field(default_factory=lambda: Files(write=True))
+    terminals: Terminals = field(default_factory=Terminals)
+    decided: Callable[[AuditEntry], None] | None = None
+    warn: Callable[[str], None] = lambda sentence: None
+
+
+@dataclass
+class Door:
+    """An agent that was started, and what holds for it."""
+
+    agent: "ConnectedAgent"
+    name: str
+    """As it was asked for; sessions are kept under it."""
+    cwd: str
+    keeper: Keeper
+    loaded: "Loaded"
+    database: "Database"
+    warn: Callable[[str], None]
+    command: list[str] = field(default_factory=list)
+    """The words that start it, for those who sign in by its own program."""
+
+
+def work_place(options: Options) -> str:
+    """The directory to work in.
+
+    Raises:
+        Misused: there is none.
+    """
+    cwd = os.path.abspath(os.path.expanduser(options.cwd or os.getcwd()))
+    for folder in (cwd, *options.add_dir):
+        if not os.path.isdir(os.path.expanduser(folder)):
+            raise Misused(f"there is no directory `{folder}`")
+    return cwd
+
+
+def agent_name(options: Options, settings: "Settings") -> str:
+    """Who is to answer."""
+    return options.agent or settings.agent or DEFAULT_AGENT
+
+
+def rules_of(options: Options, settings: "Settings") -> Rules:
+    """The rules of the command line and of the files.
+
+    Raises:
+        RuleError: one on the command line is none.
+    """
+    said = Rules.parse(allow=options.allow, deny=options.deny, ask=options.ask, source="command line")
+    kept = Rules(_usable(settings.allow), _usable(settings.deny), _usable(settings.ask))
+    return said.merged(kept)
+
+
+def _usable(rules: "Sequence[RuleText]") -> tuple[Rule, ...]:
+    """Those that are rules. One that is none has made the policy a broken one already."""
+    found = []
+    for rule in rules:
+        with suppress(RuleError):
+            found.append(Rule.parse(rule.text, rule.source))
+    return tuple(found)
+
+
+@asynccontextmanager
+async def connected(options: Options, cwd: str, attendance: Attendance) -> AsyncIterator[Door]:
+    """Start the agent that was asked for, behind the policy that holds here.
+
+    Raises:
+        Misused: a rule on the command line is none.
+        AcpError: it is not there, does not start, or speaks something else.
+    """
+    async with _database() as database:
+        loaded = await settings_here(cwd, database)
+        for problem in (*loaded.problems, *loaded.notes):
+            attendance.warn(problem)
+        settings = loaded.settings
+        name = agent_name(options, settings)
+        keeper = _keeper(options, loaded, attendance, database, name)
+        words, env, place = _command(name, settings)
+        async with connect(
+            words,
+            cwd=place or cwd,
+            env={**os.environ, **env} if env else None,
+            permission=keeper.permission,
+            elicitation=attendance.elicitation,
+            authenticate=attendance.authenticate,
+            files=keeper.guard_files(attendance.files),
+            terminals=keeper.guard_terminals(attendance.terminals),
+            retry=_retry(options),
+            observer=note_report,
+            terminal_login=attendance.terminal_login,
+        ) as agent:
+            yield Door(agent, name, cwd, keeper, loaded, database, attendance.warn, words)
+
+
+def _keeper(options: Options, loaded: "Loaded", attendance: Attendance, database: "Database", name: str) -> Keeper:
+    settings = loaded.settings
+    try:
+        rules = rules_of(options, settings)
+    except RuleError as error:
+        raise Misused(str(error)) from error
+    on_ask: Literal["deny", "fail", "allow"] = "deny"
+    match options.on_ask or settings.on_ask:
+        case "fail" | "allow" as chosen:
+            on_ask = chosen
+        case _:
+            pass
+    project = loaded.sources.directory
+    return Keeper(
+        rules,
+        Mode(options.permission_mode or settings.permission_mode),
+        ask=attendance.ask if options.on_ask is None else None,  # who says what to do does not want to be asked
+        on_ask=on_ask,
+        decisions=DecisionStore(database),
+        audit=_Audit(database, attendance.decided),
+        project="" if project is None else str(project),
+        agent=name,
+        broken="the configuration could not be read, so everything is asked" if loaded.policy_broken else "",
+    )
+
+
+class _Audit(AuditStore):
+    """Writes decisions down, and tells them."""
+
+    def __init__(self, database: "Database", tell: Callable[[AuditEntry], None] | None) -> None:
+        super().__init__(database)
+        self._tell = tell
+
+    def post(self, entry: AuditEntry) -> None:
+        if self._tell is not None:
+            self._tell(entry)
+        super().post(entry)
+
+
+@asynccontextmanager
+async def _database() -> AsyncIterator["Database"]:
+    database = open_database()  # touches nothing before its first job
+    try:
+        yield database
+    finally:
+        with suppress(StoreError):  # logged where it happened; the turn is over and its answer given
+            await database.close()
+
+
+def _command(name: str, settings: "Settings") -> tuple[list[str], Mapping[str, str], str | None]:
+    if name not in settings.agents and (" " in name.strip() or "/" in name):
+        try:
+            return shlex.split(name), {}, None
+        except ValueError as error:
+            raise Misused(f"the command `{name}` makes no sense: {str(error).lower()}") from error
+    from antiphon.catalogue.finding import start_of
+
+    found = start_of(name, settings)
+    return list(found.command), found.env, found.cwd
+
+
+def _retry(options: Options) -> Retry:
+    if options.max_retries is None:
+        return Retry(DELAYS)
+    return Retry(tuple(DELAYS[min(n, len(DELAYS) - 1)] for n in range(options.max_retries)))

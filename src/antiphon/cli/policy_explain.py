@@ -1,0 +1,131 @@
+"""`antiphon policy explain`: asks the keeper what it would decide, without doing or remembering anything."""
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from antiphon.cli.arguments import Misused, Options
+from antiphon.cli.here import settings_here, tell
+from antiphon.cli.opening import rules_of
+from antiphon.cli.screen import plain
+from antiphon.client.permissions import Keeper
+from antiphon.client.place import Place
+from antiphon.client.wanted import action_of
+from antiphon.policy import Mode, RuleError
+from antiphon.policy.tools import KIND_OF, KINDS, PATH_TOOLS, canonical
+from antiphon.protocol import v1
+from antiphon.store.decisions import DecisionStore
+from antiphon.store.schema import open_database
+
+if TYPE_CHECKING:
+    from antiphon.config.settings import Loaded
+    from antiphon.policy import Action, Ruling
+
+__all__ = ["action_from", "explain"]
+
+
+class Explained(msgspec.Struct, frozen=True):
+    """What `--json` prints. Without a rule, `source` tells what decided instead: the mode, or a doubt."""
+
+    verdict: str
+    rule: str | None
+    source: str
+    where: str | None
+    why: str
+
+
+async def explain(options: Options) -> int:
+    """Print the verdict, the rule that gave it, and why.
+
+    Raises:
+        Misused: there is no such directory, or a rule or an input makes no sense.
+    """
+    place = _place(options)
+    action = action_from(options.tool, options.input, place)
+    database = open_database()
+    try:
+        kept = database if database.path.exists() else None  # to explain is not to make a file
+        loaded = await settings_here(place.cwd, kept)
+        tell(loaded)
+        ruling = await _keeper(options, loaded, DecisionStore(database) if kept else None, place.cwd).judge("", action)
+    finally:
+        await database.close()
+    _show(_explained(ruling, loaded), as_json=options.json)
+    return 0
+
+
+def _place(options: Options) -> Place:
+    cwd, *directories = map(os.path.expanduser, (options.cwd or ".", *options.add_dir))
+    for folder in (cwd, *directories):
+        if not os.path.isdir(folder):
+            raise Misused(f"there is no directory `{folder}`")
+    return Place.at(cwd, directories)
+
+
+def action_from(tool: str, given: str | None, place: Place) -> "Action":
+    """The action of a call, as if an agent had asked for permission.
+
+    Raises:
+        Misused: the tool needs an input, or takes no such one.
+    """
+    if tool.startswith("kind:"):
+        name, word = None, tool.removeprefix("kind:")
+        if word not in KINDS:
+            raise Misused(f"there is no kind `{word}`: use one of {', '.join(sorted(KINDS))}")
+        known = None
+    else:
+        name, known = tool, canonical(tool)
+        word = KIND_OF[known] if known is not None else "other"
+    raw = _raw(known, word, given)
+    call = v1.ToolCallPatch("explain", kind=v1.ToolKind(word), name=name, raw_input=raw)
+    return action_of(v1.RequestPermission("", call, []), place)
+
+
+def _raw(known: str | None, kind: str, given: str | None) -> dict[str, object]:
+    if kind == "execute":
+        if given is None:
+            raise Misused("say which command line it would run")
+        return {"command": given}
+    if given is None:
+        return {}
+    if known in PATH_TOOLS or (known is None and kind in ("read", "edit", "move", "delete", "search")):
+        return {"path": given}
+    if kind == "fetch":
+        return {"url": given}
+    try:
+        return msgspec.json.decode(given, type=dict[str, object])
+    except msgspec.MsgspecError as error:
+        raise Misused(f"the input of this tool has to be a JSON object: {str(error).lower()}") from error
+
+
+def _keeper(options: Options, loaded: "Loaded", decisions: DecisionStore | None, cwd: str) -> Keeper:
+    try:
+        rules = rules_of(options, loaded.settings)
+    except RuleError as error:
+        raise Misused(str(error)) from error
+    return Keeper(
+        rules,
+        Mode(options.permission_mode or loaded.settings.permission_mode),
+        decisions=decisions,
+        project=str(loaded.sources.directory or os.path.realpath(cwd)),
+        broken="A config file cannot be understood, so everything is asked." if loaded.policy_broken else "",
+    )
+
+
+def _explained(ruling: "Ruling", loaded: "Loaded") -> Explained:
+    rule = None if ruling.rule is None else ruling.rule.text
+    texts = (*loaded.settings.allow, *loaded.settings.deny, *loaded.settings.ask)
+    found = (text.where for text in texts if text.text == rule and text.source == ruling.source and text.where)
+    return Explained(ruling.verdict.value, rule, ruling.source, next(found, None), ruling.why)
+
+
+def _show(explained: Explained, *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(msgspec.json.encode(explained).decode() + "\n")
+        return
+    place = explained.where or explained.source
+    rule = f"none ({place})" if explained.rule is None else f"{explained.rule} ({place})"
+    lines = (explained.verdict, f"rule: {rule}", f"why: {explained.why}")
+    sys.stdout.write("".join(f"{plain(line, one_line=True)}\n" for line in lines))

@@ -1,0 +1,144 @@
+"""`antiphon policy` and the store: remembered answers, the audit, trusted projects."""
+
+import os
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from antiphon.cli.arguments import Misused
+from antiphon.cli.saying import FAILED, fail
+from antiphon.cli.screen import plain
+from antiphon.config.settings import find, settle
+from antiphon.store.audit import AuditEntry, AuditStore
+from antiphon.store.database import Database
+from antiphon.store.decisions import Decision, DecisionStore
+from antiphon.store.schema import open_database
+from antiphon.store.trust import TrustStore
+
+__all__ = ["distrust", "revoke", "show_decisions", "show_log", "show_trusted", "trust"]
+
+
+@asynccontextmanager
+async def _opened() -> AsyncIterator[Database | None]:
+    """The database, or None if there is none yet: to look is not to make a file."""
+    database = open_database()
+    try:
+        yield database if database.path.exists() else None
+    finally:
+        await database.close()
+
+
+async def show_decisions(*, as_json: bool) -> int:
+    """What is remembered."""
+    async with _opened() as database:
+        found = [] if database is None else await DecisionStore(database).all()
+    if as_json:
+        return _json(found)
+    header = ("ID", "VERDICT", "RULE", "HOLDS IN", "MADE", "UNTIL")
+    _table(header, [_decision(row) for row in found], "nothing is remembered")
+    return 0
+
+
+def _decision(row: Decision) -> tuple[str, ...]:
+    where = {"session": f"session {row.session_id} of {row.agent}", "project": row.project}.get(row.scope, row.scope)
+    return str(row.id), row.verdict, row.rule, where, _time(row.made_at), _time(row.expires_at or "")
+
+
+async def revoke(which: str | None) -> int:
+    """Forget one answer, all of a rule, or (None) all."""
+    gone = 0
+    async with _opened() as database:
+        if database is not None:
+            store = DecisionStore(database)
+            number = int(which) if which is not None and which.isascii() and which.isdigit() else which
+            gone = await (store.revoke_all() if number is None else store.revoke(number))
+    if gone == 0 and which is not None:
+        return fail(f"nothing is remembered as `{plain(which)}`", "`antiphon policy list` shows what is.", FAILED)
+    sys.stderr.write(f"forgot {gone} answer{'' if gone == 1 else 's'}\n")
+    return 0
+
+
+async def show_log(limit: int, session_id: str | None, *, as_json: bool) -> int:
+    """What was decided."""
+    async with _opened() as database:
+        found = [] if database is None else await AuditStore(database).latest(limit, session_id=session_id)
+    if as_json:
+        return _json(found)
+    header = ("TIME", "AGENT", "VERDICT", "TOOL", "SUBJECT", "BY")
+    _table(header, [_entry(row) for row in found], "nothing was decided yet")
+    return 0
+
+
+def _entry(row: AuditEntry) -> tuple[str, ...]:
+    by = f"{row.source}: {row.rule}" if row.rule else row.source
+    return _time(row.at), row.agent, row.verdict, row.tool or row.kind, row.subject, by
+
+
+async def show_trusted() -> int:
+    """Which projects are trusted."""
+    async with _opened() as database:
+        found = [] if database is None else await TrustStore(database).all()
+    _table(("PROJECT", "SINCE"), [(row.project, _time(row.trusted_at)) for row in found], "no project is trusted")
+    return 0
+
+
+async def trust(directory: str) -> int:
+    """Trust the project's config file as it is now. What was read is what is trusted, whatever becomes of the file meanwhile."""
+    sources = find(_folder(directory))
+    file, project = sources.project, sources.directory
+    if file is None or project is None:
+        hint = "a project has its settings in .antiphon/config.toml."
+        return fail(f"there is no project to trust in `{plain(directory)}` or above it", hint, FAILED)
+    loaded = settle(msgspec.structs.replace(sources, user=None), trusted=False)
+    if loaded.problems:
+        sentence, _, hint = plain(loaded.problems[0]).partition("\nhint: ")
+        return fail(sentence, hint or "correct it, then trust it.", FAILED)
+    async with open_database() as database:
+        await TrustStore(database).trust(str(project), file.digest)
+    sys.stderr.write(
+        f"trusted {plain(str(file.path))} as it is now; when it changes it has to be trusted again\n"
+        "hint: `antiphon policy distrust` takes it back\n"
+    )
+    return 0
+
+
+async def distrust(directory: str) -> int:
+    """Trust it no longer, also if its config file is gone."""
+    folder = _folder(directory)
+    project = str(find(folder).directory or folder)
+    async with _opened() as database:
+        known = database is not None and await TrustStore(database).distrust(project)
+    if not known:
+        return fail(f"`{plain(project)}` is not trusted", "`antiphon policy trust --list` shows what is.", FAILED)
+    sys.stderr.write(f"{plain(project)} is trusted no longer\n")
+    return 0
+
+
+def _folder(directory: str) -> str:
+    folder = os.path.realpath(os.path.expanduser(directory))
+    if not os.path.isdir(folder):
+        raise Misused(f"there is no directory `{directory}`")
+    return folder
+
+
+def _json(rows: Sequence[msgspec.Struct]) -> int:
+    sys.stdout.write("".join(msgspec.json.encode(row).decode() + "\n" for row in rows))
+    return 0
+
+
+def _table(header: tuple[str, ...], rows: list[tuple[str, ...]], otherwise: str) -> None:
+    if not rows:
+        sys.stderr.write(f"{otherwise}\n")
+        return
+    every = [header, *(tuple(plain(cell, one_line=True) or "-" for cell in row) for row in rows)]
+    widths = [max(len(row[column]) for row in every) for column in range(len(header) - 1)]
+    for row in every:
+        cells = [*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]
+        sys.stdout.write("  ".join(cells).rstrip() + "\n")
+
+
+def _time(stored: str) -> str:
+    """To the second: nobody reads microseconds."""
+    return f"{stored[:19]}Z" if stored else ""

@@ -1,0 +1,217 @@
+"""A run as people read it: the agent's words on stdout as they come; thoughts, calls, changes, plan and usage on stderr.
+
+On a terminal a call is one line that is drawn again as it goes on. In a pipe it is one line when it has ended.
+"""
+
+from typing import TYPE_CHECKING, Protocol
+
+from antiphon.cli.describing import call_line, plan_line, shown_path, usage_line
+from antiphon.cli.diffs import diff_lines, diffs_in
+from antiphon.cli.screen import Style, plain
+from antiphon.protocol import v1
+
+if TYPE_CHECKING:
+    from antiphon.cli.events import Denial, Result
+    from antiphon.cli.screen import Screen
+    from antiphon.client.session import Session
+    from antiphon.client.transcript_entries import CallEntry
+    from antiphon.store.audit import AuditEntry
+
+__all__ = ["Printer", "QuietPrinter", "TextPrinter", "show_diff"]
+
+PLAN = "plan"
+
+
+class Printer(Protocol):
+    """Shows a run, one way or another."""
+
+    def opened(self, session: "Session", agent: str, version: str | None, how: str) -> None:
+        """The prompt goes out."""
+
+    def update(self, update: v1.Update) -> None:
+        """The session has news."""
+
+    def decided(self, entry: "AuditEntry") -> None:
+        """Something was decided."""
+
+    def answered(self, message: str, answer: str) -> None:
+        """A question was answered, or declined."""
+
+    def warn(self, title: str, hint: str | None = None) -> None:
+        """Something to know, from us."""
+
+    def ended(self, result: "Result", usage: v1.UsageUpdate | None, tokens: v1.Usage | None) -> None:
+        """The run is over."""
+
+
+class TextPrinter:
+    """For people."""
+
+    def __init__(self, screen: "Screen") -> None:
+        self._screen = screen
+        self._session: Session | None = None
+        self._message: str | None = None  # the id of the message that is being said
+        self._saying = False
+        self._said = False
+        self._plan: str | None = None
+        self._unfinished: dict[str, CallEntry] = {}
+        self._shown: set[str] = set()
+
+    def opened(self, session: "Session", agent: str, version: str | None, how: str) -> None:
+        self._session = session
+        self._screen.status(f"waiting for {agent} …")
+
+    def update(self, update: v1.Update) -> None:
+        match update:
+            case v1.AgentMessageChunk(content=v1.TextBlock(text=text), message_id=id):
+                self._say(text, id)
+            case v1.AgentThoughtChunk(content=v1.TextBlock(text=text)):
+                self._saying = False
+                self._screen.think(text)
+            case v1.MessageChunk(content=content) if not isinstance(update, v1.UserMessageChunk):
+                self._note(f"[{describe_block(content)}]", "dim")
+            case v1.ToolCall(tool_call_id=id) | v1.ToolCallUpdate(tool_call_id=id):
+                self._saying = self._saying and not isinstance(update, v1.ToolCall)
+                self._call(id)
+            case v1.Plan(entries=steps):
+                self._show_plan(plan_line(steps))
+            case v1.NoticeUpdate(severity=severity, title=title, description=description):
+                style: Style = "dim" if severity == v1.NoticeSeverity.INFO else "yellow"
+                self._note(f"! {severity}: {title}{f': {description}' if description else ''}", style)
+            case v1.CompactionUpdate(status=status):
+                self._note(f"~ the context is shortened: {status}", "dim")
+            case v1.CurrentModeUpdate(current_mode_id=mode):
+                self._note(f"~ mode: {mode}", "dim")
+            case _:
+                pass
+
+    def decided(self, entry: "AuditEntry") -> None:
+        if entry.verdict != "allow" and entry.source != "user":  # who said no knows it
+            self._note(f"✗ denied ({entry.kind}): {plain(entry.subject, one_line=True)}: {entry.why}", "yellow")
+
+    def answered(self, message: str, answer: str) -> None:
+        if answer != "accept":
+            self._note(
+                f"? {plain(message, one_line=True)} ({'declined' if answer == 'decline' else 'dismissed'})", "yellow"
+            )
+
+    def warn(self, title: str, hint: str | None = None) -> None:
+        self._note(f"warning: {title}{f' ({hint})' if hint else ''}", "yellow")
+
+    def ended(self, result: "Result", usage: v1.UsageUpdate | None, tokens: v1.Usage | None) -> None:
+        self._saying = False
+        self._screen.end_saying()
+        if not self._screen.can_redraw:
+            for call in self._unfinished.values():
+                self._screen.note(call_line(call, self._cwd))
+            if self._plan is not None:
+                self._screen.note(self._plan)
+        if (line := usage_line(usage, tokens)) is not None:
+            self._screen.note(line, "dim")
+        if result.stop_reason not in (None, "end_turn"):
+            self._screen.note(f"stopped: {result.stop_reason}", "yellow")
+        note_denials(self._screen, result.denials)
+
+    # Parts of the above.
+
+    @property
+    def _cwd(self) -> str:
+        return self._session.cwd if self._session is not None else "/"
+
+    def _say(self, text: str, id: str | None) -> None:
+        if not text:
+            return
+        another = not self._saying or (id is not None and self._message is not None and id != self._message)
+        if another and self._said:
+            self._screen.end_saying(gap=True)
+        self._saying, self._said, self._message = True, True, id
+        self._screen.say(text)
+
+    def _note(self, text: str, style: Style = "") -> None:
+        self._screen.note(text, style)
+
+    def _call(self, id: str) -> None:
+        call = self._session.transcript.call(id) if self._session is not None else None
+        if call is None:
+            return
+        key = f"{call.key} {id}"
+        if not call.finished:
+            self._unfinished[key] = call
+            self._screen.live(key, call_line(call, self._cwd))
+            return
+        if self._unfinished.pop(key, None) is None and key in self._shown:
+            return  # told again
+        self._shown.add(key)
+        style: Style = "green" if call.status == v1.ToolStatus.COMPLETED else "red"
+        if self._screen.can_redraw:
+            self._screen.live(key, call_line(call, self._cwd), style)
+        else:
+            self._screen.note(plain(call_line(call, self._cwd), one_line=True), style)
+        if call.status == v1.ToolStatus.COMPLETED:
+            for diff in diffs_in(call.content):
+                if diff not in self._screen.shown:  # with the question
+                    show_diff(self._screen, diff, self._cwd)
+
+    def _show_plan(self, line: str) -> None:
+        self._plan = line
+        self._screen.live(PLAN, line, "cyan")
+
+
+class QuietPrinter:
+    """For pipes: the last message, and what was denied."""
+
+    def __init__(self, screen: "Screen") -> None:
+        self._screen = screen
+
+    def opened(self, session: "Session", agent: str, version: str | None, how: str) -> None:
+        pass
+
+    def update(self, update: v1.Update) -> None:
+        pass
+
+    def decided(self, entry: "AuditEntry") -> None:
+        pass
+
+    def answered(self, message: str, answer: str) -> None:
+        pass
+
+    def warn(self, title: str, hint: str | None = None) -> None:
+        pass
+
+    def ended(self, result: "Result", usage: v1.UsageUpdate | None, tokens: v1.Usage | None) -> None:
+        self._screen.say(result.text)
+        self._screen.end_saying()
+        note_denials(self._screen, result.denials)
+
+
+def note_denials(screen: "Screen", denials: "list[Denial]") -> None:
+    """Say how much was denied because nobody was there, and how it would not be."""
+    unasked = sum(denial.unasked for denial in denials)
+    if unasked:
+        what = "one thing was" if unasked == 1 else f"{unasked} things were"
+        screen.note(
+            f"{what} denied because nobody was there to ask (exit status 5); `--allow RULE` allows it", "yellow"
+        )
+
+
+def show_diff(screen: "Screen", diff: v1.Diff, cwd: str) -> None:
+    """A change, in colours where there are any."""
+    screen.shown.add(diff)
+    styles: dict[str, Style] = {"+": "green", "-": "red", "@": "cyan"}
+    for number, line in enumerate(diff_lines(diff, shown_path(diff.path, cwd))):
+        screen.note(f"  {line}", "bold" if number == 0 else styles.get(line[:1], "dim"))
+
+
+def describe_block(block: v1.ContentBlock) -> str:
+    """Something other than text, in words."""
+    match block:
+        case v1.ImageBlock(mime_type=mime) | v1.AudioBlock(mime_type=mime):
+            return f"{mime}, {len(block.data) * 3 // 4:,} bytes"
+        case v1.ResourceLink(name=name, uri=uri):
+            return f"{name}: {uri}"
+        case v1.EmbeddedResource(resource=resource):
+            return resource.uri
+        case v1.TextBlock(text=text):
+            return text
+        case _:
+            return block.kind

@@ -1,0 +1,278 @@
+"""One run from start to end: the agent is started, the prompt sent, what comes is shown, and the end is summed up.
+
+However it is stopped (Ctrl-C, a timeout, a reader that goes away), the turn is cancelled first and the agent ended with all it started.
+"""
+
+import asyncio
+import logging
+import sys
+import time
+from typing import TYPE_CHECKING, Final
+
+from antiphon.cli import events
+from antiphon.cli.arguments import Misused
+from antiphon.cli.asking import Person, terminal_of
+from antiphon.cli.describing import sentence_and_hint
+from antiphon.cli.logs import log_file
+from antiphon.cli.opening import DEFAULT_AGENT, Attendance, Door, connected
+from antiphon.cli.outcome import FAILED, TIMED_OUT, Answer, NotedFiles, changed_files, status_of
+from antiphon.cli.printing import Printer, QuietPrinter, TextPrinter
+from antiphon.cli.recording import JsonPrinter, tokens_event, usage_event
+from antiphon.cli.screen import Screen
+from antiphon.cli.sessions import Opened, open_session
+from antiphon.cli.stopping import CANCELLED, Stopping
+from antiphon.client.handlers import Elicitation, Elicited
+from antiphon.errors import AcpError, AuthRequired
+from antiphon.protocol import v1
+
+if TYPE_CHECKING:
+    from antiphon.cli.arguments import Options
+    from antiphon.cli.prompting import Prompt
+    from antiphon.client.turn import Turn
+    from antiphon.store.audit import AuditEntry
+
+__all__ = ["Runner"]
+
+LINGER: Final = 0.1
+"""Seconds that we listen after the turn's answer: some agents tell the end of their message behind it."""
+
+PATIENCE: Final = 1.0
+"""Seconds before we say what we wait for."""
+
+_log = logging.getLogger(__name__)
+
+
+class Runner:
+    """One run."""
+
+    def __init__(self, options: "Options", prompt: "Prompt", cwd: str, stop: Stopping) -> None:
+        self._options = options
+        self._prompt = prompt
+        self._cwd = cwd
+        self._stop = stop
+        self._began = time.monotonic()
+        self._screen = Screen()
+        self._printer: Printer = _printer(options, self._screen)
+        terminal = terminal_of(self._screen)
+        self._person = None if terminal is None else Person(self._screen, terminal)
+        self._files = NotedFiles()
+        self._answer = Answer()
+        self._door: Door | None = None
+        self._opened: Opened | None = None
+        self._turn: Turn | None = None
+        self._begin = 0
+        self._ending: asyncio.Task[None] | None = None
+
+    async def run(self) -> int:
+        """Run, and return the exit status."""
+        loop = asyncio.get_running_loop()
+        task = asyncio.current_task()
+
+        def politely() -> None:
+            loop.call_soon_threadsafe(self._politely, task)
+
+        self._stop.polite = politely
+        waiting = loop.call_later(PATIENCE, self._screen.status, "starting the agent …")
+        limit = self._options.timeout
+        timeout = loop.call_later(limit, self._stop.stop, "timeout") if limit is not None else None
+        stopped: v1.PromptResult | None = None
+        error: Exception | None = None
+        try:
+            async with connected(self._options, self._cwd, self._attendance()) as door:
+                self._door = door
+                stopped = await self._converse(door)
+                self._turn = None
+        except asyncio.CancelledError:
+            if self._stop.why is None:
+                raise
+        except AcpError as failure:
+            error = failure
+        except (Misused, BrokenPipeError):
+            raise
+        except Exception as failure:  # a fault of ours, which is no reason for a page of traces and no result
+            _log.exception("a fault of this program")
+            error = AcpError(
+                f"{type(failure).__name__}: {failure}\nhint: this is a fault of antiphon; {log_file()} has more"
+            )
+        finally:
+            waiting.cancel()
+            if timeout is not None:
+                timeout.cancel()
+            self._screen.status(None)
+        return self._sum_up(stopped, error)
+
+    # The conversation.
+
+    async def _converse(self, door: Door) -> v1.PromptResult:
+        _log.info("%s started for a run in %s", door.agent.name, self._cwd)
+        opened = self._opened = await open_session(door, self._options, on_update=self._heard_outside)
+        session, info = opened.session, door.agent.info
+        self._begin = len(session.transcript.entries)
+        blocks = await asyncio.to_thread(
+            self._prompt.blocks, door.agent.capabilities.prompt_capabilities, door.agent.name
+        )
+        self._printer.opened(session, door.agent.name, info.version if info is not None else None, opened.how)
+        if self._screen.is_terminal and door.name == DEFAULT_AGENT and not (self._options.agent or self._options.quiet):
+            self._screen.note("the demo answers, which has no model: `--agent NAME` chooses another", "dim")
+        async with session.prompt(blocks) as turn:
+            self._turn = turn
+            async for update in turn:
+                await self._show(update)
+        result = turn.result
+        if self._stop.why is None:
+            await asyncio.sleep(LINGER)
+        return result
+
+    async def _show(self, update: v1.Update) -> None:
+        if self._person is not None:
+            await self._person.undisturbed()
+        self._answer.hear(update)
+        self._printer.update(update)
+
+    def _heard_outside(self, update: v1.Update) -> None:
+        """News that came with no turn: before the prompt they are a history or settings, after it they are its tail."""
+        if self._turn is not None:
+            self._answer.hear(update)
+            self._printer.update(update)
+
+    def _politely(self, task: "asyncio.Task[object] | None") -> None:
+        """Somebody wants an end."""
+        if self._options.json is False and self._stop.why == "cancelled":
+            self._screen.note("cancelling … (Ctrl-C again ends the agent at once)", "dim")
+        if self._turn is not None:
+            self._call_off()
+        elif self._opened is None and task is not None:
+            task.cancel()
+
+    def _call_off(self) -> None:
+        turn = self._turn
+        if turn is None or self._ending is not None:
+            return
+
+        async def call_off() -> None:
+            try:
+                await turn.cancel()
+            except AcpError as error:  # the turn says so too
+                _log.info("the turn was not cancelled cleanly: %s", error)
+
+        self._ending = asyncio.get_running_loop().create_task(call_off(), name="call off the turn")
+
+    # What the agent asks.
+
+    def _attendance(self) -> Attendance:
+        person = self._person if self._options.on_ask is None else None
+        return Attendance(
+            ask=None if person is None else person.decide,
+            elicitation=Elicitation(self._fill_in, self._visit),
+            files=self._files,
+            decided=self._decided,
+            warn=lambda problem: self._printer.warn(*_parts(problem)),
+        )
+
+    async def _fill_in(self, request: v1.FormElicitation) -> Elicited:
+        answer: Elicited = v1.Declined() if self._person is None else await self._person.fill_in(request)
+        return self._told(request.message, answer)
+
+    async def _visit(self, request: v1.UrlElicitation) -> Elicited:
+        answer: Elicited = v1.Declined() if self._person is None else await self._person.visit(request)
+        return self._told(request.message, answer)
+
+    def _told(self, message: str, answer: Elicited) -> Elicited:
+        words = (
+            "accept" if isinstance(answer, v1.Accepted) else "decline" if isinstance(answer, v1.Declined) else "cancel"
+        )
+        self._printer.answered(message, words)
+        return answer
+
+    def _decided(self, entry: "AuditEntry") -> None:
+        allowed = entry.verdict == "allow"
+        if entry.source == "cancelled" or (
+            allowed and entry.source == "mode" and entry.kind in ("read", "search", "think")
+        ):
+            return
+        self._printer.decided(entry)
+        if self._door is not None and self._door.keeper.failed is not None:
+            self._call_off()
+
+    # The end.
+
+    def _sum_up(self, stopped: v1.PromptResult | None, error: Exception | None) -> int:
+        keeper = self._door.keeper if self._door is not None else None
+        if error is None and keeper is not None and keeper.failed is not None and self._stop.why is None:
+            what = keeper.failed.subject
+            error = AcpError(f"`{what}` had to be asked, and nobody was there\nhint: allow it with `--allow RULE`")
+        failure = _failure(error) if self._stop.why is None else None
+        status = self._status(stopped, failure)
+        session = self._opened.session if self._opened is not None else None
+        usage = session.transcript.usage if session is not None else None
+        tokens = stopped.usage if stopped is not None else None
+        result = events.Result(
+            exit_code=status,
+            stop_reason=str(stopped.stop_reason) if stopped is not None else None,
+            text=self._answer.last,
+            agent=self._door.agent.name if self._door is not None else None,
+            session_id=session.id if session is not None else None,
+            usage=None if usage is None else usage_event(usage),
+            tokens=None if tokens is None else tokens_event(tokens),
+            files_changed=self._changes(),
+            denials=[
+                events.Denial(subject=each.subject, kind=each.action.kind, why=each.why, unasked=each.unattended)
+                for each in (keeper.denials if keeper is not None else ())
+            ],
+            seconds=round(time.monotonic() - self._began, 3),
+            error=failure,
+        )
+        _log.info("the run ended with %d (%s)", status, result.stop_reason)
+        self._printer.ended(result, usage, tokens)
+        if failure is not None:
+            self._screen.note(f"error: {failure.message}", "red")
+            self._screen.note(f"\nhint: {failure.hint or 'the log says more: `--verbose` shows it.'}")
+        elif self._stop.why == "timeout":
+            self._screen.note(f"error: the turn took longer than {self._options.timeout:g} s and was cancelled", "red")
+            self._screen.note("\nhint: give it more with `--timeout`")
+        self._screen.finish()
+        return status
+
+    def _status(self, stopped: v1.PromptResult | None, failure: events.Failure | None) -> int:
+        if self._stop.why is not None:
+            return TIMED_OUT if self._stop.why == "timeout" else CANCELLED
+        if failure is not None or stopped is None or self._door is None:
+            return FAILED
+        return status_of(stopped.stop_reason, any(denial.unattended for denial in self._door.keeper.denials))
+
+    def _changes(self) -> list[events.Change]:
+        if self._opened is None:
+            return []
+        changed = changed_files(self._opened.session.transcript, self._begin, self._files.written)
+        return [events.Change(path=path, change=how) for path, how in changed.items()]
+
+
+def _printer(options: "Options", screen: Screen) -> Printer:
+    if options.json:
+        return JsonPrinter(sys.stdout.buffer)
+    return QuietPrinter(screen) if options.quiet else TextPrinter(screen)
+
+
+def _failure(error: Exception | None) -> events.Failure | None:
+    if error is None:
+        return None
+    _log.error("%s", error)
+    if isinstance(error, AuthRequired):
+        return events.Failure(message=f"the agent wants you to sign in: {error.reason}", hint=_login_hint(error))
+    sentence, hint = sentence_and_hint(error)
+    return events.Failure(message=sentence, hint=hint)
+
+
+def _login_hint(error: AuthRequired) -> str:
+    ways = []
+    for method in error.methods:
+        name, description = getattr(method, "name", ""), getattr(method, "description", None)
+        ways.append(f"`{getattr(method, 'id', method)}` ({name}{f': {description}' if description else ''})")
+    if not ways:
+        return "it offers no way to sign in here: see its documentation."
+    return f"it offers {'; '.join(ways)}. Sign in with its own program, or in `antiphon chat`, and run this again."
+
+
+def _parts(problem: str) -> tuple[str, str | None]:
+    sentence, _, hint = problem.partition("\nhint: ")
+    return sentence, hint or None

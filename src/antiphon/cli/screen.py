@@ -1,0 +1,191 @@
+"""Two streams that may be one terminal: the agent's words on stdout, everything else on stderr, and neither in the other's way.
+
+On a terminal some lines are live: they stand at the bottom and are drawn again when they change, until something else is written.
+Without one (a pipe, `TERM=dumb`) there is not a single control code. Knows columns and colours, nothing of agents.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from typing import Final, Literal, TextIO
+from unicodedata import combining, east_asian_width
+
+__all__ = ["Screen", "Style", "plain"]
+
+Style = Literal["", "bold", "dim", "red", "green", "yellow", "cyan"]
+
+_CODES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_UNSAFE: Final = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+)
+"""Escape sequences, other control codes, and marks that turn the direction of writing: an agent must not draw on our screen."""
+
+STATUS: Final = "status"
+
+
+def plain(text: str, *, one_line: bool = False) -> str:
+    """Text that is safe to show: without control codes, and on one line if need be."""
+    text = _UNSAFE.sub("", text)
+    return " ".join(text.split()) if one_line else text
+
+
+class Screen:
+    """Where everything is written. `attended` streams share a cursor."""
+
+    def __init__(
+        self, out: TextIO | None = None, err: TextIO | None = None, environment: Mapping[str, str] = os.environ
+    ) -> None:
+        self._out = out or sys.stdout
+        self._err = err or sys.stderr
+        smart = environment.get("TERM", "") not in ("", "dumb")
+        self.out_is_terminal = self._out.isatty()
+        self.is_terminal = self._err.isatty()
+        self.can_redraw = self.is_terminal and smart
+        self._coloured = self.can_redraw and not environment.get("NO_COLOR")
+        self._shared = self.out_is_terminal and self.is_terminal
+        self.shown: set[object] = set()
+        """What need not be shown again."""
+        self._open: dict[TextIO, bool] = {self._out: False, self._err: False}  # whether its last line has not ended
+        self._dim = False
+        self._live: dict[str, tuple[str, Style]] = {}
+
+    # The agent's words.
+
+    def say(self, text: str) -> None:
+        """A piece of what the agent says: as it is, but on a terminal without control codes."""
+        self.status(None)
+        if self._shared:
+            self._leave_live()
+            self._end_line(self._err)
+        if self.out_is_terminal:
+            text = plain(text)
+        self._write(self._out, text)
+
+    def end_saying(self, *, gap: bool = False) -> None:
+        """End the line that is open on stdout; with `gap`, an empty one behind it."""
+        self._end_line(self._out)
+        if gap:
+            self._write(self._out, "\n")
+
+    def finish(self) -> None:
+        """End every line that is open."""
+        self._leave_live()
+        self._end_line(self._out)
+        self._end_line(self._err)
+
+    # Everything else.
+
+    def note(self, text: str, style: Style = "") -> None:
+        """A whole line on stderr."""
+        self._turn_to_err()
+        self._end_line(self._err)
+        self._write(self._err, f"{self.styled(plain(text), style)}\n")
+
+    def think(self, text: str) -> None:
+        """A piece of the agent's thoughts, dim where there are colours."""
+        self._turn_to_err()
+        lines = plain(text)
+        self._write(self._err, self.styled(lines, "dim") if lines.strip() else lines, ends_line=lines.endswith("\n"))
+
+    def ask(self, text: str) -> None:
+        """A question that waits for its answer on the same line."""
+        self._turn_to_err()
+        self._end_line(self._err)
+        self._write(self._err, self.styled(plain(text), "bold"))
+
+    def answered(self) -> None:
+        """The user ended the line of a question."""
+        self._open[self._err] = False
+        if self._shared:
+            self._open[self._out] = False
+
+    # Live lines.
+
+    def live(self, key: str, text: str, style: Style = "") -> None:
+        """Draw a line at the bottom, or draw it again. Nothing where lines cannot be drawn again."""
+        line = (plain(text, one_line=True), style)
+        if not self.can_redraw or self._live.get(key) == line:
+            return
+        if not self._live:
+            self._turn_to_err()
+            self._end_line(self._err)
+        self._erase_live()
+        self._live.pop(STATUS, None)
+        self._live[key] = line
+        self._draw_live()
+
+    def is_live(self, key: str) -> bool:
+        """Whether the line can still be drawn again."""
+        return key in self._live
+
+    def status(self, text: str | None) -> None:
+        """What we wait for: a last line that goes when anything else comes. None: nothing."""
+        if text is not None:
+            self.live(STATUS, text, "dim")
+        elif STATUS in self._live:
+            self._erase_live()
+            del self._live[STATUS]
+            self._draw_live()
+
+    def _leave_live(self) -> None:
+        """The live lines stay as they are, and are live no longer."""
+        self.status(None)
+        self._live.clear()
+
+    def _erase_live(self) -> None:
+        if self._live:
+            self._write(self._err, f"\x1b[{len(self._live)}A\r\x1b[J")
+
+    def _draw_live(self) -> None:
+        width, height = self._size()
+        while len(self._live) >= height:  # what has left the screen cannot be drawn again
+            key = next(iter(self._live))
+            text, style = self._live.pop(key)
+            self._write(self._err, f"{self.styled(cut(text, width - 1), style)}\n")
+        lines = [f"{self.styled(cut(text, width - 1), style)}\n" for text, style in self._live.values()]
+        self._write(self._err, "".join(lines))
+
+    def _size(self) -> tuple[int, int]:
+        try:
+            columns, lines = os.get_terminal_size(self._err.fileno())
+        except (OSError, ValueError):
+            columns, lines = 0, 0
+        return columns or 80, lines or 24
+
+    # Parts of the above.
+
+    def styled(self, text: str, style: Style) -> str:
+        """In a colour, where there are any."""
+        if not self._coloured or not style or not text:
+            return text
+        return f"\x1b[{_CODES[style]}m{text}\x1b[0m"
+
+    def _turn_to_err(self) -> None:
+        self._leave_live()
+        if self._shared:
+            self._end_line(self._out)
+
+    def _end_line(self, stream: TextIO) -> None:
+        if self._open[stream]:
+            self._write(stream, "\n")
+
+    def _write(self, stream: TextIO, text: str, *, ends_line: bool | None = None) -> None:
+        if text:
+            stream.write(text)
+            stream.flush()
+            self._open[stream] = not (text.endswith("\n") if ends_line is None else ends_line) and not text.endswith(
+                "\x1b[J"
+            )
+
+
+def cut(text: str, width: int) -> str:
+    """As much of the text as fits into so many columns."""
+    used, fits = 0, 0  # `fits`: how many letters leave room for the sign that there were more
+    for place, letter in enumerate(text):
+        used += 0 if combining(letter) else 2 if east_asian_width(letter) in "WF" else 1
+        if used > width:
+            return f"{text[:fits]}…"
+        if used < width:
+            fits = place + 1
+    return text

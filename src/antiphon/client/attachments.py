@@ -1,0 +1,259 @@
+"""Files that go along with a prompt: `@path` in its text, or named beside it, as the content blocks that an agent takes.
+
+Rule 1: what is missing is an error that names it. An `@word` that does not look like a path stays text; `\\@` is always an `@`.
+Rule 2: the text stays as it was written, mentions included; what they stand for follows it.
+Rule 3: an agent is sent only what it said that it takes. Text that it does not take whole goes as a link, media is refused.
+
+Reads files, so give it to a thread where the loop must not wait. Knows nothing of policy: the user named these files.
+"""
+
+import base64
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from antiphon.client.media import SUFFIXES, TEXT_SUFFIXES, kind_of
+from antiphon.errors import AcpError
+from antiphon.local.files import NotText, TooLarge, read_text
+from antiphon.protocol import v1
+
+__all__ = [
+    "EMBED_LIMIT", "MEDIA_LIMIT", "TOTAL_LIMIT", "Attachment", "AttachmentError", "attached", "blocks_of", "mentioned", "prompt_blocks",
+]  # fmt: skip
+
+EMBED_LIMIT: Final = 256 * 1024
+"""Bytes of text that are sent along whole, which is more than most models read at once. A longer file goes as a link, and the agent
+reads what it needs of it; of a range of lines this is the most."""
+
+MEDIA_LIMIT: Final = 20 * 1024 * 1024
+"""Bytes of one picture or sound. The services behind the agents take less."""
+
+TOTAL_LIMIT: Final = 40 * 1024 * 1024
+"""Bytes of all that is sent along whole: base64 makes 53 MiB of it, and a frame has 64."""
+
+_MENTION: Final = re.compile(r"""(?<![^\s(\["'])(\\?)@(?:"([^"\n]+)"(\#L[\d:L-]+)?|([^\s"]+))""")
+_RANGE: Final = re.compile(r"#L(\d+)(?:[:-]L?(\d+))?$")
+_AFTER: Final = ".,;:!?)]}'\""
+"""What ends a sentence and not a path, unless there is such a file."""
+
+
+class AttachmentError(AcpError):
+    """A file cannot go along: it is not there, too large, or of a kind that the agent does not take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file or a folder, or some lines of a file (from 1, both included)."""
+
+    path: Path
+    written: str
+    """As the user wrote it, for messages."""
+    first: int | None = None
+    last: int | None = None
+
+    @property
+    def uri(self) -> str:
+        """Its address, with the lines."""
+        if self.first is None:
+            return self.path.as_uri()
+        lines = f"{self.first}" if self.last == self.first else f"{self.first}:{self.last}"
+        return f"{self.path.as_uri()}#L{lines}"
+
+
+def attached(word: str, cwd: str | os.PathLike[str]) -> Attachment:
+    """What a path stands for, with `#L10:20` behind it or without, relative to `cwd`.
+
+    Raises:
+        AttachmentError: there is no such file, or the lines are none.
+    """
+    if (found := _find(word, Path(cwd))) is None:
+        raise AttachmentError(
+            f"there is no file `{word.partition('#L')[0]}` to attach\nhint: check the path; it is read from `{cwd}`"
+        )
+    return found
+
+
+def mentioned(text: str, cwd: str | os.PathLike[str]) -> tuple[str, list[Attachment]]:
+    """The text with `\\@` read as `@`, and what its mentions stand for, each once and in order.
+
+    Raises:
+        AttachmentError: a mention that looks like a path leads nowhere.
+    """
+    found: dict[str, Attachment] = {}
+    for escaped, quoted, lines, bare in _MENTION.findall(text):
+        if not escaped and (attachment := _mention(quoted, lines, bare, Path(cwd))) is not None:
+            found.setdefault(attachment.uri, attachment)
+    return _MENTION.sub(lambda match: match[0][1:] if match[1] else match[0], text), list(found.values())
+
+
+def prompt_blocks(
+    text: str,
+    *,
+    cwd: str | os.PathLike[str],
+    takes: v1.PromptCapabilities,
+    agent: str = "the agent",
+    attach: Sequence[str] = (),
+) -> list[v1.ContentBlock]:
+    """A prompt as it is sent: the text, then what it mentions, then what is attached besides."""
+    text, mentions = mentioned(text, cwd)
+    wanted = [*mentions, *(attached(word, cwd) for word in attach)]
+    return [v1.TextBlock(text), *blocks_of(wanted, takes, agent)]
+
+
+def blocks_of(
+    attachments: Sequence[Attachment], takes: v1.PromptCapabilities, agent: str = "the agent"
+) -> list[v1.ContentBlock]:
+    """What is sent for these, by what the agent takes.
+
+    Raises:
+        AttachmentError: it does not take such a file, or it is too large; or all together are.
+    """
+    blocks, total = list[v1.ContentBlock](), 0
+    for attachment in {each.uri: each for each in attachments}.values():
+        block, size = _block(attachment, takes, agent)
+        total += size
+        if total > TOTAL_LIMIT:
+            raise AttachmentError(
+                f"the attachments are more than {_shown(TOTAL_LIMIT)} together, from `{attachment.written}` on\nhint: attach fewer at once"
+            )
+        blocks.append(block)
+    return blocks
+
+
+# Finding.
+
+
+def _mention(quoted: str, lines: str, bare: str, cwd: Path) -> Attachment | None:
+    if quoted:
+        return attached(quoted + lines, cwd)
+    word = bare
+    while word:
+        if (found := _find(word, cwd)) is not None:
+            return found
+        if word[-1] not in _AFTER:
+            break
+        word = word[:-1]
+    if _looks_like_path(word):
+        raise AttachmentError(
+            f"there is no file `{word.partition('#L')[0]}`, which `@{word}` means"
+            f"\nhint: check the path, which is read from `{cwd}`, or write `\\@{word}` if it is none"
+        )
+    return None
+
+
+def _looks_like_path(word: str) -> bool:
+    """Whether somebody who writes `@word` must mean a file. `@types/node`, `@app.route` and `@Ada` may be anything."""
+    if word.startswith(("./", "../", "/", "~/")) or _RANGE.search(word):
+        return True
+    suffix = os.path.splitext(word)[1].lower()
+    return suffix in SUFFIXES or suffix in TEXT_SUFFIXES
+
+
+def _find(word: str, cwd: Path) -> Attachment | None:
+    if (path := _existing(word, cwd)) is not None:  # a file may have `#L1` in its name
+        return Attachment(path, word)
+    if (lines := _RANGE.search(word)) is None or (path := _existing(word[: lines.start()], cwd)) is None:
+        return None
+    first, last = int(lines[1]), int(lines[2] or lines[1])
+    if not 1 <= first <= last:
+        raise AttachmentError(
+            f"`{word}` means no lines: they are counted from 1, and the first comes first\nhint: write `#L10:20`"
+        )
+    return Attachment(path, word, first, last)
+
+
+def _existing(word: str, cwd: Path) -> Path | None:
+    try:
+        path = Path(os.path.abspath(cwd / Path(word).expanduser()))
+        return path if word and path.exists() else None
+    except (OSError, ValueError, RuntimeError):  # too long, a null, or the home of nobody
+        return None
+
+
+# What is sent.
+
+
+def _block(attachment: Attachment, takes: v1.PromptCapabilities, agent: str) -> tuple[v1.ContentBlock, int]:
+    path, name = attachment.path, attachment.written
+    if path.is_dir():
+        if attachment.first is not None:
+            raise AttachmentError(f"`{name}` has no lines: it is a folder\nhint: attach a file of it")
+        return v1.ResourceLink(path.name or "/", path.as_uri().rstrip("/") + "/", mime_type="inode/directory"), 0
+    if not path.is_file():
+        raise AttachmentError(
+            f"cannot attach `{name}`: it is a pipe, a socket or a device\nhint: give the path of a file"
+        )
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            mime = kind_of(path.name, file.read(64))
+        if mime.startswith(("image/", "audio/")):
+            return _media(attachment, mime, size, takes, agent)
+        return _text_or_link(attachment, mime, size, takes)
+    except OSError as error:
+        raise AttachmentError(
+            f"cannot read `{name}`: {(error.strerror or str(error)).lower()}\nhint: check its permissions"
+        ) from error
+
+
+def _media(
+    attachment: Attachment, mime: str, size: int, takes: v1.PromptCapabilities, agent: str
+) -> tuple[v1.ContentBlock, int]:
+    name, is_image = attachment.written, mime.startswith("image/")
+    if attachment.first is not None:
+        raise AttachmentError(f"`{name}` has no lines: it is {mime}\nhint: leave out `#L…`")
+    if not (takes.image if is_image else takes.audio):
+        what, word = ("pictures", "image") if is_image else ("sound", "audio")
+        raise AttachmentError(
+            f"`{name}` is {mime}, and {agent} takes no {what}: it did not advertise `promptCapabilities.{word}`"
+            "\nhint: choose an agent or a model that does, or leave it out"
+        )
+    if size > MEDIA_LIMIT:
+        raise AttachmentError(
+            f"`{name}` has {_shown(size)}, more than the {_shown(MEDIA_LIMIT)} of one picture or sound\nhint: make it smaller"
+        )
+    data = base64.b64encode(attachment.path.read_bytes()).decode()
+    if is_image:
+        return v1.ImageBlock(data, mime, uri=attachment.uri), size
+    return v1.AudioBlock(data, mime), size
+
+
+def _text_or_link(
+    attachment: Attachment, mime: str, size: int, takes: v1.PromptCapabilities
+) -> tuple[v1.ContentBlock, int]:
+    path, first = attachment.path, attachment.first
+    text = _text(attachment) if first is not None or size <= EMBED_LIMIT else None
+    if text is None or not takes.embedded_context:
+        return v1.ResourceLink(path.name, attachment.uri, mime_type=mime or None, size=size), 0
+    length = len(text.encode())
+    if length > EMBED_LIMIT:
+        raise AttachmentError(
+            f"`{attachment.written}` means more than {_shown(EMBED_LIMIT)}\nhint: ask for fewer lines"
+        )
+    return v1.EmbeddedResource(v1.TextResource(text, attachment.uri, mime or "text/plain")), length
+
+
+def _text(attachment: Attachment) -> str | None:
+    """The text, or None if it is none."""
+    first, last = attachment.first, attachment.last
+    try:
+        if first is None or last is None:
+            return read_text(attachment.path)
+        text = read_text(attachment.path, first, last - first + 1)
+    except NotText:
+        if first is None:
+            return None
+        wrong = "has no lines: it is not text in UTF-8\nhint: leave out `#L…`"
+        raise AttachmentError(f"`{attachment.written}` {wrong}") from None
+    except TooLarge as error:
+        raise AttachmentError(str(error)) from error
+    if not text:
+        raise AttachmentError(f"`{attachment.path.name}` has no line {first}\nhint: it is shorter than that")
+    return text
+
+
+def _shown(size: int) -> str:
+    return f"{size / (1 << 20):.3g} MiB" if size >= 1 << 20 else f"{size / 1024:.3g} KiB"

@@ -1,0 +1,42 @@
+"""What of an action goes into the audit: enough to recognise it, without what looks like a secret."""
+
+import re
+import shlex
+from typing import Final
+
+from antiphon.policy import Action
+from antiphon.store.audit import MAX_TEXT
+
+__all__ = ["redacted", "subject_of"]
+
+_NAME: Final = r"[\w.-]{0,40}(?:token|secret|passw(?:or)?d|passphrase|api[_-]?key|access[_-]?key|credential|authorization)[\w.-]{0,40}"
+
+_SECRETS: Final = (
+    # --password hunter2, --api-key=…, TOKEN=…, "password": "…", Authorization: Bearer …
+    (re.compile(rf"(?i)(--?{_NAME}[ \t=]+[\"']?)[^\s\"']+"), r"\1…"),
+    (re.compile(rf"(?i)({_NAME}[\"']?[ \t]*[=:][ \t]*[\"']?(?:(?:bearer|basic|token)[ \t]+)?)[^\s\"'&;|]+"), r"\1…"),
+    (re.compile(r"(?i)\b((?:bearer|basic)[ \t]+)[\w.~+/=-]{6,}"), r"\1…"),
+    (re.compile(r"(://)[^/\s@]{1,200}@"), r"\1…@"),  # user:password@host
+    (re.compile(r"\b(sk-|gh[opsur]_|github_pat_|glpat-|xox[abpr]-|AKIA|AIza|hf_|npm_)[\w-]{8,}"), r"\1…"),
+)
+
+
+def subject_of(action: Action) -> str:
+    """What it is about, in one text: the command, the paths or the address."""
+    if action.command is not None:
+        subject = action.command
+    elif action.words is not None:
+        subject = shlex.join(action.words)
+    elif action.paths:
+        subject = " ".join(action.paths)
+    else:
+        subject = (action.url or "").partition("?")[0]
+    return redacted(subject)
+
+
+def redacted(text: str) -> str:
+    """The text with what looks like a secret left out. A guess, and made on the safe side: too much may go."""
+    text = text[:MAX_TEXT]
+    for pattern, instead in _SECRETS:
+        text = pattern.sub(instead, text)
+    return text

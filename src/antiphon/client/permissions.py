@@ -1,0 +1,324 @@
+"""The keeper: decides what an agent may do, by the policy, by what is remembered, and by asking.
+
+One policy decides questions for permission, writes of files and commands, so an agent that never asks gets nothing for free. Rules:
+
+1. What is in doubt is asked, and never allowed: a policy that cannot be read, a store that cannot be used, a rule in it that means nothing.
+2. A denial is told with an option to reject. `cancelled` is for cancelled turns: agents end the whole turn on it.
+3. "Always" is remembered as the rule that was shown, and nothing wider. What cannot be remembered is allowed once.
+4. Every decision is written to the audit.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from antiphon.client.auditing import redacted, subject_of
+from antiphon.client.grants import Grants
+from antiphon.client.handlers import PermissionAnswer, answer_of
+from antiphon.client.options import allowing, rejecting
+from antiphon.client.remembering import Memory
+from antiphon.client.wanted import Wanted, action_of, texts_shown
+from antiphon.errors import Code, RequestError
+from antiphon.policy import Action, Mode, Rule, Rules, Ruling, Verdict, decide, suggest
+from antiphon.protocol import v1
+from antiphon.store.audit import AuditEntry
+from antiphon.store.errors import StoreError
+
+if TYPE_CHECKING:
+    from antiphon.client.files import Files
+    from antiphon.client.place import Place
+    from antiphon.client.sessions import Sessions
+    from antiphon.client.terminals import Terminals
+    from antiphon.store.audit import AuditStore
+    from antiphon.store.decisions import DecisionStore, Scope
+
+__all__ = ["Ask", "Choice", "Denial", "Keeper", "OnAsk", "Question"]
+
+_log = logging.getLogger(__name__)
+
+OnAsk: TypeAlias = Literal["deny", "fail", "allow"]
+
+MAX_DENIALS: Final = 1000
+"""Denials kept for whoever sums up the turn. An agent that goes on after that many is told no all the same."""
+
+DOUBT: Final = "doubt"
+"""The source of a question that is asked because something could not be read. No `on_ask="allow"` answers it."""
+
+_USER: Final = "user"
+_UNATTENDED: Final = "on-ask"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the user is asked: may the agent do this?"""
+
+    session_id: str
+    action: Action
+    ruling: Ruling
+    """Why it is asked."""
+    always: tuple[Rule, ...]
+    """What "always" would remember; empty if it can only be answered once."""
+    request: v1.RequestPermission | None = None
+    """The agent's own question; None if it did not ask and is about to write or run something."""
+    content: str | None = None
+    """The text that is about to be written, where it did not ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The user's answer. With a scope it is remembered; `expires_at` is a time in ISO 8601 with its zone."""
+
+    verdict: Verdict
+    scope: "Scope | None" = None
+    expires_at: str | None = None
+    option_id: str | None = None
+    """An option of the agent's own, picked by the user. It counts if it says the same as the verdict."""
+    message: str | None = None
+    """What the agent should hear about a denial, where the protocol lets us say it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """Something that an agent wanted and did not get."""
+
+    action: Action
+    why: str
+    unattended: bool = False
+    """Whether it would have been asked and nobody was there."""
+
+    @property
+    def subject(self) -> str:
+        """The command, the paths or the address, without what looks like a secret."""
+        return subject_of(self.action)
+
+
+Ask: TypeAlias = Callable[[Question], Choice | Awaitable[Choice]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Settled:
+    """What came of it all."""
+
+    verdict: Verdict
+    source: str
+    why: str
+    rule: str = ""
+    always: bool = False
+    option_id: str | None = None
+    unattended: bool = False
+
+    @classmethod
+    def by(cls, ruling: Ruling) -> "_Settled":
+        return cls(ruling.verdict, ruling.source, ruling.why, "" if ruling.rule is None else ruling.rule.text)
+
+
+class Keeper:
+    """Decides for one agent: give `permission` to `connect`, and the files and terminals that it guards.
+
+    Without `ask` nobody is there to be asked, and `on_ask` says what becomes of questions: they are denied, denied and noted as a
+    failure, or allowed. `broken` says what is wrong with the files of the policy: then everything is asked, and nothing allowed.
+    """
+
+    def __init__(
+        self,
+        rules: Rules | None = None,
+        mode: Mode = Mode.DEFAULT,
+        *,
+        ask: Ask | None = None,
+        on_ask: OnAsk = "deny",
+        decisions: "DecisionStore | None" = None,
+        audit: "AuditStore | None" = None,
+        project: str = "",
+        agent: str = "",
+        broken: str = "",
+    ) -> None:
+        self.rules = rules or Rules()
+        self.mode = mode
+        self.denials: list[Denial] = []
+        self.failed: Denial | None = None
+        """The first denial under `on_ask="fail"`."""
+        self._ask = ask
+        self._on_ask = on_ask
+        self._memory = Memory(decisions, agent)
+        self._audit = audit
+        self._project = project
+        self._agent = agent
+        self._broken = broken
+        self._grants = Grants()
+        self._sessions: Sessions | None = None
+        self._asking = asyncio.Lock()
+
+    def attach(self, sessions: "Sessions") -> None:
+        """These are the sessions that will ask. `connect` says so; before that nothing is known of their directories."""
+        self._sessions = sessions
+
+    def guard_files(self, files: "Files") -> "Files":
+        """These files behind the policy."""
+        from antiphon.client.guards import GuardedFiles
+
+        return GuardedFiles(files, self)
+
+    def guard_terminals(self, terminals: "Terminals") -> "Terminals":
+        """These terminals behind the policy."""
+        from antiphon.client.guards import GuardedTerminals
+
+        return GuardedTerminals(terminals, self)
+
+    async def permission(self, request: v1.RequestPermission) -> PermissionAnswer:
+        """Answer a question for permission.
+
+        Raises:
+            RequestError: it is denied, and the agent offers no option that says so.
+        """
+        action = action_of(request, self._place(request.session_id))
+        try:
+            settled = await self._settle(request, action)
+        except asyncio.CancelledError:
+            self._record(request.session_id, action, _CANCELLED, "cancelled")
+            raise
+        option = None
+        if settled.verdict is Verdict.ALLOW:
+            option = allowing(request.options, settled.option_id, always=settled.always)
+            if option is None:
+                settled = replace(
+                    settled, verdict=Verdict.DENY, why="The agent offers no way to allow this and no more."
+                )
+        if settled.verdict is not Verdict.ALLOW:
+            option = rejecting(request.options, settled.option_id, always=settled.always)
+        self._record(request.session_id, action, settled, option or "")
+        if option is None:
+            raise RequestError(
+                Code.INVALID_REQUEST, f"permission denied, and there was no option to say so: {settled.why}"
+            )
+        if settled.verdict is Verdict.ALLOW and settled.source == _USER:
+            shown = texts_shown(request, self._place(request.session_id))
+            self._grants.give(request.session_id, self._turn(request.session_id), action, shown)
+        return v1.Selected(option)
+
+    async def admit(self, request: v1.ReadTextFile | v1.WriteTextFile | v1.CreateTerminal) -> None:
+        """Let a read, a write or a command pass. For those who guard them.
+
+        Raises:
+            RequestError: it may not.
+        """
+        action = action_of(request, self._place(request.session_id))
+        if self._sessions is None:
+            settled = await self._settle(request, action)
+        else:  # a question that is released when the turn is cancelled
+            settled = await self._sessions.ask(request.session_id, lambda: self._settle(request, action), _CANCELLED)
+        self._record(request.session_id, action, settled)
+        if settled.verdict is not Verdict.ALLOW:
+            raise RequestError(Code.INVALID_REQUEST, f"permission denied: {settled.why}")
+
+    async def judge(self, session_id: str, action: Action) -> Ruling:
+        """What rules, memory and mode say, before anybody is asked. What is in doubt is an ask, or a deny where nobody is to be asked."""
+        remembered, doubt = await self._memory.recall(session_id, self._project_of(session_id))
+        ruling = decide(action, self.rules, self.mode, () if self._broken else remembered, datetime.now(UTC))
+        by_rule = ruling.rule is not None and ruling.verdict is Verdict.ALLOW and ruling.source != "remembered"
+        if ruling.verdict is Verdict.DENY or (not self._broken and (not doubt or by_rule)):
+            return ruling
+        verdict = Verdict.DENY if self.mode is Mode.DONT_ASK else Verdict.ASK
+        return Ruling(verdict, None, DOUBT, self._broken or doubt)
+
+    # How it is decided.
+
+    async def _settle(self, request: Wanted, action: Action) -> _Settled:
+        ruling = await self.judge(request.session_id, action)
+        if self._was_granted(request, action) and ruling.verdict is Verdict.ASK:
+            return _Settled(Verdict.ALLOW, "permission", "The user allowed it just now.")
+        if ruling.verdict is Verdict.ASK and self._ask is not None:
+            waited = self._asking.locked()
+            async with self._asking:  # one question at a time
+                if waited:  # the answers before may cover this one, and the mode may be another
+                    ruling = await self.judge(request.session_id, action)
+                if ruling.verdict is Verdict.ASK:
+                    return await self._put(self._ask, self._question(request, action, ruling))
+        return _Settled.by(ruling) if ruling.verdict is not Verdict.ASK else self._unattended(ruling)
+
+    def _question(self, request: Wanted, action: Action, ruling: Ruling) -> Question:
+        asked = request if isinstance(request, v1.RequestPermission) else None
+        content = request.content if isinstance(request, v1.WriteTextFile) else None
+        return Question(request.session_id, action, ruling, suggest(action), asked, content)
+
+    async def _put(self, ask: Ask, question: Question) -> _Settled:
+        try:
+            choice = await answer_of(ask(question))
+            verdict = Verdict(choice.verdict)
+        except Exception:  # somebody's screen failed, which is no reason to allow anything
+            _log.exception("the question could not be asked")
+            return _Settled(Verdict.DENY, _USER, "The question could not be asked.")
+        if verdict is Verdict.ASK:
+            return _Settled(Verdict.DENY, _USER, "The question was not answered.")
+        always = choice.scope is not None and await self._memory.keep(
+            question.always,
+            verdict,
+            choice.scope,
+            session_id=question.session_id,
+            project=self._project_of(question.session_id),
+            expires_at=choice.expires_at,
+        )
+        done = "allowed" if verdict is Verdict.ALLOW else "denied"
+        extent = f"always ({choice.scope})" if always else "once"
+        why = choice.message if choice.message and verdict is Verdict.DENY else f"The user {done} it {extent}."
+        rule = ", ".join(rule.text for rule in question.always) if always else ""
+        return _Settled(verdict, _USER, why, rule, always, choice.option_id)
+
+    def _unattended(self, ruling: Ruling) -> _Settled:
+        if self._on_ask == "allow" and ruling.source != DOUBT:
+            return replace(
+                _Settled.by(ruling),
+                verdict=Verdict.ALLOW,
+                source=_UNATTENDED,
+                why=f"{ruling.why} Nobody is there, and what would be asked is allowed.",
+            )
+        why = f"{ruling.why} Nobody is there to be asked, so it is denied."
+        return replace(_Settled.by(ruling), verdict=Verdict.DENY, source=_UNATTENDED, why=why, unattended=True)
+
+    def _was_granted(self, request: Wanted, action: Action) -> bool:
+        turn = self._turn(request.session_id)
+        match request:
+            case v1.WriteTextFile():
+                return self._grants.take_write(request.session_id, turn, action.paths, request.content)
+            case v1.CreateTerminal():
+                return self._grants.take_command(request.session_id, turn, action)
+            case _:
+                return False
+
+    # What is known.
+
+    def _place(self, session_id: str) -> "Place | None":
+        return None if self._sessions is None else self._sessions.place(session_id)
+
+    def _turn(self, session_id: str) -> object:
+        session = self._sessions.get(session_id) if self._sessions is not None else None
+        runs = session.hearing.runs if session is not None else []
+        return next((run for run in runs if run.sent and not run.over), None)
+
+    def _project_of(self, session_id: str) -> str:
+        place = self._place(session_id)
+        return self._project or ("" if place is None else os.path.realpath(place.cwd))
+
+    def _record(self, session_id: str, action: Action, settled: _Settled, answer: str = "") -> None:
+        if settled.verdict is not Verdict.ALLOW and settled is not _CANCELLED:
+            denial = Denial(action, settled.why, settled.unattended)
+            if len(self.denials) < MAX_DENIALS:
+                self.denials.append(denial)
+            if settled.unattended and self._on_ask == "fail" and self.failed is None:
+                self.failed = denial
+        if self._audit is None:
+            return
+        entry = AuditEntry(
+            self._agent, session_id, action.cwd, action.tool or action.name or "", action.kind, subject_of(action),
+            settled.verdict.value, redacted(settled.rule), settled.source, redacted(settled.why), answer,
+        )  # fmt: skip
+        try:
+            self._audit.post(entry)
+        except StoreError as error:
+            _log.error("a decision could not be written down: %s", error)
+
+
+_CANCELLED: Final = _Settled(Verdict.DENY, "cancelled", "The turn was cancelled before anybody answered.")

@@ -1,0 +1,101 @@
+"""What the keeper remembers: in the store where there is one, else for as long as it lives."""
+
+import logging
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, cast
+
+from antiphon.policy import Remembered, Rule, RuleError, Verdict, applicable
+from antiphon.store.decisions import Decision
+from antiphon.store.errors import StoreError
+from antiphon.store.times import stamp
+
+if TYPE_CHECKING:
+    from antiphon.store import decisions as kept
+    from antiphon.store.decisions import DecisionStore, Scope
+
+__all__ = ["Memory"]
+
+_log = logging.getLogger(__name__)
+
+
+class Memory:
+    """Remembered answers, as the policy takes them."""
+
+    def __init__(self, decisions: "DecisionStore | None", agent: str) -> None:
+        self._decisions = decisions
+        self._agent = agent
+        self._own: list[Remembered] = []
+
+    async def recall(self, session_id: str, project: str) -> tuple[list[Remembered], str]:
+        """What holds in this session of this project, and why that may not be all (empty if it is)."""
+        if self._decisions is None:
+            return [*applicable(self._own, session_id=session_id, project=project)], ""
+        try:
+            rows = await self._decisions.valid(session_id, project, agent=self._agent)
+        except StoreError as error:
+            _log.error("what was decided before cannot be read, so everything is asked: %s", error)
+            return [], "What was decided before cannot be read."
+        found, doubt = [], ""
+        for row in rows:
+            try:
+                found.append(_read(row))
+            except (RuleError, ValueError) as error:
+                _log.error("decision %d cannot be understood, so everything is asked: %s", row.id, error)
+                doubt = f"Decision {row.id} cannot be understood; `antiphon policy revoke {row.id}` removes it."
+        return found, doubt
+
+    async def keep(
+        self,
+        rules: Sequence[Rule],
+        verdict: Verdict,
+        scope: "Scope",
+        *,
+        session_id: str,
+        project: str,
+        expires_at: str | None,
+    ) -> bool:
+        """Remember an answer. False: it could not be, or there was no rule that says what to remember."""
+        try:
+            if expires_at is not None:
+                expires_at = stamp(datetime.fromisoformat(expires_at))
+            for rule in rules:
+                await self._keep(rule, verdict, scope, session_id, project, expires_at)
+        except (StoreError, ValueError) as error:
+            _log.error("the answer could not be remembered: %s", error)
+            return False
+        return bool(rules)
+
+    async def _keep(
+        self, rule: Rule, verdict: Verdict, scope: "Scope", session_id: str, project: str, expires_at: str | None
+    ) -> None:
+        about = {"session_id": session_id, "project": project, "agent": self._agent}
+        if self._decisions is not None:
+            word = cast("kept.Verdict", verdict.value)
+            await self._decisions.remember(rule.text, word, scope, **about, expires_at=expires_at)
+            return
+        at = stamp(datetime.now(UTC))
+        row = Decision(len(self._own) + 1, rule.text, verdict.value, scope, **about, made_at=at, expires_at=expires_at)
+        self._own = [one for one in self._own if one.rule.text != rule.text or one.scope != scope]
+        self._own.append(_read(row))
+
+
+def _read(row: Decision) -> Remembered:
+    """A stored answer, as the policy takes it.
+
+    Raises:
+        RuleError, ValueError: it is not one of ours.
+    """
+    if row.verdict not in (Verdict.ALLOW, Verdict.DENY):
+        raise ValueError(f"there is no verdict `{row.verdict}`")
+    if row.scope not in ("session", "project", "everywhere"):
+        raise ValueError(f"there is no scope `{row.scope}`")
+    return Remembered(
+        rule=Rule.parse(row.rule, "remembered"),
+        verdict=Verdict(row.verdict),
+        scope=cast("Scope", row.scope),
+        session_id=row.session_id,
+        project=row.project,
+        expires_at=row.expires_at,
+        id=str(row.id),
+    )

@@ -1,0 +1,63 @@
+"""What an agent wants to do, as the policy takes it: with the session's directories, and with every link followed."""
+
+import os
+from typing import TYPE_CHECKING, TypeAlias, assert_never
+
+from msgspec import structs
+
+from antiphon.local.files import FileProblem
+from antiphon.local.roots import EVERYWHERE
+from antiphon.policy import Action
+from antiphon.policy.where import Where
+from antiphon.protocol import v1
+
+if TYPE_CHECKING:
+    from antiphon.client.place import Place
+
+__all__ = ["Wanted", "action_of", "texts_shown"]
+
+Wanted: TypeAlias = v1.RequestPermission | v1.ReadTextFile | v1.WriteTextFile | v1.CreateTerminal
+"""The requests that are decided about."""
+
+
+def action_of(request: Wanted, place: "Place | None") -> Action:
+    """The action behind a request of a session that works there. What cannot be made out for sure is marked so, and asked about."""
+    cwd, roots, home = _whereabouts(place)
+    lost: list[str] = []
+
+    def resolve(path: str) -> str:
+        try:
+            return str(EVERYWHERE.resolve(path))
+        except FileProblem:
+            lost.append(path)
+            return path
+
+    match request:
+        case v1.RequestPermission():
+            action = Action.of_tool_call(request.tool_call, cwd, roots, home=home, resolve=resolve)
+        case v1.CreateTerminal():
+            action = Action.of_terminal(request, cwd, roots, home=home, resolve=resolve)
+        case v1.ReadTextFile():
+            action = Action.of_read(request, cwd, roots, home=home, resolve=resolve)
+        case v1.WriteTextFile():
+            action = Action.of_write(request, cwd, roots, home=home, resolve=resolve)
+        case _:
+            assert_never(request)
+    return structs.replace(action, unread=True) if lost or place is None else action
+
+
+def texts_shown(request: v1.RequestPermission, place: "Place | None") -> dict[str, list[str]]:
+    """The new texts in the diffs of a question, by the real path of the file."""
+    cwd, roots, home = _whereabouts(place)
+    where = Where(cwd, roots, home, os.path.realpath)
+    shown: dict[str, list[str]] = {}
+    for item in request.tool_call.content or ():
+        if isinstance(item, v1.Diff):
+            for path in where.real([item.path]):
+                shown.setdefault(path, []).append(item.new_text)
+    return shown
+
+
+def _whereabouts(place: "Place | None") -> tuple[str, tuple[str, ...], str]:
+    home = os.path.expanduser("~")
+    return ("/", (), home) if place is None else (place.cwd, (place.cwd, *place.directories), home)

@@ -1,0 +1,112 @@
+"""Adding an agent to a config file and taking one out, with everything else in it left as it is. Pure: text in, text out.
+
+Each edit is checked by reading the result: it says what the old text said, and the one agent more or less, or it is not made.
+"""
+
+import json
+import tomllib
+from collections.abc import Sequence
+from typing import Any
+
+from antiphon.config.reading import BUILT_IN, NAME
+from antiphon.config.statements import statements
+from antiphon.errors import AcpError
+
+__all__ = ["EditRefused", "with_agent", "without_agent"]
+
+
+class EditRefused(AcpError):
+    """The config file cannot be changed like this; nothing was."""
+
+
+def with_agent(text: str, name: str, command: Sequence[str]) -> str:
+    """The text with `[agents.NAME]` at its end.
+
+    Raises:
+        EditRefused: it is no TOML, has such an agent already, or is written in a way that cannot be added to.
+    """
+    if not NAME.fullmatch(name):
+        raise EditRefused(f"`{name[:80]!a}` is no name for an agent\nhint: use letters, digits, `-`, `_` and `.`")
+    if name in BUILT_IN:
+        raise EditRefused(f"`{name}` is built in\nhint: choose another name")
+    if not command or not command[0]:
+        raise EditRefused("an agent needs a command\nhint: antiphon agents add NAME -- PROGRAM [ARGUMENT …]")
+    document = _parsed(text)
+    if name in _agents(document):
+        raise EditRefused(f"there is an agent `{name}` already\nhint: `antiphon agents remove {name}` first")
+    newline = "\r\n" if "\r\n" in text else "\n"
+    words = ", ".join(_quoted(word) for word in command)
+    before = "" if not text else newline if text.endswith("\n") else newline * 2
+    table = f"agents.{name}" if "." not in name else f'agents."{name}"'
+    new = f"{text}{before}[{table}]{newline}command = [{words}]{newline}"
+    document.setdefault("agents", {})[name] = {"command": list(command)}
+    return _checked(new, document)
+
+
+def without_agent(text: str, name: str) -> str:
+    """The text without the agent, and with every comment that does not stand between its lines.
+
+    Raises:
+        EditRefused: it is no TOML, has no such agent, or is written in a way that cannot be taken apart.
+    """
+    document = _parsed(text)
+    agents = _agents(document)
+    if name not in agents:
+        known = ", ".join(agents) or "none"
+        raise EditRefused(f"there is no agent `{name}` in the config file\nhint: it has {known}")
+    kept, place = "", 0
+    inside = False  # after a line of what goes
+    for statement in statements(text):
+        gap = text[place : statement.start]
+        goes = statement.path[:2] == ("agents", name)
+        if goes and not inside and statement.header:
+            gap = _one_empty_line_less(gap)  # the one that set the table off
+        if not (goes and inside):
+            kept += gap
+        if not goes:
+            kept += text[statement.start : statement.end]
+        inside, place = goes, statement.end
+    kept += text[place:]
+    del agents[name]
+    return _checked(kept, document)
+
+
+def _one_empty_line_less(gap: str) -> str:
+    lines = gap.splitlines(keepends=True)
+    return "".join(lines[:-1]) if lines and not lines[-1].strip() else gap
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise EditRefused(f"the config file is not TOML: {error}\nhint: correct it first") from error
+
+
+def _agents(document: dict[str, Any]) -> dict[str, Any]:
+    agents = document.get("agents", {})
+    if not isinstance(agents, dict):
+        raise EditRefused("`agents` in the config file is not a table\nhint: correct it first")
+    return agents
+
+
+def _checked(text: str, expected: dict[str, Any]) -> str:
+    try:
+        found = tomllib.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if found is None or _without_nothing(found) != _without_nothing(expected):
+        raise EditRefused(
+            "the agents in the config file are written in a way that cannot be edited from here\nhint: edit it by hand"
+        )
+    return text
+
+
+def _without_nothing(document: dict[str, Any]) -> dict[str, Any]:
+    """A table without agents says what no table says."""
+    return {key: value for key, value in document.items() if key != "agents" or value}
+
+
+def _quoted(word: str) -> str:
+    """A TOML string: a JSON string is one, except that TOML wants DEL escaped too and has no surrogate pairs."""
+    return json.dumps(word, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,269 @@
+"""What one config file says: its text checked key by key against the table of keys. No I/O.
+
+Every key that is accepted stands in `KEYS`, and nowhere else. What is not understood is a problem with a line and a hint, never
+skipped in silence: a misspelt `deny` would be a rule that nobody applies.
+"""
+
+import os
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+import msgspec
+
+from antiphon.config.shapes import MODES, ON_ASK
+from antiphon.config.statements import Path, line_of, statement_of, statements
+
+__all__ = ["BUILT_IN", "KEYS", "MAX_PROBLEMS", "NAME", "Part", "Problem", "read"]
+
+MAX_PROBLEMS: Final = 20
+"""Problems told of one file. Who has made more of them has another kind of file."""
+
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""Names of agents and servers: safe in a shell, in a path and on a screen."""
+
+BUILT_IN: Final = ("demo",)
+"""Agents that need no program and no file, and that no file replaces."""
+
+Value: TypeAlias = str | tuple[str, ...] | Mapping[str, str]
+Check: TypeAlias = Callable[[object], Value]
+"""Gives the value back as it will be used. Raises ValueError with what it has to be."""
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """Something in a file that was not understood."""
+
+    line: int
+    sentence: str
+    hint: str
+    policy: bool
+    """Whether the policy may be another one than was meant."""
+
+    def shown(self, file: str) -> str:
+        """As people read it."""
+        return f"{file}, line {self.line}: {self.sentence}\nhint: {self.hint}"
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One file's values by path, as far as they were understood."""
+
+    values: Mapping[Path, Value] = MappingProxyType({})
+    lines: Mapping[tuple[Path, str], int] = MappingProxyType({})
+    """Where each rule stands: (path, text) → line."""
+    problems: tuple[Problem, ...] = ()
+
+    def get(self, *path: str) -> Value | None:
+        """The value of a key, if it is set."""
+        return self.values.get(path)
+
+    def text(self, *path: str) -> str | None:
+        """The value of a key that is a string."""
+        value = self.values.get(path)
+        return value if isinstance(value, str) else None
+
+    def texts(self, *path: str) -> tuple[str, ...]:
+        """The value of a key that is a list of strings; without it an empty one."""
+        value = self.values.get(path)
+        return value if isinstance(value, tuple) else ()
+
+    def table(self, *path: str) -> Mapping[str, str]:
+        """The value of a key that is a table of strings; without it an empty one."""
+        value = self.values.get(path)
+        return value if isinstance(value, Mapping) else {}
+
+    def names(self, table: str) -> list[str]:
+        """The names in a table of tables, in their order."""
+        return list(dict.fromkeys(path[1] for path in self.values if path[0] == table and len(path) > 1))
+
+
+# What a value may be.
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("must be a string that is not empty")
+    return value
+
+
+def _name(value: object) -> str:
+    if not isinstance(value, str) or not NAME.fullmatch(value):
+        raise ValueError("must be the name of an agent: letters, digits, `-`, `_` and `.`")
+    return value
+
+
+def _one_of(*choices: str) -> Check:
+    def check(value: object) -> str:
+        if not isinstance(value, str) or value not in choices:
+            raise ValueError(f"must be one of {', '.join(choices)}")
+        return value
+
+    return check
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
+        raise ValueError('must be a list of strings: ["Read", "Bash(git status)"]')
+    return tuple(value)
+
+
+def _command(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value or not all(isinstance(item, str) for item in value) or not value[0]:
+        raise ValueError('must be a list of words, the program first: ["my-agent", "--acp"]')
+    program = os.path.expanduser(value[0])
+    if "/" in program and not program.startswith("/"):
+        raise ValueError("must begin with a program's name or its whole path (`~` is your home)")
+    if any("\0" in word for word in value):
+        raise ValueError("must not hold a NUL character")
+    return (program, *value[1:])
+
+
+def _directory(value: object) -> str:
+    place = os.path.expanduser(value) if isinstance(value, str) else ""
+    if not place.startswith("/") or "\0" in place:
+        raise ValueError("must be the whole path of a directory (`~` is your home)")
+    return place
+
+
+def _variables(value: object) -> Mapping[str, str]:
+    if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
+        raise ValueError('must be a table of strings: { NAME = "value" }')
+    if any(not name or "=" in name or "\0" in name + item for name, item in value.items()):
+        raise ValueError("must have names without `=`, and no NUL character anywhere")
+    return MappingProxyType(value)
+
+
+def _address(value: object) -> str:
+    if not isinstance(value, str) or not value.startswith(("http://", "https://")):
+        raise ValueError("must be an address that begins with http:// or https://")
+    return value
+
+
+KEYS: Final[Mapping[str, Check]] = {
+    "agent": _name,
+    "mode": _text,
+    "model": _text,
+    "policy.mode": _one_of(*MODES),
+    "policy.on_ask": _one_of(*ON_ASK),
+    "policy.allow": _texts,
+    "policy.deny": _texts,
+    "policy.ask": _texts,
+    "agents.NAME.command": _command,
+    "agents.NAME.env": _variables,
+    "agents.NAME.cwd": _directory,
+    "agents.NAME.title": _text,
+    "mcp.NAME.type": _one_of("stdio", "http", "sse"),
+    "mcp.NAME.command": _command,
+    "mcp.NAME.env": _variables,
+    "mcp.NAME.url": _address,
+    "mcp.NAME.headers": _variables,
+}
+"""Every key there is → what its value may be. `NAME` stands for a name that the user chooses."""
+
+_TABLES: Final = {key[:n] for key in KEYS for n, letter in enumerate(key) if letter == "."}
+_NAMED: Final = {table.removesuffix(".NAME") for table in _TABLES if table.endswith(".NAME")}
+
+
+def read(text: str) -> Part:
+    """What a config file says."""
+    try:
+        document = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        return Part(problems=(_broken(error, text),))
+    reader = _Reader(text)
+    reader.walk((), "", document)
+    reader.check_whole()
+    return Part(reader.values, reader.lines, tuple(sorted(reader.problems, key=lambda problem: problem.line)))
+
+
+def _broken(error: Exception, text: str) -> Problem:
+    said = (
+        str(error) if isinstance(error, tomllib.TOMLDecodeError) else "nested too deeply, or a number that is too long"
+    )
+    place = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", said)
+    line, column = 1, ""
+    if place is not None:
+        said = said[: place.start()]
+        line = int(place[1]) if place[1] else len(text.splitlines()) or 1
+        column = f" (column {place[2]})" if place[2] else " (at the end)"
+    return Problem(line, f"this is not TOML: {said}{column}", "correct it; until then every call is asked about", True)
+
+
+class _Reader:
+    """Walks through one document and collects."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.values: dict[Path, Value] = {}
+        self.lines: dict[tuple[Path, str], int] = {}
+        self.problems: list[Problem] = []
+        self._statements = list(statements(text))
+        self._named: list[Path] = []
+        self._wrong: set[Path] = set()
+
+    def walk(self, path: Path, pattern: str, table: Mapping[str, object]) -> None:
+        for key, value in table.items():
+            here = (*path, key)
+            kind = "NAME" if pattern in _NAMED else key
+            below = f"{pattern}.{kind}" if pattern else kind
+            if kind == "NAME" and not NAME.fullmatch(key):
+                self.problem(here, f"`{_shown(here)}` is no name", "use letters, digits, `-`, `_` and `.`")
+            elif below == "agents.NAME" and key in BUILT_IN:
+                self.problem(here, f"`{key}` is built in", "choose another name")
+            elif below in KEYS:
+                self.take(here, KEYS[below], value)
+            elif below not in _TABLES:
+                self.problem(here, f"there is no key `{_shown(here)}`", _closest(below))
+            elif isinstance(value, dict):
+                if kind == "NAME":
+                    self._named.append(here)
+                self.walk(here, below, value)
+            else:
+                self.problem(here, f"`{_shown(here)}` must be a table", f"write `[{_shown(here)}]` and its keys below")
+
+    def take(self, path: Path, check: Check, value: object) -> None:
+        try:
+            taken = check(value)
+        except ValueError as error:
+            self.problem(path, f"`{_shown(path)}` {error}", "correct it, or take it out")
+            return
+        self.values[path] = taken
+        if path[0] == "policy" and isinstance(taken, tuple):
+            here = statement_of(self._statements, path)
+            for rule in taken:
+                self.lines[path, rule] = line_of(self.text, here, rule)
+
+    def check_whole(self) -> None:
+        """What no key can see alone."""
+        for path in self._named:
+            remote = (*path, "url") in self.values or (*path, "url") in self._wrong
+            kind = self.values.get((*path, "type"), "http" if remote else "stdio")
+            needed = (*path, "url") if path[0] == "mcp" and kind != "stdio" else (*path, "command")
+            if needed not in self.values and needed not in self._wrong:
+                hint = 'add `url = "https://…"`' if needed[-1] == "url" else 'add `command = ["program", "argument"]`'
+                self.problem(path, f"`{_shown(path)}` has no {needed[-1]}", hint)
+
+    def problem(self, path: Path, sentence: str, hint: str) -> None:
+        # An unknown table may be the policy, misspelt.
+        policy = path[0] not in ("agent", "mode", "model", "agents", "mcp")
+        self._wrong.add(path)
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(Problem(self._line(path), sentence, hint, policy))
+        elif policy and not any(problem.policy for problem in self.problems):
+            self.problems[-1] = Problem(self._line(path), sentence, hint, policy)
+
+    def _line(self, path: Path) -> int:
+        return line_of(self.text, statement_of(self._statements, path))
+
+
+def _shown(path: Path) -> str:
+    """A path for people: whatever is in the file, nothing of it moves the cursor."""
+    return ".".join(key if NAME.fullmatch(key) else ascii(key)[:60] for key in path)
+
+
+def _closest(pattern: str) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(pattern, [*KEYS, *_TABLES], n=1)
+    return f"did you mean `{near[0]}`?" if near else f"the keys are {', '.join(KEYS)}"

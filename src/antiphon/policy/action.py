@@ -1,0 +1,207 @@
+"""One thing an agent wants to do, in the form that rules are matched with. Built from messages; touches no disk.
+
+Links are the caller's business: `resolve` is given an absolute path and returns the real one. Without it paths are only
+tidied up, which is right for a test and wrong for a decision about a disk.
+"""
+
+import posixpath
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from antiphon.policy.inputs import Said, what_it_says
+from antiphon.policy.lines import Line
+from antiphon.policy.plain_files import file_operands, looks_like_file_work
+from antiphon.policy.programs import SHELLS
+from antiphon.policy.tools import KIND_OF, TOOL_OF_KIND, canonical, worst
+from antiphon.policy.where import Resolve, Where
+from antiphon.protocol.v1.files import ReadTextFile, WriteTextFile
+from antiphon.protocol.v1.terminals import CreateTerminal
+from antiphon.protocol.v1.tools import Diff, ToolCall, ToolCallPatch, ToolKind
+
+__all__ = ["Action"]
+
+_HARMLESS: Final = frozenset({
+    "CI", "CLICOLOR", "COLORTERM", "COLUMNS", "FORCE_COLOR", "LANG", "LC_ALL", "LC_CTYPE", "LINES", "NO_COLOR", "TERM", "TZ",
+})  # fmt: skip
+"""Variables that change how a program shows things, not what it runs."""
+
+_PAGERS: Final = frozenset({"GIT_PAGER", "PAGER"})
+_SYNTAX: Final = frozenset(" \t\n|&;<>()$`\\\"'*?[#~=%{}!")
+_SHELL_FLAGS: Final = frozenset({"-c", "-lc"})
+
+
+class Action(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be decided.
+
+    `paths` are absolute and real; `spellings` are other names of the same, which only a deny looks at. `unread` means that it
+    may do more than is said here. `variables` names environment variables it sets. `plain_files` means that it is a command
+    line of nothing but `mkdir`, `rm` and `mv`, and `paths` are what that touches.
+    """
+
+    kind: str = "other"
+    claimed: tuple[str, ...] = ()
+    name: str | None = None
+    command: str | None = None
+    words: tuple[str, ...] | None = None
+    paths: tuple[str, ...] = ()
+    spellings: tuple[str, ...] = ()
+    url: str | None = None
+    variables: tuple[str, ...] = ()
+    unread: bool = False
+    plain_files: bool = False
+    cwd: str = "/"
+    roots: tuple[str, ...] = ()
+    home: str | None = None
+    raw: Any = None
+
+    @property
+    def tool(self) -> str | None:
+        """The name rules know it by: that of the call, or without one that of its kind."""
+        return canonical(self.name) if self.name is not None else TOOL_OF_KIND.get(self.kind)
+
+    @classmethod
+    def of_tool_call(
+        cls,
+        call: ToolCall | ToolCallPatch,
+        cwd: str,
+        roots: Iterable[str],
+        *,
+        home: str | None = None,
+        resolve: Resolve = posixpath.normpath,
+    ) -> "Action":
+        """What a call says. Give it whole: a patch that leaves out what was said before says too little, and is asked."""
+        where = Where(cwd, tuple(roots), home, resolve)
+        raw = call.input if call.raw_input is msgspec.UNSET else call.raw_input
+        said = what_it_says(None if raw is msgspec.UNSET else raw)
+        name = call.name if isinstance(call.name, str) and call.name else None
+        claimed = tuple(kind.meaning.value for kind in (call.kind, call.tool_kind) if isinstance(kind, ToolKind))
+        diffs = [item.path for item in call.content or () if isinstance(item, Diff)]
+        kind = _effective(name, claimed or ("other",), said, edits=bool(diffs))
+        if kind == "execute":
+            return _command(said, where, name=name, claimed=claimed, raw=raw)
+        paths = [*said.paths, *diffs, *(place.path for place in call.locations or ())]
+        paths += _searched(raw, paths) if kind == "search" else []
+        return cls(
+            kind=kind, claimed=claimed, name=name, paths=where.real(paths), spellings=where.spelled(paths), url=said.url,
+            unread=said.unread, cwd=where.real_cwd, roots=where.all_roots, home=home, raw=raw,
+        )  # fmt: skip
+
+    @classmethod
+    def of_write(
+        cls,
+        request: WriteTextFile,
+        cwd: str,
+        roots: Iterable[str],
+        *,
+        home: str | None = None,
+        resolve: Resolve = posixpath.normpath,
+    ) -> "Action":
+        """`fs/write_text_file`."""
+        return _file("Write", "edit", request.path, Where(cwd, tuple(roots), home, resolve))
+
+    @classmethod
+    def of_read(
+        cls,
+        request: ReadTextFile,
+        cwd: str,
+        roots: Iterable[str],
+        *,
+        home: str | None = None,
+        resolve: Resolve = posixpath.normpath,
+    ) -> "Action":
+        """`fs/read_text_file`."""
+        return _file("Read", "read", request.path, Where(cwd, tuple(roots), home, resolve))
+
+    @classmethod
+    def of_terminal(
+        cls,
+        request: CreateTerminal,
+        cwd: str,
+        roots: Iterable[str],
+        *,
+        home: str | None = None,
+        resolve: Resolve = posixpath.normpath,
+    ) -> "Action":
+        """`terminal/create`: a program with its arguments, or a whole line for the shell if that is what `command` looks like."""
+        said = Said(folder=request.cwd)
+        if request.args or not _SYNTAX & set(request.command):
+            said.words = (request.command, *request.args)
+        else:
+            said.command = request.command
+        variables = tuple(v.name for v in request.env if not _harmless(v.name, v.value))
+        where = Where(cwd, tuple(roots), home, resolve)
+        return _command(said, where, name="Bash", claimed=("execute",), variables=variables)
+
+
+def _effective(name: str | None, claimed: tuple[str, ...], said: Said, *, edits: bool) -> str:
+    """The worst of what the name, the claim and the input tell. A `read` with a command in it is no read."""
+    kinds = list(claimed)
+    tool = canonical(name) if name is not None else None
+    if tool is not None:
+        kinds = [kind for kind in kinds if kind != "other"] + [KIND_OF[tool]]
+    elif name is not None and name.startswith("mcp__"):
+        kinds.append("other")  # a server's tool is what its name says; that it only reads is a claim
+    if said.command is not None or said.words is not None:
+        kinds.append("execute")
+    if edits:
+        kinds.append("edit")
+    return worst(*kinds)
+
+
+def _file(name: str, kind: str, path: str, where: Where) -> Action:
+    return Action(
+        kind=kind, claimed=(kind,), name=name, paths=where.real([path]), spellings=where.spelled([path]),
+        cwd=where.real_cwd, roots=where.all_roots, home=where.home,
+    )  # fmt: skip
+
+
+def _searched(raw: object, named: list[str]) -> list[str]:
+    """Where a search looks besides the files it names: in its folder if it names none, and where its pattern leads."""
+    pattern = raw.get("pattern") if isinstance(raw, dict) else None
+    leads_away = isinstance(pattern, str) and (pattern.startswith(("/", "~")) or "../" in pattern)
+    return ([] if named else ["."]) + ([pattern] if isinstance(pattern, str) and leads_away else [])
+
+
+def _command(
+    said: Said,
+    where: Where,
+    *,
+    name: str | None,
+    claimed: tuple[str, ...],
+    variables: tuple[str, ...] = (),
+    raw: object = None,
+) -> Action:
+    there = where.at(said.folder)
+    line, words = said.command, said.words
+    if words is not None and len(words) == 3 and _runs_a_line(words):
+        line, words = words[2], None
+    operands = None if variables else _file_work(line, words)
+    return Action(
+        kind="execute", claimed=claimed, name=name, command=line, words=words, url=said.url, variables=variables,
+        unread=said.unread, plain_files=operands is not None, paths=there.real(operands or ()),
+        cwd=there.real_cwd, roots=where.all_roots, home=where.home, raw=raw,
+    )  # fmt: skip
+
+
+def _runs_a_line(words: tuple[str, ...]) -> bool:
+    """`bash -lc '…'` as an argument list: the way some agents send a line."""
+    folder, _, program = words[0].rpartition("/")
+    return program in SHELLS and folder in ("", "/bin", "/usr/bin") and words[1] in _SHELL_FLAGS
+
+
+def _file_work(line: str | None, words: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    if words is not None:
+        return file_operands(Line.of_words(words))
+    if line is None or not looks_like_file_work(line):
+        return None
+    from antiphon.policy.shell import (
+        read_line,
+    )  # the grammar is loaded for lines that begin with mkdir, rm or mv, and no others
+
+    return file_operands(read_line(line))
+
+
+def _harmless(name: str, value: str) -> bool:
+    return name in _HARMLESS or (name in _PAGERS and value in ("", "cat"))

@@ -1,0 +1,194 @@
+"""Whether rules match an action. Two questions with opposite care: does a deny perhaps match, does an allow surely cover?"""
+
+import re
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Final
+
+from antiphon.policy.action import Action
+from antiphon.policy.behind import commands_behind
+from antiphon.policy.lines import Line
+from antiphon.policy.paths import path_covered, path_forbidden
+from antiphon.policy.rules import Rule
+from antiphon.policy.tools import KIND_OF, also_forbidden_as, permitted_as
+from antiphon.policy.verdicts import Match
+from antiphon.policy.where import inside
+
+__all__ = ["Judge", "host_of"]
+
+_ADDRESS: Final = re.compile(r"https?://([A-Za-z0-9.-]+)(?::[0-9]{1,5})?(?:[/?#][\x21-\x5b\x5d-\x7e]*)?", re.IGNORECASE)
+_MCP: Final = "mcp__"
+_FILE_TOOLS: Final = frozenset({"Delete", "Edit", "Move", "Write"})
+
+
+class Judge:
+    """Matches rules with one action; what is costly about the action is worked out once, and only if a rule needs it."""
+
+    def __init__(self, action: Action) -> None:
+        self.action = action
+
+    # --- what the action is ---
+
+    @cached_property
+    def line(self) -> Line:
+        """The command, read. This is what loads the shell grammar."""
+        action = self.action
+        if action.words is not None:
+            line = Line.of_words(action.words)
+        elif action.command:
+            from antiphon.policy.shell import read_line  # late: most calls are no commands
+
+            line = read_line(action.command)
+        else:
+            return Line(unclear="it does not say which command it runs")
+        if action.unread:
+            return Line(line.parts, line.unclear or "it says more than one thing about what it runs", line.special)
+        if action.variables:
+            return Line(line.parts, line.unclear, line.special or f"it sets `{action.variables[0]}`")
+        return line
+
+    @property
+    def uncovered(self) -> str:
+        """Why no Bash pattern can cover this command, whatever it says; empty if one can."""
+        if not (inside(self.action.cwd, self.action.roots) or self.action.cwd in self.action.roots):
+            return "it runs outside the session's folders"
+        return self.line.unclear or self.line.special or ("" if self.line.parts else "it has no command")
+
+    @cached_property
+    def _hidden(self) -> tuple[list[tuple[str | None, ...]], bool]:
+        return commands_behind(self.line)
+
+    @cached_property
+    def _permitted_names(self) -> frozenset[str]:
+        tool = self.action.tool
+        # A `Read` that claims to edit is covered by neither rule.
+        if tool is None or KIND_OF[tool] != self.action.kind:
+            return frozenset()
+        return permitted_as(tool)
+
+    @cached_property
+    def _forbidden_names(self) -> frozenset[str]:
+        action = self.action
+        names = set(permitted_as(action.tool)) if action.tool is not None else set()
+        for kind in {action.kind, *action.claimed}:
+            names |= also_forbidden_as(kind, named=action.name is not None)
+        return frozenset(names)
+
+    # --- deny and ask ---
+
+    def forbids(self, rule: Rule) -> Match:
+        """Whether a deny or ask rule meets the action, in any part and under any name."""
+        action = self.action
+        if rule.kind is not None:
+            return _yes(rule.kind == action.kind or rule.kind in action.claimed)
+        if not self._is_meant(rule.tool or ""):
+            return self._forbids_file_work(rule)
+        if rule.command is not None:
+            return self._forbids_command(rule)
+        if rule.path is not None:
+            return path_forbidden(rule.path, action)
+        if rule.host is not None:
+            return _forbids_host(rule.host, action.url)
+        return Match.YES
+
+    def _forbids_file_work(self, rule: Rule) -> Match:
+        """`rm` and its like are commands, but what they do to files is what rules about files are meant to stop."""
+        if not self.action.plain_files or rule.tool not in _FILE_TOOLS:
+            return Match.NO
+        return path_forbidden(rule.path, self.action) if rule.path is not None else Match.MAYBE
+
+    def _is_meant(self, tool: str) -> bool:
+        if tool in self._forbidden_names:
+            return True
+        name = self.action.name
+        if name is None:
+            return False
+        mine, its = tool.casefold(), name.casefold()
+        return mine == its or (mine.startswith(_MCP) and its.startswith(f"{mine}__"))
+
+    def _forbids_command(self, rule: Rule) -> Match:
+        assert rule.command is not None  # noqa: S101 - for the type checker; `forbids` asked
+        parts, unknown = self._hidden
+        best = Match.MAYBE if self.line.unclear or unknown else Match.NO
+        for words in parts:
+            match = rule.command.forbids(words)
+            if match is Match.YES:
+                return match
+            best = match if best is Match.NO else best
+        return best
+
+    # --- allow ---
+
+    def permitted_by(self, rules: Iterable[Rule]) -> Rule | None:
+        """The rule that permits all of the action, or one of those that together do."""
+        commands: list[Rule] = []
+        paths: list[Rule] = []
+        for rule in rules:
+            if not self._may_permit(rule):
+                continue
+            if rule.bare or (rule.host is not None and host_fits(rule.host, host_of(self.action.url))):
+                return rule
+            if rule.command is not None:
+                commands.append(rule)
+            elif rule.path is not None:
+                paths.append(rule)
+        return (self._commands_covered(commands) if commands else None) or (
+            self._paths_covered(paths) if paths else None
+        )
+
+    def _may_permit(self, rule: Rule) -> bool:
+        action = self.action
+        if rule.kind is not None:
+            return rule.kind == action.kind
+        tool = rule.tool or ""
+        if tool in self._permitted_names:
+            return True
+        if action.name is None or action.tool is not None:
+            return False
+        # `mcp__a` permits the tools of server `a`, but not those of a server that calls itself `a__b`.
+        prefix = f"{tool}__"
+        if tool.startswith(_MCP) and action.name.startswith(prefix):
+            return "__" not in tool.removeprefix(_MCP) and "__" not in action.name.removeprefix(prefix)
+        return tool == action.name
+
+    def _commands_covered(self, rules: list[Rule]) -> Rule | None:
+        if self.uncovered:
+            return None
+        covering = [_first(rules, part.words, part.guarded) for part in self.line.parts]
+        return covering[0] if all(covering) else None
+
+    def _paths_covered(self, rules: list[Rule]) -> Rule | None:
+        action = self.action
+        if action.unread or not action.paths:
+            return None
+        covering = [
+            next((rule for rule in rules if rule.path is not None and path_covered(rule.path, path, action)), None)
+            for path in action.paths
+        ]
+        return covering[0] if all(covering) else None
+
+
+def host_of(url: str | None) -> str | None:
+    """The host of an address that every reader reads alike; None for any other: no user, no backslash, nothing unusual."""
+    found = _ADDRESS.fullmatch(url or "")
+    return found[1].casefold().rstrip(".") if found else None
+
+
+def host_fits(pattern: str, host: str | None) -> bool:
+    """`example.org` is itself; `*.example.org` is everything below."""
+    if host is None:
+        return False
+    return host.endswith(pattern[1:]) if pattern.startswith("*.") else host == pattern
+
+
+def _forbids_host(pattern: str, url: str | None) -> Match:
+    host = host_of(url)
+    return Match.MAYBE if host is None else _yes(host_fits(pattern, host))
+
+
+def _first(rules: list[Rule], words: tuple[str | None, ...], guarded: frozenset[int]) -> Rule | None:
+    return next((rule for rule in rules if rule.command is not None and rule.command.covers(words, guarded)), None)
+
+
+def _yes(matches: bool) -> Match:
+    return Match.YES if matches else Match.NO

@@ -1,0 +1,149 @@
+"""Programs that start other programs, and options that make a program do so.
+
+A pattern with `*` never covers them: `Bash(find *)` means looking for files, not running what stands behind `-exec`.
+The lists name what is common. A program that is not here and starts others does so under its own name: who allows
+`Bash(make *)` or `Bash(python *)` allows whatever they are told to run.
+"""
+
+from typing import Final
+
+import msgspec
+
+__all__ = ["RESERVED", "SCRIPT_RUNNERS", "SHELLS", "escapes", "may_hide", "program_name", "starts_others"]
+
+SHELLS: Final = frozenset({"ash", "bash", "csh", "dash", "fish", "ksh", "mksh", "rbash", "sh", "tcsh", "zsh"})
+
+SCRIPT_RUNNERS: Final = SHELLS | {".", "eval", "source", "trap"}
+"""What runs text as shell commands. Without a script that stands in the line, nobody knows what runs."""
+
+_WRAPPERS: Final = SCRIPT_RUNNERS | {
+    "aa-exec", "builtin", "busybox", "caffeinate", "cgexec", "chpst", "chroot", "chrt", "command", "coproc", "doas", "env", "exec",
+    "faketime", "fakeroot", "firejail", "flock", "gosu", "ionice", "ltrace", "nice", "nohup", "nsenter", "numactl", "parallel",
+    "pkexec", "prlimit", "proot", "rlwrap", "run-parts", "runcon", "runuser", "script", "setarch", "setpriv", "setsid", "sg",
+    "sshpass", "start-stop-daemon", "stdbuf", "strace", "su", "sudo", "systemd-run", "taskset", "time", "timeout", "tini", "toybox",
+    "unbuffer", "unshare", "valgrind", "watch", "watchexec", "xargs", "xvfb-run",
+}  # fmt: skip
+"""Programs whose work is to run another one. No pattern with `*` covers them."""
+
+_CHANGERS: Final = frozenset({
+    "alias", "bind", "compgen", "complete", "compopt", "declare", "dirs", "disown", "enable", "export", "fc", "getopts", "hash",
+    "history", "jobs", "let", "local", "mapfile", "read", "readarray", "readonly", "set", "shopt", "typeset", "unalias", "unset",
+    "wait",
+})  # fmt: skip
+"""Builtins that change what later words of the same shell mean, or run code hidden in an index: `unset 'a[$(rm x)]'`."""
+
+_ALSO_RUN: Final = frozenset({
+    "docker", "entr", "expect", "gdb", "kubectl", "npx", "pipx", "podman", "screen", "socat", "ssh", "tmux", "uvx",
+})  # fmt: skip
+"""Programs with work of their own that also run what they are told. A pattern covers them; a deny looks behind them."""
+
+RESERVED: Final = frozenset({
+    "!", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "select",
+    "then", "until", "while", "{", "}",
+})  # fmt: skip
+"""Words that are grammar where a command is expected. As a command's name they mean that we and the shell disagree."""
+
+
+class _Escape(msgspec.Struct, frozen=True):
+    """What makes one program start others, or write where it usually reads: long options, letters, and words."""
+
+    long: tuple[str, ...] = ()
+    letters: str = ""
+    words: frozenset[str] = frozenset()
+
+
+_ESCAPES: Final = {
+    "fd": _Escape(("exec", "exec-batch"), "xX"),
+    "find": _Escape(
+        words=frozenset({"-delete", "-exec", "-execdir", "-fls", "-fprint", "-fprint0", "-fprintf", "-ok", "-okdir"})
+    ),
+    "git": _Escape(
+        (
+            "config", "exec", "ext-diff", "extcmd", "open-files-in-pager", "output", "output-directory", "receive-pack",
+            "template", "textconv", "tool", "upload-pack",
+        ),
+        "Ox",
+        frozenset({
+            "bisect", "config", "credential", "daemon", "difftool", "fast-import", "filter-branch", "hook", "instaweb",
+            "mergetool", "send-email", "shell", "submodule", "upload-archive", "upload-pack", "web--browse",
+        }),
+    ),
+    "[": _Escape(words=frozenset({"-v", "-R"})),
+    "less": _Escape(("lesskey", "log-file", "LOG-FILE"), "kKoO"),
+    "man": _Escape(("html", "pager", "preprocessor"), "CHPM"),
+    "printf": _Escape(letters="v"),
+    "rg": _Escape(("hostname-bin", "pre", "search-zip"), "z"),
+    "rsync": _Escape(("rsh", "rsync-path"), "eM"),
+    "scp": _Escape(letters="DFoS"),
+    "sftp": _Escape(letters="DFoS"),
+    "sort": _Escape(("compress-program", "files0-from", "output", "temporary-directory"), "oT"),
+    "ssh": _Escape(letters="EFSo"),
+    "tar": _Escape(
+        (
+            "checkpoint-action", "info-script", "new-volume-script", "rmt-command", "rsh-command", "to-command",
+            "use-compress-program",
+        ),
+        "FI",
+    ),
+    "test": _Escape(words=frozenset({"-v", "-R"})),
+    "zip": _Escape(("unzip-command", "test"), "T"),
+}  # fmt: skip
+
+_GIT_FIRST: Final = frozenset({"--help", "--no-pager", "--no-optional-locks", "--version", "-P", "-h", "-v"})
+"""What may stand before git's subcommand under a `*`. The others (`-c`, `-C`, `--git-dir` …) choose other settings, and
+settings name programs."""
+
+
+def program_name(word: str) -> str:
+    """`/usr/bin/Git` → `git`. For what is denied: there a different case may be the same file."""
+    return word.rpartition("/")[2].casefold()
+
+
+def starts_others(word: str) -> bool:
+    """Whether the program is there to run other programs, or to change what the shell's next words mean."""
+    name = program_name(word)
+    return name in _WRAPPERS or name in _CHANGERS
+
+
+def may_hide(words: tuple[str | None, ...]) -> bool:
+    """Whether other commands may stand among the words of this one, so that a deny has to look for them there."""
+    first = words[0] or ""
+    return starts_others(first) or program_name(first) in _ALSO_RUN or bool(escapes(words))
+
+
+def escapes(words: tuple[str | None, ...]) -> frozenset[int]:
+    """Which words of a command no `*` covers, because they may make its program start others or write files."""
+    name = program_name(words[0] or "") if words else ""
+    escape = _ESCAPES.get(name)
+    if escape is None:
+        return frozenset()
+    found = {at for at, word in enumerate(words) if at and (word is None or _is_escape(word, escape))}
+    if name == "tar" and len(words) > 1 and _cluster(words[1]) & set(escape.letters):  # `tar xIf …` has no dash
+        found.add(1)
+    if name == "git":
+        found |= _before_subcommand(words)
+    return frozenset(found)
+
+
+def _is_escape(word: str, escape: _Escape) -> bool:
+    if word in escape.words:
+        return True
+    if word.startswith("--") and len(word) > 2:
+        # Long options may be shortened: `--to-c=…` is `--to-command=…`.
+        name = word[2:].partition("=")[0]
+        return any(option.startswith(name) for option in escape.long)
+    return word.startswith("-") and any(letter in word for letter in escape.letters)
+
+
+def _cluster(word: str | None) -> set[str]:
+    return set() if word is None or word.startswith("-") else set(word)
+
+
+def _before_subcommand(words: tuple[str | None, ...]) -> set[int]:
+    found: set[int] = set()
+    for at, word in enumerate(words[1:], 1):
+        if word is None or not word.startswith("-"):
+            break
+        if word not in _GIT_FIRST:
+            found.add(at)
+    return found

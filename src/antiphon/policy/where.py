@@ -1,0 +1,75 @@
+"""Where an action happens: which folder, which roots, whose home. Turns paths as agents say them into absolute ones.
+
+Links are the caller's business: `resolve` is given an absolute path and returns the real one.
+"""
+
+import posixpath
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+__all__ = ["Resolve", "Where", "inside"]
+
+Resolve = Callable[[str], str]
+
+
+class Where(msgspec.Struct, frozen=True):
+    """The session's folder and roots, the user's home, and the way to resolve links."""
+
+    cwd: str
+    roots: tuple[str, ...]
+    home: str | None
+    resolve: Resolve
+
+    def at(self, folder: str | None) -> "Where":
+        """The same in another folder, which may be said relative to this one."""
+        if folder is None:
+            return self
+        return Where(posixpath.join(self.cwd, folder), self.roots, self.home, self.resolve)
+
+    @property
+    def real_cwd(self) -> str:
+        """The folder itself."""
+        return self._real(self.cwd)
+
+    @property
+    def all_roots(self) -> tuple[str, ...]:
+        """The roots, really and as they were said."""
+        said = [root for root in self.roots if root.startswith("/")]
+        return _once([*map(self._real, said), *map(posixpath.normpath, said)])
+
+    def real(self, said: Iterable[str]) -> tuple[str, ...]:
+        """Paths as an agent said them, as the files they lead to."""
+        return _once(self._real(path) for one in said for path in self._readings(one))
+
+    def spelled(self, said: Iterable[str]) -> tuple[str, ...]:
+        """The same with links left as they are."""
+        return _once(posixpath.normpath(path) for one in said for path in self._readings(one))
+
+    def _readings(self, said: str) -> list[str]:
+        """One path, or two if it begins with `~`: some tools take that for a home, some for a name."""
+        path = said.removeprefix("file://")
+        readings = [posixpath.join(self.cwd, path)]
+        if path == "~" or path.startswith("~/"):
+            # With no home to put there it stays what it is, and matches no allow.
+            readings.append(path if self.home is None else self.home + path[1:])
+        return readings
+
+    def _real(self, path: str) -> str:
+        if not path.startswith("/"):
+            return path
+        try:
+            real = self.resolve(path)
+        except (OSError, ValueError):  # NUL, half a surrogate pair, links in a circle: no file, and no allow matches it
+            return path.lstrip("/")
+        # `//x` may be another place than `/x`, says POSIX; on the systems we run on it is not.
+        return "/" + posixpath.normpath(real).lstrip("/")
+
+
+def inside(path: str, roots: Iterable[str]) -> bool:
+    """Whether a path is strictly below one of the roots."""
+    return any(path.startswith(root.rstrip("/") + "/") and path != root for root in roots)
+
+
+def _once(paths: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(paths))

@@ -1,0 +1,345 @@
+"""The conversation: what is typed becomes turns, one after the other, and what comes of them goes to the screen.
+
+Rule 1: the line can be typed on at any time. What is sent while a turn runs waits, in order, and is shown as waiting.
+Rule 2: Ctrl-C ends one thing: the question, else the turn, else the line, else (twice) the chat. What waited comes back to the line.
+Rule 3: whatever ends the chat, the agent and all it started are ended with it.
+"""
+
+import asyncio
+import signal
+import time
+from collections import deque
+from collections.abc import Coroutine, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from antiphon.client.attachments import AttachmentError, prompt_blocks
+from antiphon.errors import AcpError
+from antiphon.protocol import v1
+from antiphon.tui import commands, state
+from antiphon.tui.asking import Asking
+from antiphon.tui.clean import clean, one_line
+from antiphon.tui.completing import ChatCompleter
+from antiphon.tui.doors import Attending, Open, Opened
+from antiphon.tui.painting import Painter
+from antiphon.tui.screen import Screen
+from antiphon.tui.terminals import WatchedTerminals
+from antiphon.tui.window import Room
+
+if TYPE_CHECKING:
+    from antiphon.client.permissions import Keeper
+    from antiphon.client.remote import ConnectedAgent
+    from antiphon.client.session import Session
+    from antiphon.client.turn import Turn
+
+__all__ = ["Chat"]
+
+BREATH: Final = 0.02
+"""Seconds of updates in a row after which the window gets its turn: an agent may talk faster than we draw."""
+
+STOPPED: Final = {
+    v1.StopReason.CANCELLED: "cancelled",
+    v1.StopReason.REFUSAL: "the agent refused to go on",
+    v1.StopReason.MAX_TOKENS: "stopped: the agent reached its limit of tokens",
+    v1.StopReason.MAX_TURN_REQUESTS: "stopped: the agent reached its limit of requests in one turn",
+}
+
+
+class Chat:
+    """One chat in one terminal, with one agent, in one session at a time."""
+
+    def __init__(self, open_agent: Open, history: Path | None, cwd: str, *, colour: bool = True) -> None:
+        self._open = open_agent
+        self._terminals = WatchedTerminals()
+        self.screen = Screen(Painter(80, colour=colour), self._terminals.tail, cwd)
+        self.asking = Asking(self.screen, lambda: self.room, lambda: self.opened.command if self.opened else [])
+        completer = ChatCompleter(self._commands, lambda name: commands.values_of(self, name), lambda: self.screen.cwd)
+        self.room = Room(self.screen, self, completer, history)
+        self.opened: Opened | None = None
+        self.listed: list[v1.SessionInfo] = []
+        self.failure: AcpError | None = None
+        self.farewell: str | None = None
+        """How to come back, once it is over."""
+        self._session: Session | None = None
+        self._waiting: deque[str] = deque()
+        self._woken = asyncio.Event()
+        self._turn: Turn | None = None
+        self._cancelling: asyncio.Task[v1.PromptResult] | None = None
+        self._errands: set[asyncio.Task[None]] = set()
+        self._since: float | None = None
+        self._about_to_leave = False
+
+    # What others ask of it.
+
+    @property
+    def session(self) -> "Session":
+        """The session that is open.
+
+        Raises:
+            AcpError: none is, yet.
+        """
+        if self._session is None:
+            raise AcpError("the agent has not started yet\nhint: wait a moment")
+        return self._session
+
+    @property
+    def agent(self) -> "ConnectedAgent":
+        """The agent that was started.
+
+        Raises:
+            AcpError: it was not, yet.
+        """
+        if self.opened is None:
+            raise AcpError("the agent has not started yet\nhint: wait a moment")
+        return self.opened.agent
+
+    @property
+    def keeper(self) -> "Keeper":
+        """Who decides what the agent may do.
+
+        Raises:
+            AcpError: nobody, yet.
+        """
+        if self.opened is None:
+            raise AcpError("the agent has not started yet\nhint: wait a moment")
+        return self.opened.keeper
+
+    @property
+    def busy(self) -> bool:
+        """Whether something runs."""
+        return self._since is not None
+
+    @property
+    def waiting(self) -> list[str]:
+        """What was typed and is not sent yet."""
+        return list(self._waiting)
+
+    def status(self) -> Text:
+        """The line at the bottom."""
+        if self._about_to_leave:
+            return Text("Ctrl-C again to leave, or go on typing", "yellow")
+        seconds = None if self._since is None else int(time.monotonic() - self._since)
+        doing = (
+            "waiting for you"
+            if self.room.panel is not None
+            else "cancelling"
+            if self._cancelling is not None
+            else "working"
+            if self._session is not None
+            else "starting"
+        )
+        name, keeper = (self.opened.agent.name, self.opened.keeper) if self.opened is not None else (None, None)
+        return state.status_text(name, self._session, keeper, doing, seconds)
+
+    def note(self, things: Iterable[RenderableType] | str, kind: str = "note") -> None:
+        """Words of our own, in the conversation."""
+        self.screen.note(things, kind)
+        self.room.refresh()
+
+    async def look(self) -> None:
+        """See what the agent's commands have written."""
+        await self._terminals.look()
+
+    # Life.
+
+    async def run(self) -> None:
+        """Talk until the user leaves or the agent cannot be had; then `failure` says why."""
+        loop = asyncio.get_running_loop()
+        for ending in (signal.SIGTERM, signal.SIGHUP):  # the terminal is to be left as it was found
+            loop.add_signal_handler(ending, self.leave)
+        window = asyncio.create_task(self.room.run())
+        work = asyncio.create_task(self._work())
+        try:
+            await asyncio.wait((window, work), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self.room.close()
+            work.cancel()
+            results = await asyncio.gather(window, work, return_exceptions=True)
+        session = self._session
+        if session is not None and session.transcript.entries and self.agent.capabilities.load_session:
+            self.farewell = f"Go on with this session: antiphon chat --resume {one_line(session.id)}"
+        for result in results:
+            if isinstance(result, AcpError):
+                self.failure = result
+            elif isinstance(result, Exception):
+                raise result
+
+    async def _work(self) -> None:
+        attending = Attending(
+            self.asking.permission, self.asking.elicitation, self.asking.login, self._terminals, self._warn
+        )
+        self._since = time.monotonic()
+        async with self._open(attending) as opened:
+            self.opened = opened
+            await self._enter(await opened.first(self._heard))
+            self._since = None
+            if opened.hint:
+                self.note(opened.hint)
+            while True:
+                await self._woken.wait()
+                self._woken.clear()
+                while self._waiting:
+                    await self._say(self._waiting.popleft())
+
+    async def _enter(self, session: "Session") -> None:
+        self._session = session
+        self.screen.end_turn()  # what was replayed is final
+        self.room.refresh()
+
+    def _heard(self, update: v1.Update) -> None:
+        """Outside of turns."""
+        self.screen.apply(update)
+        self.room.refresh()
+
+    def _warn(self, sentence: str) -> None:
+        self.note([Text.assemble(("!", "yellow"), f" {clean(sentence)}")], "notice")
+
+    # What is typed.
+
+    def submit(self, text: str) -> None:
+        """Do it now, or when its turn comes."""
+        self._about_to_leave = False
+        own = commands.find(text)
+        if own is not None and not own.waits:
+            self._run_errand(self._do(own, text))
+            return
+        self._waiting.append(text)
+        self._woken.set()
+
+    def interrupt(self) -> None:
+        """Ctrl-C, where no question is open."""
+        if self._turn is not None and self._cancelling is None:
+            self._cancelling = asyncio.create_task(self._turn.cancel())
+            self._give_back()
+        elif self.room.input.text and not self.busy:
+            self.room.input.reset()
+        elif self._about_to_leave or self._cancelling is not None:
+            self.leave()
+        else:
+            self._about_to_leave = True
+
+    def typed(self) -> None:
+        """Somebody goes on typing, so they do not want to leave."""
+        self._about_to_leave = False
+
+    def leave(self) -> None:
+        """End the chat."""
+        self.room.close()
+
+    def _give_back(self) -> None:
+        """What waited was meant for after the turn that was cancelled: the user may want to say something else now."""
+        if self._waiting:
+            text = "\n".join([*self._waiting, *([self.room.input.text] if self.room.input.text else [])])
+            self._waiting.clear()
+            self.room.input.text = text
+            self.room.input.cursor_position = len(text)
+
+    def _run_errand(self, errand: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(errand)
+        self._errands.add(task)
+        task.add_done_callback(self._errands.discard)
+
+    def _commands(self) -> list[tuple[str, str]]:
+        ours = [(own.name, own.about) for own in commands.COMMANDS.values()]
+        theirs = self._session.commands if self._session is not None else None
+        return ours + [
+            (one_line(each.name), each.description) for each in theirs or () if each.name not in commands.COMMANDS
+        ]
+
+    # Turns.
+
+    async def _say(self, text: str) -> None:
+        own = commands.find(text)
+        self._since = time.monotonic()
+        try:
+            if own is not None:
+                await self._do(own, text)
+            else:
+                await self._play(text[1:] if text.startswith("//") else text)
+        finally:
+            self._since = None
+            self.room.refresh()
+
+    async def _do(self, own: commands.Own, text: str) -> None:
+        self.screen.note([Text(f"{state.PROMPT} {one_line(text)}", "bold dim")], "user")
+        try:
+            await own.do(self, text.partition(" ")[2])
+        except AcpError as error:
+            self._tell(error)
+        self.room.refresh()
+
+    async def _play(self, text: str) -> None:
+        session = self.session
+        try:
+            blocks = await asyncio.to_thread(
+                prompt_blocks,
+                text,
+                cwd=session.cwd,
+                takes=self.agent.capabilities.prompt_capabilities,
+                agent=self.agent.name,
+            )
+            turn = session.prompt(blocks)
+        except AcpError as error:
+            self._tell(error)
+            if isinstance(error, AttachmentError) and not self.room.input.text:
+                self.room.input.text = text  # to be mended
+            return
+        self.screen.said(text, blocks)
+        self._turn = turn
+        try:
+            result = await self._follow(turn)
+        except AcpError as error:
+            self.screen.end_turn()
+            self._tell(error)
+            return
+        finally:
+            self._turn = self._cancelling = None
+        self.screen.catch_up(session.transcript)
+        self.screen.end_turn()
+        if (word := STOPPED.get(result.stop_reason.meaning)) is not None:
+            self.note([Text(f"({word})", "yellow")])
+
+    async def _follow(self, turn: "Turn") -> v1.PromptResult:
+        """Show the turn as it goes. A cancelled one is read to its end by who cancels it, and caught up with then."""
+        breath = time.monotonic()
+        async for update in turn:
+            self.screen.apply(update)
+            self.room.refresh()
+            if self._cancelling is not None:
+                break
+            if (now := time.monotonic()) - breath > BREATH:
+                await asyncio.sleep(0)
+                breath = now
+        await self._terminals.look()
+        return turn.result if self._cancelling is None else await self._cancelling
+
+    def _tell(self, error: AcpError) -> None:
+        sentence, _, hint = str(error).partition("\nhint: ")
+        rows: list[RenderableType] = [Text.assemble(("✗ ", "red"), clean(sentence))]
+        self.note([*rows, Text(f"  {clean(hint)}", "dim")] if hint else rows, "notice")
+
+    # Sessions.
+
+    async def load(self, session_id: str) -> None:
+        """Go to another session: what was said there comes first."""
+        if self.opened is None:
+            return
+        before, cwd = self.screen.transcript, self.session.cwd
+        self.screen.begin(cwd)
+        self.note(f"session {one_line(session_id)}")
+        try:
+            await self._enter(await self.opened.load(session_id, self._heard))
+        except AcpError:
+            self.screen.transcript = before
+            raise
+
+    async def begin_anew(self) -> None:
+        """Begin a new session."""
+        if self.opened is not None:
+            session = await self.opened.new(self._heard)
+            self.screen.begin(session.cwd)
+            await self._enter(session)
+            self.note("a new session")

@@ -1,0 +1,293 @@
+"""The chat's own commands. What stands here is done here; any other `/word` is the agent's, and `//word` always is."""
+
+import base64
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from antiphon.client.transcript_entries import Message
+from antiphon.errors import AcpError
+from antiphon.protocol import v1
+from antiphon.tui.calls import near
+from antiphon.tui.changes import changes_of
+from antiphon.tui.clean import exact, one_line
+from antiphon.tui.diffs import change_of, diff_texts
+from antiphon.tui.state import (
+    PERMISSION_MODES,
+    Offered,
+    change_mode,
+    models_of,
+    modes_of,
+    permission_modes,
+    values_in,
+)
+
+if TYPE_CHECKING:
+    from antiphon.tui.chat import Chat
+
+__all__ = ["COMMANDS", "Own", "find", "values_of"]
+
+DIFF_LINES: Final = 400
+"""Lines of one file's change that `/diff` shows."""
+
+SESSIONS: Final = 20
+"""Sessions that `/sessions` lists, the newest first."""
+
+KEYS: Final = (
+    ("Enter", "send; Alt-Enter or Ctrl-J begins a new line"),
+    ("Tab", "complete a command or an @path"),
+    ("Up, Down", "what you typed before"),
+    ("Ctrl-C", "cancel what runs; on an empty line twice: leave"),
+    ("Ctrl-D", "leave"),
+    ("Ctrl-L", "clear the screen"),
+    ("Ctrl-Z", "back to the shell, `fg` returns"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """A command of ours. `waits`: only between two turns."""
+
+    name: str
+    usage: str
+    about: str
+    do: "Callable[[Chat, str], Awaitable[None]]"
+    waits: bool = False
+
+
+def find(text: str) -> Own | None:
+    """Our command that this line is, if it is one."""
+    word = text.split(maxsplit=1)[0] if text.strip() else ""
+    return COMMANDS.get(word[1:]) if word.startswith("/") else None
+
+
+def values_of(chat: "Chat", command: str) -> Iterator[tuple[str, str]]:
+    """What may follow a command: values, and what they mean."""
+    if not chat.opened:
+        return
+    match command:
+        case "mode":
+            known = {id: about for id, _, about in modes_of(chat.session)}
+            yield from ({mode.value: about for mode, about in PERMISSION_MODES.items()} | known).items()
+        case "model":
+            yield from ((id, about) for id, _, about in models_of(chat.session))
+        case "set":
+            for option in chat.session.config_options or ():
+                if isinstance(option, v1.ConfigBase):
+                    yield option.id, option.description or option.name
+        case "load":
+            yield from ((info.session_id, one_line(info.title or "")) for info in chat.listed)
+        case _:
+            return
+
+
+async def show_help(chat: "Chat", rest: str) -> None:
+    """Keys, our commands, the agent's."""
+    rows: list[RenderableType] = [Text("Keys", "bold")]
+    rows += [_row(key, about) for key, about in KEYS]
+    rows += [
+        Text(),
+        Text("Commands", "bold"),
+        *(_row(f"/{own.name} {own.usage}".strip(), own.about) for own in COMMANDS.values()),
+    ]
+    theirs = chat.session.commands
+    if theirs:
+        rows += [Text(), Text(f"Commands of {chat.agent.name}", "bold")]
+        for command in theirs:
+            slash = "//" if command.name in COMMANDS else "/"
+            hint = f" {command.input.hint}" if command.input is not None else ""
+            rows.append(_row(one_line(f"{slash}{command.name}{hint}"), one_line(command.description)))
+    chat.note(rows)
+
+
+def _row(left: str, right: str) -> RenderableType:
+    if len(left) > 22:
+        return Text.assemble("  ", left, "  ", (right, "dim"))
+    return Text.assemble("  ", f"{left:<22}", "  ", (right, "dim"))
+
+
+async def set_mode(chat: "Chat", rest: str) -> None:
+    """Show the modes, or change to one: the agent's, ours for permission, or both where they have the same name."""
+    wanted, keeper = rest.strip(), chat.keeper
+    if not wanted:
+        theirs = modes_of(chat.session)
+        rows = [*_choices(f"Modes of {chat.agent.name}", theirs), Text()] if theirs else []
+        chat.note([*rows, *_choices("Permission", permission_modes(keeper))])
+        return
+    chat.note(await change_mode(chat.session, keeper, wanted))
+
+
+async def set_model(chat: "Chat", rest: str) -> None:
+    """Show the models, or change to one."""
+    wanted, models = rest.strip(), models_of(chat.session)
+    if not wanted:
+        chat.note(_choices("Models", models) if models else "This agent has no choice of models.")
+        return
+    model = _one_of(wanted, [id for id, _, _ in models], "model")
+    await chat.session.set_model(model)
+    chat.note(f"model: {model}")
+
+
+async def set_option(chat: "Chat", rest: str) -> None:
+    """Show the settings, or change one."""
+    options = [option for option in chat.session.config_options or () if isinstance(option, v1.ConfigBase)]
+    key, _, value = rest.strip().partition(" ")
+    if not key:
+        chat.note([_setting(option) for option in options] or "This agent has no settings.")
+        return
+    option = next((each for each in options if each.id == _one_of(key, [each.id for each in options], "setting")), None)
+    if not value.strip() and option is not None:
+        chat.note([_setting(option)])
+        return
+    new: str | bool = value.strip()
+    if isinstance(option, v1.BooleanConfig):
+        new = str(new).lower() in ("on", "true", "yes", "y", "1")
+    elif isinstance(option, v1.SelectConfig):
+        new = _one_of(value.strip(), [each.value for each in values_in(option)], f"value of `{key}`")
+    await chat.session.set_config_option(key, new)
+    chat.note(f"{key}: {value.strip()}")
+
+
+def _setting(option: v1.ConfigBase) -> RenderableType:
+    current = getattr(option, "current_value", "")
+    shown = ("on" if current else "off") if isinstance(current, bool) else str(current)
+    others = "on, off" if isinstance(option, v1.BooleanConfig) else ""
+    if isinstance(option, v1.SelectConfig):
+        others = ", ".join(each.value for each in values_in(option))
+    return Text.assemble(
+        "  ", f"{option.id:<16}", (f"{shown:<12}", "bold"), (f"  {one_line(option.name)}: {one_line(others)}", "dim")
+    )
+
+
+async def list_sessions(chat: "Chat", rest: str) -> None:
+    """The sessions of this directory, with a number to load them by."""
+    infos = [info async for info in chat.agent.list_sessions(chat.session.cwd)]
+    infos.sort(key=lambda info: info.updated_at or "", reverse=True)
+    chat.listed = infos[:SESSIONS]
+    rows: list[RenderableType] = [Text("Sessions of this directory", "bold")]
+    for number, info in enumerate(chat.listed, 1):
+        mark = "▸" if info.session_id == chat.session.id else " "
+        when = (info.updated_at or "")[:16].replace("T", " ")
+        title = one_line(info.title or "") or info.session_id
+        rows.append(
+            Text.assemble(f"{mark}{number:>3}  ", (f"{when:<16}  ", "dim"), title, no_wrap=True, overflow="ellipsis")
+        )
+    if len(infos) > SESSIONS:
+        rows.append(Text(f"     … {len(infos) - SESSIONS} more", "dim"))
+    chat.note(
+        [*rows, Text("/load NUMBER goes there.", "dim")]
+        if chat.listed
+        else "There are no sessions of this directory yet."
+    )
+
+
+async def load_session(chat: "Chat", rest: str) -> None:
+    """Go to another session, by its number in the list or by its id."""
+    word = rest.strip()
+    if not word:
+        await list_sessions(chat, "")
+        return
+    if word.isdigit() and not chat.listed:
+        chat.listed = sorted(
+            [each async for each in chat.agent.list_sessions(chat.session.cwd)],
+            key=lambda each: each.updated_at or "",
+            reverse=True,
+        )
+    if word.isdigit() and 0 < int(word) <= len(chat.listed):
+        word = chat.listed[int(word) - 1].session_id
+    await chat.load(word)
+
+
+async def new_session(chat: "Chat", rest: str) -> None:
+    """Begin anew."""
+    await chat.begin_anew()
+
+
+async def show_diff(chat: "Chat", rest: str) -> None:
+    """All changes of this session."""
+    changes = changes_of(chat.session.transcript)
+    rows: list[RenderableType] = []
+    for change in changes:
+        compared = change_of(change.old, change.new)
+        counts = f"+{compared.added} -{compared.removed}" + ("  new" if change.old is None else "")
+        rows.append(Text.assemble((exact(near(change.path, chat.session.cwd)), "bold"), f"  {counts}"))
+        rows += [Padding(text, (0, 0, 0, 2), expand=False) for text in diff_texts(compared, DIFF_LINES)]
+    chat.note(rows or "The agent has told of no changes in this session.")
+
+
+async def show_usage(chat: "Chat", rest: str) -> None:
+    """How full the context is, and what it cost."""
+    usage = chat.session.transcript.usage
+    if usage is None:
+        chat.note("The agent has told nothing about usage yet.")
+        return
+    percent = f" ({usage.used * 100 // usage.size}%)" if usage.size else ""
+    rows: list[RenderableType] = [Text(f"context  {usage.used:,} of {usage.size:,} tokens{percent}")]
+    if usage.cost is not None:
+        rows.append(Text(f"cost     {usage.cost.amount:.4f} {one_line(usage.cost.currency)}"))
+    chat.note(rows)
+
+
+async def copy(chat: "Chat", rest: str) -> None:
+    """The agent's last message, by the escape sequence that most terminals know, also over ssh."""
+    for entry in reversed(chat.session.transcript.entries):
+        if isinstance(entry, Message) and entry.speaker == "agent" and entry.text.strip():
+            chat.room.write(f"\x1b]52;c;{base64.b64encode(entry.text.encode()).decode()}\x07")
+            chat.note(f"Copied {len(entry.text)} characters, if this terminal lets programs do that.")
+            return
+    chat.note("There is nothing to copy yet.")
+
+
+async def clear(chat: "Chat", rest: str) -> None:
+    """An empty screen; the conversation goes on."""
+    chat.room.clear()
+
+
+async def leave(chat: "Chat", rest: str) -> None:
+    """Leave."""
+    chat.leave()
+
+
+def _choices(title: str, choices: Offered) -> list[RenderableType]:
+    rows: list[RenderableType] = [Text(title, "bold")]
+    return rows + [
+        Text.assemble("▸ " if current else "  ", (f"{id:<20}", "bold" if current else ""), "  ", (about, "dim"))
+        for id, current, about in choices
+    ]
+
+
+def _one_of(word: str, ids: list[str], what: str) -> str:
+    """The id that was meant; a unique beginning is enough.
+
+    Raises:
+        AcpError: there is none.
+    """
+    if word in ids or not ids:
+        return word
+    meant = [id for id in ids if id.lower().startswith(word.lower())]
+    if len(meant) == 1:
+        return meant[0]
+    raise AcpError(f"there is no {what} `{word}`\nhint: there are {', '.join(ids)}")
+
+
+COMMANDS: Final = {
+    own.name: own
+    for own in (
+        Own("help", "", "keys and commands", show_help),
+        Own("mode", "[ID]", "show the modes, or change", set_mode),
+        Own("model", "[ID]", "show the models, or change", set_model),
+        Own("set", "[KEY [VALUE]]", "show the settings, or change one", set_option),
+        Own("sessions", "", "the sessions of this directory", list_sessions),
+        Own("load", "[NUMBER|ID]", "go to another session", load_session, waits=True),
+        Own("new", "", "begin a new session", new_session, waits=True),
+        Own("diff", "", "all changes of this session", show_diff),
+        Own("usage", "", "how full the context is", show_usage),
+        Own("copy", "", "copy the agent's last message", copy),
+        Own("clear", "", "clear the screen", clear),
+        Own("exit", "", "leave", leave),
+    )
+}

@@ -1,0 +1,48 @@
+"""What a chat needs from whoever starts agents, and what it offers them: the seam to the command line. Starts nothing itself."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from antiphon.client.handlers import Authenticate, Elicitation
+from antiphon.client.hearing import OnUpdate
+from antiphon.client.permissions import Ask, Keeper
+from antiphon.client.remote import ConnectedAgent
+from antiphon.client.session import Session
+from antiphon.client.terminals import Terminals
+
+__all__ = ["Attending", "Begin", "Open", "Opened", "Reopen"]
+
+Begin: TypeAlias = Callable[[OnUpdate], Awaitable[Session]]
+Reopen: TypeAlias = Callable[[str, OnUpdate], Awaitable[Session]]
+
+
+@dataclass(frozen=True)
+class Attending:
+    """A person at a terminal: how they are asked, and what they want to hear."""
+
+    ask: Ask
+    elicitation: Elicitation
+    authenticate: Authenticate
+    terminals: Terminals
+    warn: Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """An agent that was started."""
+
+    agent: ConnectedAgent
+    keeper: Keeper
+    first: Begin
+    """Opens the session that was asked for on the command line."""
+    new: Begin
+    load: Reopen
+    hint: str = ""
+    """Something to say at the start."""
+    command: list[str] = field(default_factory=list)
+    """How to start its program again, to sign in there."""
+
+
+Open: TypeAlias = Callable[[Attending], AbstractAsyncContextManager[Opened]]

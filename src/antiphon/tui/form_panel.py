@@ -1,0 +1,227 @@
+"""A form, asked field by field on the line that is typed. Pure: reads what was typed, checks it, and says what is wrong with it."""
+
+import math
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+
+from antiphon.protocol import v1
+from antiphon.protocol.v1.elicitation import ContentValue
+from antiphon.tui.clean import clean, exact, one_line
+from antiphon.tui.painting import Painter
+from antiphon.tui.panels import Leaving, fit, keys_text
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from antiphon.client.handlers import Elicited
+
+__all__ = ["FormPanel", "Wrong", "default_of", "read_field"]
+
+YES: Final = frozenset({"y", "yes", "true", "on", "1"})
+NO: Final = frozenset({"n", "no", "false", "off", "0"})
+
+_FORMATS: Final = {
+    v1.StringFormat.EMAIL: (re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+"), "an e-mail address"),
+    v1.StringFormat.URI: (re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+"), "an address, such as https://…"),
+    v1.StringFormat.DATE: (re.compile(r"\d{4}-\d\d-\d\d"), "a date, such as 2026-01-31"),
+    v1.StringFormat.DATE_TIME: (
+        re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*"),
+        "a date and time, such as 2026-01-31T12:00:00Z",
+    ),
+}
+
+
+class Wrong(Exception):
+    """What was typed does not fit, and why."""
+
+
+def choices_of(field: v1.Property) -> list[tuple[str, str, str | None]]:
+    """The values to choose from (value, name, description); none if anything may be typed."""
+    match field:
+        case v1.StringProperty(one_of=list(options)) | v1.MultiSelectProperty(items=v1.TitledItems(any_of=options)):
+            return [(option.const, option.title, option.description) for option in options]
+        case v1.StringProperty(enum=list(values)) | v1.MultiSelectProperty(items=v1.StringItems(enum=values)):
+            return [(value, value, None) for value in values]
+        case _:
+            return []
+
+
+def default_of(field: v1.Property) -> ContentValue | None:
+    """What an empty line means."""
+    return None if isinstance(field, v1.Unknown) else field.default
+
+
+def read_field(field: v1.Property, text: str) -> ContentValue:
+    """What was typed, as the value that the field holds.
+
+    Raises:
+        Wrong: it is not one that the field takes.
+    """
+    match field:
+        case v1.BooleanProperty():
+            return _truth(text)
+        case v1.IntegerProperty() | v1.NumberProperty():
+            return _number(field, text)
+        case v1.MultiSelectProperty():
+            return _several(field, text)
+        case v1.StringProperty() if choices := choices_of(field):
+            return _one(choices, text)
+        case v1.StringProperty():
+            return _string(field, text)
+        case _:
+            return text
+
+
+def _truth(text: str) -> bool:
+    word = text.strip().lower()
+    if word not in YES | NO:
+        raise Wrong("answer y or n")
+    return word in YES
+
+
+def _number(field: v1.IntegerProperty | v1.NumberProperty, text: str) -> int | float:
+    try:
+        value = int(text) if isinstance(field, v1.IntegerProperty) else float(text)
+    except ValueError:
+        raise Wrong("a whole number" if isinstance(field, v1.IntegerProperty) else "a number") from None
+    if not math.isfinite(value):
+        raise Wrong("a number")
+    if field.minimum is not None and value < field.minimum:
+        raise Wrong(f"at least {field.minimum:g}")
+    if field.maximum is not None and value > field.maximum:
+        raise Wrong(f"at most {field.maximum:g}")
+    return value
+
+
+def _one(choices: Sequence[tuple[str, str, str | None]], text: str) -> str:
+    word = text.strip()
+    if word.isdigit() and 0 < int(word) <= len(choices):
+        return choices[int(word) - 1][0]
+    for value, name, _ in choices:
+        if word in (value, name) or word.lower() in (value.lower(), name.lower()):
+            return value
+    raise Wrong(f"one of them, by its number from 1 to {len(choices)} or by its name")
+
+
+def _several(field: v1.MultiSelectProperty, text: str) -> list[str]:
+    choices = choices_of(field)
+    words = [word for word in re.split(r"[,\s]+", text.strip()) if word]
+    values = list(dict.fromkeys(_one(choices, word) for word in words))
+    if field.min_items is not None and len(values) < field.min_items:
+        raise Wrong(f"at least {field.min_items} of them")
+    if field.max_items is not None and len(values) > field.max_items:
+        raise Wrong(f"at most {field.max_items} of them")
+    return values
+
+
+def _string(field: v1.StringProperty, text: str) -> str:
+    if field.min_length is not None and len(text) < field.min_length:
+        raise Wrong(f"at least {field.min_length} characters")
+    if field.max_length is not None and len(text) > field.max_length:
+        raise Wrong(f"at most {field.max_length} characters")
+    if field.format is not None and (form := _FORMATS.get(field.format.meaning)) and not form[0].fullmatch(text):
+        raise Wrong(form[1])
+    if field.pattern is not None and _searches(field.pattern, text) is False:
+        raise Wrong(f"it has to match {exact(field.pattern)}")
+    return text
+
+
+def _searches(pattern: str, text: str) -> bool | None:
+    try:
+        return re.search(pattern, text[:1000]) is not None
+    except re.error:  # JavaScript knows patterns that Python does not: the agent will judge
+        return None
+
+
+class FormPanel:
+    """One field after the other. Enter takes the default, Esc declines, Ctrl-C dismisses."""
+
+    def __init__(self, message: str, form: v1.Form) -> None:
+        self.done = False
+        self.answer: Elicited = v1.Dismissed()
+        self.values: dict[str, ContentValue] = {}
+        self._message = message
+        self._form = form
+        self._names = list(form.properties)
+        self._place = 0
+        self._wrong = ""
+
+    @property
+    def _field(self) -> v1.Property | None:
+        return self._form.properties[self._names[self._place]] if self._place < len(self._names) else None
+
+    @property
+    def typed(self) -> str | None:
+        """What the field is called, and what an empty line would mean."""
+        if (field := self._field) is None:
+            return "Enter to go on "
+        name = self._names[self._place]
+        title = one_line(getattr(field, "title", None) or name)
+        default = default_of(field)
+        return f"{title} [{_shown(default)}]: " if default is not None else f"{title}: "
+
+    def lines(self, painter: Painter, height: int) -> list[str]:
+        """What is asked, what was answered so far, and the field."""
+        above: list[RenderableType] = [Text(clean(self._message), "bold yellow")]
+        if self._form.title and self._place == 0:
+            above.append(Text(one_line(self._form.title), "dim"))
+        body: list[RenderableType] = []
+        field = self._field
+        if field is not None and (about := getattr(field, "description", None)):
+            body.append(Text(clean(about), "dim"))
+        for number, (_, name, description) in enumerate(choices_of(field) if field is not None else (), 1):
+            body.append(
+                Text.assemble(
+                    (f" {number} ", "reverse"),
+                    f" {one_line(name)}",
+                    (f"  {one_line(description)}" if description else "", "dim"),
+                )
+            )
+        below: list[RenderableType] = [Text(f"✗ {self._wrong}", "red")] if self._wrong else []
+        count = f"{self._place + 1} of {len(self._names)}" if self._names else ""
+        hint = keys_text([("enter", "next"), ("esc", "decline")])
+        return fit(painter, above, painter.all(body), [*below, Text.assemble((f"{count}   ", "dim"), hint)], height)[0]
+
+    def key(self, key: str) -> None:
+        """Keys go to the line that is typed."""
+
+    def enter(self, text: str) -> None:
+        """Take a field, or say what is wrong with it."""
+        if (field := self._field) is None:
+            self._finish()
+            return
+        name = self._names[self._place]
+        try:
+            if text.strip():
+                self.values[name] = read_field(field, text)
+            elif (default := default_of(field)) is not None:
+                self.values[name] = default
+            elif name in (self._form.required or ()):
+                raise Wrong("this one has to be answered")
+        except Wrong as wrong:
+            self._wrong = str(wrong)
+            return
+        self._wrong = ""
+        self._place += 1
+        if self._place >= len(self._names):
+            self._finish()
+
+    def leave(self, how: Leaving) -> None:
+        """Esc says no; Ctrl-C says nothing."""
+        self.answer, self.done = v1.Declined() if how == "escape" else v1.Dismissed(), True
+
+    def _finish(self) -> None:
+        self.answer, self.done = v1.Accepted(dict(self.values)), True
+
+
+def _shown(value: ContentValue) -> str:
+    match value:
+        case bool():
+            return "y" if value else "n"
+        case list():
+            return ", ".join(value)
+        case _:
+            return one_line(str(value))

@@ -1,0 +1,68 @@
+"""Signing in from the chat: which way, and where the user does it. Keeps no secret and sees none."""
+
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from antiphon.protocol import v1
+from antiphon.tui.clean import one_line
+from antiphon.tui.panels import MenuPanel, Panel
+
+__all__ = ["choose_login"]
+
+Show = Callable[[Panel], Awaitable[None]]
+RunInTerminal = Callable[[list[str], dict[str, str]], Awaitable[int]]
+Say = Callable[[str], None]
+
+
+async def choose_login(
+    methods: Sequence[v1.AuthMethod], command: Sequence[str], show: Show, run: RunInTerminal, say: Say
+) -> str | None:
+    """The way to sign in that the user chose and, where it happens in this terminal, went through. None: no way."""
+    if not methods:
+        say("The agent wants a login and offers no way to do it here: sign in with its own program first.")
+        return None
+    menu = MenuPanel("The agent wants you to sign in", [_row(method) for method in methods])
+    await show(menu)
+    chosen = next((method for method in methods if _id(method) == menu.answer), None)
+    if chosen is None or menu.answer is None:
+        return None
+    if isinstance(chosen, v1.EnvVarAuth):
+        names = ", ".join(str(each.get("name", "?")) for each in chosen.vars if isinstance(each, dict))
+        say(f"Set {names or 'what it needs'} in the environment and start the chat again.")
+        return None
+    program = _program(chosen, command)
+    if program is not None:
+        words, extra = program
+        try:
+            status = await run(words, {**os.environ, **extra})
+        except OSError as error:
+            say(f"The login could not be started: {error.strerror or error}")
+            return None
+        if status:
+            say(f"The login ended with {status}.")
+            return None
+    return menu.answer
+
+
+def _program(method: v1.AuthMethod, command: Sequence[str]) -> tuple[list[str], dict[str, str]] | None:
+    """What to run in the terminal, if the user signs in there. Some agents tell it beside a method of the plain kind."""
+    if isinstance(method, v1.TerminalAuth):
+        return [*command, *method.args], method.env
+    meta = getattr(method, "meta", None)
+    told = meta.get("terminal-auth") if isinstance(meta, Mapping) else None
+    if not isinstance(told, Mapping) or not isinstance(told.get("command"), str):
+        return None
+    words, env = told.get("args") or [], told.get("env") or {}
+    if not isinstance(words, list) or not isinstance(env, Mapping):
+        return None
+    return [told["command"], *map(str, words)], {str(name): str(value) for name, value in env.items()}
+
+
+def _id(method: v1.AuthMethod) -> str | None:
+    return None if isinstance(method, v1.Unknown) else method.id
+
+
+def _row(method: v1.AuthMethod) -> tuple[str, str, str | None]:
+    if isinstance(method, v1.Unknown):
+        return "", f"[{method.kind}]", None
+    return method.id, one_line(method.name), method.description

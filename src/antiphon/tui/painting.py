@@ -1,0 +1,146 @@
+"""Turns text, Markdown and code into lines for a terminal of some width. Pure: writes into memory, never to the terminal.
+
+Colour says nothing that the characters do not say too: without it every line reads the same.
+"""
+
+import io
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.markdown import CodeBlock, Heading, HorizontalRule, Markdown
+from rich.rule import Rule
+from rich.segment import Segment, SegmentLines
+from rich.syntax import Syntax
+from rich.text import Text
+from rich.theme import Theme
+
+from antiphon.tui.clean import clean
+
+__all__ = ["Painter"]
+
+NARROWEST: Final = 20
+"""Columns below which nothing is laid out any more: the terminal wraps as it likes."""
+
+_THEME: Final = Theme(
+    {
+        "markdown.h1": "bold underline",
+        "markdown.h2": "bold",
+        "markdown.h3": "bold italic",
+        "markdown.h4": "italic",
+        "markdown.code": "cyan",
+        "markdown.code_block": "none",
+        "markdown.block_quote": "italic",
+        "markdown.link": "underline",
+        "markdown.link_url": "dim",
+        "markdown.item.bullet": "bold",
+        "markdown.item.number": "bold",
+        "markdown.hr": "dim",
+    }
+)
+
+_PARSER: Final = MarkdownIt("commonmark", {"html": False}).enable("strikethrough").enable("table")
+"""Without HTML: rich would leave out what it cannot draw, and nothing is to be left out."""
+
+
+class _Heading(Heading):
+    """At the left, like everything else."""
+
+    LEVEL_ALIGN = {}  # noqa: RUF012
+
+
+class _Code(CodeBlock):
+    """Indented by two, nothing around it: what is selected with the mouse is the code."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        code = str(self.text).rstrip()
+        theme = "ansi_dark" if console.color_system and not console.no_color else "bw"
+        yield Syntax(code, self.lexer_name, theme=theme, word_wrap=True, padding=(0, 2), background_color="default")
+
+
+class _Rule(HorizontalRule):
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Rule(style="markdown.hr", characters="─")
+
+
+class _Markdown(Markdown):
+    elements = {  # noqa: RUF012
+        **Markdown.elements,
+        "heading_open": _Heading,
+        "fence": _Code,
+        "code_block": _Code,
+        "hr": _Rule,
+    }
+
+    def __init__(self, text: str) -> None:
+        super().__init__("", hyperlinks=False)
+        self.parsed = [_as_written(token) for token in _PARSER.parse(text)]
+
+
+def _as_written(token: Token) -> Token:
+    """Lines end where the agent ended them, and an address that is its own text is shown once."""
+    kept: list[Token] = []
+    for child in token.children or ():
+        if child.type == "softbreak":
+            child.type = "hardbreak"
+        if child.type not in ("link_open", "link_close") or child.markup != "autolink":
+            kept.append(child)
+    if token.children:
+        token.children = kept
+    return token
+
+
+class Painter:
+    """Paints for one terminal. Its width may change at any time."""
+
+    def __init__(self, width: int, environment: Mapping[str, str] | None = None, *, colour: bool = True) -> None:
+        self._environment = environment
+        self._colour = colour
+        self._width = 0
+        self.width = width
+
+    @property
+    def width(self) -> int:
+        """Columns to fill."""
+        return self._width
+
+    @width.setter
+    def width(self, width: int) -> None:
+        width = max(width, NARROWEST)
+        if width != self._width:
+            self._width = width
+            self._console = Console(
+                file=io.StringIO(), force_terminal=True, color_system="auto" if self._colour else None, width=width,
+                height=100, no_color=not self._colour, highlight=False, markup=False, emoji=False, theme=_THEME,
+                legacy_windows=False, _environ=self._environment,
+            )  # fmt: skip
+
+    def paint(self, thing: RenderableType, *, indent: int = 0) -> list[str]:
+        """The lines of it, with colours; none is wider than the terminal."""
+        options = self._console.options.update_width(max(self._width - indent, NARROWEST))
+        lines = [_without_trailing(line) for line in self._console.render_lines(thing, options, pad=False)]
+        with self._console.capture() as captured:
+            self._console.print(SegmentLines(lines, new_lines=True), end="", soft_wrap=True)
+        return [" " * indent + line if line else "" for line in captured.get().split("\n")[:-1]]
+
+    def all(self, things: Iterable[RenderableType]) -> list[str]:
+        """Several, one below the other."""
+        return [line for thing in things for line in self.paint(thing)]
+
+    def markdown(self, text: str) -> list[str]:
+        """Markdown. What would not be seen (a definition of a link, say) is shown as it was written."""
+        lines = self.paint(_Markdown(clean(text)))
+        while lines and not lines[0].strip():
+            del lines[0]
+        while lines and not lines[-1].strip():
+            del lines[-1]
+        return lines or (self.paint(Text(clean(text).strip())) if text.strip() else [])
+
+
+def _without_trailing(line: list[Segment]) -> list[Segment]:
+    """The line without the spaces at its end, which would only be copied along."""
+    while line and not line[-1].text.rstrip(" "):
+        line = line[:-1]
+    return [*line[:-1], Segment(line[-1].text.rstrip(" "), line[-1].style)] if line else line

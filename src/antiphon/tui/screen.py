@@ -1,0 +1,308 @@
+"""What the conversation looks like: lines that are final, and below them a few that still change. Pure: fed updates, asked for lines.
+
+Rule 1: a line that was given out as final never changes and is never given out again.
+Rule 2: what is open (the block being written, calls that run, the plan of this turn) is drawn again as a whole, and never higher than
+it is told.
+Rule 3: talk is final block by block. A call is final when it is finished and something came after it, or the turn is over.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from antiphon.client.transcript import Transcript
+from antiphon.client.transcript_entries import CallEntry, CompactionEntry, Entry, Message, Notice, Thought
+from antiphon.protocol import v1
+from antiphon.protocol.v1.messages import MessageChunk
+from antiphon.tui.blocks import Block, Splitter
+from antiphon.tui.calls import TailOf, call_texts, content_word
+from antiphon.tui.clean import clean, one_line
+from antiphon.tui.painting import Painter
+
+__all__ = ["PROMPT", "SPINNER", "Screen"]
+
+SPINNER: Final = "◐◓◑◒"
+PROMPT: Final = "\u203a"
+"""Stands before what the user says, here and on the line that is typed: a single angle quotation mark."""
+
+PLAN_MARKS: Final = {
+    v1.PlanStatus.PENDING: ("○", "dim"),
+    v1.PlanStatus.IN_PROGRESS: ("▸", "yellow"),
+    v1.PlanStatus.COMPLETED: ("✓", "green"),
+}
+SEVERITIES: Final = {
+    v1.NoticeSeverity.INFO: ("i", "cyan"),
+    v1.NoticeSeverity.WARNING: ("!", "yellow"),
+    v1.NoticeSeverity.ERROR: ("✗", "red"),
+}
+OPEN_SOURCE: Final = 3
+"""Lines of the open block that are looked at for each line of the screen: the rest of it is out of sight until it is final."""
+
+
+class Talk:
+    """A message or a thought that is being written."""
+
+    def __init__(self, entry: Message | Thought) -> None:
+        self.entry = entry
+        self.splitter = Splitter()
+        self.begun = False
+
+
+class Screen:
+    """The lines of one conversation."""
+
+    def __init__(self, painter: Painter, tail_of: TailOf = lambda id: None, cwd: str = "") -> None:
+        self.painter = painter
+        self.cwd = cwd
+        self.transcript = Transcript()
+        self.beat = 0
+        """Counted up by whoever draws: it turns the mark of what runs."""
+        self.asked_about: int | None = None
+        """The call that a panel shows at this moment, so that it is not shown twice."""
+        self._tail_of = tail_of
+        self._open: dict[int, Talk | CallEntry | CompactionEntry] = {}
+        self._final: list[str] = []
+        self._last = ""  # the kind of thing that the last final line belongs to
+        self._plan: list[v1.PlanEntry] = []  # as it was last shown
+        self._silent: set[int] = set()  # what the user typed here is shown when it is typed
+
+    # What comes in.
+
+    def begin(self, cwd: str) -> None:
+        """Another session: nothing of the last one goes on."""
+        self.end_turn()
+        self.transcript, self.cwd = Transcript(), cwd
+        self._open, self._plan, self._silent = {}, [], set()
+
+    def said(self, text: str, blocks: "list[v1.ContentBlock] | None" = None) -> None:
+        """The user said this, and it was sent as these blocks."""
+        entry = self.transcript.said(blocks if blocks is not None else [v1.TextBlock(text)])
+        self._silent.add(entry.key)
+        self._write("user", self._user_lines(text))
+
+    def apply(self, update: v1.Update) -> None:
+        """The agent tells something."""
+        before = len(self.transcript.entries)
+        entry = self.transcript.apply(update)
+        if isinstance(update, v1.Plan) and all(step.status == v1.PlanStatus.COMPLETED for step in update.entries):
+            self._settle_plan()
+        if entry is None or entry.key in self._silent:
+            return
+        if len(self.transcript.entries) > before:
+            self._settle(except_for=entry.key)
+        if isinstance(update, MessageChunk):
+            self._talked(entry, update.content)
+        elif isinstance(entry, Notice):
+            mark, style = SEVERITIES[entry.severity.meaning]
+            words = one_line(entry.title) + (f": {clean(entry.description)}" if entry.description else "")
+            self._write("notice", self.painter.paint(Text.assemble((mark, style), " ", words)))
+        elif isinstance(entry, CallEntry | CompactionEntry):
+            self._open[entry.key] = entry
+
+    def asked(self, patch: v1.ToolCallPatch) -> CallEntry:
+        """Permission is asked for a call."""
+        entry = self.transcript.asked(patch)
+        self._open[entry.key] = entry
+        self._settle(except_for=entry.key)
+        return entry
+
+    def catch_up(self, transcript: Transcript) -> None:
+        """Show what went past us: the end of a turn that was cancelled is in the session's transcript alone."""
+        ours = [entry for entry in self.transcript.entries if isinstance(entry, Message | Thought)]
+        theirs = [entry for entry in transcript.entries if isinstance(entry, Message | Thought)]
+        for number, entry in enumerate(theirs):
+            known = ours[number].text if number < len(ours) else ""
+            if (isinstance(entry, Thought) or entry.speaker == "agent") and len(entry.text) > len(known):
+                chunk = v1.AgentThoughtChunk if isinstance(entry, Thought) else v1.AgentMessageChunk
+                self.apply(chunk(v1.TextBlock(entry.text[len(known) :]), entry.message_id))
+        for call in transcript.entries:
+            mine = self.transcript.call(call.id) if isinstance(call, CallEntry) else None
+            if (
+                isinstance(call, CallEntry)
+                and mine is not None
+                and (mine.status, mine.content) != (call.status, call.content)
+            ):
+                self.apply(
+                    v1.ToolCallUpdate(call.id, status=call.status, content=call.content, raw_output=call.raw_output)
+                )
+
+    def end_turn(self) -> None:
+        """The turn is over: everything is final as it stands."""
+        self._settle(except_for=None, over=True)
+        self.transcript.turn_ended()
+        self._settle_plan()
+
+    def _settle_plan(self) -> None:
+        if self.transcript.plan != self._plan:
+            self._plan = list(self.transcript.plan)
+            self._write("plan", self._plan_lines() if self._plan else [])
+
+    def note(self, things: Iterable[RenderableType] | str, kind: str = "note") -> None:
+        """Words of our own."""
+        texts: Iterable[RenderableType] = [Text(things, "dim")] if isinstance(things, str) else things
+        self._write(kind, self.painter.all(texts))
+
+    @property
+    def has_spoken(self) -> bool:
+        """Whether there are final lines at all."""
+        return bool(self._last)
+
+    # What goes out.
+
+    def take(self) -> list[str]:
+        """The lines that became final since the last time."""
+        lines, self._final = self._final, []
+        return lines
+
+    def live(self, height: int) -> list[str]:
+        """What is open now, in at most that many lines: the last of them."""
+        lines: list[str] = []
+        last = self._last
+        for key, open_one in self._open.items():
+            if key == self.asked_about:
+                continue
+            kind, new = self._live_of(open_one, height)
+            if not new:
+                continue
+            if (
+                last
+                and self._apart(last, kind)
+                and not (isinstance(open_one, Talk) and open_one.begun and not _gap(open_one))
+            ):
+                lines.append("")
+            lines += new
+            last = kind
+        if self.transcript.plan != self._plan:
+            lines += ["", *self._plan_lines()] if last else self._plan_lines()
+        if len(lines) > height:
+            lines = [f"… {len(lines) - height + 1} lines above", *lines[-height + 1 :]] if height > 1 else lines[-1:]
+        return lines
+
+    # Talk.
+
+    def _talked(self, entry: Entry, content: v1.ContentBlock) -> None:
+        if not isinstance(entry, Message | Thought):
+            return
+        talk = self._open.get(entry.key)
+        if not isinstance(talk, Talk):
+            talk = self._open[entry.key] = Talk(entry)
+        if isinstance(content, v1.TextBlock):
+            self._write_blocks(talk, talk.splitter.feed(content.text))
+        else:
+            self._write_blocks(talk, talk.splitter.finish())
+            self._write_blocks(talk, [Block(content_word(content))])
+
+    def _write_blocks(self, talk: Talk, blocks: list[Block]) -> None:
+        kind = _kind_of(talk.entry)
+        if kind == "user":  # of another time: shown whole, when it is
+            return
+        for block in blocks:
+            self._write(kind, self._block_lines(kind, block.text), gap=block.gap if talk.begun else None)
+            talk.begun = True
+
+    def _block_lines(self, kind: str, text: str) -> list[str]:
+        if kind == "thought":
+            return self.painter.paint(Text(clean(text).strip("\n"), "dim italic"), indent=2)
+        return self.painter.markdown(text)
+
+    def _user_lines(self, text: str) -> list[str]:
+        first, *rest = self.painter.paint(Text(clean(text).rstrip() or " ", "bold"), indent=2)
+        return [f"{PROMPT} " + first[2:], *rest]
+
+    # What is open.
+
+    def _settle(self, except_for: int | None, *, over: bool = False) -> None:
+        """Make final what no news is expected of."""
+        for key, open_one in list(self._open.items()):
+            if key == except_for:
+                continue
+            if isinstance(open_one, Talk):
+                self._write_blocks(open_one, open_one.splitter.finish())
+                if _kind_of(open_one.entry) == "user":
+                    self._write("user", self._user_lines(_words(open_one.entry)))
+            elif over or _finished(open_one):
+                self._write(*self._call_or_compaction(open_one, moving=False))
+            else:
+                continue
+            del self._open[key]
+
+    def _live_of(self, open_one: Talk | CallEntry | CompactionEntry, height: int) -> tuple[str, list[str]]:
+        if not isinstance(open_one, Talk):
+            return self._call_or_compaction(open_one, moving=True)
+        kind, block = _kind_of(open_one.entry), open_one.splitter.open
+        if kind == "user":
+            return kind, self._user_lines(_words(open_one.entry))
+        return kind, self._block_lines(
+            kind, _end_of(block.text, height, self.painter.width)
+        ) if block is not None else []
+
+    def _call_or_compaction(self, entry: CallEntry | CompactionEntry, *, moving: bool) -> tuple[str, list[str]]:
+        if isinstance(entry, CallEntry):
+            spinner = SPINNER[self.beat % len(SPINNER)] if moving else None
+            return "call", self.painter.all(call_texts(entry, self.cwd, self._tail_of, spinner))
+        words = Text.assemble(("~", "cyan"), f" compaction: {entry.status}".replace("_", " "))
+        if entry.error:
+            words.append(f": {one_line(entry.error)}", "red")
+        summary = (
+            [Padding(Text(clean(entry.text).strip(), "dim"), (0, 0, 0, 2), expand=False)]
+            if entry.text and entry.status != v1.CompactionStatus.IN_PROGRESS
+            else []
+        )
+        return "notice", self.painter.all([words, *summary])
+
+    def _plan_lines(self) -> list[str]:
+        done = sum(step.status == v1.PlanStatus.COMPLETED for step in self.transcript.plan)
+        texts = [Text(f"Plan  {done} of {len(self.transcript.plan)} done", "bold")]
+        for step in self.transcript.plan:
+            mark, style = PLAN_MARKS[step.status.meaning]
+            faded = "dim" if step.status == v1.PlanStatus.COMPLETED else ""
+            texts.append(Text.assemble("  ", (mark, style), " ", (one_line(step.content), faded)))
+        return self.painter.all(texts)
+
+    # Final lines.
+
+    def _write(self, kind: str, lines: list[str], gap: bool | None = None) -> None:
+        if not lines:
+            return
+        if self._last and (self._apart(self._last, kind) if gap is None else gap):
+            self._final.append("")
+        self._final += lines
+        self._last = kind
+
+    @staticmethod
+    def _apart(before: str, kind: str) -> bool:
+        """Whether an empty line stands between two things."""
+        return before != kind or kind in ("message", "thought", "user", "note", "plan", "form", "view")
+
+
+def _kind_of(entry: Message | Thought) -> str:
+    if isinstance(entry, Thought):
+        return "thought"
+    return "user" if entry.speaker == "user" else "message"
+
+
+def _words(entry: Message | Thought) -> str:
+    return "".join(content_word(block) for block in entry.blocks)
+
+
+def _finished(entry: CallEntry | CompactionEntry) -> bool:
+    return entry.finished if isinstance(entry, CallEntry) else entry.status != v1.CompactionStatus.IN_PROGRESS
+
+
+def _gap(talk: Talk) -> bool:
+    return talk.splitter.open is not None and talk.splitter.open.gap
+
+
+def _end_of(text: str, height: int, width: int) -> str:
+    """As much of an open block as can be seen; a fence keeps its first line, without which it would be no code."""
+    lines = text.split("\n")
+    most = height * OPEN_SOURCE
+    if len(lines) > most:
+        first = [lines[0]] if lines[0].lstrip().startswith(("```", "~~~")) else []
+        lines = [*first, *lines[-most:]]
+    if len(lines) == 1 and len(text) > (room := height * width * 2):
+        return text[-room:].partition(" ")[2] or text[-room:]
+    return "\n".join(lines)

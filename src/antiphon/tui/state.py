@@ -1,0 +1,146 @@
+"""How things stand with a session: its mode and model, what there is to choose from, the line that says so. Changes nothing by itself."""
+
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+
+from antiphon.client import settings
+from antiphon.errors import AcpError
+from antiphon.policy import Mode
+from antiphon.protocol import v1
+from antiphon.tui.clean import one_line
+from antiphon.tui.screen import PROMPT, SPINNER
+
+if TYPE_CHECKING:
+    from antiphon.client.permissions import Keeper
+    from antiphon.client.session import Session
+
+__all__ = [
+    "PERMISSION_MODES",
+    "PROMPT",
+    "Offered",
+    "change_mode",
+    "mode_of",
+    "model_of",
+    "models_of",
+    "modes_of",
+    "permission_modes",
+    "status_text",
+    "values_in",
+]
+
+Offered = list[tuple[str, bool, str]]
+"""Id, whether it is the one in force, what it is."""
+
+PERMISSION_MODES: Final = {
+    Mode.DEFAULT: "ask before anything is changed or run",
+    Mode.ACCEPT_EDITS: "edits in this directory need no question",
+    Mode.PLAN: "nothing is changed, nothing is run",
+    Mode.DONT_ASK: "what would be asked is denied",
+    Mode.BYPASS: "everything is allowed unless a rule says no",
+}
+
+
+def values_in(option: v1.SelectConfig) -> list[v1.SelectOption]:
+    """The values of a setting, out of their groups."""
+    found: list[v1.SelectOption] = []
+    for entry in option.options:
+        found += entry.options if isinstance(entry, v1.SelectGroup) else [entry]
+    return found
+
+
+def _of_option(session: "Session", category: v1.ConfigCategory) -> Offered:
+    option = settings.of_category(session, category)
+    if option is None:
+        return []
+    return [
+        (each.value, each.value == option.current_value, _about(each.name, each.description))
+        for each in values_in(option)
+    ]
+
+
+def modes_of(session: "Session") -> Offered:
+    """The agent's modes."""
+    if session.modes is None:
+        return _of_option(session, v1.ConfigCategory.MODE)
+    current = session.modes.current_mode_id
+    return [
+        (mode.id, mode.id == current, _about(mode.name, mode.description)) for mode in session.modes.available_modes
+    ]
+
+
+def models_of(session: "Session") -> Offered:
+    """The agent's models."""
+    if session.models is None:
+        return _of_option(session, v1.ConfigCategory.MODEL)
+    current = session.models.current_model_id
+    return [
+        (each.model_id, each.model_id == current, _about(each.name, each.description))
+        for each in session.models.available_models
+    ]
+
+
+def permission_modes(keeper: "Keeper") -> Offered:
+    """Our own modes, for permission."""
+    return [(mode.value, mode is keeper.mode, about) for mode, about in PERMISSION_MODES.items()]
+
+
+async def change_mode(session: "Session", keeper: "Keeper", wanted: str) -> str:
+    """Change the agent's mode, ours for permission, or both where they have the same name. Returns what was changed.
+
+    Raises:
+        AcpError: there is no such mode.
+    """
+    theirs = {id.lower(): id for id, _, _ in modes_of(session)}
+    ours = {mode.value.lower(): mode for mode in PERMISSION_MODES}
+    done: list[str] = []
+    if (id := theirs.get(wanted.lower())) is not None:
+        await session.set_mode(id)
+        done.append(f"the agent's mode is {one_line(id)}")
+    if (mode := ours.get(wanted.lower())) is not None:
+        keeper.mode = mode
+        done.append(f"permission: {mode.value} ({PERMISSION_MODES[mode]})")
+    if not done:
+        there = ", ".join(dict.fromkeys([*theirs.values(), *(mode.value for mode in PERMISSION_MODES)]))
+        raise AcpError(f"there is no mode `{wanted}`\nhint: there are {there}")
+    return "; ".join(done)
+
+
+def mode_of(session: "Session") -> str | None:
+    """The agent's mode that is in force."""
+    return next((id for id, current, _ in modes_of(session) if current), None)
+
+
+def model_of(session: "Session") -> str | None:
+    """The model that is in force."""
+    return next((id for id, current, _ in models_of(session) if current), None)
+
+
+def status_text(
+    agent: "str | None", session: "Session | None", keeper: "Keeper | None", doing: str, seconds: int | None
+) -> Text:
+    """Agent, mode, model, context; and what it does."""
+    parts = [one_line(agent)] if agent else []
+    if session is not None:
+        mode = mode_of(session)
+        parts += [one_line(f"mode {mode}")] if mode else []
+        if keeper is not None and keeper.mode.value != (mode or Mode.DEFAULT.value):
+            parts.append(f"permission {keeper.mode.value}")
+        parts += [one_line(model)] if (model := model_of(session)) else []
+        usage = session.transcript.usage
+        parts += [f"context {usage.used * 100 // usage.size}%"] if usage is not None and usage.size else []
+    text = Text(" · ".join(parts), "dim")
+    if seconds is None:
+        return text.append("   /help", "dim")
+    hint = _HINTS.get(doing, "")
+    head = Text(f"{SPINNER[seconds % len(SPINNER)]} {doing} {seconds} s{hint}", "yellow")
+    if doing == "waiting for you":
+        head = Text(doing, "yellow")
+    return head.append("   ").append_text(text) if parts else head
+
+
+_HINTS: Final = {"working": "   Ctrl-C cancels", "cancelling": "   Ctrl-C again leaves"}
+
+
+def _about(name: str, description: str | None) -> str:
+    return one_line(f"{name}: {description}" if description else name)

@@ -1,0 +1,73 @@
+"""The agent's terminals, and the end of what each has written, kept to be shown after the terminal is gone."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from antiphon.client.terminals import Terminals
+from antiphon.errors import RequestError
+from antiphon.local.files import Roots
+from antiphon.protocol import v1
+from antiphon.tui.calls import Tail
+
+__all__ = ["WatchedTerminals"]
+
+TAIL: Final = 4_000
+"""Characters of a terminal's output that are kept: more than is ever shown of it."""
+
+TAILS: Final = 100
+"""Terminals whose output is remembered. What was shown stays in the scrollback."""
+
+
+class WatchedTerminals(Terminals):
+    """Terminals whose output can be looked at, also when they are released."""
+
+    def __init__(self, *, tails: int = TAILS) -> None:
+        super().__init__()
+        self._most = tails
+        self._running: dict[str, str] = {}
+        self._tails: dict[str, Tail] = {}
+
+    def tail(self, terminal_id: str) -> Tail | None:
+        """The end of what it has written, as of the last look."""
+        return self._tails.get(terminal_id)
+
+    async def look(self) -> None:
+        """Look at all that run."""
+        for terminal_id, session_id in list(self._running.items()):
+            await self._look(terminal_id, session_id)
+
+    async def create(self, roots: Roots | Iterable[str], request: v1.CreateTerminal) -> v1.CreateTerminalResult:
+        """Start a command, and watch it."""
+        result = await super().create(roots, request)
+        self._running[result.terminal_id] = request.session_id
+        self._keep(result.terminal_id, Tail(""))
+        return result
+
+    async def release(self, request: v1.ReleaseTerminal) -> v1.ReleaseTerminalResult:
+        """Keep the end of what it wrote, then let it go."""
+        await self._look(request.terminal_id, request.session_id)
+        self._running.pop(request.terminal_id, None)
+        return await super().release(request)
+
+    async def _look(self, terminal_id: str, session_id: str) -> None:
+        try:
+            seen = await self.output(v1.TerminalOutput(session_id, terminal_id))
+        except RequestError:  # its session was closed
+            self._running.pop(terminal_id, None)
+            return
+        ended = None if seen.exit_status is None else _ending(seen.exit_status)
+        self._keep(terminal_id, Tail(seen.output[-TAIL:], ended))
+        if ended is not None:
+            self._running.pop(terminal_id, None)
+
+    def _keep(self, terminal_id: str, tail: Tail) -> None:
+        self._tails[terminal_id] = tail
+        while len(self._tails) > self._most:
+            del self._tails[next(iter(self._tails))]
+
+
+def _ending(status: v1.ExitStatus) -> str | None:
+    """How it ended, unless that is as it should be."""
+    if status.signal:
+        return f"ended by {status.signal}"
+    return f"exit status {status.exit_code}" if status.exit_code else ""

@@ -1,0 +1,343 @@
+"""The part of the terminal that is ours: what is open, questions, the line that is typed, the state. Keys come in here, decisions do not.
+
+While a question is open that one key answers, keys answer it; but not in the middle of a word. Whoever is typing when a question
+comes up goes on typing, and answers when they have stopped.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+from typing import Final, Protocol, TypeAlias
+
+from prompt_toolkit.application.current import set_app
+from prompt_toolkit.application.run_in_terminal import in_terminal
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import Completer, ThreadedCompleter
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import ANSI
+from prompt_toolkit.history import FileHistory, InMemoryHistory
+from prompt_toolkit.layout import BufferControl, ConditionalContainer, FormattedTextControl, HSplit, Layout, Window
+from prompt_toolkit.layout.dimension import Dimension
+from rich.text import Text
+
+from antiphon.tui.clean import one_line
+from antiphon.tui.drawing import Drawing
+from antiphon.tui.keys import bindings
+from antiphon.tui.panels import Panel
+from antiphon.tui.screen import PROMPT, Screen
+
+__all__ = ["Room", "Talker"]
+
+INPUT_LINES: Final = 8
+"""Lines of the prompt that are in sight while it is typed."""
+
+MENU_LINES: Final = 7
+"""Completions in sight."""
+
+QUEUE_LINES: Final = 3
+"""Prompts that wait and are in sight."""
+
+PAUSE: Final = 0.6
+"""Seconds without a key after which a question may be answered by one."""
+
+BEAT: Final = 0.2
+"""Seconds between two states of the mark that turns."""
+
+
+class Talker(Protocol):
+    """Who is behind the window."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn runs."""
+
+    @property
+    def waiting(self) -> "list[str]":
+        """What was typed meanwhile."""
+
+    def submit(self, text: str) -> None:
+        """Something was typed."""
+
+    def interrupt(self) -> None:
+        """Ctrl-C."""
+
+    def typed(self) -> None:
+        """A character was typed."""
+
+    def leave(self) -> None:
+        """Ctrl-D."""
+
+    async def look(self) -> None:
+        """Something runs, and a moment has passed."""
+
+    def status(self) -> Text:
+        """The line at the bottom."""
+
+
+Lines: TypeAlias = "Callable[[Room], list[str]]"
+
+
+def _once_a_frame(lay_out: Lines) -> Lines:
+    """Asked for its height and then for its text, a part is laid out once."""
+
+    def once(room: "Room") -> list[str]:
+        known = room._frame.get(lay_out.__name__)
+        if known is None:
+            known = room._frame[lay_out.__name__] = lay_out(room)
+        return known
+
+    return once
+
+
+class Room:
+    """The window of one chat. `run` it, `ask` in it, `refresh` it when something changed."""
+
+    def __init__(self, screen: Screen, talker: Talker, completer: Completer, history: Path | None) -> None:
+        self.screen = screen
+        self.talker = talker
+        self.panels: list[Panel] = []
+        self._answered: dict[int, asyncio.Event] = {}
+        self._typed_at = float("-inf")
+        self.input = Buffer(
+            name="input", multiline=True, history=_history(history), completer=ThreadedCompleter(completer),
+            complete_while_typing=True, enable_history_search=True, on_text_insert=lambda _: self._typing(),
+        )  # fmt: skip
+        self.field = Buffer(name="field", multiline=False)
+        self.app = Drawing(self._layout(), bindings(self), self._take)
+        self._frame: dict[str, list[str]] = {}
+
+    # Life.
+
+    async def run(self) -> None:
+        """Show it until `close`."""
+        beating = asyncio.get_running_loop().create_task(self._beat())
+        try:
+            await self.app.run_async()
+        finally:
+            beating.cancel()
+            self.app.finish()
+
+    def close(self) -> None:
+        """Let go of the terminal."""
+        if self.app.is_running and not self.app.is_done:
+            self.app.exit()
+
+    def refresh(self) -> None:
+        """Draw again, soon."""
+        self.app.invalidate()
+
+    def write(self, codes: str) -> None:
+        """Say something to the terminal itself."""
+        self.app.output.write_raw(codes)
+        self.app.output.flush()
+
+    def clear(self) -> None:
+        """An empty screen."""
+        self.app.renderer.clear()
+        self.refresh()
+
+    def _take(self) -> list[str]:
+        """The beginning of a redraw: what was laid out for the last one is old."""
+        self._frame.clear()
+        self._size()
+        return self.screen.take()
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(BEAT)
+            if self.talker.busy:
+                await self.talker.look()
+                self.screen.beat += 1
+                self.refresh()
+
+    async def in_terminal(self, command: list[str], env: dict[str, str]) -> int:
+        """Let a program have the terminal until it ends."""
+        with set_app(self.app):
+            async with in_terminal():
+                process = await asyncio.create_subprocess_exec(*command, env=env)
+                try:
+                    return await process.wait()
+                finally:
+                    if process.returncode is None:
+                        process.terminate()
+
+    # Questions.
+
+    async def ask(self, panel: Panel) -> None:
+        """Show a question until it is answered. Questions wait in line."""
+        answered = asyncio.Event()
+        self.panels.append(panel)
+        self._answered[id(panel)] = answered
+        self._arrange()
+        try:
+            await answered.wait()
+        finally:
+            self.panels.remove(panel)
+            del self._answered[id(panel)]
+            self._arrange()
+
+    @property
+    def panel(self) -> Panel | None:
+        """The question that is asked now."""
+        return next((panel for panel in self.panels if not panel.done), None)
+
+    @property
+    def takes_keys(self) -> bool:
+        """Whether a single key answers now."""
+        panel = self.panel
+        return panel is not None and panel.typed is None and not self.in_mid_word
+
+    @property
+    def in_mid_word(self) -> bool:
+        """Whether somebody is typing at this moment."""
+        return bool(self.input.text) and monotonic() - self._typed_at < PAUSE
+
+    def touched(self) -> None:
+        """A key went to the panel: it may be answered now."""
+        for panel in self.panels:
+            if panel.done:
+                self._answered[id(panel)].set()
+        self._arrange()
+
+    def _typing(self) -> None:
+        self._typed_at = monotonic()
+        self.talker.typed()
+        if self.panel is not None:
+            asyncio.get_running_loop().call_later(PAUSE, self._arrange)
+
+    def _arrange(self) -> None:
+        """Put the cursor where the keys go."""
+        panel = self.panel
+        if panel is not None and panel.typed is not None:
+            self.app.layout.focus(self.field)
+        elif self.takes_keys:
+            self.app.layout.focus(self._panel_window)
+        else:
+            self.app.layout.focus(self.input)
+        if panel is not None and self.in_mid_word:
+            asyncio.get_running_loop().call_later(PAUSE, self._arrange)
+        self.refresh()
+
+    # The look of it.
+
+    def _layout(self) -> Layout:
+        typing = Condition(lambda: not self.takes_keys and (self.panel is None or self.panel.typed is None))
+        filling_in = Condition(lambda: self.panel is not None and self.panel.typed is not None)
+        self._panel_window = _lines(self._panel_lines, focusable=True)
+        # After the panel is focused there is no place for a cursor in it.
+        self._panel_window.always_hide_cursor = Condition(lambda: True)
+        rows = HSplit([
+            _lines(self._live_lines),
+            ConditionalContainer(self._panel_window, Condition(lambda: self.panel is not None)),
+            _lines(self._queue_lines),
+            ConditionalContainer(_typed(self.field, self._field_prefix), filling_in),
+            ConditionalContainer(_typed(self.input, lambda: f"{PROMPT} "), typing),
+            _lines(self._menu_lines),
+            _lines(self._status_lines),
+        ])  # fmt: skip
+        return Layout(rows, focused_element=self.input)
+
+    def _size(self) -> tuple[int, int]:
+        size = self.app.output.get_size()
+        self.screen.painter.width = size.columns
+        return size.rows, size.columns
+
+    def _typed_lines(self, columns: int) -> int:
+        lines = sum(len(line) // max(columns - 2, 1) + 1 for line in self.input.text.split("\n"))
+        return min(lines, INPUT_LINES)
+
+    @_once_a_frame
+    def _live_lines(self) -> list[str]:
+        rows, columns = self._size()
+        taken = 2 + self._typed_lines(columns) + len(self._queue_lines()) + len(self._menu_lines())
+        taken += len(self._panel_lines())
+        lines = self.screen.live(max(rows - taken, 1))
+        return [*lines, ""] if lines or self.screen.has_spoken else lines
+
+    @_once_a_frame
+    def _panel_lines(self) -> list[str]:
+        panel = self.panel
+        if panel is None:
+            return []
+        rows, _ = self._size()
+        lines = panel.lines(self.screen.painter, max(rows - 6, 4))
+        more = len([each for each in self.panels if not each.done]) - 1
+        if self.in_mid_word and panel.typed is None:
+            lines.append("(stop typing to answer)")
+        return [*lines, f"({more} more to answer)"] if more else lines
+
+    @_once_a_frame
+    def _queue_lines(self) -> list[str]:
+        waiting = self.talker.waiting
+        texts = [
+            Text(f"queued {PROMPT} {one_line(text)}", "dim", no_wrap=True, overflow="ellipsis")
+            for text in waiting[:QUEUE_LINES]
+        ]
+        if len(waiting) > QUEUE_LINES:
+            texts.append(Text(f"queued: {len(waiting) - QUEUE_LINES} more", "dim"))
+        return self.screen.painter.all(texts)
+
+    @_once_a_frame
+    def _menu_lines(self) -> list[str]:
+        state = self.input.complete_state
+        if state is None or not state.completions or self.panel is not None:
+            return []
+        chosen = state.complete_index
+        first = min(max((chosen or 0) - MENU_LINES // 2, 0), max(len(state.completions) - MENU_LINES, 0))
+        shown = state.completions[first : first + MENU_LINES]
+        width = max(len(each.display_text) for each in shown)
+        texts: list[Text] = []
+        for number, each in enumerate(shown, first):
+            row = Text(
+                f"  {one_line(each.display_text):<{width}}",
+                "reverse" if number == chosen else "",
+                no_wrap=True,
+                overflow="ellipsis",
+            )
+            texts.append(row.append(f"  {one_line(each.display_meta_text)}", "dim"))
+        if (more := len(state.completions) - first - len(shown)) > 0:
+            texts.append(Text(f"  … {more} more", "dim"))
+        return self.screen.painter.all(texts)
+
+    @_once_a_frame
+    def _status_lines(self) -> list[str]:
+        status = self.talker.status()
+        status.no_wrap, status.overflow = True, "ellipsis"
+        return self.screen.painter.paint(status)
+
+    def _field_prefix(self) -> str:
+        return (self.panel.typed or "") if self.panel is not None else ""
+
+
+def _lines(lines: Callable[[], list[str]], *, focusable: bool = False) -> Window:
+    """A part of the window that is as high as its lines."""
+    control = FormattedTextControl(lambda: ANSI("\n".join(lines())), focusable=focusable, show_cursor=False)
+    inner = Window(control, dont_extend_height=True, wrap_lines=False, always_hide_cursor=True)
+    # An empty text would still take a line.
+    inner.height = lambda: Dimension.exact(len(lines()))
+    return inner
+
+
+def _typed(buffer: Buffer, prefix: Callable[[], str]) -> Window:
+    def before(line: int, wrapped: int) -> str:
+        words = prefix()
+        return words if line == 0 and wrapped == 0 else " " * min(len(words), 2)
+
+    return Window(
+        BufferControl(buffer), wrap_lines=True, dont_extend_height=True, get_line_prefix=before,
+        height=Dimension(min=1, max=INPUT_LINES),
+    )  # fmt: skip
+
+
+def _history(path: Path | None) -> FileHistory | InMemoryHistory:
+    """What was typed before, for the user alone. Where it cannot be kept the chat goes on without."""
+    if path is None:
+        return InMemoryHistory()
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(str(path))

@@ -1,0 +1,71 @@
+"""Versions: asked of real programs, which may be slow, silent or broken."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from antiphon.catalogue.finding import Found
+from antiphon.catalogue.versions import version_in, with_versions
+from tests.catalogue.programs import program
+
+
+def shell(folder: Path, name: str, line: str) -> Found:
+    path = program(folder, name, f"#!/bin/sh\nPATH=/usr/bin:/bin\n{line}\n")
+    return Found(name, name, (str(path), "--acp"), "own")
+
+
+@pytest.mark.parametrize(
+    ("output", "version"),
+    [
+        ("1.2.3\n", "1.2.3"),
+        ("gemini-cli version v0.61.0\n", "0.61.0"),
+        ("codex-acp 2.6.0-rc.1+build.5\n", "2.6.0-rc.1+build.5"),
+        ("(node:4242) Warning: x\n10.0\n", "10.0"),
+        ("no version here, only 7 and 1.\n", None),
+        ("1." + "1" * 100, "1." + "1" * 38),
+        ("\x1b[1m3.4.5\x1b[0m", None),
+        ("", None),
+    ],
+)
+def test_a_version_is_found_in_what_a_program_says(output: str, version: str | None) -> None:
+    assert version_in(output) == version
+
+
+async def test_every_program_is_asked_and_each_keeps_its_place(place: Path) -> None:
+    agents = [shell(place / "bin", f"agent-{n}", f"[ $1 = --version ] && echo 1.0.{n}") for n in range(20)]
+    async with asyncio.timeout(30):
+        assert [agent.version for agent in await with_versions(agents)] == [f"1.0.{n}" for n in range(20)]
+
+
+async def test_a_program_that_fails_or_hangs_has_no_version_and_holds_nobody_up(place: Path) -> None:
+    agents = [
+        shell(place / "bin", "fails", "echo 1.0; exit 3"),
+        shell(place / "bin", "hangs", "echo 1.0; sleep 1000"),
+        shell(place / "bin", "reads", "cat >/dev/null; echo 4.5.6"),
+        shell(place / "bin", "floods", "yes | head -c 10000000; echo; echo 7.8.9"),
+        Found("gone", "gone", (str(place / "bin" / "gone"),), "own"),
+    ]
+    async with asyncio.timeout(30):
+        told = await with_versions(agents, limit=1.0)
+    assert [agent.version for agent in told][:3] == [None, None, "4.5.6"]
+    assert told[4].version is None
+
+
+async def test_a_program_that_starts_another_is_not_asked_for_its_own_version(place: Path) -> None:
+    python = Found("mine", "mine", (sys.executable, "agent.py"), "own")
+    npx = Found("theirs", "theirs", (str(program(place / "bin", "npx")), "--yes", "x"), "registry", on_demand=True)
+    listed = Found("listed", "listed", (str(program(place / "bin", "listed")),), "registry")
+    assert [agent.version for agent in await with_versions([python, npx, listed])] == [None, None, None]
+
+
+async def test_a_version_that_is_known_is_not_asked_for(place: Path) -> None:
+    agent = Found("x", "x", (str(place / "bin" / "nothing"),), "known", version="9.9")
+    assert (await with_versions([agent]))[0].version == "9.9"
+
+
+async def test_the_question_is_not_asked_in_the_directory_of_the_project(place: Path) -> None:
+    agent = shell(place / "bin", "curious", f"pwd > {place}/asked-in; echo 1.0")
+    await with_versions([agent])
+    assert (place / "asked-in").read_text(encoding="utf-8").strip() == str(place / "home")

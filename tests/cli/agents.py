@@ -1,0 +1,147 @@
+"""Agents that `antiphon run` has to cope with: `python -m tests.cli.agents NAME LOG`."""
+
+import os
+import subprocess
+import sys
+from typing import ClassVar
+
+from tests.client.script import CANCELLED, END, Agent, Message, Refusal
+
+
+class WantsLogin(Agent):
+    auth_methods: ClassVar[list[Message]] = [
+        {"id": "browser", "name": "In the browser", "description": "opens a page"},
+        {"id": "key", "name": "With a key"},
+    ]
+
+    def new(self, params: Message) -> object:
+        raise Refusal(-32000, "Authentication required")
+
+
+class TakesTextOnly(Agent):
+    """Says which kinds of content came."""
+
+    def prompt(self, params: Message) -> object:
+        self.text(params["sessionId"], " ".join(block["type"] for block in params["prompt"]))
+        return END
+
+
+class NeverEnds(Agent):
+    """Has a child that outlives it, and hears nothing: neither a cancellation nor the end of its input nor TERM."""
+
+    def prompt(self, params: Message) -> object:
+        import signal
+        import time
+
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        child = subprocess.Popen(
+            [
+                sys.executable,
+                "-S",
+                "-c",
+                "import signal, time; signal.signal(15, signal.SIG_IGN); print(1, flush=True); time.sleep(600)",
+            ],
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        assert child.stdout is not None
+        child.stdout.readline()
+        self.note(f"pids {os.getpid()} {child.pid}")
+        self.text(params["sessionId"], "working")
+        while True:
+            time.sleep(60)
+
+
+class Waits(Agent):
+    """Works until it is cancelled."""
+
+    def prompt(self, params: Message) -> object:
+        session = params["sessionId"]
+        self.update(session, "tool_call", toolCallId="t1", title="Work", kind="execute", status="in_progress")
+        self.text(session, "begun")
+        self.wait_for("session/cancel")
+        return CANCELLED
+
+
+class TellsLate(Agent):
+    """Says the end of its message behind the answer, as some do."""
+
+    def prompt(self, params: Message) -> object:
+        self.text(params["sessionId"], "Call and ")
+        return END
+
+    def after(self, method: str) -> None:
+        if method == "session/prompt":
+            self.text("s1.1", "response.")
+
+
+class Draws(Agent):
+    """Tries to draw on the screen, with its words and with the title of a call."""
+
+    def prompt(self, params: Message) -> object:
+        session = params["sessionId"]
+        self.text(session, "red\x1b[31m \x1b]0;title\x07bell\x07 done\n")
+        self.update(
+            session, "tool_call", toolCallId="t1", title="Evil\x1b[2J\nsecond", status="completed", kind="other"
+        )
+        return END
+
+
+class NeverAsks(Agent):
+    """Writes a file and runs a command through the client, without a question."""
+
+    def prompt(self, params: Message) -> object:
+        session, cwd = params["sessionId"], os.getcwd()
+        for method, what in (
+            ("fs/write_text_file", {"path": f"{cwd}/written.txt", "content": "mine\n"}),
+            ("terminal/create", {"command": "touch", "args": ["touched"]}),
+        ):
+            answer = self.ask(method, {"sessionId": session, **what})
+            self.text(session, f"{method}: {'refused' if 'error' in answer else 'done'}\n")
+        return END
+
+
+class Forgets(Agent):
+    """Keeps no session."""
+
+    capabilities: ClassVar[Message] = {"loadSession": True}
+
+    def load(self, params: Message) -> object:
+        raise Refusal(-32002, "Resource not found", "no such session")
+
+
+class Replays(Agent):
+    """Tells its history when it is loaded."""
+
+    capabilities: ClassVar[Message] = {"loadSession": True}
+
+    def load(self, params: Message) -> object:
+        self.text(params["sessionId"], "OLD WORDS")
+        self.update(
+            params["sessionId"],
+            "tool_call",
+            toolCallId="t0",
+            title="OLD CALL",
+            status="completed",
+            kind="edit",
+            locations=[{"path": "/old"}],
+        )
+        return {}
+
+
+class Leaks(Agent):
+    """Prints a secret that it was given."""
+
+    def prompt(self, params: Message) -> object:
+        self.write(f"[debug] using key {os.environ.get('MY_API_KEY')} and sk-ant-0123456789abcdef")
+        return super().prompt(params)
+
+
+class Fails(Agent):
+    def prompt(self, params: Message) -> object:
+        self.text(params["sessionId"], "I begin")
+        raise Refusal(-32603, "Internal error", {"details": "the model is tired"})
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](sys.argv[2]).serve()

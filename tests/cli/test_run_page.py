@@ -1,0 +1,40 @@
+"""The page about `antiphon run` says what the program says."""
+
+import re
+
+import pytest
+
+from antiphon.cli import events, outcome
+from antiphon.cli.arguments import run_parser
+from tests.cli.running import ROOT
+
+PAGE = (ROOT / "docs" / "run.md").read_text(encoding="utf-8")
+
+
+def test_every_option_is_on_the_page_and_no_other() -> None:
+    options = {name for action in run_parser()._actions for name in action.option_strings}
+    told = set(re.findall(r"(?<![\w-])(-{1,2}[a-z][a-z-]*)", PAGE))
+    assert options <= told and {name for name in told if name.startswith("--")} <= options
+
+
+def test_every_exit_status_is_on_the_page_and_in_the_help() -> None:
+    statuses = {value for name, value in vars(outcome).items() if name.isupper() and type(value) is int}
+    assert statuses == {0, 1, 2, 3, 4, 5, 124, 130}
+    assert {int(number) for number in re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE)} == statuses
+    help = run_parser().format_help()
+    assert all(re.search(rf"\b{status} \w", help) for status in statuses)
+
+
+def test_every_event_is_on_the_page() -> None:
+    tags = set(events.schema()["discriminator"]["mapping"])
+    told = {
+        tag for row in re.findall(r"^\| (`[a-z_`, ]+`) \|", PAGE, re.MULTILINE) for tag in re.findall(r"[a-z_]+", row)
+    }
+    assert tags == told
+
+
+@pytest.mark.parametrize("line", re.findall(r"```json\n(.+?)\n```", PAGE))
+def test_the_example_is_an_event(line: str) -> None:
+    import msgspec
+
+    assert isinstance(msgspec.json.decode(line, type=events.Event), events.Result)

@@ -1,0 +1,118 @@
+"""`antiphon run` that is stopped: by signals that are really sent, by its own limit, by a reader that goes away."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli import agents
+from tests.cli.running import PATIENCE, Place, ended
+
+pytestmark = pytest.mark.slow  # each starts several programs
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def heard(program: "subprocess.Popen[bytes]", wanted: bytes) -> None:
+    """Read until it has said this."""
+    assert program.stdout is not None
+    said = b""
+    while wanted not in said:
+        byte = os.read(program.stdout.fileno(), 1)
+        assert byte, f"it ended after {said!r}"
+        said += byte
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_cancels_the_turn(number: signal.Signals, place: Place) -> None:
+    program = place.start("go", "--agent", place.agent(agents.Waits))
+    heard(program, b"begun")
+    program.send_signal(number)
+    done = ended(program)
+    assert done.status == 130 and "cancelling" in done.err and "stopped: cancelled" in done.err
+    assert "▸ Work" in done.err  # what was not finished is told
+    assert place.heard[-1] == "session/cancel"
+
+
+def test_a_signal_while_the_agent_starts_ends_it(place: Place) -> None:
+    ready = place.cwd / "ready"
+    os.mkfifo(ready)
+    program = place.start("go", "--agent", f"sh -c 'echo > {ready}; exec sleep 600'")
+    ready.read_bytes()  # it is there
+    program.send_signal(signal.SIGINT)
+    assert ended(program).status == 130
+
+
+def test_a_second_ctrl_c_ends_the_whole_tree_at_once(place: Place) -> None:
+    program = place.start("go", "--agent", place.agent(agents.NeverEnds))
+    heard(program, b"working")
+    pids = [int(pid) for pid in place.heard[-1].split()[1:]]
+    assert len(pids) == 2 and all(map(is_alive, pids))
+    program.send_signal(signal.SIGINT)
+    assert program.stderr is not None and b"cancelling" in program.stderr.readline()
+    program.send_signal(signal.SIGINT)
+    assert program.wait(PATIENCE) == 130
+    ended(program)
+    assert not any(map(is_alive, pids))
+
+
+def test_an_agent_that_ignores_the_cancellation_is_ended_with_its_tree(place: Place) -> None:
+    program = place.start("go", "--agent", place.agent(agents.NeverEnds))
+    heard(program, b"working")
+    pids = [int(pid) for pid in place.heard[-1].split()[1:]]
+    program.send_signal(signal.SIGINT)
+    assert ended(program).status == 130
+    assert not any(map(is_alive, pids))
+
+
+def test_the_limit_cancels_the_turn_and_ends_with_124(place: Place) -> None:
+    done = place.run("go", "--agent", place.agent(agents.Waits), "--timeout", "1.5")
+    assert done.status == 124 and done.out == "begun\n"
+    assert "longer than 1.5 s" in done.err and "hint: " in done.err
+    assert place.heard[-1] == "session/cancel"
+
+
+def test_the_limit_counts_while_the_agent_starts(place: Place) -> None:
+    done = place.run("go", "--agent", "sleep 600", "--timeout", "0.5s", "--json")
+    assert done.status == 124 and done.result["exitCode"] == 124
+
+
+def test_a_cancelled_turn_has_its_result(place: Place) -> None:
+    program = place.start("/slow 1000", "--json")
+    heard(program, b'"text":"2 "}\n')
+    program.send_signal(signal.SIGINT)
+    result = ended(program).result
+    assert (result["exitCode"], result["stopReason"]) == (130, "cancelled")
+    assert result["text"].startswith("1 2 ") and "error" not in result
+
+
+def test_a_reader_that_goes_away_ends_the_run_without_a_trace(place: Place) -> None:
+    program = place.start("/slow 1000")
+    heard(program, b"2 ")
+    assert program.stdout is not None and program.stderr is not None
+    program.stdout.close()
+    err = program.stderr.read().decode()
+    program.stderr.close()
+    assert program.wait(PATIENCE) == 130 and "Traceback" not in err and "BrokenPipe" not in err
+
+
+def test_ctrl_c_while_the_prompt_is_read_ends_it(place: Place) -> None:
+    program = place.start("-", stdin=subprocess.PIPE)
+    log = place.state / "logs" / "antiphon.log"
+    while not log.exists():  # it is opened just before
+        os.sched_yield()
+    program.send_signal(signal.SIGINT)
+    assert program.wait(PATIENCE) in (130, -signal.SIGINT)
+    ended(program)

@@ -1,0 +1,93 @@
+"""The user's file and the project's: what counts before trust, and after it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon.config.merging import STRICTER, merge, waiting
+from antiphon.config.reading import read
+from antiphon.config.shapes import MODES, ON_ASK, Settings
+
+USER = 'agent = "gemini"\n[policy]\nallow = ["Read"]\ndeny = ["Bash"]\n[agents.mine]\ncommand = ["mine"]\n'
+PROJECT = (
+    'agent = "evil"\nmode = "yolo"\nmodel = "dear"\n'
+    '[policy]\nallow = ["Edit"]\ndeny = ["WebFetch"]\nask = ["Read"]\nmode = "bypassPermissions"\non_ask = "allow"\n'
+    '[agents.evil]\ncommand = ["rm"]\n[agents.mine]\ncommand = ["rm"]\n[mcp.spy]\ncommand = ["spy"]\n'
+)
+
+
+def settle(user: str, project: str, *, trusted: bool, broken: bool = False) -> Settings:
+    return merge(read(user), read(project), trusted=trusted, broken=broken)
+
+
+def texts(rules: tuple[object, ...]) -> list[str]:
+    return [getattr(rule, "text", "") for rule in rules]
+
+
+def test_an_untrusted_project_can_only_tighten() -> None:
+    settings = settle(USER, PROJECT, trusted=False)
+    assert (settings.agent, settings.mode, settings.model) == ("gemini", None, None)
+    assert texts(settings.allow) == ["Read"]
+    assert texts(settings.deny) == ["Bash", "WebFetch"] and texts(settings.ask) == ["Read"]
+    assert (settings.permission_mode, settings.on_ask) == ("default", "deny")
+    assert settings.agents["mine"].command == ("mine",) and "evil" not in settings.agents
+    assert not settings.mcp
+
+
+def test_a_trusted_project_counts_before_the_user() -> None:
+    settings = settle(USER, PROJECT, trusted=True)
+    assert (settings.agent, settings.mode, settings.model) == ("evil", "yolo", "dear")
+    assert texts(settings.allow) == ["Read", "Edit"]
+    assert [rule.source for rule in settings.allow] == ["user config", "project config"]
+    assert (settings.permission_mode, settings.on_ask) == ("bypassPermissions", "allow")
+    assert settings.agents["mine"].command == ("rm",) and settings.mcp["spy"].type == "stdio"
+
+
+def test_what_waits_for_trust_is_named() -> None:
+    assert waiting(read(USER), read(PROJECT)) == [
+        "agent", "mode", "model", "policy.allow", "policy.mode", "policy.on_ask", "agents.evil", "agents.mine", "mcp.spy",
+    ]  # fmt: skip
+    assert waiting(read(USER), read('[policy]\ndeny = ["Bash"]\nmode = "plan"\non_ask = "fail"\n')) == []
+
+
+@pytest.mark.parametrize("mine", MODES)
+@pytest.mark.parametrize("theirs", MODES)
+def test_an_untrusted_mode_counts_only_where_it_is_stricter(mine: str, theirs: str) -> None:
+    settings = settle(f'[policy]\nmode = "{mine}"\n', f'[policy]\nmode = "{theirs}"\n', trusted=False)
+    assert settings.permission_mode == (theirs if theirs in STRICTER[mine] else mine)
+
+
+def test_neither_plan_nor_dont_ask_is_stricter_than_the_other() -> None:
+    assert "plan" not in STRICTER["dontAsk"] and "dontAsk" not in STRICTER["plan"]
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("on_ask", ON_ASK)
+def test_a_broken_policy_allows_nothing(trusted: bool, mode: str, on_ask: str) -> None:
+    user = f'[policy]\nmode = "{mode}"\non_ask = "{on_ask}"\nallow = ["Read"]\ndeny = ["Bash"]\n'
+    settings = settle(user, PROJECT, trusted=trusted, broken=True)
+    assert settings.allow == () and "Bash" in texts(settings.deny)
+    assert settings.permission_mode in STRICTER["default"] and settings.on_ask != "allow"
+
+
+rules = st.lists(st.sampled_from(["Read", "Edit", "Bash", "WebFetch"]), max_size=3)
+policies = st.builds(
+    lambda mode, on_ask, allow, deny, ask: (
+        f'[policy]\nmode = "{mode}"\non_ask = "{on_ask}"\nallow = {allow}\ndeny = {deny}\nask = {ask}\n'
+    ),
+    st.sampled_from(MODES),
+    st.sampled_from(ON_ASK),
+    rules,
+    rules,
+    rules,
+)
+
+
+@given(policies, policies)
+def test_no_untrusted_project_loosens_anything(user: str, project: str) -> None:
+    alone, both = settle(user, "", trusted=False), settle(user, project, trusted=False)
+    assert both.allow == alone.allow
+    assert set(texts(alone.deny)) <= set(texts(both.deny)) and set(texts(alone.ask)) <= set(texts(both.ask))
+    assert both.permission_mode in STRICTER[alone.permission_mode]
+    assert both.on_ask != "allow" or alone.on_ask == "allow"

@@ -1,0 +1,24 @@
+"""The tables of attacks, row by row."""
+
+import pytest
+
+from tests.policy.attack_paths import PATHS, PathAttack, follow
+from tests.policy.attacks import ATTACKS, HIDDEN, SMUGGLED, Attack
+from tests.policy.saying import files, line, ruling
+
+
+@pytest.mark.parametrize("row", ATTACKS, ids=lambda row: row.trick)
+def test_a_line_gets_what_the_rules_give_and_no_more(row: Attack) -> None:
+    found = ruling(line(row.line), allow=row.listed("+"), deny=row.listed("-"), ask=row.listed("?"))
+    assert found.verdict == row.verdict, found.why
+
+
+@pytest.mark.parametrize("row", PATHS, ids=lambda row: row.trick)
+def test_a_path_gets_what_the_rules_give_and_no_more(row: PathAttack) -> None:
+    action = files(row.path, *row.more, name=row.name, kind=row.kind, resolve=follow)
+    found = ruling(action, allow=row.listed("+"), deny=row.listed("-"), mode=row.mode)
+    assert found.verdict == row.verdict, found.why
+
+
+def test_there_are_many_attacks() -> None:
+    assert len({row.line for row in SMUGGLED + HIDDEN}) + len(PATHS) > 60

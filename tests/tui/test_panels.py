@@ -1,0 +1,227 @@
+"""Questions as panels: what they show and what answers them."""
+
+import pytest
+
+from antiphon.protocol import v1
+from antiphon.tui.form_panel import FormPanel, Wrong, read_field
+from antiphon.tui.login import choose_login
+from antiphon.tui.painting import Painter
+from antiphon.tui.panels import MenuPanel, PagePanel, Panel
+from antiphon.tui.permission_panel import PermissionPanel, Permit, Subject, subject_of
+
+PAINTER = Painter(80, colour=False)
+ONCE = [
+    v1.PermissionOption("yes", "Yes", v1.PermissionOptionKind.ALLOW_ONCE),
+    v1.PermissionOption("no", "No", v1.PermissionOptionKind.REJECT_ONCE),
+]
+RULED = Subject("Run it", always=("Bash(ls)",), options=ONCE)
+
+
+def pressed(keys: str, subject: Subject = RULED) -> Permit | None:
+    panel = PermissionPanel(subject)
+    for key in keys:
+        if key == "\x1b":
+            panel.leave("escape")
+        elif key == "\x03":
+            panel.leave("interrupt")
+        else:
+            panel.key(key)
+    return panel.answer if panel.done else None
+
+
+@pytest.mark.parametrize(
+    ("keys", "answer"),
+    [
+        ("y", Permit(True)),
+        ("n", Permit(False)),
+        ("as", Permit(True, "session")),
+        ("ap", Permit(True, "project")),
+        ("Ne", Permit(False, "everywhere")),
+        ("\x1b", Permit(False)),
+        ("\x03", Permit(False)),
+        ("a\x1bn", Permit(False)),
+        ("a\x03", Permit(False)),
+        ("a", None),
+        ("ay", None),
+        ("xY1 \r", None),
+        ("v", None),
+    ],
+)
+def test_one_key_answers_and_always_asks_for_how_long(keys: str, answer: Permit | None) -> None:
+    assert pressed(keys) == answer
+
+
+def test_without_a_rule_to_remember_there_is_no_always() -> None:
+    bare = Subject("Run it", options=ONCE)
+    assert pressed("a", bare) is None and pressed("N", bare) is None
+    assert "always" not in "".join(PermissionPanel(bare).lines(PAINTER, 20))
+
+
+def test_options_that_say_more_than_yes_and_no_are_chosen_by_number() -> None:
+    options = [
+        v1.PermissionOption("auto", "Yes, and accept edits", v1.PermissionOptionKind.ALLOW_ONCE),
+        v1.PermissionOption("ask", "Yes, and ask", v1.PermissionOptionKind.ALLOW_ONCE),
+        v1.PermissionOption("no", "No", v1.PermissionOptionKind.REJECT_ONCE),
+    ]
+    subject = Subject("Leave plan mode", options=options)
+    assert " 2  Yes, and ask" in PermissionPanel(subject).lines(PAINTER, 20)
+    assert pressed("2", subject) == Permit(True, option_id="ask")
+    assert pressed("3", subject) == Permit(False, option_id="no")
+    assert pressed("4", subject) is None
+
+
+def test_the_command_and_the_change_are_shown_and_not_only_the_title() -> None:
+    call = v1.ToolCallPatch(
+        "1",
+        title="Tidy up",
+        raw_input={"command": "rm -rf \u202ebuild"},
+        content=[v1.Diff("/w/a", "new\n", "old\n")],
+        locations=[v1.ToolLocation("/w/a"), v1.ToolLocation("/etc/hosts")],
+    )
+    lines = PermissionPanel(subject_of(call, ONCE, "/w", why="No rule decides.")).lines(PAINTER, 20)
+    assert lines[:2] == ["Allow?  Tidy up", "No rule decides."]
+    assert lines[2:7] == ["  $ rm -rf <U+202E>build", "  a  +1 -1", "  - old", "  + new", "  /etc/hosts"]
+
+
+def test_what_does_not_fit_is_counted_and_can_be_viewed() -> None:
+    seen: list[object] = []
+    call = v1.ToolCallPatch("1", title="Write", content=[v1.Diff("/w/a", "x\n" * 50)])
+    panel = PermissionPanel(subject_of(call, ONCE, "/w"), seen.extend)
+    lines = panel.lines(PAINTER, 12)
+    assert len(lines) == 12 and any("more lines" in line for line in lines)
+    assert " v  view all" in panel.lines(PAINTER, 12)[-1]
+    panel.key("v")
+    assert len(seen) == 51 and not panel.done
+
+
+def test_input_of_an_unknown_tool_is_shown_as_it_is() -> None:
+    subject = subject_of(v1.ToolCallPatch("1", title="Magic", raw_input={"spell": "x\x1b", "n": 3}), ONCE, "/w")
+    assert PermissionPanel(subject).lines(PAINTER, 20)[1:3] == ["  spell: x␛", "  n: 3"]
+
+
+# --- forms ---
+
+
+@pytest.mark.parametrize(
+    ("field", "typed", "value"),
+    [
+        (v1.StringProperty(), "a b", "a b"),
+        (v1.StringProperty(enum=["red", "blue"]), "2", "blue"),
+        (v1.StringProperty(one_of=[v1.EnumOption("r", "Red")]), "red", "r"),
+        (v1.StringProperty(format=v1.StringFormat.EMAIL), "a@b.c", "a@b.c"),
+        (v1.IntegerProperty(minimum=1), "7", 7),
+        (v1.NumberProperty(), "0.5", 0.5),
+        (v1.BooleanProperty(), "yes", True),
+        (v1.BooleanProperty(), "off", False),
+        (v1.MultiSelectProperty(v1.StringItems(["a", "b", "c"])), "1, c c", ["a", "c"]),
+    ],
+)
+def test_what_is_typed_becomes_the_value_of_the_field(field: v1.Property, typed: str, value: object) -> None:
+    assert read_field(field, typed) == value
+
+
+@pytest.mark.parametrize(
+    ("field", "typed"),
+    [
+        (v1.StringProperty(min_length=3), "ab"),
+        (v1.StringProperty(max_length=1), "ab"),
+        (v1.StringProperty(pattern="^x"), "ab"),
+        (v1.StringProperty(enum=["red"]), "2"),
+        (v1.StringProperty(format=v1.StringFormat.DATE), "tomorrow"),
+        (v1.IntegerProperty(maximum=5), "7"),
+        (v1.IntegerProperty(), "0.5"),
+        (v1.NumberProperty(), "nan"),
+        (v1.BooleanProperty(), "perhaps"),
+        (v1.MultiSelectProperty(v1.StringItems(["a", "b"]), max_items=1), "1 2"),
+    ],
+)
+def test_what_does_not_fit_is_wrong_and_why(field: v1.Property, typed: str) -> None:
+    with pytest.raises(Wrong, match=r"\w"):
+        read_field(field, typed)
+
+
+def test_an_empty_line_is_the_default_and_what_is_required_has_to_be_answered() -> None:
+    form = v1.Form(
+        properties={"name": v1.StringProperty(), "age": v1.IntegerProperty(default=7), "note": v1.StringProperty()},
+        required=["name"],
+    )
+    panel = FormPanel("Who?", form)
+    assert panel.typed == "name: "
+    panel.enter("")
+    assert panel.typed == "name: " and "✗ this one has to be answered" in panel.lines(PAINTER, 20)
+    for line in ("Ada", "", ""):
+        panel.enter(line)
+    assert panel.done and panel.answer == v1.Accepted({"name": "Ada", "age": 7})
+
+
+def test_a_form_is_declined_by_escape_and_dismissed_by_ctrl_c() -> None:
+    for how, answer in (("escape", v1.Declined()), ("interrupt", v1.Dismissed())):
+        panel = FormPanel("Who?", v1.Form(properties={"name": v1.StringProperty()}))
+        panel.leave("escape" if how == "escape" else "interrupt")
+        assert panel.done and panel.answer == answer
+
+
+def test_a_page_is_opened_only_when_asked_to() -> None:
+    for key, answer, browser in (("o", "opened", True), ("y", "opened", False), ("n", "declined", False)):
+        panel = PagePanel("Look", "https://example.org/\u202e")
+        assert "  https://example.org/<U+202E>" in panel.lines(PAINTER, 20)
+        panel.key("x")
+        assert not panel.done
+        panel.key(key)
+        assert (panel.answer, panel.wants_browser) == (answer, browser)
+
+
+# --- signing in ---
+
+
+async def login(
+    methods: list[v1.AuthMethod], key: str, status: int = 0
+) -> tuple[str | None, list[list[str]], list[str]]:
+    ran: list[list[str]] = []
+    said: list[str] = []
+
+    async def show(panel: Panel) -> None:
+        panel.key(key)
+        if not panel.done:
+            panel.leave("escape")
+
+    async def run(command: list[str], env: dict[str, str]) -> int:
+        ran.append([*command, env.get("TOKEN_PLACE", "")])
+        return status
+
+    return await choose_login(methods, ["agent", "--acp"], show, run, said.append), ran, said
+
+
+async def test_a_login_by_the_agent_is_chosen_by_number() -> None:
+    methods: list[v1.AuthMethod] = [v1.AgentAuth("a", "A"), v1.AgentAuth("b", "B")]
+    assert await login(methods, "2") == ("b", [], [])
+    assert await login(methods, "3") == (None, [], [])
+
+
+async def test_a_login_in_the_terminal_runs_the_agents_program_there() -> None:
+    method = v1.TerminalAuth("t", "T", args=["login"], env={"TOKEN_PLACE": "x"})
+    assert await login([method], "1") == ("t", [["agent", "--acp", "login", "x"]], [])
+    assert await login([method], "1", status=3) == (
+        None,
+        [["agent", "--acp", "login", "x"]],
+        ["The login ended with 3."],
+    )
+
+
+async def test_a_login_that_is_told_beside_the_method_is_run_too() -> None:
+    told = v1.AgentAuth("m", "M", meta={"terminal-auth": {"command": "/bin/claude", "args": ["/login"]}})
+    assert await login([told], "1") == ("m", [["/bin/claude", "/login", ""]], [])
+
+
+async def test_no_way_to_sign_in_is_said() -> None:
+    answer, _, said = await login([], "1")
+    assert answer is None and "sign in with its own program" in said[0]
+
+
+def test_a_menu_answers_with_the_id() -> None:
+    menu = MenuPanel("Which?", [("a", "A", None), ("b", "B", "the other")])
+    assert " 2  B  the other" in menu.lines(PAINTER, 20)
+    for key in ("9", "x", "2"):
+        menu.key(key)
+        assert menu.done is (key == "2")
+    assert menu.answer == "b"

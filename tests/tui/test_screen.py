@@ -1,0 +1,160 @@
+"""What the conversation looks like, without a terminal: lines that are final and lines that are not."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon.client.transcript import fold
+from antiphon.protocol import v1
+from antiphon.tui.calls import Tail
+from antiphon.tui.painting import Painter
+from antiphon.tui.screen import PROMPT, Screen
+
+
+def screen(width: int = 60, tails: dict[str, Tail] | None = None) -> Screen:
+    return Screen(Painter(width, colour=False), (tails or {}).get, "/w")
+
+
+def say(text: str, id: str | None = None) -> v1.AgentMessageChunk:
+    return v1.AgentMessageChunk(v1.TextBlock(text), id)
+
+
+def think(text: str) -> v1.AgentThoughtChunk:
+    return v1.AgentThoughtChunk(v1.TextBlock(text))
+
+
+def call(id: str, status: v1.ToolStatus = v1.ToolStatus.IN_PROGRESS, title: str = "Work") -> v1.ToolCall:
+    return v1.ToolCall(id, title, v1.ToolKind.OTHER, status)
+
+
+def test_finished_blocks_are_final_and_the_open_one_is_live() -> None:
+    shown = screen()
+    shown.said("hello")
+    assert shown.take() == [f"{PROMPT} hello"]
+    shown.apply(say("# One\n\nTwo is **op"))
+    assert shown.take() == ["", "One"]
+    assert shown.live(10) == ["", "Two is **op"]
+    shown.apply(say("en**"))
+    assert (shown.take(), shown.live(10)) == ([], ["", "Two is open"])
+    shown.end_turn()
+    assert (shown.take(), shown.live(10)) == (["", "Two is open"], [])
+
+
+def test_a_call_changes_in_place_and_is_final_when_something_follows_it() -> None:
+    shown = screen()
+    shown.apply(call("1"))
+    assert shown.live(10)[0].endswith("Work") and shown.take() == []
+    shown.apply(v1.ToolCallUpdate("1", status=v1.ToolStatus.COMPLETED))
+    assert shown.live(10) == ["✓ Work"] and shown.take() == []
+    shown.apply(v1.ToolCallUpdate("1", content=[v1.ContentItem(v1.TextBlock("late news"))]))
+    shown.apply(say("done"))
+    assert shown.take() == ["✓ Work", "  late news"]
+    assert shown.live(10) == ["", "done"]
+
+
+def test_a_call_that_runs_does_not_hold_back_what_is_said() -> None:
+    shown = screen()
+    shown.apply(call("1"))
+    shown.apply(say("meanwhile\n\n"))
+    assert shown.take() == ["meanwhile"]
+    assert shown.live(10)[-1].endswith("Work")
+    shown.apply(v1.ToolCallUpdate("1", status=v1.ToolStatus.FAILED))
+    shown.end_turn()
+    assert shown.take() == ["", "✗ Work  failed"]
+
+
+def test_live_lines_are_never_more_than_there_is_room_for() -> None:
+    shown = screen()
+    shown.apply(say("```\n" + "".join(f"line {number}\n" for number in range(500))))
+    lines = shown.live(8)
+    assert len(lines) == 8 and lines[-1] == "  line 499" and lines[0].startswith("… ")
+    assert len(shown.live(1)) == 1
+
+
+def test_diffs_and_output_are_bounded() -> None:
+    shown = screen(tails={"t": Tail("".join(f"{number}\n" for number in range(50)), "exit status 1")})
+    diff = v1.Diff("/w/a.txt", "x\n" * 100)
+    shown.apply(v1.ToolCall("1", "Edit", status=v1.ToolStatus.COMPLETED, content=[diff, v1.TerminalItem("t")]))
+    shown.end_turn()
+    lines = shown.take()
+    assert lines[1] == "  a.txt  +100 -0  new" and "  … 77 more lines" in lines
+    assert lines[-3:] == ["  48", "  49", "  exit status 1"] and "  … 41 more lines" in lines
+
+
+def test_a_command_that_its_title_does_not_show_is_shown() -> None:
+    shown = screen()
+    shown.apply(v1.ToolCall("1", "Clean up", raw_input={"command": "rm -r build"}))
+    assert shown.live(9)[1] == "  $ rm -r build"
+
+
+def test_thoughts_notices_plans_and_compactions_have_their_places() -> None:
+    shown = screen()
+    shown.apply(think("hmm"))
+    shown.apply(v1.NoticeUpdate(v1.NoticeSeverity.WARNING, "Careful", "hot"))
+    shown.apply(v1.CompactionUpdate("c", v1.CompactionStatus.FAILED, error="no"))
+    shown.apply(v1.Plan([v1.PlanEntry("Sing", v1.PlanPriority.HIGH, v1.PlanStatus.IN_PROGRESS)]))
+    assert shown.live(20)[-2:] == ["Plan  0 of 1 done", "  ▸ Sing"]
+    shown.end_turn()
+    assert shown.take() == [
+        "  hmm",
+        "",
+        "! Careful: hot",
+        "~ compaction: failed: no",
+        "",
+        "Plan  0 of 1 done",
+        "  ▸ Sing",
+    ]
+    shown.apply(v1.Plan([v1.PlanEntry("Sing", v1.PlanPriority.HIGH, v1.PlanStatus.COMPLETED)]))
+    assert shown.take() == ["", "Plan  1 of 1 done", "  ✓ Sing"]
+
+
+def test_history_is_shown_with_who_said_what() -> None:
+    shown = screen()
+    shown.apply(v1.UserMessageChunk(v1.TextBlock("what ")))
+    shown.apply(v1.UserMessageChunk(v1.TextBlock("now?")))
+    shown.apply(say("this\n\n"))
+    assert shown.take() == [f"{PROMPT} what now?", "", "this"]
+
+
+def test_an_echo_of_what_was_typed_is_not_shown_again() -> None:
+    shown = screen()
+    shown.said("hello")
+    shown.apply(v1.UserMessageChunk(v1.TextBlock("hello")))
+    shown.apply(say("hi"))
+    shown.end_turn()
+    assert shown.take() == [f"{PROMPT} hello", "", "hi"]
+
+
+def test_what_a_cancelled_turn_still_said_is_caught_up_with() -> None:
+    updates: list[v1.Update] = [say("one "), call("1"), say("two "), think("three")]
+    shown = screen()
+    shown.apply(updates[0])
+    shown.apply(updates[1])
+    shown.catch_up(fold([*updates, v1.ToolCallUpdate("1", status=v1.ToolStatus.FAILED)]))
+    shown.end_turn()
+    lines = shown.take()
+    assert [line for line in lines if line] == ["one", "two", "✗ Work  failed", "  three"]
+
+
+@given(st.lists(st.sampled_from(["a ", "b\n", "\n", "- x\n", "```\n", "# h\n"]), max_size=30))
+def test_looking_changes_nothing(pieces: list[str]) -> None:
+    watched, alone = screen(), screen()
+    for piece in pieces:
+        watched.apply(say(piece))
+        watched.live(5)
+        alone.apply(say(piece))
+    watched.end_turn()
+    alone.end_turn()
+    assert watched.take() == alone.take()
+
+
+def test_wide_characters_are_wrapped_by_their_width() -> None:
+    shown = screen(20)
+    shown.apply(say("日本語" * 10))
+    shown.end_turn()
+    assert shown.take() == ["日本語日本語日本語日", "本語日本語日本語日本", "語日本語日本語日本語"]
+
+
+def test_what_markdown_would_hide_is_shown_as_it_was_written() -> None:
+    shown = screen()
+    shown.apply(say("<b>bold</b> [x](http://y)\n\n[ref]: http://z\n\n"))
+    assert shown.take() == ["<b>bold</b> x (http://y)", "", "[ref]: http://z"]

@@ -1,0 +1,35 @@
+"""Write docs/commands.md: every command as its own `--help` tells it. `python tools/help_page.py > docs/commands.md`"""
+
+import os
+import subprocess
+import sys
+
+from antiphon.cli.main import COMMANDS
+
+COLUMNS = "100"
+
+HEAD = """# Commands
+
+Every command as its own `--help` tells it; made by `tools/help_page.py`, compared by a test. More about
+[run](run.md), [chat](chat.md), the [policy](policy.md) and the [configuration](config.md).
+"""
+
+
+def help_of(*words: str) -> str:
+    """What `antiphon … --help` prints, the same everywhere."""
+    env = {**os.environ, "COLUMNS": COLUMNS, "NO_COLOR": "1", "PYTHON_COLORS": "0"}
+    done = subprocess.run(
+        [sys.executable, "-m", "antiphon", *words, "--help"], capture_output=True, check=True, encoding="utf-8", env=env
+    )
+    return done.stdout.strip()
+
+
+def page() -> str:
+    """The whole page."""
+    commands = ((), *((name,) for name in COMMANDS))
+    parts = (f"## `{' '.join(('antiphon', *words))}`\n\n```text\n{help_of(*words)}\n```\n" for words in commands)
+    return "\n".join((HEAD, *parts))
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
