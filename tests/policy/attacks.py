@@ -118,6 +118,7 @@ SMUGGLED = [
     Attack("an escape sequence for the terminal, quoted", "git log '\x1b[2K'", GIT, ASK),
     Attack("an assignment under a star for everything", "LD_PRELOAD=x ls", "+Bash(*)", ASK),
     Attack("a guarded option under half a star", "git rebase --exec=rm x", "+Bash(git rebase --ex* *)", ASK),
+    Attack("a program that looks like an assignment", "'CI=1' npm test", "+Bash(CI=1 npm test)", ASK),
     Attack("a letter that crashes the grammar", "git log {\U00031860 {\U00100000", GIT, ASK),
     Attack("a very long line", "git " + "x " * 20_000, GIT, ASK),
     Attack("very deep nesting", "echo " + "$(echo " * 60 + ")" * 60, ECHO, ASK),
