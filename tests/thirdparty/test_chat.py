@@ -16,10 +16,6 @@ from tests.thirdparty.place import place
 ONCE = "$ cd '"
 """How the second question of kimi-code begins: what it really runs is not what it asked for."""
 
-SILENT = pytest.param(
-    "kimi-code", marks=pytest.mark.xfail(reason="its questions do not say what it wants, so it is asked about twice")
-)
-
 
 def leave(terminal: Terminal) -> None:
     terminal.type("/exit\r")
@@ -49,7 +45,7 @@ def test_chat_shows_the_answer_of_a_real_agent_and_cancels_a_turn(name: str, tmp
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("name", [SILENT, "fast-agent"])
+@pytest.mark.parametrize("name", ["kimi-code", "fast-agent"])
 def test_chat_asks_once_and_shows_the_command_and_what_came_of_it(name: str, tmp_path: Path) -> None:
     with (
         place(name, tmp_path) as where,

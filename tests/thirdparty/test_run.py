@@ -18,10 +18,6 @@ from tests.thirdparty.place import Place, place
 
 PATIENCE = 60.0
 BOTH = ["kimi-code", "fast-agent"]
-SILENT = pytest.param(
-    "kimi-code",
-    marks=pytest.mark.xfail(reason="its questions do not say what it wants, only the text before them does"),
-)
 OFFICIAL = ["python", "typescript"]
 
 Event = dict[str, Any]
@@ -50,7 +46,7 @@ def named(where: Place) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("name", [SILENT, "fast-agent"])
+@pytest.mark.parametrize("name", ["kimi-code", "fast-agent"])
 def test_run_lets_an_agent_do_what_the_rules_allow(name: str, tmp_path: Path) -> None:
     with place(name, tmp_path) as where:
         steps = [where.read("notes.txt"), where.write("poem.txt", "Sung by one.\n"), where.run("echo sung aloud")]
@@ -88,7 +84,7 @@ def test_run_allows_what_would_be_asked_and_continues_the_session_later(name: st
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("name", [SILENT, "fast-agent"])
+@pytest.mark.parametrize("name", ["kimi-code", "fast-agent"])
 def test_run_tells_by_its_exit_status_that_something_was_denied(name: str, tmp_path: Path) -> None:
     with place(name, tmp_path) as where:
         words = script(where.write("poem.txt", "Sung by nobody.\n"), ["say", "So be it."])

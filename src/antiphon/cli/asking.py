@@ -96,6 +96,8 @@ class Person:
                 self._screen.note(f"  {line}", "cyan")
         if action.kind == "execute":
             self._screen.note(f"  in {action.cwd}", "dim")
+        if request is not None and not (action.command or action.words or action.paths or diffs):
+            self._show_text(request.tool_call.content)
         if question.content is not None:
             lines = question.content.splitlines()
             for line in lines[:CONTENT_LINES]:
@@ -103,6 +105,13 @@ class Person:
             if len(lines) > CONTENT_LINES:
                 self._screen.note(f"  … {len(lines) - CONTENT_LINES} more lines", "dim")
         self._screen.note(f"  {question.ruling.why}", "dim")
+
+    def _show_text(self, content: "list[v1.ToolContent] | None | v1.UnsetType") -> None:
+        """The agent's own words, where it says in no other way what it wants."""
+        for item in content or ():
+            if isinstance(item, v1.ContentItem) and isinstance(item.content, v1.TextBlock):
+                for line in item.content.text.splitlines()[:CONTENT_LINES]:
+                    self._screen.note(f"  {line}", "cyan")
 
     # Other questions.
 

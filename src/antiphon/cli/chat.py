@@ -108,8 +108,15 @@ def _chat(options: Options) -> int:
         sentence, hint = sentence_and_hint(chat.failure)
         return fail(sentence, hint or "`antiphon agents` lists what is installed.", FAILED)
     if (said := chat.farewell) is not None:
-        sys.stderr.write(f"{said}\n")
+        sys.stderr.write(f"{said}{_same_agent(options)}\n")
     return 0
+
+
+def _same_agent(options: Options) -> str:
+    """What to add to a command line that is to reach the agent of this one."""
+    from shlex import quote
+
+    return f" --agent {quote(options.agent)}" if options.agent else ""
 
 
 def _opener(options: Options, cwd: str) -> "Open":

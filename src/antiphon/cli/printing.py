@@ -87,7 +87,10 @@ class TextPrinter:
 
     def decided(self, entry: "AuditEntry") -> None:
         if entry.verdict != "allow" and entry.source != "user":  # who said no knows it
-            self._note(f"✗ denied ({entry.kind}): {plain(entry.subject, one_line=True)}: {entry.why}", "yellow")
+            self._note(
+                f"✗ denied ({entry.kind}): {plain(entry.subject or entry.tool or 'it did not say what', one_line=True)}: {entry.why}",
+                "yellow",
+            )
 
     def answered(self, message: str, answer: str) -> None:
         if answer != "accept":

@@ -122,10 +122,7 @@ def _directory(roots: Roots, asked: str | None) -> str:
 
 
 async def _start(request: v1.CreateTerminal, cwd: str, env: dict[str, str], limit: int) -> Command:
-    words = [request.command, *request.args]
-    try:
-        return await Command.start(words, cwd=cwd, env=env, output_limit=limit)
-    except SpawnFailed:
-        if request.args or not _SYNTAX & set(request.command):
-            raise
-    return await Command.start([SHELL, "-c", request.command], cwd=cwd, env=env, output_limit=limit)
+    # What reads as a line is one, whatever programs there are: it was judged as a line.
+    is_line = not request.args and bool(_SYNTAX & set(request.command))
+    words = [SHELL, "-c", request.command] if is_line else [request.command, *request.args]
+    return await Command.start(words, cwd=cwd, env=env, output_limit=limit)

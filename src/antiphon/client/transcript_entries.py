@@ -6,11 +6,19 @@
 from collections.abc import Iterator
 from typing import Any, Final, Literal, TypeAlias
 
-from msgspec import UNSET, UnsetType, structs
+from msgspec import UNSET, DecodeError, UnsetType, json, structs
 
 from antiphon.protocol.v1.content import Annotations, ContentBlock, TextBlock
 from antiphon.protocol.v1.notices import CompactionStatus, CompactionUpdate, NoticeSeverity, NoticeUpdate
-from antiphon.protocol.v1.tools import ToolCall, ToolCallPatch, ToolContent, ToolKind, ToolLocation, ToolStatus
+from antiphon.protocol.v1.tools import (
+    ContentItem,
+    ToolCall,
+    ToolCallPatch,
+    ToolContent,
+    ToolKind,
+    ToolLocation,
+    ToolStatus,
+)
 
 __all__ = ["CallEntry", "CompactionEntry", "Entry", "Message", "Notice", "Speaker", "Thought"]
 
@@ -170,7 +178,7 @@ class CallEntry:
             "name": self.name or UNSET,
             "content": self.content or UNSET,
             "locations": self.locations or UNSET,
-            "raw_input": self.raw_input,
+            "raw_input": _streamed(self.content) if self.raw_input is UNSET else self.raw_input,
         }
         return structs.replace(patch, **{name: value for name, value in facts.items() if getattr(patch, name) is UNSET})
 
@@ -181,6 +189,16 @@ class CallEntry:
             self.raw_input = raw_input
         if raw_output is not UNSET:
             self.raw_output = raw_output
+
+
+def _streamed(content: list[ToolContent]) -> Any:
+    """The input of a call that was shown as its content and never told as such: one text that is a whole JSON object."""
+    if len(content) != 1 or not isinstance(content[0], ContentItem) or not isinstance(content[0].content, TextBlock):
+        return UNSET
+    try:
+        return json.decode(content[0].content.text, type=dict[str, Any])
+    except DecodeError:
+        return UNSET
 
 
 class Notice:

@@ -23,9 +23,12 @@ from antiphon.protocol.v1.tools import Diff, ToolCall, ToolCallPatch, ToolKind
 __all__ = ["Action"]
 
 _HARMLESS: Final = frozenset({
-    "CI", "CLICOLOR", "COLORTERM", "COLUMNS", "FORCE_COLOR", "LANG", "LC_ALL", "LC_CTYPE", "LINES", "NO_COLOR", "TERM", "TZ",
+    "CI", "CLICOLOR", "COLORTERM", "COLUMNS", "FORCE_COLOR", "GIT_TERMINAL_PROMPT", "LANG", "LC_ALL", "LC_CTYPE", "LINES", "NO_COLOR", "TERM", "TZ",
 })  # fmt: skip
 """Variables that change how a program shows things, not what it runs."""
+
+_USUAL_SHELLS: Final = frozenset({"/bin/bash", "/bin/sh", "/bin/zsh", "/usr/bin/bash", "/usr/bin/sh", "/usr/bin/zsh"})
+"""What `SHELL` may be set to: those are where a program would look by itself."""
 
 _PAGERS: Final = frozenset({"GIT_PAGER", "PAGER"})
 _SYNTAX: Final = frozenset(" \t\n|&;<>()$`\\\"'*?[#~=%{}!")
@@ -176,7 +179,7 @@ def _command(
     there = where.at(said.folder)
     line, words = said.command, said.words
     if words is not None and len(words) == 3 and _runs_a_line(words):
-        line, words = words[2], None
+        line, words = _without_going_there(words[2], there.real_cwd, said.folder), None
     operands = None if variables else _file_work(line, words)
     return Action(
         kind="execute", claimed=claimed, name=name, command=line, words=words, url=said.url, variables=variables,
@@ -189,6 +192,14 @@ def _runs_a_line(words: tuple[str, ...]) -> bool:
     """`bash -lc '…'` as an argument list: the way some agents send a line."""
     folder, _, program = words[0].rpartition("/")
     return program in SHELLS and folder in ("", "/bin", "/usr/bin") and words[1] in _SHELL_FLAGS
+
+
+def _without_going_there(line: str, *folders: str | None) -> str:
+    """The line without a `cd` to where it is run anyway, which some agents put before every line. Nothing but those very words goes."""
+    for folder in folders:
+        if folder and "'" not in folder and (rest := line.removeprefix(f"cd '{folder}' && ")) != line:
+            return rest
+    return line
 
 
 def _file_work(line: str | None, words: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -204,4 +215,6 @@ def _file_work(line: str | None, words: tuple[str, ...] | None) -> tuple[str, ..
 
 
 def _harmless(name: str, value: str) -> bool:
+    if name == "SHELL":
+        return value in _USUAL_SHELLS
     return name in _HARMLESS or (name in _PAGERS and value in ("", "cat"))
