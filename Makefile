@@ -112,7 +112,8 @@ env: $(VENV)/.ready
 # --- what people type -----------------------------------------------------------------------------------------------
 
 run: .venv-run/.ready
-	@if [ -t 0 ] && [ -t 1 ]; then .venv-run/bin/antiphon chat $(ARGS); else .venv-run/bin/python examples/tour.py $(ARGS); fi
+	@if [ -t 0 ] && [ -t 1 ] && [ -z "$(ARGS)" ]; then .venv-run/bin/antiphon chat; \
+	else .venv-run/bin/python examples/tour.py $(ARGS); fi
 
 # The peers written in JavaScript: the locks have no addresses, and npm comes with the environment. Without a registry
 # the tests that need them skip and say so.

@@ -78,6 +78,13 @@ class Terminal:
                 raise AssertionError(f"never shown: {wanted!r}; the screen is:\n{self.text}")
         return self.text
 
+    def listen(self, seconds: float) -> str:
+        """Read for so long, and return the screen: for what must not come."""
+        end = time.monotonic() + seconds
+        while self._read(end - time.monotonic()):
+            pass
+        return self.text
+
     def finish(self) -> tuple[int, str]:
         """Read to the end: the exit status, and the screen."""
         end = time.monotonic() + PATIENCE

@@ -46,7 +46,7 @@ def test_text_a_plan_an_edit_and_a_command_are_shown_as_they_happen(tmp_path: Pa
         idle(terminal)
         terminal.press(CTRL_D)
         assert terminal.wait_for_end() == 0
-        assert "antiphon chat --resume" in terminal.all
+        assert "\n\nGo on with this session: antiphon chat --continue" in terminal.all
 
 
 def test_a_denied_call_is_not_made_and_a_stray_key_is_no_answer(tmp_path: Path) -> None:
@@ -316,8 +316,38 @@ def test_words_it_does_not_know_end_in_a_hint(words: tuple[str, ...], tmp_path: 
 
 def test_an_agent_that_is_not_there_is_an_error_with_a_hint(tmp_path: Path) -> None:
     with chat(tmp_path, "nosuch") as terminal:
-        assert terminal.wait_for_end() == 1
+        assert terminal.wait_for_end() == 2
         assert "error: there is no agent named `nosuch`" in terminal.all and "hint: " in terminal.all
+
+
+def test_a_session_that_is_not_there_changes_nothing(tmp_path: Path) -> None:
+    with chat(tmp_path) as terminal:
+        begin(terminal)
+        terminal.ask(f"/plan{ENTER}", "The plan is done.")
+        idle(terminal)
+        for name in ("99", "nosuch"):
+            terminal.ask(f"/load {name}{ENTER}", f"there is no session `{name}`")
+            idle(terminal)
+            assert f"session {name}\n" not in terminal.all
+        terminal.press(CTRL_D)
+        assert terminal.wait_for_end() == 0
+        assert terminal.all.count("Plan  3 of 3 done") == 1 and "-32" not in terminal.all
+        assert terminal.all.count("/sessions lists them") == 2
+
+
+def test_a_prompt_with_a_wrong_path_comes_back_to_be_mended_at_its_end(tmp_path: Path) -> None:
+    with chat(tmp_path) as terminal:
+        begin(terminal)
+        terminal.ask(f"/echo @./nosuch.txt{ENTER}", "there is no file")
+        idle(terminal)
+        terminal.ask(" and more", "@./nosuch.txt and more")
+
+
+def test_a_call_that_was_denied_says_so(tmp_path: Path) -> None:
+    with chat(tmp_path, "--deny", "Bash(touch *)") as terminal:
+        begin(terminal)
+        shown = terminal.ask(f"/run touch made{ENTER}", "You did not allow it")
+        assert "touch made`  denied" in shown and "failed" not in shown
 
 
 def test_what_was_typed_is_kept_for_its_owner_alone(tmp_path: Path) -> None:

@@ -161,7 +161,6 @@ def test_a_failed_turn_ends_with_1_and_says_why(place: Place) -> None:
 @pytest.mark.parametrize(
     ("agent", "why"),
     [
-        ("lute", "there is no agent named `lute`"),
         ("no/such/program", "no such program"),
         ("sh -c 'exit 3'", "exited with status 3"),
     ],
@@ -169,6 +168,24 @@ def test_a_failed_turn_ends_with_1_and_says_why(place: Place) -> None:
 def test_an_agent_that_does_not_start_ends_with_1(agent: str, why: str, place: Place) -> None:
     done = place.run("x", "--agent", agent, "--max-retries", "0")
     assert (done.status, done.out) == (1, "") and why in done.err and "hint: " in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("x", "--agent", "lute"), "there is no agent named `lute`"),
+        (("x", "--mcp-config", "/nope"), "cannot read `/nope`"),
+        (("look at @README.md#L9:12",), "`README.md` has no line 9"),
+        (("x", "-a", "p.png#L1"), "has no lines"),
+        (("x", "--mode", "zz"), "error: there is no mode `zz`\n"),
+        (("x", "--model", "zz"), "error: there is no model `zz`\n"),
+        (("x", "--set", "zz=1"), "error: there is no setting `zz`\n"),
+    ],
+)
+def test_what_the_arguments_name_and_is_not_there_ends_with_2(words: tuple[str, ...], why: str, place: Place) -> None:
+    (place.cwd / "p.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    done = place.run(*words)
+    assert (done.status, done.out) == (2, "") and why in done.err and done.err.count("hint: ") == 1
 
 
 def test_a_login_that_is_wanted_ends_with_1_and_the_methods(place: Place) -> None:
@@ -181,7 +198,33 @@ def test_a_login_that_is_wanted_ends_with_1_and_the_methods(place: Place) -> Non
 def test_what_nobody_was_asked_about_is_denied_and_ends_with_5(place: Place) -> None:
     done = place.run("/edit notes.txt hello")
     assert done.status == 5 and not (place.cwd / "notes.txt").exists()
-    assert "✗ denied (edit)" in done.err and "exit status 5" in done.err
+    assert "✗ denied (edit)" in done.err and "✗ Edit notes.txt (denied)" in done.err
+    assert done.err.endswith("(exit status 5); `--allow 'Edit(notes.txt)'` allows it\n")
+    assert place.run("/edit notes.txt hello", "--allow", "Edit(notes.txt)").status == 0
+
+
+def test_no_rule_is_named_where_none_would_help(place: Place) -> None:
+    place.configure("allow = [")
+    done = place.run("/edit notes.txt hello")
+    assert done.status == 5 and "--allow" not in done.err and "so everything is asked. Nobody" in done.err
+    assert done.err.endswith("mend the config file that the warning names\n")
+
+
+def test_the_last_of_what_a_command_wrote_is_shown(place: Place) -> None:
+    done = place.run("/run seq 30", "--on-ask", "allow")
+    assert done.out == "`seq 30` ended with 0.\n"
+    assert "✓ Run `seq 30`\n  … 20 lines before\n  21\n" in done.err and done.err.endswith("  30\n")
+
+
+def test_words_and_notes_in_one_log_are_lines_of_their_own(place: Place) -> None:
+    log = place.cwd / "log"
+    with log.open("wb") as both:
+        subprocess.run(
+            place.words("/edit notes.txt hello"),
+            cwd=place.cwd, env=place.env, stdin=subprocess.DEVNULL, stdout=both, stderr=both, check=False, timeout=30,
+        )  # fmt: skip
+    lines = log.read_text(encoding="utf-8").splitlines()
+    assert "You did not allow it, so nothing was done." in lines and "✗ Edit notes.txt (denied)" in lines
 
 
 def test_5_says_more_than_why_the_turn_ended(place: Place) -> None:
@@ -191,7 +234,13 @@ def test_5_says_more_than_why_the_turn_ended(place: Place) -> None:
 
 def test_on_ask_fail_ends_the_turn_with_1(place: Place) -> None:
     done = place.run("/edit notes.txt hello", "--on-ask", "fail")
-    assert done.status == 1 and "had to be asked" in done.err and not (place.cwd / "notes.txt").exists()
+    assert done.status == 1 and not (place.cwd / "notes.txt").exists()
+    assert done.err.splitlines() == [
+        "✗ Edit notes.txt (denied)",
+        f"error: `{place.cwd / 'notes.txt'}` had to be asked, and nobody was there",
+        "",
+        "hint: `--allow 'Edit(notes.txt)'` allows it",
+    ]
 
 
 def test_on_ask_allow_allows(place: Place) -> None:
@@ -257,3 +306,12 @@ def test_a_state_directory_that_cannot_be_used_is_no_reason_to_fail(place: Place
     place.state.write_text("a file", encoding="utf-8")
     done = place.run("/think of it", "--agent", place.agent(agents.TakesTextOnly))
     assert (done.status, done.out) == (0, "text\n") and "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("words", [("run",), ("chat",), ("agents",), ("policy", "explain")])
+def test_help_fits_the_terminal(words: tuple[str, ...], place: Place) -> None:
+    done = subprocess.run(
+        [*place.words()[:-1], *words, "--help"],
+        env={**place.env, "COLUMNS": "80"}, capture_output=True, encoding="utf-8", check=True, timeout=30,
+    )  # fmt: skip
+    assert max(map(len, done.stdout.splitlines())) <= 80

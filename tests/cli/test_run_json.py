@@ -133,7 +133,7 @@ def test_tokens_and_cost_are_in_the_result(place: Place) -> None:
 
 def test_an_error_is_in_the_result_too(place: Place) -> None:
     done = checked(place.run("x", "--json", "--agent", "lute"))
-    assert done.status == 1 and done.result["error"]["message"] == "there is no agent named `lute`"
+    assert done.status == 2 and done.result["error"]["message"] == "there is no agent named `lute`"
     assert done.result["error"]["hint"] and "error: there is no agent" in done.err
     done = checked(place.run("x", "--json", "--agent", place.agent(agents.WantsLogin)))
     assert "`browser`" in done.result["error"]["hint"]

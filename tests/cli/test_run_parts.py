@@ -26,16 +26,16 @@ def test_a_line_is_cut_by_columns(text: str, width: int, shown: str) -> None:
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("a\x1b[31mb\x1b[0m", "ab"),
-        ("a\x1b]0;title\x07b", "ab"),
-        ("a\x1b]8;;http://x\x1b\\b", "ab"),
-        ("a\x9b31mb", "a31mb"),
-        ("a\rb\x08\x00", "ab"),
-        ("left\u202eright", "leftright"),
+        ("a\x1b[31mb", "a␛[31mb"),
+        ("git status \x1b]0;touch x;\x07", "git status ␛]0;touch x;␇"),
+        ("a\x9b31mb", "a<U+009B>31mb"),
+        ("a\rb\x08\x00", "a␍b␈␀"),
+        ("left\u202eright", "left<U+202E>right"),
+        ("a\u200bb", "a<U+200B>b"),
         ("tabs\tand\nlines", "tabs\tand\nlines"),
     ],
 )
-def test_nothing_that_draws_is_shown(text: str, shown: str) -> None:
+def test_nothing_draws_and_nothing_is_hidden(text: str, shown: str) -> None:
     assert plain(text) == shown
 
 

@@ -37,7 +37,7 @@ def test_a_session_is_resumed_by_its_id(place: Place) -> None:
     first = place.run("hi", "--json").result["sessionId"]
     assert place.run("/usage", "--resume", first, "--json").of("usage")[0]["used"] == 200
     gone = place.run("hi", "--resume", "no-such-id")
-    assert gone.status == 1 and gone.out == "" and "no-such-id" in gone.err
+    assert gone.status == 1 and gone.out == "" and "has no session `no-such-id`\n" in gone.err
 
 
 def test_a_name_whose_session_is_gone_gets_a_new_one_and_says_so(place: Place) -> None:
@@ -85,7 +85,7 @@ def test_mode_model_and_settings_are_set_before_the_prompt(place: Place) -> None
 )
 def test_what_cannot_be_set_is_an_error_with_the_choices(words: tuple[str, ...], hint: str, place: Place) -> None:
     done = place.run("hi", *words)
-    assert (done.status, done.out) == (1, "") and hint in done.err.splitlines()[-1]
+    assert (done.status, done.out) == (2, "") and hint in done.err.splitlines()[-1]
 
 
 def test_servers_of_a_file_reach_the_session(place: Place) -> None:
@@ -100,7 +100,7 @@ def test_servers_of_a_file_reach_the_session(place: Place) -> None:
     done = place.run("/mcp", "--mcp-config", "mcp.json", env={"PLACE": "mcp"})
     assert done.out == "- `files`: mcp-files\n- `web`: https://example.org/mcp\n- `old`: https://example.org/sse\n"
     unset = place.run("/mcp", "--mcp-config", "mcp.json")
-    assert unset.status == 1 and "the variable `PLACE` is not set" in unset.err
+    assert unset.status == 2 and "the variable `PLACE` is not set" in unset.err
     deaf = place.run(
         "/mcp", "--mcp-config", "mcp.json", "--agent", place.agent(agents.TakesTextOnly), env={"PLACE": "x"}
     )
@@ -113,7 +113,7 @@ def test_servers_of_a_file_reach_the_session(place: Place) -> None:
 def test_servers_that_make_no_sense_are_an_error(text: str, place: Place) -> None:
     (place.cwd / "mcp.json").write_text(text, encoding="utf-8")
     done = place.run("hi", "--mcp-config", "mcp.json")
-    assert done.status == 1 and "mcp.json" in done.err and "hint: it is JSON such as" in done.err
+    assert done.status == 2 and "mcp.json" in done.err and "hint: it is JSON such as" in done.err
 
 
 def test_servers_and_mode_of_the_config_file_hold_for_new_sessions(place: Place) -> None:

@@ -50,7 +50,7 @@ def test_no_color_means_no_colours(place: Place) -> None:
 def test_an_agent_cannot_draw_on_the_screen(place: Place) -> None:
     with place.terminal("x", "--agent", place.agent(agents.Draws)) as terminal:
         _, text = terminal.finish()
-    assert text.splitlines() == ["red bell done", "✓ Evil second"]
+    assert text.splitlines() == ["red␛[31m ␛]0;title␇bell␇ done", "✓ Evil␛[2J second"]  # seen, and not obeyed
     assert b"\x07" not in terminal.raw and b"\x1b[31m" not in terminal.raw and b"\x1b[2J" not in terminal.raw
 
 
@@ -64,6 +64,15 @@ def test_permission_is_asked_with_the_change_and_given(place: Place) -> None:
     assert status == 0 and "✓ Edit notes.txt" in text and text.count("+hello") == 1
     assert (place.cwd / "notes.txt").read_text(encoding="utf-8") == "hello\n"
     assert b"\x1b[32m  +hello" in terminal.raw  # green
+
+
+def test_nothing_is_written_over_an_open_question(place: Place) -> None:
+    with place.terminal("/edit notes.txt hello", "--agent", "demo") as terminal:
+        terminal.wait_for("Allow?")
+        assert terminal.listen(1.5).endswith("everywhere):")  # longer than an agent may take to start unmentioned
+        terminal.type("n\n")
+        status, text = terminal.finish()
+    assert status == 0 and "starting the agent" not in text
 
 
 @pytest.mark.parametrize("answer", ["n\n", "no\n", "\x04"])
@@ -158,6 +167,7 @@ def test_ctrl_c_at_a_question_cancels_the_turn(place: Place) -> None:
         terminal.type("\x03")
         status, text = terminal.finish()
     assert status == 130 and "stopped: cancelled" in text and not (place.cwd / "x").exists()
+    assert "Run `touch x` (cancelled)" in text and "failed" not in text
 
 
 def test_ctrl_c_twice_ends_everything_at_once(place: Place) -> None:

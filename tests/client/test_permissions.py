@@ -187,38 +187,6 @@ async def test_a_path_outside_the_roots_is_refused_without_a_question(tmp_path: 
 # What was allowed just now.
 
 
-async def test_an_allowed_edit_is_one_write_of_what_was_shown(tmp_path: Path) -> None:
-    user = User(ONCE, NO, NO, NO)
-    told: list[str | None] = []
-
-    async def play(agent: Deeds) -> None:
-        await agent.ask_to_edit("a", "new words")
-        told.append(await agent.write("b", "new words"))  # another file: asked
-        told.append(await agent.write("a", "other words"))  # another text: asked
-        told.append(await agent.write("a", "before\r\nnew words\r\nafter"))
-        told.append(await agent.write("a", "new words"))  # a second time: asked
-
-    async with staged(Keeper(ask=user), tmp_path) as stage:
-        await stage.turn(play)
-    assert [answer is None for answer in told] == [False, False, True, False]
-    assert len(user.asked) == 4
-
-
-async def test_a_file_that_a_question_names_beside_its_diff_is_not_allowed_with_it(tmp_path: Path) -> None:
-    user = User(ONCE, NO)
-    shown, beside = str(tmp_path / "shown"), str(tmp_path / "beside")
-    places = [v1.ToolLocation(shown), v1.ToolLocation(beside)]
-
-    async def play(agent: Deeds) -> None:
-        await agent.ask(name="Edit", kind=v1.ToolKind.EDIT, locations=places, content=[v1.Diff(shown, "words")])
-        assert await agent.write("beside") is not None
-        assert await agent.write("shown") is None
-
-    async with staged(Keeper(ask=user), tmp_path) as stage:
-        await stage.turn(play)
-    assert names_in(tmp_path) == ["shown"]
-
-
 async def test_an_allowed_command_is_one_command_in_whatever_form_it_comes(tmp_path: Path) -> None:
     forms: list[tuple[str, ...]] = [
         ("touch 'a b' c",), ("touch", "a b", "c"), ("sh", "-c", "touch 'a b' c"), ("bash", "-lc", "touch 'a b' c")

@@ -208,3 +208,16 @@ async def test_the_end_of_a_session_ends_its_terminals_alone(terminals: Terminal
 async def test_terminals_can_be_used_again_after_close(terminals: Terminals, tmp_path: Path) -> None:
     await terminals.close()
     assert await finished(terminals, await run(terminals, tmp_path, "echo", "again")) == (0, "again\n", False)
+
+
+async def test_git_does_not_take_any_folder_for_a_repository(terminals: Terminals, tmp_path: Path) -> None:
+    """A folder with `HEAD`, `config`, `objects` and `refs` could name programs that `git status` starts."""
+    _, output, _ = await finished(terminals, await run(terminals, tmp_path, "git", "config", "safe.bareRepository"))
+    assert output == "explicit\n"
+
+
+def test_what_is_run_as_a_line_is_what_is_judged_as_one() -> None:
+    from antiphon.client import terminals
+    from antiphon.policy import action
+
+    assert vars(terminals)["_SYNTAX"] == vars(action)["_SYNTAX"]

@@ -66,7 +66,10 @@ def _quoted(name: str, way: int) -> str:
     ][way]
 
 
-programs = st.builds(_quoted, st.sampled_from(PROGRAMS), st.sampled_from([0, 0, 0, 0, 1, 2, 3, 4, 5, 6]))
+programs = st.one_of(
+    st.builds(_quoted, st.sampled_from(PROGRAMS), st.sampled_from([0, 0, 0, 0, 1, 2, 3, 4, 5, 6])),
+    st.sampled_from(["git log", "'git' status", 'git "diff"']),
+)
 arguments = st.lists(st.sampled_from(ARGUMENTS), max_size=3)
 wrapped = st.one_of(st.just(""), st.just(""), st.just(""), st.sampled_from(WRAPPERS).map(lambda word: f"{word} "))
 simple = st.builds(lambda front, name, rest: front + " ".join([name, *rest]), wrapped, programs, arguments)
@@ -80,6 +83,6 @@ shaped = st.builds(lambda shape, inner: shape.format(inner), st.sampled_from(SHA
 noise = st.lists(
     st.sampled_from([*"'\"\\$`;&|<>(){}[]*?#~=! \t\n", "git", "rm", "x", " ", " ", "$(", "git x", "rm x", "echo "]),
     max_size=12,
-).map(lambda pieces: "git " + "".join(pieces))
+).map(lambda pieces: "git log " + "".join(pieces))
 
 lines = st.one_of(joined, shaped, noise)

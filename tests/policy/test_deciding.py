@@ -221,12 +221,14 @@ def terminal(command: str, *args: str, **env: str) -> Action:
     ("action", "expected"),
     [
         (terminal("git", "log"), ALLOW),
-        (terminal("git", "log; rm x"), ALLOW),  # an argument, and no shell reads it
+        (terminal("git", "log", "; rm x"), ALLOW),  # an argument, and no shell reads it
         (terminal("git log && git diff"), ALLOW),
         (terminal("git log; rm x"), ASK),
         (terminal("bash", "-lc", "git log"), ALLOW),
         (terminal("bash", "-lc", "git log; rm x"), ASK),
         (terminal("./bash", "-c", "git log"), ASK),
+        (terminal("fish", "-c", "git log"), ASK),
+        (terminal("tcsh", "-c", "git log"), ASK),
         (terminal("bash", "-c", "git log", "x"), ASK),
         (terminal("git", "log", TERM="dumb", GIT_PAGER="cat"), ALLOW),
         (terminal("git", "log", GIT_PAGER="rm x"), ASK),

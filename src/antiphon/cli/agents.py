@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from antiphon.catalogue import fetching
 from antiphon.catalogue.finding import names
 from antiphon.catalogue.registry import Registry, RegistryProblem
-from antiphon.cli.arguments import Misused, Parser
+from antiphon.cli.arguments import Misused, Paragraphs, Parser
 from antiphon.cli.here import settings_here, tell
 from antiphon.cli.saying import FAILED, MISUSED, fail
 from antiphon.cli.screen import plain
@@ -36,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
         prog="antiphon agents",
         description="The agents there are: found, checked, added.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Paragraphs,
         allow_abbrev=False,
     )
     form = top.add_mutually_exclusive_group()

@@ -7,7 +7,17 @@ import argparse
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
-__all__ = ["Misused", "Options", "Parser", "add_agent", "add_permissions", "add_session", "add_troubles", "run_parser"]
+__all__ = [
+    "Misused",
+    "Options",
+    "Paragraphs",
+    "Parser",
+    "add_agent",
+    "add_permissions",
+    "add_session",
+    "add_troubles",
+    "run_parser",
+]
 
 MODES: Final = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
 ON_ASK: Final = ("deny", "fail", "allow")
@@ -26,6 +36,27 @@ exit status: 0 the turn ended, 1 error, 2 wrong arguments, 3 the agent refused, 
 
 class Misused(Exception):
     """The arguments make no sense; the text says why."""
+
+
+class Paragraphs(argparse.HelpFormatter):
+    """Fills each paragraph by itself, to the width of the terminal; what is indented stays as it is written."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        import textwrap
+
+        return "\n\n".join(
+            part
+            if part.startswith(" ")
+            else textwrap.fill(
+                " ".join(part.split()),
+                width,
+                initial_indent=indent,
+                subsequent_indent=indent,
+                break_on_hyphens=False,
+                break_long_words=False,
+            )
+            for part in text.rstrip().split("\n\n")
+        )
 
 
 class Parser(argparse.ArgumentParser):
@@ -92,7 +123,7 @@ def run_parser() -> argparse.ArgumentParser:
         usage="antiphon run [OPTIONS] [--] PROMPT …",
         description="One prompt to an agent, in this directory.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Paragraphs,
         allow_abbrev=False,
     )
     parser.add_argument(

@@ -7,7 +7,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from antiphon.cli.arguments import Misused, Options, Parser, add_agent, add_permissions, add_session, add_troubles
+from antiphon.cli.arguments import (
+    Misused,
+    Options,
+    Paragraphs,
+    Parser,
+    add_agent,
+    add_permissions,
+    add_session,
+    add_troubles,
+)
 from antiphon.cli.saying import FAILED, MISUSED, fail
 
 if TYPE_CHECKING:
@@ -32,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
         usage="antiphon chat [OPTIONS] [AGENT]",
         description="A conversation with an agent, in this directory.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Paragraphs,
         allow_abbrev=False,
     )
     words.add_argument("who", metavar="AGENT", nargs="?", help="the same as --agent AGENT")
@@ -106,9 +115,14 @@ def _chat(options: Options) -> int:
             return fail(str(error), HINT, MISUSED)
     if chat.failure is not None:
         sentence, hint = sentence_and_hint(chat.failure)
-        return fail(sentence, hint or "`antiphon agents` lists what is installed.", FAILED)
+        from antiphon.catalogue.finding import UnknownAgent
+        from antiphon.cli.servers import ServersError
+        from antiphon.cli.sessions import Unsettable
+
+        wrong = isinstance(chat.failure, Unsettable | UnknownAgent | ServersError)
+        return fail(sentence, hint or "`antiphon agents` lists what is installed.", MISUSED if wrong else FAILED)
     if (said := chat.farewell) is not None:
-        sys.stderr.write(f"{said}{_same_agent(options)}\n")
+        sys.stderr.write(f"\n{said}{_same_agent(options)}\n")
     return 0
 
 
@@ -148,6 +162,7 @@ def _opener(options: Options, cwd: str) -> "Open":
             authenticate=attending.authenticate,
             terminal_login=True,
             terminals=attending.terminals,
+            refused=attending.refused,
             warn=attending.warn,
         )
         async with connected(options, cwd, attendance) as door:

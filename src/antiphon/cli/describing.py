@@ -27,15 +27,15 @@ def shown_path(path: str, cwd: str) -> str:
     return path if inside.startswith("..") else inside
 
 
-def call_line(call: "CallEntry", cwd: str) -> str:
-    """A tool call on one line. What failed says so in words, too."""
+def call_line(call: "CallEntry", cwd: str, failed: str = "failed") -> str:
+    """A tool call on one line. What failed says so in words, too: in which, others may know better than the agent."""
     status = call.status.meaning
-    failed = " (failed)" if status is v1.ToolStatus.FAILED else ""
+    end = f" ({failed})" if status is v1.ToolStatus.FAILED else ""
     places = [shown_path(place.path, cwd) for place in call.locations[:3]]
     title = call.label
     where = ", ".join(place for place in places if place not in title)
     more = f" +{len(call.locations) - 3}" if len(call.locations) > 3 else ""
-    return f"{MARKS[status]} {title}{f'  {where}{more}' if where else ''}{failed}"
+    return f"{MARKS[status]} {title}{f'  {where}{more}' if where else ''}{end}"
 
 
 def plan_line(steps: Sequence[v1.PlanEntry]) -> str:

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from antiphon.cli.screen import plain
 from antiphon.config.places import state_dir
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Redact(logging.Formatter):
         for value in self._values:
             text = text.replace(value, "***")
         text = _SHAPES.sub(lambda match: next((group for group in match.groups() if group), "") + "***", text)
-        return text.replace("\r", "").replace("\n", "\n    ")[:LINE_LIMIT]
+        return plain(text).replace("\n", "\n    ")[:LINE_LIMIT]
 
 
 def log_file(directory: Path | None = None) -> Path:

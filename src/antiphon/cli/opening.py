@@ -14,19 +14,21 @@ from typing import TYPE_CHECKING, Final, Literal
 from antiphon.cli.arguments import Misused, Options
 from antiphon.cli.here import settings_here
 from antiphon.cli.logs import note_report
+from antiphon.cli.remedies import BROKEN
 from antiphon.client.connect import Asking, connect
 from antiphon.client.files import Files
 from antiphon.client.permissions import Ask, Keeper
 from antiphon.client.retry import Retry
 from antiphon.client.terminals import Terminals
 from antiphon.policy import Mode, Rule, RuleError, Rules
+from antiphon.protocol import v1
 from antiphon.store.audit import AuditEntry, AuditStore
 from antiphon.store.decisions import DecisionStore
 from antiphon.store.errors import StoreError
 from antiphon.store.schema import open_database
 
 if TYPE_CHECKING:
-    from antiphon.client.handlers import Authenticate
+    from antiphon.client.handlers import Authenticate, Permission, PermissionAnswer
     from antiphon.client.remote import ConnectedAgent
     from antiphon.config.settings import Loaded
     from antiphon.config.shapes import RuleText, Settings
@@ -53,6 +55,8 @@ class Attendance:
     """Whether `authenticate` can run an agent's login in a terminal."""
     files: Files = field(default_factory=lambda: Files(write=True))
     terminals: Terminals = field(default_factory=Terminals)
+    refused: set[str] = field(default_factory=set)
+    """Where the ids of the calls go that the agent asked for and did not get."""
     decided: Callable[[AuditEntry], None] | None = None
     warn: Callable[[str], None] = lambda sentence: None
 
@@ -131,7 +135,7 @@ async def connected(options: Options, cwd: str, attendance: Attendance) -> Async
             words,
             cwd=place or cwd,
             env={**os.environ, **env} if env else None,
-            permission=keeper.permission,
+            permission=_noting(keeper, attendance.refused),
             elicitation=attendance.elicitation,
             authenticate=attendance.authenticate,
             files=keeper.guard_files(attendance.files),
@@ -165,8 +169,24 @@ def _keeper(options: Options, loaded: "Loaded", attendance: Attendance, database
         audit=_Audit(database, attendance.decided),
         project="" if project is None else str(project),
         agent=name,
-        broken="the configuration could not be read, so everything is asked" if loaded.policy_broken else "",
+        broken=BROKEN if loaded.policy_broken else "",
     )
+
+
+def _noting(keeper: Keeper, refused: set[str]) -> "Permission":
+    """The keeper's answers; which calls got a no is noted, because an agent says of them only that they failed."""
+
+    async def permission(request: v1.RequestPermission) -> "PermissionAnswer":
+        answer = await keeper.permission(request)
+        chosen = getattr(answer, "option_id", None)
+        kind = next((option.kind for option in request.options if option.option_id == chosen), None)
+        if kind in (v1.PermissionOptionKind.REJECT_ONCE, v1.PermissionOptionKind.REJECT_ALWAYS):
+            refused.add(request.tool_call.tool_call_id)
+        else:
+            refused.discard(request.tool_call.tool_call_id)
+        return answer
+
+    return permission
 
 
 class _Audit(AuditStore):

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Final
 
-from antiphon.cli.arguments import MODES, Misused, Options, Parser, count
+from antiphon.cli.arguments import MODES, Misused, Options, Paragraphs, Parser, count
 from antiphon.cli.saying import FAILED, MISUSED, fail
 from antiphon.cli.screen import plain
 from antiphon.errors import AcpError
@@ -71,7 +71,7 @@ def _add_explain(commands: "argparse._SubParsersAction[Parser]") -> None:
         usage="antiphon policy explain [OPTIONS] TOOL [INPUT]",
         description=EXPLAIN,
         help="what would be decided about a call, and why",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Paragraphs,
         allow_abbrev=False,
     )
     explain.add_argument("tool", metavar="TOOL", help="such as Bash, Edit, Read, mcp__server__tool, kind:edit")

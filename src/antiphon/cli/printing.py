@@ -3,23 +3,38 @@
 On a terminal a call is one line that is drawn again as it goes on. In a pipe it is one line when it has ended.
 """
 
-from typing import TYPE_CHECKING, Protocol
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from antiphon.cli.describing import call_line, plan_line, shown_path, usage_line
 from antiphon.cli.diffs import diff_lines, diffs_in
 from antiphon.cli.screen import Style, plain
+from antiphon.cli.tails import written_lines
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from antiphon.cli.events import Denial, Result
+    from antiphon.cli.events import Result
     from antiphon.cli.screen import Screen
     from antiphon.client.session import Session
     from antiphon.client.transcript_entries import CallEntry
     from antiphon.store.audit import AuditEntry
 
-__all__ = ["Printer", "QuietPrinter", "TextPrinter", "show_diff"]
+__all__ = ["Printer", "QuietPrinter", "TailOf", "TextPrinter", "WordOf", "show_diff"]
 
 PLAN = "plan"
+
+OUTPUT_LINES: Final = 10
+"""The last lines of a command's output that are shown."""
+
+OUTPUT_COLUMNS: Final = 500
+"""Characters of each."""
+
+TailOf: TypeAlias = Callable[[str], str | None]
+"""What a terminal wrote last, by its id."""
+
+WordOf: TypeAlias = Callable[[str], str]
+"""What became of a call that failed, by its id: an agent says no more than that."""
 
 
 class Printer(Protocol):
@@ -47,11 +62,16 @@ class Printer(Protocol):
 class TextPrinter:
     """For people."""
 
-    def __init__(self, screen: "Screen") -> None:
+    def __init__(
+        self, screen: "Screen", tail_of: TailOf = lambda id: None, word_of: WordOf = lambda id: "failed"
+    ) -> None:
         self._screen = screen
+        self._tail_of = tail_of
+        self._word_of = word_of
+        self._merged = _same_place()
         self._session: Session | None = None
         self._message: str | None = None  # the id of the message that is being said
-        self._saying = False
+        self._saying = self._thinking = False
         self._said = False
         self._plan: str | None = None
         self._unfinished: dict[str, CallEntry] = {}
@@ -66,7 +86,9 @@ class TextPrinter:
             case v1.AgentMessageChunk(content=v1.TextBlock(text=text), message_id=id):
                 self._say(text, id)
             case v1.AgentThoughtChunk(content=v1.TextBlock(text=text)):
-                self._saying = False
+                if self._saying:
+                    self._part()
+                self._saying, self._thinking = False, True
                 self._screen.think(text)
             case v1.MessageChunk(content=content) if not isinstance(update, v1.UserMessageChunk):
                 self._note(f"[{describe_block(content)}]", "dim")
@@ -104,16 +126,19 @@ class TextPrinter:
     def ended(self, result: "Result", usage: v1.UsageUpdate | None, tokens: v1.Usage | None) -> None:
         self._saying = False
         self._screen.end_saying()
-        if not self._screen.can_redraw:
-            for call in self._unfinished.values():
-                self._screen.note(call_line(call, self._cwd))
-            if self._plan is not None:
-                self._screen.note(self._plan)
-        if (line := usage_line(usage, tokens)) is not None:
-            self._screen.note(line, "dim")
-        if result.stop_reason not in (None, "end_turn"):
+        end = " (cancelled)" if result.stop_reason == "cancelled" else ""
+        for key, call in self._unfinished.items():
+            line = f"{call_line(call, self._cwd)}{end}"
+            if not self._screen.can_redraw:
+                self._screen.note(line)
+            elif end and self._screen.is_live(key):
+                self._screen.live(key, line)
+        if not self._screen.can_redraw and self._plan is not None:
+            self._screen.note(self._plan)
+        if (used := usage_line(usage, tokens)) is not None:
+            self._screen.note(used, "dim")
+        if result.stop_reason not in (None, "end_turn") and result.error is None:
             self._screen.note(f"stopped: {result.stop_reason}", "yellow")
-        note_denials(self._screen, result.denials)
 
     # Parts of the above.
 
@@ -127,11 +152,20 @@ class TextPrinter:
         another = not self._saying or (id is not None and self._message is not None and id != self._message)
         if another and self._said:
             self._screen.end_saying(gap=True)
-        self._saying, self._said, self._message = True, True, id
+        if self._thinking:
+            self._part()
+        self._saying, self._said, self._message, self._thinking = True, True, id, False
         self._screen.say(text)
 
     def _note(self, text: str, style: Style = "") -> None:
+        self._part()
+        self._thinking = False
         self._screen.note(text, style)
+
+    def _part(self) -> None:
+        """Both streams go to one file or pipe, where a line of one must not run into a line of the other."""
+        if self._merged:
+            self._screen.finish()
 
     def _call(self, id: str) -> None:
         call = self._session.transcript.call(id) if self._session is not None else None
@@ -146,14 +180,30 @@ class TextPrinter:
             return  # told again
         self._shown.add(key)
         style: Style = "green" if call.status == v1.ToolStatus.COMPLETED else "red"
+        line = call_line(call, self._cwd, self._word_of(call.id))
         if self._screen.can_redraw:
-            self._screen.live(key, call_line(call, self._cwd), style)
+            self._screen.live(key, line, style)
         else:
-            self._screen.note(plain(call_line(call, self._cwd), one_line=True), style)
+            self._note(plain(line, one_line=True), style)
+        self._show_output(call)
         if call.status == v1.ToolStatus.COMPLETED:
             for diff in diffs_in(call.content):
                 if diff not in self._screen.shown:  # with the question
                     show_diff(self._screen, diff, self._cwd)
+
+    def _show_output(self, call: "CallEntry") -> None:
+        """The last lines of what a command wrote."""
+        ids = [item.terminal_id for item in call.content if isinstance(item, v1.TerminalItem)]
+        texts = [text for id in ids if (text := self._tail_of(id)) is not None]
+        if not texts and (ids or call.kind == v1.ToolKind.EXECUTE) and isinstance(call.raw_output, Mapping):
+            kept = call.raw_output.get("output")
+            texts = [kept] if isinstance(kept, str) else []
+        for text in texts:
+            lines = written_lines(text)
+            if len(lines) > OUTPUT_LINES:
+                self._screen.note(f"  … {len(lines) - OUTPUT_LINES} lines before", "dim")
+            for line in lines[-OUTPUT_LINES:]:
+                self._screen.note(f"  {line[:OUTPUT_COLUMNS]}", "dim")
 
     def _show_plan(self, line: str) -> None:
         self._plan = line
@@ -184,17 +234,14 @@ class QuietPrinter:
     def ended(self, result: "Result", usage: v1.UsageUpdate | None, tokens: v1.Usage | None) -> None:
         self._screen.say(result.text)
         self._screen.end_saying()
-        note_denials(self._screen, result.denials)
 
 
-def note_denials(screen: "Screen", denials: "list[Denial]") -> None:
-    """Say how much was denied because nobody was there, and how it would not be."""
-    unasked = sum(denial.unasked for denial in denials)
-    if unasked:
-        what = "one thing was" if unasked == 1 else f"{unasked} things were"
-        screen.note(
-            f"{what} denied because nobody was there to ask (exit status 5); `--allow RULE` allows it", "yellow"
-        )
+def _same_place() -> bool:
+    """Whether stdout and stderr are one file or one pipe: `2>&1`."""
+    try:
+        return os.path.sameopenfile(1, 2)
+    except OSError:  # closed
+        return False
 
 
 def show_diff(screen: "Screen", diff: v1.Diff, cwd: str) -> None:

@@ -53,7 +53,7 @@ def read_prompt(options: Options, cwd: str) -> Prompt:
 
     Raises:
         Misused: nothing, or too much.
-        AttachmentError: a file that goes along is not there.
+        AttachmentError: a file that goes along is not there, or has no such lines.
     """
     from antiphon.client.attachments import attached, mentioned
 
@@ -61,7 +61,19 @@ def read_prompt(options: Options, cwd: str) -> Prompt:
     if not text.strip():
         raise Misused(NOTHING_SAID)
     text, mentions = mentioned(text, cwd)
-    return Prompt(text, data, [*mentions, *(attached(path, cwd) for path in options.attach)])
+    attachments = [*mentions, *(attached(path, cwd) for path in options.attach)]
+    _check_lines(attachments)
+    return Prompt(text, data, attachments)
+
+
+def _check_lines(attachments: "list[Attachment]") -> None:
+    """Lines that are not there are found before an agent is started; what it takes of the rest is its own affair."""
+    wanted = [each for each in attachments if each.first is not None]
+    if wanted:
+        from antiphon.client.attachments import blocks_of
+        from antiphon.protocol import v1
+
+        blocks_of(wanted, v1.PromptCapabilities(image=True, audio=True, embedded_context=True))
 
 
 def _words(options: Options) -> tuple[str, str | None]:

@@ -15,12 +15,14 @@ from antiphon.cli.asking import Person, terminal_of
 from antiphon.cli.describing import sentence_and_hint
 from antiphon.cli.logs import log_file
 from antiphon.cli.opening import DEFAULT_AGENT, Attendance, Door, connected
-from antiphon.cli.outcome import FAILED, TIMED_OUT, Answer, NotedFiles, changed_files, status_of
-from antiphon.cli.printing import Printer, QuietPrinter, TextPrinter
+from antiphon.cli.outcome import DENIED, FAILED, MISUSED, TIMED_OUT, Answer, NotedFiles, changed_files, status_of
+from antiphon.cli.printing import Printer, QuietPrinter, TailOf, TextPrinter, WordOf
 from antiphon.cli.recording import JsonPrinter, tokens_event, usage_event
+from antiphon.cli.remedies import denied_line, remedy
 from antiphon.cli.screen import Screen
-from antiphon.cli.sessions import Opened, open_session
+from antiphon.cli.sessions import Opened, Unsettable, open_session
 from antiphon.cli.stopping import CANCELLED, Stopping
+from antiphon.cli.tails import KeptTerminals
 from antiphon.client.handlers import Elicitation, Elicited
 from antiphon.errors import AcpError, AuthRequired
 from antiphon.protocol import v1
@@ -52,7 +54,9 @@ class Runner:
         self._stop = stop
         self._began = time.monotonic()
         self._screen = Screen()
-        self._printer: Printer = _printer(options, self._screen)
+        self._terminals = KeptTerminals()
+        self._refused: set[str] = set()
+        self._printer: Printer = _printer(options, self._screen, self._terminals.tail, self._word_of)
         terminal = terminal_of(self._screen)
         self._person = None if terminal is None else Person(self._screen, terminal)
         self._files = NotedFiles()
@@ -62,6 +66,7 @@ class Runner:
         self._turn: Turn | None = None
         self._begin = 0
         self._ending: asyncio.Task[None] | None = None
+        self._starting: asyncio.TimerHandle | None = None
 
     async def run(self) -> int:
         """Run, and return the exit status."""
@@ -72,7 +77,7 @@ class Runner:
             loop.call_soon_threadsafe(self._politely, task)
 
         self._stop.polite = politely
-        waiting = loop.call_later(PATIENCE, self._screen.status, "starting the agent …")
+        self._starting = loop.call_later(PATIENCE, self._screen.status, "starting the agent …")
         limit = self._options.timeout
         timeout = loop.call_later(limit, self._stop.stop, "timeout") if limit is not None else None
         stopped: v1.PromptResult | None = None
@@ -95,7 +100,7 @@ class Runner:
                 f"{type(failure).__name__}: {failure}\nhint: this is a fault of antiphon; {log_file()} has more"
             )
         finally:
-            waiting.cancel()
+            self._starting.cancel()
             if timeout is not None:
                 timeout.cancel()
             self._screen.status(None)
@@ -105,7 +110,10 @@ class Runner:
 
     async def _converse(self, door: Door) -> v1.PromptResult:
         _log.info("%s started for a run in %s", door.agent.name, self._cwd)
+        if self._starting is not None:  # it has started, and may ask before anything else comes
+            self._starting.cancel()
         opened = self._opened = await open_session(door, self._options, on_update=self._heard_outside)
+        self._screen.status(None)
         session, info = opened.session, door.agent.info
         self._begin = len(session.transcript.entries)
         blocks = await asyncio.to_thread(
@@ -165,6 +173,8 @@ class Runner:
             ask=None if person is None else person.decide,
             elicitation=Elicitation(self._fill_in, self._visit),
             files=self._files,
+            terminals=self._terminals,
+            refused=self._refused,
             decided=self._decided,
             warn=lambda problem: self._printer.warn(*_parts(problem)),
         )
@@ -190,9 +200,16 @@ class Runner:
             allowed and entry.source == "mode" and entry.kind in ("read", "search", "think")
         ):
             return
-        self._printer.decided(entry)
-        if self._door is not None and self._door.keeper.failed is not None:
+        failed = self._door is not None and self._door.keeper.failed is not None
+        if self._options.json or not failed:  # a failure is told once, as the error that it is
+            self._printer.decided(entry)
+        if failed:
             self._call_off()
+
+    def _word_of(self, call_id: str) -> str:
+        if call_id in self._refused:
+            return "denied"
+        return "cancelled" if self._ending is not None else "failed"
 
     # The end.
 
@@ -200,9 +217,9 @@ class Runner:
         keeper = self._door.keeper if self._door is not None else None
         if error is None and keeper is not None and keeper.failed is not None and self._stop.why is None:
             what = keeper.failed.subject
-            error = AcpError(f"`{what}` had to be asked, and nobody was there\nhint: allow it with `--allow RULE`")
+            error = AcpError(f"`{what}` had to be asked, and nobody was there\nhint: {remedy([keeper.failed])}")
         failure = _failure(error) if self._stop.why is None else None
-        status = self._status(stopped, failure)
+        status = self._status(stopped, failure, wrong=isinstance(error, _wrong_arguments()))
         session = self._opened.session if self._opened is not None else None
         usage = session.transcript.usage if session is not None else None
         tokens = stopped.usage if stopped is not None else None
@@ -224,6 +241,8 @@ class Runner:
         )
         _log.info("the run ended with %d (%s)", status, result.stop_reason)
         self._printer.ended(result, usage, tokens)
+        if keeper is not None and status == DENIED and not self._options.json:
+            self._screen.note(denied_line(keeper.denials), "yellow")
         if failure is not None:
             self._screen.note(f"error: {failure.message}", "red")
             self._screen.note(f"\nhint: {failure.hint or 'the log says more: `--verbose` shows it.'}")
@@ -233,11 +252,11 @@ class Runner:
         self._screen.finish()
         return status
 
-    def _status(self, stopped: v1.PromptResult | None, failure: events.Failure | None) -> int:
+    def _status(self, stopped: v1.PromptResult | None, failure: events.Failure | None, *, wrong: bool) -> int:
         if self._stop.why is not None:
             return TIMED_OUT if self._stop.why == "timeout" else CANCELLED
         if failure is not None or stopped is None or self._door is None:
-            return FAILED
+            return MISUSED if wrong else FAILED
         return status_of(stopped.stop_reason, any(denial.unattended for denial in self._door.keeper.denials))
 
     def _changes(self) -> list[events.Change]:
@@ -247,10 +266,18 @@ class Runner:
         return [events.Change(path=path, change=how) for path, how in changed.items()]
 
 
-def _printer(options: "Options", screen: Screen) -> Printer:
+def _printer(options: "Options", screen: Screen, tail_of: TailOf, word_of: WordOf) -> Printer:
     if options.json:
         return JsonPrinter(sys.stdout.buffer)
-    return QuietPrinter(screen) if options.quiet else TextPrinter(screen)
+    return QuietPrinter(screen) if options.quiet else TextPrinter(screen, tail_of, word_of)
+
+
+def _wrong_arguments() -> tuple[type[Exception], ...]:
+    """Errors that come late, and mean that the arguments were wrong all the same."""
+    from antiphon.catalogue.finding import UnknownAgent
+    from antiphon.cli.servers import ServersError
+
+    return Unsettable, UnknownAgent, ServersError
 
 
 def _failure(error: Exception | None) -> events.Failure | None:

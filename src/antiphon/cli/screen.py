@@ -5,7 +5,6 @@ Without one (a pipe, `TERM=dumb`) there is not a single control code. Knows colu
 """
 
 import os
-import re
 import sys
 from collections.abc import Mapping
 from typing import Final, Literal, TextIO
@@ -16,17 +15,24 @@ __all__ = ["Screen", "Style", "plain"]
 Style = Literal["", "bold", "dim", "red", "green", "yellow", "cyan"]
 
 _CODES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
-_UNSAFE: Final = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+_NUMBERED: Final = (
+    *range(0x80, 0xA0), 0xAD, 0x061C, 0x180E, *range(0x200B, 0x2010), 0x2028, 0x2029, *range(0x202A, 0x202F),
+    *range(0x2060, 0x2065), *range(0x2066, 0x206A), 0xFEFF, *range(0xE0000, 0xE0080),
+)  # fmt: skip
+_VISIBLE: Final = str.maketrans(
+    {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\n\t"}
+    | {0x7F: "\u2421"}
+    | {code: f"<U+{code:04X}>" for code in _NUMBERED}
 )
-"""Escape sequences, other control codes, and marks that turn the direction of writing: an agent must not draw on our screen."""
+"""Control codes as pictures, what is invisible or turns the writing around by its number. Obeyed by no terminal, and never left out:
+what is hidden from the one who is asked would be allowed unseen."""
 
 STATUS: Final = "status"
 
 
 def plain(text: str, *, one_line: bool = False) -> str:
-    """Text that is safe to show: without control codes, and on one line if need be."""
-    text = _UNSAFE.sub("", text)
+    """Text that is safe to show: everything in it can be seen, and it is on one line if need be."""
+    text = text.replace("\r\n", "\n").translate(_VISIBLE)
     return " ".join(text.split()) if one_line else text
 
 

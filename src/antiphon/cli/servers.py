@@ -14,10 +14,14 @@ import msgspec
 from antiphon.errors import AcpError
 from antiphon.protocol import v1
 
-__all__ = ["read_servers"]
+__all__ = ["ServersError", "read_servers"]
 
 HINT: Final = 'hint: it is JSON such as {"mcpServers": {"files": {"command": "mcp-files", "args": ["."]}}}'
 _VARIABLE: Final = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
+
+
+class ServersError(AcpError):
+    """The file is not there, or lists no servers."""
 
 
 class _Server(msgspec.Struct):
@@ -34,17 +38,17 @@ def read_servers(path: str, environment: Mapping[str, str] = os.environ) -> list
     """The servers in a file.
 
     Raises:
-        AcpError: it cannot be read, or says nothing that makes sense; with the name of the server.
+        ServersError: it cannot be read, or says nothing that makes sense; with the name of the server.
     """
     try:
         with open(path, "rb") as file:
             told = msgspec.json.decode(file.read())
     except OSError as error:
-        raise AcpError(
+        raise ServersError(
             f"cannot read `{path}`: {(error.strerror or str(error)).lower()}\nhint: check the path"
         ) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise AcpError(f"`{path}` is not JSON: {error}\n{HINT}") from error
+        raise ServersError(f"`{path}` is not JSON: {error}\n{HINT}") from error
     return [_server(path, name, server, environment) for name, server in _named(path, told)]
 
 
@@ -55,7 +59,7 @@ def _named(path: str, told: Any) -> list[tuple[str, Any]]:
         return list(told.items())
     if isinstance(told, list):
         return [(server.get("name", "") if isinstance(server, dict) else "", server) for server in told]
-    raise AcpError(f"`{path}` lists no MCP servers\n{HINT}")
+    raise ServersError(f"`{path}` lists no MCP servers\n{HINT}")
 
 
 def _server(path: str, name: str, told: Any, environment: Mapping[str, str]) -> v1.McpServer:
@@ -63,7 +67,7 @@ def _server(path: str, name: str, told: Any, environment: Mapping[str, str]) -> 
         server = msgspec.convert(_filled(told, environment), _Server)
     except (msgspec.ValidationError, KeyError) as error:
         why = f"the variable `{error.args[0]}` is not set" if isinstance(error, KeyError) else str(error)
-        raise AcpError(f"the MCP server `{name}` in `{path}` makes no sense: {why}\n{HINT}") from None
+        raise ServersError(f"the MCP server `{name}` in `{path}` makes no sense: {why}\n{HINT}") from None
     if server.command is not None:
         env = [v1.EnvVariable(key, value) for key, value in server.env.items()]
         return v1.StdioServer(name, server.command, server.args, env)
@@ -71,7 +75,7 @@ def _server(path: str, name: str, told: Any, environment: Mapping[str, str]) -> 
         headers = [v1.HttpHeader(key, value) for key, value in server.headers.items()]
         kind = v1.SseServer if server.type == "sse" else v1.HttpServer
         return kind(name, server.url, headers)
-    raise AcpError(f"the MCP server `{name}` in `{path}` has neither `command` nor `url`\n{HINT}")
+    raise ServersError(f"the MCP server `{name}` in `{path}` has neither `command` nor `url`\n{HINT}")
 
 
 def _filled(value: Any, environment: Mapping[str, str]) -> Any:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from antiphon.cli.describing import sentence_and_hint
-from antiphon.errors import AcpError, AuthRequired, NotSupported, RequestRefused
+from antiphon.errors import AcpError, AuthRequired, Code, NotSupported, RequestRefused
 from antiphon.protocol import v1
 from antiphon.store.errors import StoreError
 from antiphon.store.names import NameStore
@@ -52,6 +52,10 @@ async def open_session(
         try:
             opened = await reopen(door, options, known, on_update=on_update, replay=replay)
         except RequestRefused as error:
+            if options.session is None and error.code == Code.RESOURCE_NOT_FOUND:
+                raise AcpError(
+                    f"{door.agent.name} has no session `{known}`\nhint: `/sessions` in `antiphon chat` lists those there are"
+                ) from error
             if options.session is None or isinstance(error, AuthRequired):
                 raise
             door.warn(f"the session `{options.session}` is gone, so a new one takes its name: {error.reason}")
@@ -180,7 +184,7 @@ async def _set_mode(session: "Session", mode: str) -> None:
         await session.set_mode(mode)
     except (RequestRefused, NotSupported) as error:
         hint = _choose(there) or "it has no modes; `--permission-mode` is what this program may allow"
-        raise Unsettable(f"the mode cannot be `{mode}`: {_reason(error)}\nhint: {hint}") from error
+        raise Unsettable(f"{_wrong('mode', mode, there, error)}\nhint: {hint}") from error
 
 
 async def _set_model(session: "Session", model: str) -> None:
@@ -189,7 +193,7 @@ async def _set_model(session: "Session", model: str) -> None:
         await session.set_model(model)
     except (RequestRefused, NotSupported) as error:
         raise Unsettable(
-            f"the model cannot be `{model}`: {_reason(error)}\nhint: {_choose(there) or 'leave out `--model`'}"
+            f"{_wrong('model', model, there, error)}\nhint: {_choose(there) or 'leave out `--model`'}"
         ) from error
 
 
@@ -206,7 +210,10 @@ async def _set_option(session: "Session", key: str, text: str) -> None:
     except (RequestRefused, NotSupported) as error:
         there = _values(option) if option is not None else [each.id for each in options]
         hint = _choose(there) or "this agent has no settings"
-        raise Unsettable(f"`{key}` cannot be `{text}`: {_reason(error)}\nhint: {hint}") from error
+        if option is None:
+            raise Unsettable(f"{_wrong('setting', key, there, error)}\nhint: {hint}") from error
+        why = f": {_reason(error)}" if not there or text in there else ""
+        raise Unsettable(f"`{key}` cannot be `{text}`{why}\nhint: {hint}") from error
 
 
 def _values(option: v1.ConfigBase) -> list[str]:
@@ -218,6 +225,13 @@ def _values(option: v1.ConfigBase) -> list[str]:
 
 def _choose(there: Sequence[str]) -> str | None:
     return f"choose one of {', '.join(f'`{each}`' for each in there)}" if there else None
+
+
+def _wrong(what: str, value: str, there: Sequence[str], error: RequestRefused | NotSupported) -> str:
+    """That there is no such thing, where we know what there is; else what the agent says."""
+    if there and value not in there:
+        return f"there is no {what} `{value}`"
+    return f"the {what} cannot be `{value}`: {_reason(error)}"
 
 
 def _reason(error: RequestRefused | NotSupported) -> str:

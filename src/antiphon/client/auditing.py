@@ -9,7 +9,7 @@ from antiphon.store.audit import MAX_TEXT
 
 __all__ = ["redacted", "subject_of"]
 
-_NAME: Final = r"[\w.-]{0,40}(?:token|secret|passw(?:or)?d|passphrase|api[_-]?key|access[_-]?key|credential|authorization)[\w.-]{0,40}"
+_NAME: Final = r"[\w.-]{0,40}(?:token|secret|passw(?:or)?d|passphrase|api[_-]?key|access[_-]?key|credential|authorization|cookie|signature|(?:^|[_-])(?:pass|passin|pwd|auth|sig|pw))[\w.-]{0,40}"
 
 _SECRETS: Final = (
     # --password hunter2, --api-key=…, TOKEN=…, "password": "…", Authorization: Bearer …
@@ -17,6 +17,10 @@ _SECRETS: Final = (
     (re.compile(rf"(?i)({_NAME}[\"']?[ \t]*[=:][ \t]*[\"']?(?:(?:bearer|basic|token)[ \t]+)?)[^\s\"'&;|]+"), r"\1…"),
     (re.compile(r"(?i)\b((?:bearer|basic)[ \t]+)[\w.~+/=-]{6,}"), r"\1…"),
     (re.compile(r"(://)[^/\s@]{1,200}@"), r"\1…@"),  # user:password@host
+    (re.compile(r"(\s(?:-u|--user)[ =]?[\"']?[^\s:\"']+:)[^\s\"']+"), r"\1…"),  # curl -u user:password
+    (re.compile(r"(?i)(\b(?:\w*_)?(?:pass|pwd|pw|auth|sig)=[\"']?)[^\s\"'&;|]+"), r"\1…"),  # DB_PASS=…, ?sig=…
+    (re.compile(r"(\b(?:mysql|mysqldump|sshpass|docker login)\b[^|;&]*?\s-p ?)[^\s-][^\s]*"), r"\1…"),
+    (re.compile(r"(\beyJ)[\w.-]{8,}"), r"\1…"),  # a JWT
     (re.compile(r"\b(sk-|gh[opsur]_|github_pat_|glpat-|xox[abpr]-|AKIA|AIza|hf_|npm_)[\w-]{8,}"), r"\1…"),
 )
 

@@ -2,15 +2,15 @@
 
 Rule 1: a grant is for one write or one command, in the session and the turn in which it was given.
 Rule 2: it answers the question that the policy would ask, and nothing else: what the policy denies stays denied.
-Rule 3: it is for what was shown. A write has to contain the new text of the diff, a command has to be the same, in the same folder and
-without variables that choose what runs.
+Rule 3: it is for what was shown. A write has to be the change of the diff and nothing more, a command has to be the same, in the
+same folder and without variables that choose what runs.
 """
 
 import shlex
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from antiphon.policy import Action
 
@@ -23,12 +23,16 @@ _SYNTAX: Final = frozenset(";&|<>()$`\\\n\r*?[]#~{}!^")
 """What makes a shell line mean something else than its words."""
 
 
+Change: TypeAlias = tuple[str | None, str]
+"""The old text of a diff (None: the file is new) and the new one."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Grant:
     session_id: str
     turn: object
     path: str | None = None
-    texts: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
     command: Action | None = None
 
 
@@ -38,21 +42,20 @@ class Grants:
     def __init__(self) -> None:
         self._given: deque[_Grant] = deque(maxlen=MAX_GRANTS)
 
-    def give(self, session_id: str, turn: object, action: Action, shown: Mapping[str, Sequence[str]]) -> None:
-        """The user allowed this. `shown`: the new texts in its diffs, by real path."""
+    def give(self, session_id: str, turn: object, action: Action, shown: Mapping[str, Sequence[Change]]) -> None:
+        """The user allowed this. `shown`: what its diffs change, by real path. What was not shown is not allowed."""
         if action.kind == "execute":
             self._given.append(_Grant(session_id, turn, command=action))
         elif action.kind == "edit":
-            for path in shown or action.paths:  # where a change was shown, what else the call names was not
-                self._given.append(_Grant(session_id, turn, path, tuple(map(_lines, shown.get(path, ())))))
+            for path, changes in shown.items():
+                self._given.append(_Grant(session_id, turn, path, tuple(changes)))
 
-    def take_write(self, session_id: str, turn: object, paths: Sequence[str], content: str) -> bool:
-        """Use the grant for this write, if there is one."""
-        content = _lines(content)
+    def take_write(self, session_id: str, turn: object, paths: Sequence[str], content: str, now: str | None) -> bool:
+        """Use the grant for this write, if there is one. `now` is what the file has before it, None if there is none."""
         for grant in self._given:
             if not self._holds(grant, session_id, turn) or [grant.path] != [*paths]:
                 continue
-            if all(text in content for text in grant.texts):
+            if _is_change(grant.changes, _lines(content), None if now is None else _lines(now)):
                 self._given.remove(grant)
                 return True
         return False
@@ -69,6 +72,19 @@ class Grants:
 
     def _holds(self, grant: _Grant, session_id: str, turn: object) -> bool:
         return grant.session_id == session_id and grant.turn is turn
+
+
+def _is_change(changes: Sequence[Change], content: str, now: str | None) -> bool:
+    """Whether writing this does what was shown: the file becomes the new text, or has each old text replaced by its new one."""
+    if len(changes) == 1 and _lines(changes[0][1]) == content:
+        return True
+    if now is None:
+        return False
+    for old, new in changes:
+        if not old or _lines(old) not in now:
+            return False
+        now = now.replace(_lines(old), _lines(new), 1)
+    return bool(changes) and now == content
 
 
 def _lines(text: str) -> str:

@@ -21,7 +21,7 @@ from antiphon.client.grants import Grants
 from antiphon.client.handlers import PermissionAnswer, answer_of
 from antiphon.client.options import allowing, rejecting
 from antiphon.client.remembering import Memory
-from antiphon.client.wanted import Wanted, action_of, texts_shown
+from antiphon.client.wanted import Wanted, action_of, text_now, texts_shown
 from antiphon.errors import Code, RequestError
 from antiphon.policy import Action, Mode, Rule, Rules, Ruling, Verdict, decide, suggest
 from antiphon.protocol import v1
@@ -282,7 +282,9 @@ class Keeper:
         turn = self._turn(request.session_id)
         match request:
             case v1.WriteTextFile():
-                return self._grants.take_write(request.session_id, turn, action.paths, request.content)
+                return self._grants.take_write(
+                    request.session_id, turn, action.paths, request.content, text_now(request.path)
+                )
             case v1.CreateTerminal():
                 return self._grants.take_command(request.session_id, turn, action)
             case _:

@@ -23,6 +23,13 @@ MAX_OPEN: Final = 64
 SHELL: Final = "/bin/sh"
 """What runs a whole line."""
 
+_GIT_ASKS_FIRST: Final = {
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "safe.bareRepository",
+    "GIT_CONFIG_VALUE_0": "explicit",
+}
+"""A folder that merely looks like a repository is none: its config could name programs that `git status` starts."""
+
 _SYNTAX: Final = frozenset(" \t\n|&;<>()$`\\\"'*?[#~=%{}!")
 
 
@@ -42,7 +49,7 @@ class Terminals:
         """Start a command, in the first root unless told otherwise, with our environment and the given variables on top.
 
         `command` and `args` are a program and its arguments, and stay that. Some agents send a whole shell line as `command`
-        without `args`; if there is no program of that name it is run by `/bin/sh -c`.
+        without `args`; what has spaces or shell syntax in it is such a line and is run by `/bin/sh -c`.
 
         Raises:
             RequestError: it cannot be started, or too many are open.
@@ -52,7 +59,7 @@ class Terminals:
                 Code.INVALID_REQUEST, f"{self.max_open} terminals are open\nhint: release those that are done"
             )
         cwd = _directory(Roots.of(roots), request.cwd)
-        env = os.environ | {variable.name: variable.value for variable in request.env}
+        env = _GIT_ASKS_FIRST | os.environ | {variable.name: variable.value for variable in request.env}
         asked = request.output_byte_limit
         limit = self.output_limit if asked is None else min(asked, self.output_limit)
         try:

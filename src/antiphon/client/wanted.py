@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from msgspec import structs
 
-from antiphon.local.files import FileProblem
+from antiphon.local.files import FileProblem, read_text
 from antiphon.local.roots import EVERYWHERE
 from antiphon.policy import Action
 from antiphon.policy.where import Where
@@ -14,7 +14,7 @@ from antiphon.protocol import v1
 if TYPE_CHECKING:
     from antiphon.client.place import Place
 
-__all__ = ["Wanted", "action_of", "texts_shown"]
+__all__ = ["Wanted", "action_of", "text_now", "texts_shown"]
 
 Wanted: TypeAlias = v1.RequestPermission | v1.ReadTextFile | v1.WriteTextFile | v1.CreateTerminal
 """The requests that are decided about."""
@@ -46,18 +46,26 @@ def action_of(request: Wanted, place: "Place | None") -> Action:
     return structs.replace(action, unread=True) if lost or place is None else action
 
 
-def texts_shown(request: v1.RequestPermission, place: "Place | None") -> dict[str, list[str]]:
-    """The new texts in the diffs of a question, by the real path of the file."""
+def texts_shown(request: v1.RequestPermission, place: "Place | None") -> dict[str, list[tuple[str | None, str]]]:
+    """The old and new texts in the diffs of a question, by the real path of the file."""
     cwd, roots, home = _whereabouts(place)
     where = Where(cwd, roots, home, os.path.realpath)
-    shown: dict[str, list[str]] = {}
+    shown: dict[str, list[tuple[str | None, str]]] = {}
     for item in request.tool_call.content or ():
         if isinstance(item, v1.Diff):
             for path in where.real([item.path]):
-                shown.setdefault(path, []).append(item.new_text)
+                shown.setdefault(path, []).append((item.old_text, item.new_text))
     return shown
 
 
 def _whereabouts(place: "Place | None") -> tuple[str, tuple[str, ...], str]:
     home = os.path.expanduser("~")
     return ("/", (), home) if place is None else (place.cwd, (place.cwd, *place.directories), home)
+
+
+def text_now(path: str) -> str | None:
+    """What a file has, None if it cannot be read."""
+    try:
+        return read_text(path)
+    except FileProblem:
+        return None

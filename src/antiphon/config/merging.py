@@ -113,9 +113,12 @@ def _permission_mode(user: Part, project: Part, trusted: bool, broken: bool) -> 
     return mode if not broken or mode in STRICTER["default"] else "default"
 
 
+_STRICTNESS = ("allow", "deny", "fail")
+
+
 def _on_ask(user: Part, project: Part, trusted: bool, broken: bool) -> str:
     answer = user.text("policy", "on_ask") or "deny"
     theirs = project.text("policy", "on_ask")
-    if theirs is not None and (trusted or theirs != "allow"):
+    if theirs is not None and (trusted or _STRICTNESS.index(theirs) > _STRICTNESS.index(answer)):
         answer = theirs
     return "deny" if broken and answer == "allow" else answer

@@ -10,11 +10,12 @@ from typing import Any, Final
 
 import msgspec
 
+from antiphon.policy.input_names import LABELS, PATHS, plain
 from antiphon.policy.inputs import Said, what_it_says
 from antiphon.policy.lines import Line
 from antiphon.policy.plain_files import file_operands, looks_like_file_work
-from antiphon.policy.programs import SHELLS
-from antiphon.policy.tools import KIND_OF, TOOL_OF_KIND, canonical, worst
+from antiphon.policy.programs import BASH_LIKE
+from antiphon.policy.tools import FILE_KINDS, KIND_OF, QUIET_KINDS, TOOL_OF_KIND, canonical, worst
 from antiphon.policy.where import Resolve, Where
 from antiphon.protocol.v1.files import ReadTextFile, WriteTextFile
 from antiphon.protocol.v1.terminals import CreateTerminal
@@ -31,6 +32,8 @@ _USUAL_SHELLS: Final = frozenset({"/bin/bash", "/bin/sh", "/bin/zsh", "/usr/bin/
 """What `SHELL` may be set to: those are where a program would look by itself."""
 
 _PAGERS: Final = frozenset({"GIT_PAGER", "PAGER"})
+_PATCHERS: Final = frozenset({"apply_patch", "patch"})
+_BESIDE_PATCHES: Final = PATHS | LABELS | {"changes", "description"}
 _SYNTAX: Final = frozenset(" \t\n|&;<>()$`\\\"'*?[#~=%{}!")
 _SHELL_FLAGS: Final = frozenset({"-c", "-lc"})
 
@@ -83,12 +86,14 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         diffs = [item.path for item in call.content or () if isinstance(item, Diff)]
         kind = _effective(name, claimed or ("other",), said, edits=bool(diffs))
         if kind == "execute":
-            return _command(said, where, name=name, claimed=claimed, raw=raw)
+            variables = tuple(variable for variable, value in said.variables if not _harmless(variable, value))
+            return _command(said, where, name=name, claimed=claimed, variables=variables, raw=raw)
         paths = [*said.paths, *diffs, *(place.path for place in call.locations or ())]
         paths += _searched(raw, paths) if kind == "search" else []
         return cls(
             kind=kind, claimed=claimed, name=name, paths=where.real(paths), spellings=where.spelled(paths), url=said.url,
-            unread=said.unread, cwd=where.real_cwd, roots=where.all_roots, home=home, raw=raw,
+            unread=said.unread or (kind in FILE_KINDS and (said.strange or _is_patch(name, raw))),
+            cwd=where.real_cwd, roots=where.all_roots, home=home, raw=raw,
         )  # fmt: skip
 
     @classmethod
@@ -148,9 +153,18 @@ def _effective(name: str | None, claimed: tuple[str, ...], said: Said, *, edits:
         kinds.append("other")  # a server's tool is what its name says; that it only reads is a claim
     if said.command is not None or said.words is not None:
         kinds.append("execute")
-    if edits:
+    if edits or (said.changes and worst(*kinds) in QUIET_KINDS):
         kinds.append("edit")
+    if said.opaque:
+        kinds.append("other")
     return worst(*kinds)
+
+
+def _is_patch(name: str | None, raw: object) -> bool:
+    """Whether there is text that may be a patch, which is not read. Some agents say its paths apart, as `changes`."""
+    if name is None or name.casefold() not in _PATCHERS or not isinstance(raw, dict):
+        return False
+    return not all(plain(key) in _BESIDE_PATCHES for key in raw)
 
 
 def _file(name: str, kind: str, path: str, where: Where) -> Action:
@@ -191,7 +205,7 @@ def _command(
 def _runs_a_line(words: tuple[str, ...]) -> bool:
     """`bash -lc '…'` as an argument list: the way some agents send a line."""
     folder, _, program = words[0].rpartition("/")
-    return program in SHELLS and folder in ("", "/bin", "/usr/bin") and words[1] in _SHELL_FLAGS
+    return program in BASH_LIKE and folder in ("", "/bin", "/usr/bin") and words[1] in _SHELL_FLAGS
 
 
 def _without_going_there(line: str, *folders: str | None) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 
 from antiphon.policy.lines import Line
 from antiphon.policy.patterns import Words
-from antiphon.policy.programs import SCRIPT_RUNNERS, escapes, may_hide, program_name
+from antiphon.policy.programs import BASH_LIKE, SCRIPT_RUNNERS, SHELLS, escapes, may_hide, program_name
 
 __all__ = ["commands_behind"]
 
@@ -20,6 +20,9 @@ MAX_WORDS: Final = 100
 
 _FEEDERS: Final = frozenset({"parallel", "xargs"})
 """Wrappers that add arguments nobody sees to the command behind them."""
+
+_FOREIGN: Final = SHELLS - BASH_LIKE - {"ash", "mksh", "rbash"}
+"""Shells whose scripts we cannot read: what is found in them counts, what is not may still be there."""
 
 _SCRIPT_SIGNS: Final = frozenset(" \t\n;&|<>()$`\"'\\!")
 
@@ -35,6 +38,8 @@ def commands_behind(line: Line) -> tuple[list[Words], bool]:
         for part in waiting.pop().parts:
             if part.settings:
                 found.append(part.words)
+                # `PAGER='rm x' git log`: many a variable is a command for somebody.
+                scripts += [word.partition("=")[2] for word in part.words[: part.settings] if word is not None]
             unknown |= _look(part.command, found, scripts)
         for script in scripts:
             if script in read:
@@ -66,7 +71,14 @@ def _look(words: Words, found: list[Words], scripts: list[str]) -> bool:
     )  # `eval r"m" x` and `ssh host rm x` join their words
     runners = any(word is not None and program_name(word) in SCRIPT_RUNNERS for word in words)
     renamed = feeder and any((word or "").startswith(("-I", "-J", "-i", "--replace")) for word in words)
-    return too_many or renamed or bool(escapes(words)) or (runners and (None in words or not _has_script(words)))
+    foreign = any(word is not None and program_name(word) in _FOREIGN for word in words)
+    return (
+        foreign
+        or too_many
+        or renamed
+        or bool(escapes(words))
+        or (runners and (None in words or not _has_script(words)))
+    )
 
 
 def _texts(word: str) -> list[str]:

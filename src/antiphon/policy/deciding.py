@@ -118,7 +118,7 @@ def _by_mode(judge: Judge, rules: Rules, mode: Mode) -> Ruling:
     action = judge.action
     if mode is Mode.BYPASS:
         return Ruling(Verdict.ALLOW, None, _MODE, "In `bypassPermissions` everything is allowed that no rule stops.")
-    if action.kind in QUIET_KINDS:
+    if action.kind in QUIET_KINDS and not action.unread:
         return Ruling(Verdict.ALLOW, None, _MODE, f"`{action.kind}` is allowed in every mode.")
     if mode is Mode.ACCEPT_EDITS and _is_work_on_files(action):
         if all(inside(path, action.roots) and not _protected(path) for path in action.paths):

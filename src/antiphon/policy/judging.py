@@ -1,5 +1,6 @@
 """Whether rules match an action. Two questions with opposite care: does a deny perhaps match, does an allow surely cover?"""
 
+import posixpath
 import re
 from collections.abc import Iterable
 from functools import cached_property
@@ -7,8 +8,9 @@ from typing import Final
 
 from antiphon.policy.action import Action
 from antiphon.policy.behind import commands_behind
-from antiphon.policy.lines import Line
+from antiphon.policy.lines import Line, Part
 from antiphon.policy.paths import path_covered, path_forbidden
+from antiphon.policy.patterns import Words
 from antiphon.policy.rules import Rule
 from antiphon.policy.tools import KIND_OF, also_forbidden_as, permitted_as
 from antiphon.policy.verdicts import Match
@@ -17,6 +19,7 @@ from antiphon.policy.where import inside
 __all__ = ["Judge", "host_of"]
 
 _ADDRESS: Final = re.compile(r"https?://([A-Za-z0-9.-]+)(?::[0-9]{1,5})?(?:[/?#][\x21-\x5b\x5d-\x7e]*)?", re.IGNORECASE)
+_GOING: Final = frozenset({"cd", "popd", "pushd"})
 _MCP: Final = "mcp__"
 _FILE_TOOLS: Final = frozenset({"Delete", "Edit", "Move", "Write"})
 
@@ -154,8 +157,23 @@ class Judge:
     def _commands_covered(self, rules: list[Rule]) -> Rule | None:
         if self.uncovered:
             return None
-        covering = [_first(rules, part.words, part.guarded) for part in self.line.parts]
+        covering = [self._covering(rules, part) for part in self.line.parts]
         return covering[0] if all(covering) else None
+
+    def _covering(self, rules: list[Rule], part: Part) -> Rule | None:
+        if part.command and part.command[0] in _GOING and not self._stays(part.command):
+            # Other rules count on being inside the session's folders: no `*` leads out of them, also not one that stands for nothing.
+            rules = [rule for rule in rules if rule.command is not None and None not in rule.command.items]
+            return _first(rules, part.words, frozenset(range(len(part.words))))
+        return _first(rules, part.words, part.guarded)
+
+    def _stays(self, command: Words) -> bool:
+        folder = command[1] if len(command) == 2 else None
+        # Where a line is after its first `cd` is not followed, so a way up is never known to stay inside.
+        if command[0] == "popd" or not folder or folder[0] in "-+~" or ".." in folder.split("/"):
+            return False
+        there = posixpath.normpath(posixpath.join(self.action.cwd, folder))
+        return there in self.action.roots or inside(there, self.action.roots)
 
     def _paths_covered(self, rules: list[Rule]) -> Rule | None:
         action = self.action

@@ -3,7 +3,7 @@
 import msgspec
 
 from antiphon.policy.patterns import Words
-from antiphon.policy.programs import escapes, starts_others
+from antiphon.policy.programs import starts_others, uncovered
 
 __all__ = ["Line", "Part"]
 
@@ -21,12 +21,12 @@ class Part(msgspec.Struct, frozen=True):
 
     @property
     def guarded(self) -> frozenset[int]:
-        """Words that no `*` covers: assignments, wrappers with all that stands behind them, options that start programs."""
+        """Words that no `*` covers: assignments, wrappers with all that stands behind them, options that start programs, some subcommands."""
         command = self.command
         first = command[0] if command else None
         if first is None or starts_others(first):
             return frozenset(range(len(self.words)))
-        return frozenset(range(self.settings)) | {at + self.settings for at in escapes(command)}
+        return frozenset(range(self.settings)) | {at + self.settings for at in uncovered(command)}
 
 
 class Line(msgspec.Struct, frozen=True):

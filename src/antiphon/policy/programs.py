@@ -9,9 +9,25 @@ from typing import Final
 
 import msgspec
 
-__all__ = ["RESERVED", "SCRIPT_RUNNERS", "SHELLS", "escapes", "may_hide", "program_name", "starts_others"]
+from antiphon.policy.git_words import git_escapes, git_unlisted
+from antiphon.policy.text_tools import awk_escapes, awk_writes, sed_escapes, sed_writes
+
+__all__ = [
+    "BASH_LIKE",
+    "RESERVED",
+    "SCRIPT_RUNNERS",
+    "SHELLS",
+    "escapes",
+    "may_hide",
+    "program_name",
+    "starts_others",
+    "uncovered",
+]
 
 SHELLS: Final = frozenset({"ash", "bash", "csh", "dash", "fish", "ksh", "mksh", "rbash", "sh", "tcsh", "zsh"})
+
+BASH_LIKE: Final = frozenset({"bash", "dash", "ksh", "sh", "zsh"})
+"""Shells that read a line as bash does, or near enough for what we believe of a line. To fish or csh it means something else."""
 
 SCRIPT_RUNNERS: Final = SHELLS | {".", "eval", "source", "trap"}
 """What runs text as shell commands. Without a script that stands in the line, nobody knows what runs."""
@@ -50,6 +66,7 @@ class _Escape(msgspec.Struct, frozen=True):
     long: tuple[str, ...] = ()
     letters: str = ""
     words: frozenset[str] = frozenset()
+    starts: tuple[str, ...] = ()
 
 
 _ESCAPES: Final = {
@@ -59,25 +76,26 @@ _ESCAPES: Final = {
     ),
     "git": _Escape(
         (
-            "config", "exec", "ext-diff", "extcmd", "open-files-in-pager", "output", "output-directory", "receive-pack",
-            "template", "textconv", "tool", "upload-pack",
+            "build-fake-ancestor", "config", "exec", "export-marks", "ext-diff", "extcmd", "open-files-in-pager", "output",
+            "output-directory", "prefix", "receive-pack", "separate-git-dir", "template", "textconv", "tool", "unsafe-paths",
+            "upload-pack",
         ),
         "Ox",
         frozenset({
             "bisect", "config", "credential", "daemon", "difftool", "fast-import", "filter-branch", "hook", "instaweb",
-            "mergetool", "send-email", "shell", "submodule", "upload-archive", "upload-pack", "web--browse",
+            "mergetool", "remote-ext", "remote-fd", "send-email", "shell", "submodule", "upload-archive", "upload-pack", "web--browse",
         }),
     ),
     "[": _Escape(words=frozenset({"-v", "-R"})),
-    "less": _Escape(("lesskey", "log-file", "LOG-FILE"), "kKoO"),
+    "less": _Escape(("lesskey", "lesskey-content", "lesskey-src", "log-file", "LOG-FILE"), "kKoO", starts=("+",)),
     "man": _Escape(("html", "pager", "preprocessor"), "CHPM"),
     "printf": _Escape(letters="v"),
     "rg": _Escape(("hostname-bin", "pre", "search-zip"), "z"),
     "rsync": _Escape(("rsh", "rsync-path"), "eM"),
     "scp": _Escape(letters="DFoS"),
-    "sftp": _Escape(letters="DFoS"),
+    "sftp": _Escape(letters="DFSbo"),
     "sort": _Escape(("compress-program", "files0-from", "output", "temporary-directory"), "oT"),
-    "ssh": _Escape(letters="EFSo"),
+    "ssh": _Escape(letters="EFISo"),
     "tar": _Escape(
         (
             "checkpoint-action", "info-script", "new-volume-script", "rmt-command", "rsh-command", "to-command",
@@ -86,12 +104,28 @@ _ESCAPES: Final = {
         "FI",
     ),
     "test": _Escape(words=frozenset({"-v", "-R"})),
+    "wget": _Escape(("config", "execute", "use-askpass"), "e"),
     "zip": _Escape(("unzip-command", "test"), "T"),
 }  # fmt: skip
 
-_GIT_FIRST: Final = frozenset({"--help", "--no-pager", "--no-optional-locks", "--version", "-P", "-h", "-v"})
-"""What may stand before git's subcommand under a `*`. The others (`-c`, `-C`, `--git-dir` …) choose other settings, and
-settings name programs."""
+_WRITES: Final = {
+    "curl": _Escape(
+        (
+            "alt-svc", "config", "cookie-jar", "dump-header", "etag-save", "hsts", "libcurl", "output", "output-dir", "remote-header-name",
+            "remote-name", "remote-name-all", "stderr", "trace", "trace-ascii",
+        ),
+        "DJKOco",
+    ),
+    "wget": _Escape(
+        (
+            "append-output", "directory-prefix", "hsts-file", "output-document", "output-file", "rejected-log", "save-cookies", "warc-file",
+        ),
+        "OPao",
+    ),
+}  # fmt: skip
+"""Options that choose a file to write. They start nothing, so only an allow cares."""
+
+_AWKS: Final = frozenset({"awk", "gawk", "mawk", "nawk"})
 
 
 def program_name(word: str) -> str:
@@ -115,18 +149,40 @@ def escapes(words: tuple[str | None, ...]) -> frozenset[int]:
     """Which words of a command no `*` covers, because they may make its program start others or write files."""
     name = program_name(words[0] or "") if words else ""
     escape = _ESCAPES.get(name)
+    if name == "sed":
+        return sed_escapes(words)
+    if name in _AWKS:
+        return awk_escapes(words)
     if escape is None:
         return frozenset()
     found = {at for at, word in enumerate(words) if at and (word is None or _is_escape(word, escape))}
     if name == "tar" and len(words) > 1 and _cluster(words[1]) & set(escape.letters):  # `tar xIf …` has no dash
         found.add(1)
     if name == "git":
-        found |= _before_subcommand(words)
+        found |= git_escapes(words)
     return frozenset(found)
 
 
+def uncovered(words: tuple[str | None, ...]) -> frozenset[int]:
+    """Which words of a command no `*` covers: those that escape, those that write, and a subcommand that has to be named."""
+    return escapes(words) | _only_uncovered(program_name(words[0] or "") if words else "", words)
+
+
+def _only_uncovered(name: str, words: tuple[str | None, ...]) -> frozenset[int]:
+    if name == "git":
+        return git_unlisted(words)
+    if name == "sed":
+        return sed_writes(words)
+    if name in _AWKS:
+        return awk_writes(words)
+    writes = _WRITES.get(name)
+    if writes is None:
+        return frozenset()
+    return frozenset(at for at, word in enumerate(words) if at and (word is None or _is_escape(word, writes)))
+
+
 def _is_escape(word: str, escape: _Escape) -> bool:
-    if word in escape.words:
+    if word in escape.words or (escape.starts and word.startswith(escape.starts)):
         return True
     if word.startswith("--") and len(word) > 2:
         # Long options may be shortened: `--to-c=…` is `--to-command=…`.
@@ -137,13 +193,3 @@ def _is_escape(word: str, escape: _Escape) -> bool:
 
 def _cluster(word: str | None) -> set[str]:
     return set() if word is None or word.startswith("-") else set(word)
-
-
-def _before_subcommand(words: tuple[str | None, ...]) -> set[int]:
-    found: set[int] = set()
-    for at, word in enumerate(words[1:], 1):
-        if word is None or not word.startswith("-"):
-            break
-        if word not in _GIT_FIRST:
-            found.add(at)
-    return found

@@ -122,8 +122,7 @@ class _Reader:
         elif kind == "file_redirect":
             self._redirect(node, depth)
         elif kind == "variable_assignment":
-            self._special("it sets a variable")
-            self._nested(node, depth)
+            self._assignment(node, depth)
         elif kind in _STRUCTURES:
             self._special(f"it has {_STRUCTURES[kind]}")
             self._inside(node, depth, _JOINTS | _KEYWORDS)
@@ -133,6 +132,13 @@ class _Reader:
             self._word(node, depth)
         else:
             self._doubt(f"it has a construct that is not judged ({kind.replace('_', ' ')})")
+            self._nested(node, depth)
+
+    def _assignment(self, node: "Node", depth: int) -> None:
+        self._special("it sets a variable")
+        if [child.type for child in node.children[:2]] == ["variable_name", "="] and node.children[-1].type in _WORDS:
+            self.parts.append(Part((self._word(node, depth),), 1))
+        else:
             self._nested(node, depth)
 
     def _inside(self, node: "Node", depth: int, joints: frozenset[bytes]) -> None:
@@ -243,7 +249,13 @@ class _Reader:
             # `$((rm x))` is arithmetic here, and to some shells a subshell in a substitution when it makes no sense as that.
             self._doubt("it has arithmetic")
             self._nested(node, depth + 1)
-        elif not (node.type in ("simple_expansion", "expansion") and _VARIABLE.fullmatch(text)):
+        elif node.type in ("simple_expansion", "expansion") and _VARIABLE.fullmatch(text):
+            pass
+        elif node.type == "expansion":
+            # `${x@P}` runs what is in the variable, and so does an index or an offset.
+            self._doubt(f"it has {_EXPANSIONS[node.type]}")
+            self._nested(node, depth + 1)
+        else:
             self._special(f"it has {_EXPANSIONS[node.type] or 'a special expansion'}")
             self._nested(node, depth + 1)
 

@@ -14,7 +14,7 @@ from antiphon.protocol import v1
 from antiphon.tui.clean import clean, exact, one_line, output_lines
 from antiphon.tui.diffs import bounded, change_of, diff_texts
 
-__all__ = ["MARKS", "Tail", "TailOf", "call_texts", "command_of", "content_word", "near"]
+__all__ = ["MARKS", "Tail", "TailOf", "WordOf", "call_texts", "command_of", "content_word", "near"]
 
 DIFF_LINES: Final = 24
 """Lines of a diff in the conversation. `/diff` shows more."""
@@ -44,6 +44,9 @@ class Tail:
 TailOf: TypeAlias = Callable[[str], Tail | None]
 """By the terminal's id."""
 
+WordOf: TypeAlias = Callable[[str], str]
+"""What became of a call that failed, by its id."""
+
 
 def near(path: str, cwd: str) -> str:
     """A path as short as it is clear."""
@@ -51,15 +54,17 @@ def near(path: str, cwd: str) -> str:
     return path if inside.startswith("..") else inside
 
 
-def call_texts(call: CallEntry, cwd: str, tail_of: TailOf, spinner: str | None = None) -> list[RenderableType]:
-    """The line of the call, and below it what it shows."""
+def call_texts(
+    call: CallEntry, cwd: str, tail_of: TailOf, spinner: str | None = None, failed: str = "failed"
+) -> list[RenderableType]:
+    """The line of the call, and below it what it shows. `failed` is what to call it if it did."""
     mark, style = MARKS[call.status.meaning]
     if spinner is not None and call.status.meaning == v1.ToolStatus.IN_PROGRESS:
         mark = spinner
     title = one_line(call.label)
     head = Text.assemble((mark, style), " ", (title, "bold"), no_wrap=True, overflow="ellipsis")
     if call.status.meaning == v1.ToolStatus.FAILED:
-        head.append("  failed", "red")
+        head.append(f"  {failed}", "red")
     below: list[Text] = []
     command = command_of(call.raw_input)
     if command is not None and one_line(command) not in title:

@@ -17,7 +17,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from antiphon.client.attachments import AttachmentError, prompt_blocks
-from antiphon.errors import AcpError
+from antiphon.errors import AcpError, Code, RequestRefused
 from antiphon.protocol import v1
 from antiphon.tui import commands, state
 from antiphon.tui.asking import Asking
@@ -54,7 +54,8 @@ class Chat:
     def __init__(self, open_agent: Open, history: Path | None, cwd: str, *, colour: bool = True) -> None:
         self._open = open_agent
         self._terminals = WatchedTerminals()
-        self.screen = Screen(Painter(80, colour=colour), self._terminals.tail, cwd)
+        self._refused: set[str] = set()
+        self.screen = Screen(Painter(80, colour=colour), self._terminals.tail, cwd, self._word_of)
         self.asking = Asking(self.screen, lambda: self.room, lambda: self.opened.command if self.opened else [])
         completer = ChatCompleter(self._commands, lambda name: commands.values_of(self, name), lambda: self.screen.cwd)
         self.room = Room(self.screen, self, completer, history)
@@ -160,7 +161,7 @@ class Chat:
             results = await asyncio.gather(window, work, return_exceptions=True)
         session = self._session
         if session is not None and session.transcript.entries and self.agent.capabilities.load_session:
-            self.farewell = f"Go on with this session: antiphon chat --resume {one_line(session.id)}"
+            self.farewell = "Go on with this session: antiphon chat --continue"
         for result in results:
             if isinstance(result, AcpError):
                 self.failure = result
@@ -169,7 +170,12 @@ class Chat:
 
     async def _work(self) -> None:
         attending = Attending(
-            self.asking.permission, self.asking.elicitation, self.asking.login, self._terminals, self._warn
+            self.asking.permission,
+            self.asking.elicitation,
+            self.asking.login,
+            self._terminals,
+            self._warn,
+            self._refused,
         )
         self._since = time.monotonic()
         async with self._open(attending) as opened:
@@ -193,6 +199,12 @@ class Chat:
         """Outside of turns."""
         self.screen.apply(update)
         self.room.refresh()
+
+    def _word_of(self, call_id: str) -> str:
+        """What became of a call that failed: the agent says no more than that."""
+        if call_id in self._refused:
+            return "denied"
+        return "cancelled" if self._cancelling is not None else "failed"
 
     def _warn(self, sentence: str) -> None:
         self.note([Text.assemble(("!", "yellow"), f" {clean(sentence)}")], "notice")
@@ -286,6 +298,7 @@ class Chat:
             self._tell(error)
             if isinstance(error, AttachmentError) and not self.room.input.text:
                 self.room.input.text = text  # to be mended
+                self.room.input.cursor_position = len(text)
             return
         self.screen.said(text, blocks)
         self._turn = turn
@@ -295,10 +308,11 @@ class Chat:
             self.screen.end_turn()
             self._tell(error)
             return
+        else:
+            self.screen.catch_up(session.transcript)
+            self.screen.end_turn()
         finally:
             self._turn = self._cancelling = None
-        self.screen.catch_up(session.transcript)
-        self.screen.end_turn()
         if (word := STOPPED.get(result.stop_reason.meaning)) is not None:
             self.note([Text(f"({word})", "yellow")])
 
@@ -327,14 +341,27 @@ class Chat:
         """Go to another session: what was said there comes first."""
         if self.opened is None:
             return
-        before, cwd = self.screen.transcript, self.session.cwd
-        self.screen.begin(cwd)
-        self.note(f"session {one_line(session_id)}")
+        history: list[v1.Update] = []  # kept until it is open; if it never is, nothing has changed here
+        is_open = False
+
+        def heard(update: v1.Update) -> None:
+            if is_open:
+                self._heard(update)
+            else:
+                history.append(update)
+
         try:
-            await self._enter(await self.opened.load(session_id, self._heard))
-        except AcpError:
-            self.screen.transcript = before
-            raise
+            session = await self.opened.load(session_id, heard)
+        except RequestRefused as error:
+            if error.code != Code.RESOURCE_NOT_FOUND:
+                raise
+            raise AcpError(f"there is no session `{one_line(session_id)}`\nhint: /sessions lists them") from error
+        is_open = True
+        self.screen.begin(session.cwd)
+        self.note(f"session {one_line(session_id)}")
+        for update in history:
+            self.screen.apply(update)
+        await self._enter(session)
 
     async def begin_anew(self) -> None:
         """Begin a new session."""

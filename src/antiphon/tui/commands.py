@@ -199,6 +199,8 @@ async def load_session(chat: "Chat", rest: str) -> None:
         )
     if word.isdigit() and 0 < int(word) <= len(chat.listed):
         word = chat.listed[int(word) - 1].session_id
+    elif word.isdigit() and word not in [each.session_id for each in chat.listed]:
+        raise AcpError(f"there is no session `{word}`\nhint: /sessions lists them")
     await chat.load(word)
 
 

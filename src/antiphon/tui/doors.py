@@ -27,6 +27,8 @@ class Attending:
     authenticate: Authenticate
     terminals: Terminals
     warn: Callable[[str], None]
+    refused: set[str] = field(default_factory=set)
+    """Where the ids of the calls go that were denied."""
 
 
 @dataclass(frozen=True)

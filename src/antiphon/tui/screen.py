@@ -18,7 +18,7 @@ from antiphon.client.transcript_entries import CallEntry, CompactionEntry, Entry
 from antiphon.protocol import v1
 from antiphon.protocol.v1.messages import MessageChunk
 from antiphon.tui.blocks import Block, Splitter
-from antiphon.tui.calls import TailOf, call_texts, content_word
+from antiphon.tui.calls import TailOf, WordOf, call_texts, content_word
 from antiphon.tui.clean import clean, one_line
 from antiphon.tui.painting import Painter
 
@@ -42,6 +42,10 @@ OPEN_SOURCE: Final = 3
 """Lines of the open block that are looked at for each line of the screen: the rest of it is out of sight until it is final."""
 
 
+def _failed(call_id: str) -> str:
+    return "failed"
+
+
 class Talk:
     """A message or a thought that is being written."""
 
@@ -54,7 +58,9 @@ class Talk:
 class Screen:
     """The lines of one conversation."""
 
-    def __init__(self, painter: Painter, tail_of: TailOf = lambda id: None, cwd: str = "") -> None:
+    def __init__(
+        self, painter: Painter, tail_of: TailOf = lambda id: None, cwd: str = "", word_of: WordOf = _failed
+    ) -> None:
         self.painter = painter
         self.cwd = cwd
         self.transcript = Transcript()
@@ -63,6 +69,7 @@ class Screen:
         self.asked_about: int | None = None
         """The call that a panel shows at this moment, so that it is not shown twice."""
         self._tail_of = tail_of
+        self._word_of = word_of
         self._open: dict[int, Talk | CallEntry | CompactionEntry] = {}
         self._final: list[str] = []
         self._last = ""  # the kind of thing that the last final line belongs to
@@ -242,7 +249,9 @@ class Screen:
     def _call_or_compaction(self, entry: CallEntry | CompactionEntry, *, moving: bool) -> tuple[str, list[str]]:
         if isinstance(entry, CallEntry):
             spinner = SPINNER[self.beat % len(SPINNER)] if moving else None
-            return "call", self.painter.all(call_texts(entry, self.cwd, self._tail_of, spinner))
+            return "call", self.painter.all(
+                call_texts(entry, self.cwd, self._tail_of, spinner, self._word_of(entry.id))
+            )
         words = Text.assemble(("~", "cyan"), f" compaction: {entry.status}".replace("_", " "))
         if entry.error:
             words.append(f": {one_line(entry.error)}", "red")

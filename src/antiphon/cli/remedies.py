@@ -1,0 +1,69 @@
+"""What to do about things that were denied because nobody was there: the rule that would allow them, or what is in its way."""
+
+import os
+import shlex
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from antiphon.client.permissions import Denial
+    from antiphon.policy import Action
+
+__all__ = ["BROKEN", "denied_line", "remedy"]
+
+BROKEN: Final = "The configuration could not be read, so everything is asked."
+"""Why everything is asked where a config file makes no sense."""
+
+_OTHERWISE: Final = (
+    (BROKEN, "mend the config file that the warning names"),
+    ("the shell grammar is not installed", "pip install 'antiphon[policy]', which reads command lines"),
+    (
+        "What was decided before cannot be read.",
+        "move the database away that the warning names, and a new one is made",
+    ),
+    ("cannot be understood; `antiphon policy revoke", "revoke that decision, as it says above"),
+)
+"""Reasons that stand in the way of any rule, and what helps instead."""
+
+RULES: Final = 3
+"""Rules that are named; more are no hint any more."""
+
+
+def denied_line(denials: "Sequence[Denial]") -> str:
+    """How much was denied because nobody was there, and how it would not be."""
+    unasked = [denial for denial in denials if denial.unattended]
+    what = "one thing was" if len(unasked) == 1 else f"{len(unasked)} things were"
+    return f"{what} denied because nobody was there to ask (exit status 5); {remedy(unasked)}"
+
+
+def remedy(denials: "Sequence[Denial]") -> str:
+    """What would help."""
+    for denial in denials:
+        for reason, help in _OTHERWISE:
+            if reason in denial.why:
+                return help
+    rules = list(dict.fromkeys(rule for denial in denials for rule in _rules(denial.action)))
+    if not rules or len(rules) > RULES:
+        return "`--allow RULE` allows what a rule names, `--on-ask allow` everything that would be asked"
+    words = " ".join(f"--allow {shlex.quote(rule)}" for rule in rules)
+    return f"`{words}` allows it"
+
+
+def _rules(action: "Action") -> list[str]:
+    """The rules that would have allowed this, as short as they can be said here; none if they would not."""
+    from antiphon.policy import suggest
+
+    told = [rule.text for rule in suggest(action)]
+    near = [text.replace(f"({os.path.join(action.cwd, '')}", "(") for text in told]
+    return next((texts for texts in (near, told) if texts and _allowed(action, texts)), [])
+
+
+def _allowed(action: "Action", texts: list[str]) -> bool:
+    from antiphon.policy import Mode, RuleError, Rules, Verdict, decide
+
+    try:
+        rules = Rules.parse(allow=texts, source="command line")
+    except RuleError:
+        return False
+    return decide(action, rules, Mode.DEFAULT).verdict is Verdict.ALLOW

