@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None, *, platform: str = sys.platform) ->
 
         status: int = import_module(f"antiphon.cli.{arguments[0]}").run(arguments[1:])
         return status
-    if arguments == ["--version"]:  # argparse would take most of the time this answer needs
+    if arguments in (["--version"], ["-V"]):  # argparse would take most of the time this answer needs
         sys.stdout.write(f"antiphon {__version__}\n")
         return 0
     return parse(arguments)
@@ -43,6 +43,8 @@ def main(arguments: list[str] | None = None, *, platform: str = sys.platform) ->
 
 def parse(arguments: list[str]) -> int:
     """Answer everything that is neither a command nor the plain `--version`."""
+    if arguments and not arguments[0].startswith("-") and arguments[0] != "help":
+        return fail(f"unknown command `{arguments[0]}`", f"{_meant(arguments[0])}{HELP_HINT}", MISUSED)
     import argparse
 
     listed = "\n".join(f"  {name:<12}{what}" for name, what in COMMANDS.items())
@@ -55,13 +57,19 @@ def parse(arguments: list[str]) -> int:
         exit_on_error=False,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"antiphon {__version__}")
+    parser.add_argument("-V", "--version", action="version", version=f"antiphon {__version__}")
     try:
-        _, unknown = parser.parse_known_args(arguments)
+        _, unknown = parser.parse_known_args([word for word in arguments if word != "help"])
     except argparse.ArgumentError as error:
         return fail(str(error), HELP_HINT, MISUSED)
     if unknown:
-        kind = "option" if unknown[0].startswith("-") else "command"
-        return fail(f"unknown {kind} `{unknown[0]}`", HELP_HINT, MISUSED)
+        return fail(f"unknown option `{unknown[0]}`", HELP_HINT, MISUSED)
     parser.print_help()
     return 0
+
+
+def _meant(word: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, COMMANDS, n=1)
+    return f"did you mean `{near[0]}`? " if near else ""
