@@ -53,7 +53,7 @@ def test_a_known_agent_that_is_not_here_comes_with_how_to_get_it(place: Path, na
 
 
 def test_the_demo_needs_nothing(place: Path) -> None:
-    assert command_for("demo") == [sys.executable, "-m", "antiphon", "agent", "--engine", "demo"]
+    assert command_for("demo") == [sys.executable, "-P", "-m", "antiphon", "agent", "--engine", "demo"]
 
 
 def test_an_unknown_name_lists_what_there_is(place: Path) -> None:

@@ -113,7 +113,7 @@ def test_check_prints_what_an_agent_can_do(place: Path) -> None:
         "name": "Antiphon demo",
         "version": __version__,
         "protocol": "version 1",
-        "command": f"{os.path.basename(sys.executable)} -m antiphon agent --engine demo",
+        "command": f"{os.path.basename(sys.executable)} -P -m antiphon agent --engine demo",
         "prompts": "text, links, images, sound, embedded files",
         "sessions": "new, load, resume, fork, list, close, delete, more directories",
         "MCP servers": "programs, http, sse",

@@ -9,8 +9,8 @@ import msgspec
 
 __all__ = ["DEMO", "KNOWN", "KnownAgent"]
 
-DEMO: Final = ("-m", "antiphon", "agent", "--engine", "demo")
-"""The demo agent, after the name of this Python."""
+DEMO: Final = ("-P", "-m", "antiphon", "agent", "--engine", "demo")
+"""The demo agent, after the name of this Python. Without `-P` it would run whatever is called `msgspec.py` where it is started."""
 
 
 class KnownAgent(msgspec.Struct, frozen=True):
