@@ -4,7 +4,7 @@ import pytest
 
 from antiphon.cli.forms import Field, Wrong, fields_of
 from antiphon.cli.logs import Redact
-from antiphon.cli.screen import cut, plain
+from antiphon.cli.screen import cut, exact, plain
 from antiphon.protocol import v1
 
 
@@ -31,12 +31,16 @@ def test_a_line_is_cut_by_columns(text: str, width: int, shown: str) -> None:
         ("a\x9b31mb", "a<U+009B>31mb"),
         ("a\rb\x08\x00", "a␍b␈␀"),
         ("left\u202eright", "left<U+202E>right"),
-        ("a\u200bb", "a<U+200B>b"),
+        ("👩\u200d💻", "👩\u200d💻"),
         ("tabs\tand\nlines", "tabs\tand\nlines"),
     ],
 )
-def test_nothing_draws_and_nothing_is_hidden(text: str, shown: str) -> None:
+def test_nothing_draws_and_no_code_is_hidden(text: str, shown: str) -> None:
     assert plain(text) == shown
+
+
+def test_what_somebody_decides_by_has_nothing_invisible() -> None:
+    assert exact("rm\u200b x\u00a0y\u202e") == "rm<U+200B> x<U+00A0>y<U+202E>"
 
 
 @pytest.mark.parametrize(

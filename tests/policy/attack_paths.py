@@ -8,9 +8,9 @@ from antiphon.protocol.v1.tools import ToolKind
 
 ALLOW, DENY, ASK = "allow", "deny", "ask"
 LINKS = {
-    "/home/me/work/src/link": "/etc",
-    "/home/me/work/innocent.txt": "/home/me/work/secrets/key",
-    "/home/me/work/secrets/alias": "/home/me/work/public/file",
+    "/home/me/song/src/link": "/etc",
+    "/home/me/song/innocent.txt": "/home/me/song/secrets/key",
+    "/home/me/song/secrets/alias": "/home/me/song/public/file",
 }
 
 
@@ -42,15 +42,15 @@ EDITS = Mode.ACCEPT_EDITS
 
 PATHS = [
     PathAttack("plainly inside", "src/a.py", SRC, ALLOW),
-    PathAttack("plainly inside, whole path", "/home/me/work/src/deep/er/a.py", SRC, ALLOW),
-    PathAttack("as a file address", "file:///home/me/work/src/a.py", SRC, ALLOW),
+    PathAttack("plainly inside, whole path", "/home/me/song/src/deep/er/a.py", SRC, ALLOW),
+    PathAttack("as a file address", "file:///home/me/song/src/a.py", SRC, ALLOW),
     PathAttack("up and out", "src/../../../../etc/passwd", SRC, ASK),
     PathAttack("up and over", "src/../secrets/key", SRC, ASK),
     PathAttack("a folder that begins like it", "src-evil/a.py", SRC, ASK),
-    PathAttack("a root that begins like it", "/home/me/work-evil/src/a.py", SRC, ASK),
+    PathAttack("a root that begins like it", "/home/me/song-evil/src/a.py", SRC, ASK),
     PathAttack("the same names elsewhere", "/tmp/src/a.py", SRC, ASK),
     PathAttack("through a link", "src/link/passwd", SRC, ASK),
-    PathAttack("up through a link", "src/link/../home/me/work/src/a.py", SRC, ALLOW),
+    PathAttack("up through a link", "src/link/../home/me/song/src/a.py", SRC, ALLOW),
     PathAttack("one good path and one bad", "src/a.py", SRC, ASK, more=("/etc/passwd",)),
     PathAttack("another case", "SRC/a.py", SRC, ASK),
     PathAttack("a home", "~/src/a.py", SRC, ASK),
@@ -67,8 +67,8 @@ PATHS = [
     PathAttack("a tool nobody knows", "src/a.py", SRC, ASK, name="edit_evil", kind=ToolKind.EDIT),
     PathAttack("denied plainly", "secrets/key", NO_SECRETS, DENY),
     PathAttack("denied with dots", "src/.././secrets//key", NO_SECRETS, DENY),
-    PathAttack("denied, whole path", "/home/me/work/secrets/key", NO_SECRETS, DENY),
-    PathAttack("denied, two slashes", "//home/me/work/secrets/key", NO_SECRETS, DENY),
+    PathAttack("denied, whole path", "/home/me/song/secrets/key", NO_SECRETS, DENY),
+    PathAttack("denied, two slashes", "//home/me/song/secrets/key", NO_SECRETS, DENY),
     PathAttack("denied through a link that looks innocent", "innocent.txt", NO_SECRETS, DENY),
     PathAttack("denied by its name although it leads elsewhere", "secrets/alias", NO_SECRETS, DENY),
     PathAttack("denied among others", "src/a.py", NO_SECRETS, DENY, more=("secrets/key",)),
@@ -87,7 +87,7 @@ PATHS = [
     PathAttack("a home by its path", "/home/me/.ssh/id", "-Read(~/.ssh/**)", DENY, name="Read", kind=ToolKind.READ),
     PathAttack("edits are accepted inside", "src/a.py", "", ALLOW, mode=EDITS),
     PathAttack("edits are accepted, up and out", "../x", "", ASK, mode=EDITS),
-    PathAttack("edits are accepted, a root that begins like it", "/home/me/work-evil/x", "", ASK, mode=EDITS),
+    PathAttack("edits are accepted, a root that begins like it", "/home/me/song-evil/x", "", ASK, mode=EDITS),
     PathAttack("edits are accepted, through a link", "src/link/passwd", "", ASK, mode=EDITS),
     PathAttack("edits are accepted, settings of git", ".git/hooks/pre-commit", "", ASK, mode=EDITS),
     PathAttack("edits are accepted, settings of git in capitals", "sub/.GIT/config", "", ASK, mode=EDITS),

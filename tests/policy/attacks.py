@@ -262,7 +262,7 @@ HIDDEN = [
     Attack("an allow as narrow as can be", "rm x", "+Bash(rm x)  -Bash(rm *)", DENY),
     Attack("an ask beats an allow", "git push", "+Bash(git push)  ?Bash(git push *)", ASK),
     Attack("an ask finds what is hidden", "ls && 'git' push", "+Bash  ?Bash(git push *)", ASK),
-    Attack("a script given by its path", "/home/me/work/deploy.sh", "+Bash  -Bash(./deploy.sh)", ASK),
+    Attack("a script given by its path", "/home/me/song/deploy.sh", "+Bash  -Bash(./deploy.sh)", ASK),
 ]
 
 # What is meant has to work, or people write wider rules.
@@ -293,7 +293,7 @@ MEANT = [
     Attack("colons in a message", "git commit -m 'std::vector'", GIT, ALLOW),
     Attack("remotes", "git remote -v", GIT, ALLOW),
     Attack("a folder inside", "cd sub/deep && make", "+Bash(cd *)  +Bash(make *)", ALLOW),
-    Attack("a folder inside, whole path", "cd /home/me/work && make", "+Bash(cd *)  +Bash(make *)", ALLOW),
+    Attack("a folder inside, whole path", "cd /home/me/song && make", "+Bash(cd *)  +Bash(make *)", ALLOW),
     Attack("sed that prints", "sed -n '1,20p' x", "+Bash(sed *)", ALLOW),
     Attack("sed that replaces", "sed -E -e 's/a|b/c/g; /x/d' x", "+Bash(sed *)", ALLOW),
     Attack("awk that prints", "awk -F: '{ print $1 }' x", "+Bash(awk *)", ALLOW),

@@ -7,7 +7,7 @@ from antiphon.policy import Action, Mode, Rules, Ruling, Verdict, decide
 from antiphon.protocol.v1.terminals import CreateTerminal
 from antiphon.protocol.v1.tools import ToolCall, ToolKind
 
-CWD = "/home/me/work"
+CWD = "/home/me/song"
 HOME = "/home/me"
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from antiphon.cli.arguments import Misused
 from antiphon.cli.saying import FAILED, fail
-from antiphon.cli.screen import plain
+from antiphon.cli.screen import exact, plain
 from antiphon.config.settings import find, settle
 from antiphon.store.audit import AuditEntry, AuditStore
 from antiphon.store.database import Database
@@ -132,7 +132,7 @@ def _table(header: tuple[str, ...], rows: list[tuple[str, ...]], otherwise: str)
     if not rows:
         sys.stderr.write(f"{otherwise}\n")
         return
-    every = [header, *(tuple(plain(cell, one_line=True) or "-" for cell in row) for row in rows)]
+    every = [header, *(tuple(exact(cell, one_line=True) or "-" for cell in row) for row in rows)]
     widths = [max(len(row[column]) for row in every) for column in range(len(header) - 1)]
     for row in every:
         cells = [*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]

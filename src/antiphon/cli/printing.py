@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from antiphon.cli.describing import call_line, plan_line, shown_path, usage_line
 from antiphon.cli.diffs import diff_lines, diffs_in
-from antiphon.cli.screen import Style, plain
+from antiphon.cli.screen import Style, exact, plain
 from antiphon.cli.tails import written_lines
 from antiphon.protocol import v1
 
@@ -110,7 +110,7 @@ class TextPrinter:
     def decided(self, entry: "AuditEntry") -> None:
         if entry.verdict != "allow" and entry.source != "user":  # who said no knows it
             self._note(
-                f"✗ denied ({entry.kind}): {plain(entry.subject or entry.tool or 'it did not say what', one_line=True)}: {entry.why}",
+                f"✗ denied ({entry.kind}): {exact(entry.subject or entry.tool or 'it did not say what', one_line=True)}: {entry.why}",
                 "yellow",
             )
 

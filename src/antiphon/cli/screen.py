@@ -10,29 +10,25 @@ from collections.abc import Mapping
 from typing import Final, Literal, TextIO
 from unicodedata import combining, east_asian_width
 
-__all__ = ["Screen", "Style", "plain"]
+from antiphon.tui.clean import EXACT, PROSE
+
+__all__ = ["Screen", "Style", "exact", "plain"]
 
 Style = Literal["", "bold", "dim", "red", "green", "yellow", "cyan"]
 
 _CODES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
-_NUMBERED: Final = (
-    *range(0x80, 0xA0), 0xAD, 0x061C, 0x180E, *range(0x200B, 0x2010), 0x2028, 0x2029, *range(0x202A, 0x202F),
-    *range(0x2060, 0x2065), *range(0x2066, 0x206A), 0xFEFF, *range(0xE0000, 0xE0080),
-)  # fmt: skip
-_VISIBLE: Final = str.maketrans(
-    {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\n\t"}
-    | {0x7F: "\u2421"}
-    | {code: f"<U+{code:04X}>" for code in _NUMBERED}
-)
-"""Control codes as pictures, what is invisible or turns the writing around by its number. Obeyed by no terminal, and never left out:
-what is hidden from the one who is asked would be allowed unseen."""
-
 STATUS: Final = "status"
 
 
 def plain(text: str, *, one_line: bool = False) -> str:
-    """Text that is safe to show: everything in it can be seen, and it is on one line if need be."""
-    text = text.replace("\r\n", "\n").translate(_VISIBLE)
+    """Prose that is safe to show: what a terminal would obey is a picture of itself, and it is on one line if need be."""
+    text = text.replace("\r\n", "\n").translate(PROSE)
+    return " ".join(text.split()) if one_line else text
+
+
+def exact(text: str, *, one_line: bool = False) -> str:
+    """What somebody decides by: nothing in it is invisible either."""
+    text = text.replace("\r\n", "\n").translate(EXACT)
     return " ".join(text.split()) if one_line else text
 
 
@@ -86,7 +82,7 @@ class Screen:
         """A whole line on stderr."""
         self._turn_to_err()
         self._end_line(self._err)
-        self._write(self._err, f"{self.styled(plain(text), style)}\n")
+        self._write(self._err, f"{self.styled(exact(text), style)}\n")
 
     def think(self, text: str) -> None:
         """A piece of the agent's thoughts, dim where there are colours."""

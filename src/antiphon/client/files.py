@@ -4,18 +4,16 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
-from inspect import isawaitable
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
+from antiphon.client.handlers import answer_of
 from antiphon.errors import Code, RequestError
 from antiphon.local.files import FileProblem, NotThere, Roots, lines_of, read_text, write_text
 from antiphon.local.problems import code_of
 from antiphon.protocol import v1
 
 __all__ = ["SMALL", "Files", "Saved", "Unsaved", "refusal"]
-
-T = TypeVar("T")
 
 Unsaved = Callable[[Path], "str | None | Awaitable[str | None]"]
 Saved = Callable[[Path, str], "bool | Awaitable[bool]"]
@@ -48,7 +46,7 @@ class Files:
             roots = Roots.of(roots)
             place = roots.resolve(request.path)
             for name in _names(request.path, place):
-                if self._unsaved is not None and (text := await _now(self._unsaved(name))) is not None:
+                if self._unsaved is not None and (text := await answer_of(self._unsaved(name))) is not None:
                     return v1.ReadTextFileResult(lines_of(text, request.line, request.limit))
             return v1.ReadTextFileResult(await _from_disk(roots, place, request))
 
@@ -66,7 +64,7 @@ class Files:
             roots = Roots.of(roots)
             place = roots.resolve(request.path)
             for name in _names(request.path, place):
-                if self._saved is not None and await _now(self._saved(name, request.content)):
+                if self._saved is not None and await answer_of(self._saved(name, request.content)):
                     return v1.WriteTextFileResult()
             await asyncio.to_thread(write_text, request.path, request.content, roots=roots)
             return v1.WriteTextFileResult()
@@ -85,10 +83,6 @@ async def _from_disk(roots: Roots, place: Path, request: v1.ReadTextFile) -> str
 def _names(asked: str, place: Path) -> list[Path]:
     path = Path(asked)
     return [path] if path == place else [path, place]
-
-
-async def _now(answer: "T | Awaitable[T]") -> T:
-    return await answer if isawaitable(answer) else answer
 
 
 def refusal(error: FileProblem, path: str) -> RequestError:

@@ -24,7 +24,7 @@ class EngineSession:
 
     def prompt(self, turn: "Turn") -> "Maybe[Outcome]":
         """Work on what the user says. It is cancelled like any task; clean up and let the cancellation through."""
-        raise NotImplementedError
+        raise _missing("session/prompt")
 
     def set_mode(self, mode_id: str) -> "Maybe[None]":
         """The user switches to a mode that is on offer."""
@@ -56,8 +56,8 @@ class Engine:
     auth_methods: "Sequence[v1.AuthMethod]" = ()
 
     def new(self, session: "Session") -> "Maybe[EngineSession]":
-        """Begin a session."""
-        raise NotImplementedError
+        """Begin a session. Every engine does this."""
+        raise _missing("session/new")
 
     def load(self, session: "Session") -> "Maybe[EngineSession]":
         """Open an earlier session and tell its history with `session.update`."""

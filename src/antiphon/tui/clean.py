@@ -8,7 +8,7 @@ shown by its number.
 import re
 from typing import Final
 
-__all__ = ["clean", "exact", "one_line", "output_lines"]
+__all__ = ["EXACT", "PROSE", "clean", "exact", "one_line", "output_lines"]
 
 TAB: Final = 4
 """Columns from one tab stop to the next, in everything that is shown."""
@@ -23,8 +23,8 @@ _INVISIBLE: Final = {
     for code in (0x00A0, 0x00AD, 0x061C, 0x180E, *range(0x200B, 0x2010), *range(0x2060, 0x2065), 0xFEFF, *range(0xE0000, 0xE0080))
 }  # fmt: skip
 
-_PROSE: Final = str.maketrans({**_CONTROLS, **_C1, **_TURNING, **_BREAKS})
-_EXACT: Final = str.maketrans({**_CONTROLS, **_C1, **_TURNING, **_INVISIBLE, 0x2028: "<U+2028>", 0x2029: "<U+2029>"})
+PROSE: Final = str.maketrans({**_CONTROLS, **_C1, **_TURNING, **_BREAKS})
+EXACT: Final = str.maketrans({**_CONTROLS, **_C1, **_TURNING, **_INVISIBLE, 0x2028: "<U+2028>", 0x2029: "<U+2029>"})
 
 _ESCAPES: Final = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, cursor movements
@@ -35,12 +35,12 @@ _ESCAPES: Final = re.compile(
 
 def clean(text: str) -> str:
     """Prose: as it is, without anything that the terminal would obey."""
-    return _unmixed(text).translate(_PROSE).expandtabs(TAB)
+    return _unmixed(text).translate(PROSE).expandtabs(TAB)
 
 
 def exact(text: str) -> str:
     """What somebody decides by: nothing in it is invisible."""
-    return _unmixed(text).translate(_EXACT).expandtabs(TAB)
+    return _unmixed(text).translate(EXACT).expandtabs(TAB)
 
 
 def one_line(text: str) -> str:
