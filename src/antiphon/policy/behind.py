@@ -84,6 +84,8 @@ def _look(words: Words, found: list[Words], scripts: list[str]) -> bool:
 def _texts(word: str) -> list[str]:
     """The word if it looks like a script, and the value in it: `-S'rm x'`, `--split-string=rm x`, `alias.x=!rm`."""
     texts = [word] if _SCRIPT_SIGNS & set(word) else []
+    if "!" in word[:3]:
+        texts.append(word.partition("!")[2])  # `vim -c '!rm x'`, `less '+!rm x'`
     if "=" in word:
         texts.append(word.partition("=")[2].lstrip("!"))
     if word.startswith("-") and _SCRIPT_SIGNS & set(word):

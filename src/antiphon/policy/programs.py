@@ -24,7 +24,9 @@ __all__ = [
     "uncovered",
 ]
 
-SHELLS: Final = frozenset({"ash", "bash", "csh", "dash", "fish", "ksh", "mksh", "rbash", "sh", "tcsh", "zsh"})
+SHELLS: Final = frozenset({
+    "ash", "bash", "bash-static", "csh", "dash", "fish", "ksh", "ksh93", "mksh", "nu", "pwsh", "rbash", "sh", "tcsh", "yash", "zsh",
+})  # fmt: skip
 
 BASH_LIKE: Final = frozenset({"bash", "dash", "ksh", "sh", "zsh"})
 """Shells that read a line as bash does, or near enough for what we believe of a line. To fish or csh it means something else."""
@@ -33,7 +35,8 @@ SCRIPT_RUNNERS: Final = SHELLS | {".", "eval", "source", "trap"}
 """What runs text as shell commands. Without a script that stands in the line, nobody knows what runs."""
 
 _WRAPPERS: Final = SCRIPT_RUNNERS | {
-    "aa-exec", "builtin", "busybox", "caffeinate", "cgexec", "chpst", "chroot", "chrt", "command", "coproc", "doas", "env", "exec",
+    "aa-exec", "builtin", "busybox", "bwrap", "caffeinate", "capsh", "cgexec", "chronic", "coreutils", "dbus-run-session", "eatmydata",
+    "proxychains", "proxychains4", "systemd-inhibit", "torsocks", "chpst", "chroot", "chrt", "command", "coproc", "doas", "env", "exec",
     "faketime", "fakeroot", "firejail", "flock", "gosu", "ionice", "ltrace", "nice", "nohup", "nsenter", "numactl", "parallel",
     "pkexec", "prlimit", "proot", "rlwrap", "run-parts", "runcon", "runuser", "script", "setarch", "setpriv", "setsid", "sg",
     "sshpass", "start-stop-daemon", "stdbuf", "strace", "su", "sudo", "systemd-run", "taskset", "time", "timeout", "tini", "toybox",
@@ -49,7 +52,8 @@ _CHANGERS: Final = frozenset({
 """Builtins that change what later words of the same shell mean, or run code hidden in an index: `unset 'a[$(rm x)]'`."""
 
 _ALSO_RUN: Final = frozenset({
-    "docker", "entr", "expect", "gdb", "kubectl", "npx", "pipx", "podman", "screen", "socat", "ssh", "tmux", "uvx",
+    "bun", "bundle", "deno", "docker", "entr", "expect", "gdb", "hatch", "kubectl", "less", "nix", "nix-shell", "npm", "npx", "nvim", "pdm",
+    "pipx", "pnpm", "podman", "poetry", "rye", "screen", "socat", "ssh", "tmux", "uv", "uvx", "vi", "view", "vim", "yarn",
 })  # fmt: skip
 """Programs with work of their own that also run what they are told. A pattern covers them; a deny looks behind them."""
 
@@ -142,7 +146,9 @@ def starts_others(word: str) -> bool:
 def may_hide(words: tuple[str | None, ...]) -> bool:
     """Whether other commands may stand among the words of this one, so that a deny has to look for them there."""
     first = words[0] or ""
-    return starts_others(first) or program_name(first) in _ALSO_RUN or bool(escapes(words))
+    name = program_name(first)
+    loader = name.startswith("ld-") and ".so" in name  # the system's own loader runs the program that it is given
+    return loader or starts_others(first) or name in _ALSO_RUN or bool(escapes(words))
 
 
 def escapes(words: tuple[str | None, ...]) -> frozenset[int]:
