@@ -121,7 +121,20 @@ tests/interop/node_modules/.package-lock.json: tests/interop/package-lock.json |
 	@if PATH="$(CURDIR)/$(VENV)/bin:$$PATH" npm --prefix tests/interop ci --silent --no-fund --no-audit; then touch "$@"; \
 	else echo "npm could not install the peers of tests/interop: the tests that need them will skip" >&2; fi
 
-peers: tests/interop/node_modules/.package-lock.json
+# An older Claude Code. Its package comes with a stub that an install script replaces by the program: we do that ourselves,
+# because npm may be told to run no scripts.
+CLAUDE_MODULES := tests/engines/claude/node_modules
+$(CLAUDE_MODULES)/.package-lock.json: tests/engines/claude/package-lock.json | $(VENV)/.ready
+	@if PATH="$(CURDIR)/$(VENV)/bin:$$PATH" npm --prefix tests/engines/claude ci --silent --no-fund --no-audit \
+		--ignore-scripts; then \
+		for program in $(CLAUDE_MODULES)/@anthropic-ai/claude-code-*/claude; do \
+			if "$$program" --version >/dev/null 2>&1; then \
+				ln -sf "../@anthropic-ai/$${program#*@anthropic-ai/}" $(CLAUDE_MODULES)/.bin/claude; touch "$@"; break; \
+			fi; \
+		done; \
+	else echo "npm could not install the older Claude Code: the tests that need it will skip" >&2; fi
+
+peers: tests/interop/node_modules/.package-lock.json $(CLAUDE_MODULES)/.package-lock.json
 	@$(MAKE) --silent --no-print-directory .venv-peers/.locked || \
 		echo "the peers in requirements/peers.txt could not be installed: the tests that need them will skip" >&2
 
@@ -174,8 +187,9 @@ format: $(VENV)/.ready
 	$(DEV) -m ruff format $(CODE)
 	$(DEV) -m ruff check --fix $(CODE)
 
+# Without what is optional: a second copy of the program that .venv-bench has, and that both sides are to drive.
 benchmarks/node_modules/.package-lock.json: benchmarks/package-lock.json .venv-bench/.ready
-	@PATH="$(CURDIR)/.venv-bench/bin:$$PATH" npm --prefix benchmarks ci --silent --no-fund --no-audit && touch "$@"
+	@PATH="$(CURDIR)/.venv-bench/bin:$$PATH" npm --prefix benchmarks ci --silent --no-fund --no-audit --omit=optional && touch "$@"
 
 # Compiled first, as an installed package is: start-up is one of the lines.
 bench: .venv-bench/.ready benchmarks/node_modules/.package-lock.json
@@ -192,5 +206,5 @@ lock:
 	done
 
 clean:
-	rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis benchmarks/node_modules tests/interop/node_modules tests/thirdparty/node_modules
+	rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis benchmarks/node_modules tests/interop/node_modules tests/thirdparty/node_modules $(CLAUDE_MODULES)
 	find src tests tools benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -15,7 +15,7 @@ from antiphon.errors import AcpError
 from tests.catalogue.programs import own, program
 
 COMMANDS = {
-    "claude": ["claude-agent-acp"],
+    "claude-acp": ["claude-agent-acp"],
     "codex": ["codex-acp"],
     "gemini": ["gemini", "--acp"],
     "opencode": ["opencode", "acp"],
@@ -30,7 +30,7 @@ COMMANDS = {
 
 
 def test_every_known_agent_is_found_by_its_command(place: Path) -> None:
-    assert set(KNOWN) == set(COMMANDS)
+    assert set(KNOWN) == {"claude", *COMMANDS}
     for name, (word, *arguments) in COMMANDS.items():
         path = program(place / "bin", word)
         assert command_for(name) == [str(path), *arguments]
@@ -38,9 +38,22 @@ def test_every_known_agent_is_found_by_its_command(place: Path) -> None:
 
 def test_the_older_adapter_is_taken_where_the_newer_is_not(place: Path) -> None:
     program(place / "bin", "claude-code-acp")
-    assert command_for("claude") == [str(place / "bin" / "claude-code-acp")]
+    assert command_for("claude-acp") == [str(place / "bin" / "claude-code-acp")]
     program(place / "bin", "claude-agent-acp")
-    assert command_for("claude") == [str(place / "bin" / "claude-agent-acp")]
+    assert command_for("claude-acp") == [str(place / "bin" / "claude-agent-acp")]
+
+
+def test_claude_is_our_own_engine_where_the_program_that_it_drives_is(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [])
+    missing = find("claude")
+    assert isinstance(missing, Missing) and "antiphon[claude]" in missing.hint
+    path = program(place / "bin", "claude")
+    found = find("claude")
+    assert isinstance(found, Found) and found.drives == str(path)
+    assert found.command == (sys.executable, "-P", "-m", "antiphon", "agent", "--engine", "claude")
+    assert isinstance(find("claude", path="/nowhere"), Missing)
 
 
 @pytest.mark.parametrize("name", list(COMMANDS))

@@ -69,3 +69,9 @@ async def test_the_question_is_not_asked_in_the_directory_of_the_project(place: 
     agent = shell(place / "bin", "curious", f"pwd > {place}/asked-in; echo 1.0")
     await with_versions([agent])
     assert (place / "asked-in").read_text(encoding="utf-8").strip() == str(place / "home")
+
+
+async def test_of_an_engine_of_ours_the_version_is_that_of_the_program_behind_it(place: Path) -> None:
+    behind = program(place / "bin", "behind")
+    ours = Found("claude", "Claude Code", (sys.executable, "-m", "antiphon"), "known", drives=str(behind))
+    assert [agent.version for agent in await with_versions([ours])] == ["1.2.3-beta"]

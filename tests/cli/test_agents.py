@@ -50,7 +50,7 @@ def test_the_list_is_a_table_of_all_agents(place: Path) -> None:
     assert list(rows) == ["demo", "mine", *KNOWN]
     assert rows["gemini"].split() == ["gemini", "found", "1.2.3-beta", "gemini", "--acp"]
     assert rows["demo"].split()[:3] == ["demo", "found", __version__]
-    assert "not found" in rows["claude"] and KNOWN["claude"].install in rows["claude"]
+    assert "not found" in rows["codex"] and KNOWN["codex"].install in rows["codex"]
     assert "not found" in rows["mine"] and "`nowhere`" in rows["mine"]
 
 

@@ -26,6 +26,7 @@ def test_every_key_is_read() -> None:
         '[agents.mine]\ncommand = ["~/bin/mine", "--acp"]\nenv = { A = "1" }\ncwd = "~/x"\ntitle = "Mine"\n'
         '[mcp.issues]\ntype = "http"\nurl = "https://x/mcp"\nheaders = { Authorization = "t" }\n'
         '[mcp.local]\ncommand = ["srv"]\nenv = { B = "2" }\n'
+        '[engines.claude]\nexecutable = "~/bin/claude"\n'
     )
     assert part.problems == ()
     patterns = {re.sub(r"^(agents|mcp)\.[^.]+", r"\1.NAME", ".".join(path)) for path in part.values}
@@ -71,6 +72,9 @@ def test_the_example_of_the_page_is_right() -> None:
         ("[agents.x]\ncommand = ['x']\nshell = true\n", 3, "`agents.x.shell`"),
         ("[mcp.x]\ntype = 'sse'\n", 1, "has no url"),
         ("[mcp.x]\nurl = 'ftp://x'\n", 2, "http"),
+        ("[engines.claude]\nexecutable = 'bin/claude'\n", 2, "whole path"),
+        ("[engines.claude]\nexecutable = ['claude']\n", 2, "program's name"),
+        ("[engines.lute]\nexecutable = 'lute'\n", 1, "`engines.lute`"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(text: str, line: int, words: str) -> None:
@@ -92,6 +96,7 @@ def test_a_misspelt_key_gets_the_right_one_as_a_hint() -> None:
         ("[policy]\nmode = 'plam'\n", True),
         ("[agents.x]\nshell = true\n", False),
         ("model = 7\n", False),
+        ("[engines.claude]\nexecutable = 7\n", False),
     ],
 )
 def test_a_policy_that_may_be_another_than_was_meant_is_broken(text: str, broken: bool) -> None:

@@ -165,3 +165,10 @@ def test_a_file_that_is_largest_is_read_whole(tmp_path: Path) -> None:
     path.write_bytes(b"#" * MAX_FILE)
     found = read_file(path)
     assert found is not None and found.trouble is None and len(found.text) == MAX_FILE
+
+
+def test_a_project_never_chooses_the_program_of_an_engine(home: Path) -> None:
+    path = project(home / "work", '[engines.claude]\nexecutable = "/tmp/mine"\n')
+    for trusted in (False, True):
+        loaded = load(home / "work", lambda directory, digest, trusted=trusted: trusted)  # type: ignore[misc]
+        assert loaded.notes == (f"{path} sets `engines.claude.executable`, which counts only in your own config file",)

@@ -43,6 +43,8 @@ class Agent(Hooks):
     """
 
     takes: "Collection[str]" = ()
+    also_takes: "Collection[str]" = ()
+    """Kinds of content that a prompt may hold though clients are not told so, because only words about them reach the model."""
     mcp: "Collection[str]" = ()
     auth_methods: "Sequence[AuthMethod]" = ()
 
@@ -134,7 +136,10 @@ def _check_arguments(name: str, hook: "Callable[..., Any]") -> None:
 
 
 def _possible(method: "AuthMethod", asked: "Initialize") -> bool:
-    """Signing in by a terminal needs a client that opens one."""
+    """Signing in by a terminal needs a client that opens one. Some say so in their own way, and want the whole command in theirs."""
     from antiphon.protocol.v1.auth import TerminalAuth
 
-    return not isinstance(method, TerminalAuth) or asked.client_capabilities.auth.terminal
+    if not isinstance(method, TerminalAuth) or asked.client_capabilities.auth.terminal:
+        return True
+    said = asked.client_capabilities.meta or {}
+    return said.get("terminal-auth") is True and "terminal-auth" in (method.meta or {})

@@ -119,7 +119,7 @@ class Sessions:
     async def prompt(self, asked: v1.Prompt) -> v1.PromptResult:
         """A turn."""
         found = self._find(asked.session_id)
-        check_content(asked.prompt, self._agent.takes)
+        check_content(asked.prompt, (*self._agent.takes, *self._agent.also_takes))
         return await found.turns.take(Turn(found.session, asked.prompt), self._play)
 
     async def _play(self, turn: Turn) -> v1.PromptResult:

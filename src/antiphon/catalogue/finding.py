@@ -13,7 +13,8 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from antiphon.catalogue.known import DEMO, KNOWN
+from antiphon.catalogue.known import DEMO, ENGINE, KNOWN
+from antiphon.catalogue.programs import CliMissing, find_cli
 from antiphon.catalogue.registry import Entry, Registry, RegistryProblem, launch
 from antiphon.config.shapes import NOTHING, OwnAgent, Settings
 from antiphon.errors import AcpError
@@ -56,6 +57,8 @@ class Found(msgspec.Struct, frozen=True):
     """Whether its first start downloads it."""
     version: str | None = None
     login: str = ""
+    drives: str | None = None
+    """The program behind it, where it is an engine of ours: its version counts."""
 
     @property
     def where(self) -> str:
@@ -182,6 +185,14 @@ def _own(name: str, agent: OwnAgent, path: str | None) -> Found | Missing:
 
 def _known(name: str, path: str | None) -> Found | Missing:
     agent = KNOWN[name]
+    if agent.drives is not None:
+        environment = os.environ if path is None else {**os.environ, "PATH": path}
+        try:
+            behind = find_cli(agent.drives, environment)
+        except CliMissing as error:
+            return Missing(name, agent.title, error.hint, "known")
+        ours = (sys.executable, *ENGINE, name)
+        return Found(name, agent.title, ours, "known", login=agent.login, drives=behind.path)
     for command in agent.commands:
         if (program := _which(command[0], path)) is not None:
             return Found(name, agent.title, (program, *command[1:]), "known", login=agent.login)

@@ -7,10 +7,15 @@ from typing import Final
 
 import msgspec
 
-__all__ = ["DEMO", "KNOWN", "KnownAgent"]
+from antiphon.catalogue.programs import CLAUDE, Cli
 
-DEMO: Final = ("-P", "-m", "antiphon", "agent", "--engine", "demo")
-"""The demo agent, after the name of this Python. Without `-P` it would run whatever is called `msgspec.py` where it is started."""
+__all__ = ["DEMO", "ENGINE", "KNOWN", "KnownAgent"]
+
+ENGINE: Final = ("-P", "-m", "antiphon", "agent", "--engine")
+"""An engine of ours, after the name of this Python. Without `-P` it would run whatever is called `msgspec.py` where it is started."""
+
+DEMO: Final = (*ENGINE, "demo")
+"""The demo agent, after the name of this Python."""
 
 
 class KnownAgent(msgspec.Struct, frozen=True):
@@ -19,22 +24,25 @@ class KnownAgent(msgspec.Struct, frozen=True):
     name: str
     title: str
     commands: tuple[tuple[str, ...], ...]
-    """Candidates: the first whose program is there is the one."""
+    """Candidates: the first whose program is there is the one. None: it is an engine of ours."""
     install: str
     """How to get it, as it follows on "install it:"."""
     login: str = ""
     """How to sign in, when it wants that."""
     note: str = ""
+    drives: Cli | None = None
+    """The program that our engine of this name drives."""
 
 
 _AGENTS: Final = (
     KnownAgent(
         "claude",
-        "Claude Code",
-        (("claude-agent-acp",), ("claude-code-acp",)),
-        "npm install -g @agentclientprotocol/claude-agent-acp",
-        "run `claude` once and sign in, or set ANTHROPIC_API_KEY",
-        "through an adapter; `claude` itself speaks no ACP",
+        CLAUDE.title,
+        (),
+        CLAUDE.install,
+        "run `claude auth login`, or set ANTHROPIC_API_KEY",
+        "through our own engine; `claude` itself speaks no ACP",
+        CLAUDE,
     ),
     KnownAgent(
         "codex",
@@ -92,6 +100,14 @@ _AGENTS: Final = (
         (("goose", "acp"),),
         "see https://block.github.io/goose/",
         "run `goose configure`",
+    ),
+    KnownAgent(
+        "claude-acp",
+        "Claude Code (npm adapter)",
+        (("claude-agent-acp",), ("claude-code-acp",)),
+        "npm install -g @agentclientprotocol/claude-agent-acp",
+        "run `claude auth login`, or set ANTHROPIC_API_KEY",
+        "through the adapter from npm; `claude` is our own engine",
     ),
     KnownAgent(
         "fast-agent",

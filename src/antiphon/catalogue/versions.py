@@ -61,7 +61,7 @@ async def _version(agent: Found, limit: float) -> str | None:
     home = Path.home()
     try:
         command = await Command.start(
-            [agent.where, "--version"],
+            [agent.drives or agent.where, "--version"],
             # Not here: a project's files are no business of such a question.
             cwd=home if home.is_dir() else "/",
             env={**os.environ, **agent.env},

@@ -119,6 +119,13 @@ def _command(value: object) -> tuple[str, ...]:
     return (program, *value[1:])
 
 
+def _program(value: object) -> str:
+    program = os.path.expanduser(value) if isinstance(value, str) else ""
+    if not program.strip() or "\0" in program or ("/" in program and not program.startswith("/")):
+        raise ValueError("must be a program's name or its whole path (`~` is your home)")
+    return program
+
+
 def _directory(value: object) -> str:
     place = os.path.expanduser(value) if isinstance(value, str) else ""
     if not place.startswith("/") or "\0" in place:
@@ -158,6 +165,7 @@ KEYS: Final[Mapping[str, Check]] = {
     "mcp.NAME.env": _variables,
     "mcp.NAME.url": _address,
     "mcp.NAME.headers": _variables,
+    "engines.claude.executable": _program,
 }
 """Every key there is → what its value may be. `NAME` stands for a name that the user chooses."""
 
@@ -246,7 +254,7 @@ class _Reader:
 
     def problem(self, path: Path, sentence: str, hint: str) -> None:
         # An unknown table may be the policy, misspelt.
-        policy = path[0] not in ("agent", "mode", "model", "agents", "mcp")
+        policy = path[0] not in ("agent", "mode", "model", "agents", "mcp", "engines")
         self._wrong.add(path)
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(Problem(self._line(path), sentence, hint, policy))

@@ -92,7 +92,7 @@ def settle(sources: Sources, *, trusted: bool, rule_problem: RuleProblem = lambd
         merge(user, project, trusted=trusted, broken=broken, where=where),
         tuple(problems),
         broken,
-        () if trusted else _notes(sources, waiting(user, project)),
+        (*(() if trusted else _notes(sources, waiting(user, project))), *_of_engines(sources, project)),
         sources,
     )
 
@@ -113,3 +113,12 @@ def _notes(sources: Sources, keys: list[str]) -> tuple[str, ...]:
         f"{sources.project.path} also sets {listed}, which does not count because the project is not trusted"
         "\nhint: look at the file; if you agree with it, `antiphon policy trust`",
     )
+
+
+def _of_engines(sources: Sources, project: Part) -> tuple[str, ...]:
+    """An engine is asked for by editors, which ask nobody for trust: which program it runs is the user's to say."""
+    keys = [".".join(path) for path in project.values if path[0] == "engines"]
+    if not keys or sources.project is None:
+        return ()
+    listed = ", ".join(f"`{key}`" for key in keys)
+    return (f"{sources.project.path} sets {listed}, which counts only in your own config file",)

@@ -51,6 +51,8 @@ class Engine:
     title: str | None = None
     takes: "Collection[str]" = ()
     """Kinds of content besides text and links: "image", "audio", "resource"."""
+    also_takes: "Collection[str]" = ()
+    """Kinds that it does not announce but does not refuse either: the model is told that they were there."""
     mcp: "Collection[str]" = ()
     """Kinds of MCP server besides child processes: "http", "sse"."""
     auth_methods: "Sequence[v1.AuthMethod]" = ()

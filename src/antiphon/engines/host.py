@@ -33,6 +33,7 @@ class Host(Agent):
 
     def __init__(self, engine: "Engine") -> None:
         self.engine = engine
+        self.also_takes = engine.also_takes
         super().__init__(
             engine.name,
             engine.version,

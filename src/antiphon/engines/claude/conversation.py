@@ -1,0 +1,285 @@
+"""A conversation with Claude Code: the process that has it, what the prompts come to, and what is told of it.
+
+One process per session, one pump for all that it says; so what it tells by itself, between prompts, is told in the same order.
+Nothing here is needed to answer `session/new`: it is imported while the CLI starts.
+"""
+
+import asyncio
+import logging
+import os
+import uuid
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from antiphon.engines.claude import settings, wire
+from antiphon.engines.claude.answering import Answering
+from antiphon.engines.claude.launch import Launch, command_of, environment_of
+from antiphon.engines.claude.login import sign_in_needed
+from antiphon.engines.claude.process import ControlRefused, Process
+from antiphon.engines.claude.prompts import message_of
+from antiphon.engines.claude.servers import ServerFile
+from antiphon.engines.claude.translate import Translator, news
+from antiphon.engines.mirror import mirrors
+from antiphon.engines.running import Running
+from antiphon.engines.telling import Telling
+from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
+from antiphon.protocol import v1
+
+if TYPE_CHECKING:
+    from antiphon.agent.hooks import Outcome
+    from antiphon.agent.session import Session
+    from antiphon.agent.turn import Turn
+    from antiphon.engines.claude.choosing import Choosing
+    from antiphon.engines.claude.history import History
+    from antiphon.engines.claude.session import Place
+    from antiphon.engines.claude.translate import End
+
+__all__ = ["Conversation"]
+
+START_LIMIT: Final = 60.0
+"""Seconds that the CLI may take until it says what it has on offer. It takes half of one, or many behind a slow proxy."""
+
+INTERRUPT_LIMIT: Final = 2.0
+"""Seconds that a turn may take to end after it was interrupted, before the process counts as hung. Real ones take 40 ms."""
+
+TITLE_LENGTH: Final = 60
+
+BATCH: Final = 200
+"""Updates of a history that are read at a time."""
+
+_log = logging.getLogger(__name__)
+
+
+class _Waiting:
+    """A prompt that waits for its end."""
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self.end: asyncio.Future[End | None] = asyncio.get_running_loop().create_future()
+        """None: it never began, because it was called off."""
+
+    def finish(self, end: "End | None") -> None:
+        if not self.end.done():
+            self.end.set_result(end)
+
+    def fail(self, error: AcpError) -> None:
+        if not self.end.done():
+            self.end.set_exception(error)
+
+
+class Conversation:
+    """What one session talks about."""
+
+    def __init__(self, session: "Session", place: "Place", history: "History", choosing: "Choosing") -> None:
+        self._session = session
+        self._place = place
+        self._history = history
+        self._choosing = choosing
+        self._translator = self._new_translator()
+        self._telling = Telling(
+            session,
+            {
+                news.ModeChanged: lambda changed: choosing.mode_is(changed.mode),
+                news.ModelChanged: lambda changed: choosing.model_is(changed.model),
+                news.CommandsChanged: lambda changed: choosing.commands_are(changed.commands),
+                news.Started: self._started,
+                news.TurnEnded: _nothing,  # of a history
+                news.ConversationReset: _nothing,
+            },
+        )
+        self._answering = Answering(session, self._translator, self._telling)
+        self._servers = ServerFile(session.mcp_servers)
+        self._running: Running[Process] = Running(self)
+        self._waiting: _Waiting | None = None
+        self._last_words = ""
+        self._titled = place.source == place.id
+
+    def _new_translator(self, replay: bool = False) -> Translator:
+        client = self._session.client
+        meta = client.capabilities.meta or {}
+        return Translator(
+            self._session.cwd,
+            terminals=meta.get("terminal_output") is True,
+            mirror=mirrors(client),
+            replay=replay,
+        )
+
+    def start_soon(self) -> None:
+        """Begin to start the process: the first prompt will not have to wait for it."""
+        self._running.start_soon()
+
+    async def tell_history(self) -> None:
+        """All that was said, again, out of Claude's own files."""
+        story = self._history.replay(self._session.id, self._new_translator(replay=True))
+        while batch := await asyncio.to_thread(lambda: list(islice(story, BATCH))):
+            for each in batch:
+                await self._telling.tell(each)
+
+    # Being the owner of a process.
+
+    async def start(self) -> Process:
+        """A process for its own conversation if there is one by now, else for where it comes from."""
+        place = self._place
+        own = await asyncio.to_thread(self._history.find, place.id)
+        launch = Launch(
+            program=place.program,
+            conversation=place.id,
+            source=place.source if own is None else place.id,
+            directories=self._session.directories,
+            servers=self._servers.path(),
+            bypass=self._choosing.bypass,
+            **self._choosing.chosen(),
+        )
+        return await Process.start(command_of(launch), self._session.cwd, environment_of(os.environ))
+
+    async def began(self, process: Process) -> None:
+        """Ask what it has on offer, show where that differs from what was remembered, and remember it."""
+        initialized = await process.control("initialize", {"forwardSubagentText": True}, START_LIMIT)
+        self._servers.remove()  # it has been read: what is secret in it is on the disk for this moment only
+        try:
+            applied = (await process.control("get_settings")).get("applied")
+        except ControlRefused:  # an older one
+            applied = None
+        await self._choosing.learn(settings.offer_of(initialized, applied if isinstance(applied, dict) else {}))
+        if self._place.source is None:  # what a session goes on with is its own
+            offer: dict[str, Any] = msgspec.to_builtins(self._choosing.offer)
+            await asyncio.to_thread(self._place.remembered.save, offer)
+
+    async def hear(self, process: Process, line: wire.Line) -> None:
+        """One line of it."""
+        match line:
+            case wire.ControlRequest():
+                self._answering.ask(process, line)
+            case wire.ControlCancel(request_id=id):
+                self._answering.withdraw(process, id)
+            case wire.ElicitationComplete(elicitation_id=id):
+                await self._answering.page_done(id)
+            case wire.Lifecycle(command_uuid=id, state="cancelled") if self._waiting and self._waiting.id == id:
+                self._waiting.finish(None)
+            case _:
+                for each in self._translator.feed(line):
+                    await self._hear_news(each)
+
+    async def _hear_news(self, each: "news.News") -> None:
+        match each:
+            case news.TurnEnded():
+                self._turn_ended(each)
+            case news.ConversationReset(new_id=str() as id):
+                self._place.id, self._place.source = id, None
+            case news.SignInNeeded(text=text) if self._waiting:
+                self._waiting.fail(sign_in_needed(said=text))
+            case news.Titled():
+                self._titled = True
+                await self._telling.tell(each)
+            case _:
+                await self._telling.tell(each)
+
+    async def _started(self, started: "news.Started") -> None:
+        if started.mode is not None:
+            await self._choosing.mode_is(started.mode)
+        if started.model is not None:
+            await self._choosing.model_is(started.model)
+
+    async def ended(self, process: Process) -> None:
+        """It is gone: whoever waits for it is told, and what it left open is closed."""
+        self._answering.withdraw_all(process)
+        if self._session.closed:
+            return
+        await self._close_calls(background=True)
+        if self._waiting is not None:
+            self._waiting.fail(self._gone(process.end or ConnectionClosed("Claude Code ended")))
+
+    async def _close_calls(self, *, background: bool = False) -> None:
+        for each in self._translator.close_open(background=background):
+            await self._telling.tell(each)
+
+    def _gone(self, error: AcpError) -> RequestError:
+        """What kept the CLI from doing its work, for the user."""
+        why, self._last_words = self._last_words or str(error), ""
+        return RequestError(
+            Code.INTERNAL_ERROR,
+            "Claude Code ended unexpectedly",
+            f"{why}\nhint: send your prompt again: the conversation goes on in a new process",
+        )
+
+    # Working.
+
+    async def prompt(self, turn: "Turn") -> "Outcome":
+        """Say what the user says, and wait for the end of it."""
+        content = await message_of(turn)
+        process = await self.ready()
+        await self._entitle(turn.text)
+        waiting = self._waiting = _Waiting(str(uuid.uuid4()))
+        process.prompt(content, waiting.id)
+        try:
+            end = await asyncio.shield(waiting.end)  # it is still waited for when the turn is called off
+        except asyncio.CancelledError:
+            await self._call_off(process, waiting)
+            raise
+        finally:
+            self._waiting = None
+            await self._close_calls()
+        return _outcome(end)
+
+    async def ready(self) -> Process:
+        """The process, once it can be spoken to.
+
+        Raises:
+            RequestError: it does not start, with what to do about it.
+        """
+        try:
+            return await self._running.ready()
+        except (ConnectionClosed, ControlRefused) as error:
+            raise self._gone(error) from error
+        except RequestError:
+            raise
+        except AcpError as error:
+            raise RequestError(Code.INTERNAL_ERROR, "Claude Code does not start", str(error)) from error
+
+    async def _call_off(self, process: Process, waiting: _Waiting) -> None:
+        """Interrupt the turn and wait for its end. One that does not end has a process that hangs: it is replaced."""
+        try:
+            async with asyncio.timeout(INTERRUPT_LIMIT):
+                answer = await process.control("interrupt", {"cancel_queued": True})
+                if waiting.id not in answer.get("cancelled", ()):
+                    await asyncio.wait([waiting.end])
+        except (TimeoutError, ControlRefused, ConnectionClosed) as error:
+            _log.warning("Claude Code (pid %d) does not stop, so it is ended: %s", process.pid, error)
+            self._running.give_up(process)
+        finally:
+            self._answering.withdraw_all(process)
+
+    def _turn_ended(self, ended: "news.TurnEnded") -> None:
+        waiting, ids = self._waiting, ended.user_message_uuids
+        if waiting is not None and (waiting.id in ids or not (ids or ended.origin)):
+            waiting.finish(ended.end)
+        elif ended.end.error is not None:
+            self._last_words = ended.end.error.message  # of a process that could not begin, say
+
+    async def _entitle(self, text: str) -> None:
+        """Until the CLI finds a better one, the first prompt is the title."""
+        if not self._titled:
+            self._titled = True
+            line = " ".join(text.split())
+            if line:
+                await self._session.entitle(line[: TITLE_LENGTH - 1] + "…" if len(line) > TITLE_LENGTH else line)
+
+    async def close(self) -> None:
+        """End it, and free what it holds."""
+        self._answering.close()
+        await self._running.close()
+        self._servers.remove()
+
+
+async def _nothing(_: object) -> None:
+    """For the session alone."""
+
+
+def _outcome(end: "End | None") -> "Outcome":
+    if end is None:
+        return v1.StopReason.CANCELLED
+    if end.error is None:
+        return v1.PromptResult(end.stop_reason or v1.StopReason.END_TURN, end.usage)
+    raise sign_in_needed(said=end.error.message) if end.error.kind == "auth" else end.error.refusal()

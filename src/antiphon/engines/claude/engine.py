@@ -1,0 +1,109 @@
+"""The Claude Code engine's front: who it is and how its sessions are opened. Imports no event loop, and looks for no CLI before a session."""
+
+from typing import TYPE_CHECKING
+
+from antiphon import __version__
+from antiphon.engines.base import Engine
+from antiphon.engines.claude.ways import METHODS
+
+if TYPE_CHECKING:
+    from antiphon.agent.session import Session
+    from antiphon.engines.claude.history import History
+    from antiphon.engines.claude.session import ClaudeSession
+    from antiphon.engines.finding import Found
+    from antiphon.protocol import v1
+
+__all__ = ["Claude"]
+
+
+class Claude(Engine):
+    """One process of the real CLI per session. Sessions are Claude's own, also those that were begun in a terminal."""
+
+    name = "antiphon-claude"
+    version = __version__
+    title = "Claude Code"
+    takes = ("image", "resource")
+    also_takes = ("audio",)
+    mcp = ("http", "sse")
+    auth_methods = METHODS
+
+    def __init__(self) -> None:
+        self._history: History | None = None
+
+    # Sessions.
+
+    async def new(self, session: "Session") -> "ClaudeSession":
+        claude = await self._begin(session)
+        await claude.create()
+        return claude
+
+    async def load(self, session: "Session") -> "ClaudeSession":
+        claude = await self._begin(session)
+        await claude.restore()
+        await claude.tell_history()
+        return claude
+
+    async def resume(self, session: "Session") -> "ClaudeSession":
+        claude = await self._begin(session)
+        await claude.restore()
+        return claude
+
+    async def fork(self, session: "Session", source: str) -> "ClaudeSession":
+        claude = await self._begin(session)
+        await claude.copy(source)
+        return claude
+
+    async def list(self, query: "v1.ListSessions") -> "v1.ListSessionsResult":
+        import asyncio
+
+        return await asyncio.to_thread(self._kept().list, query)
+
+    async def delete(self, session_id: str) -> None:
+        import asyncio
+
+        await asyncio.to_thread(self._kept().delete, session_id)
+
+    async def _begin(self, session: "Session") -> "ClaudeSession":
+        found, version = await _find()
+        from antiphon.engines.claude.session import ClaudeSession
+        from antiphon.engines.remembered import Remembered
+
+        return ClaudeSession(session, found, self._kept(), Remembered(found.cli.name, version))
+
+    def _kept(self) -> "History":
+        if self._history is None:
+            from antiphon.engines.claude.history import History
+
+            self._history = History()
+        return self._history
+
+    # The account.
+
+    async def authenticate(self, method_id: str) -> None:
+        import asyncio
+
+        from antiphon.engines.claude.login import check_signed_in
+
+        found, _ = await _find()
+        await asyncio.to_thread(check_signed_in, found, method_id)
+
+    async def logout(self) -> None:
+        import asyncio
+
+        from antiphon.engines.claude.login import sign_out
+
+        found, _ = await _find()
+        await asyncio.to_thread(sign_out, found)
+
+
+async def _find() -> "tuple[Found, str]":
+    """The CLI and its version, each time anew: it may have been installed or updated since. A program that is asked does not hold up others."""
+    import asyncio
+
+    from antiphon.engines.finding import CLAUDE, ask_version, check_version, find_cli, known_version
+
+    found = find_cli(CLAUDE)
+    version = known_version(found)
+    if version is None:
+        version = await asyncio.to_thread(ask_version, found)
+    return found, check_version(found, version)

@@ -1,0 +1,156 @@
+"""What an "always" would allow: the CLI's own suggestions, as far as they are rules. Pure.
+
+Rule 1: a suggestion to switch the mode or to add directories is never taken up: it would allow more than what is asked.
+Rule 2: an option says exactly what it allows, or it is not offered.
+Rule 3: where the user's own settings ask for a question each time, nothing lasting is offered.
+"""
+
+import os.path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from antiphon.protocol import v1
+
+if TYPE_CHECKING:
+    from antiphon.engines.claude import wire
+
+__all__ = ["ALLOW_PROJECT", "ALLOW_SESSION", "Grant", "grants"]
+
+ALLOW_SESSION: Final = "allow_session"
+ALLOW_PROJECT: Final = "allow_project"
+
+MAX_NAME: Final = 160
+"""Longest name of an option, in characters. Rules that do not fit are listed above the options instead."""
+
+_EDITS: Final = {
+    "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path", "Write": "file_path",
+}  # fmt: skip
+"""Tools that one rule for edits covers, and where they say which file."""
+
+_PATTERN: Final = frozenset("*?[]{}()!\\")
+"""What a rule does not take for a part of a path. Paths that have it get no rule: it would allow others than it says."""
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """One rule as the CLI writes it."""
+
+    tool: str
+    content: str | None = None
+
+    def __str__(self) -> str:
+        if self.tool == "Bash" and self.content is not None:
+            return f"`{self.content}`"
+        return f"`{self.tool}`" if self.content is None else f"`{self.tool}({self.content})`"
+
+    @property
+    def plain(self) -> bool:
+        """Whether a person sees all of it."""
+        return f"{self.tool}{self.content or ''}".isprintable() and "`" not in (self.content or "")
+
+
+class Grant(msgspec.Struct, frozen=True):
+    """An option that lasts, what it answers, and what has to be said about it beside its name."""
+
+    option: v1.PermissionOption
+    updates: tuple[dict[str, Any], ...]
+    note: str | None = None
+
+
+def grants(request: "wire.CanUseTool", roots: Sequence[str]) -> list[Grant]:
+    """What can be allowed for longer. `roots` are the directories that the session works in."""
+    if _asked_on_purpose(request):
+        return []
+    kept = list(_suggested(request.permission_suggestions))
+    if not kept:
+        edits = _edits(request, roots)
+        return [] if edits is None else [edits]
+    rules = [rule for rule, _ in kept]
+    if not all(rule.plain for rule in rules):
+        return []
+    lasting = [rule for rule, for_project in kept if for_project]
+    found = [_grant(ALLOW_SESSION, [("in this session", rules)], _add(rules, "session"))]
+    if lasting:
+        passing = [rule for rule in rules if rule not in lasting]
+        places = [("in this project", lasting), *([("in this session", passing)] if passing else [])]
+        # For the session too: 2.1.197 writes the rule down, but goes by it only where the directory was trusted in a terminal.
+        found.append(_grant(ALLOW_PROJECT, places, _add(lasting, "localSettings"), _add(rules, "session")))
+    return found
+
+
+def _asked_on_purpose(request: "wire.CanUseTool") -> bool:
+    return (
+        request.suppress_always_allow_rule
+        or request.requires_user_interaction
+        or request.decision_reason_type == "rule"
+        or getattr(request, "matched_ask_rule", None) is not None
+    )
+
+
+def _suggested(suggestions: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Rule, bool]]:
+    """Every rule, and whether the CLI itself would keep it for longer than the session."""
+    seen = set[Rule]()
+    for suggestion in suggestions:
+        if suggestion.get("type") != "addRules" or suggestion.get("behavior") != "allow":
+            continue
+        for each in suggestion.get("rules") or ():
+            rule = _rule(each)
+            if rule is not None and rule not in seen:
+                seen.add(rule)
+                yield rule, suggestion.get("destination") != "session"
+
+
+def _rule(value: Any) -> Rule | None:
+    if not isinstance(value, dict):
+        return None
+    tool, content = value.get("toolName"), value.get("ruleContent")
+    if not isinstance(tool, str) or not tool or not isinstance(content, str | None):
+        return None
+    return Rule(tool, content)
+
+
+def _edits(request: "wire.CanUseTool", roots: Sequence[str]) -> Grant | None:
+    """For edits the CLI suggests a mode. A rule for the files at hand does as much and no more, and says so."""
+    modes = [each for each in request.permission_suggestions if each.get("type") == "setMode"]
+    path = request.input.get(_EDITS.get(request.tool_name, ""))
+    if not any(mode.get("mode") == "acceptEdits" for mode in modes) or not isinstance(path, str):
+        return None
+    path = os.path.normpath(path)
+    root = next((root for root in map(os.path.normpath, roots) if path.startswith(f"{root}/")), None)
+    match request.decision_reason_type:
+        case None if root is not None:
+            rule, what = Rule("Edit", f"/{root}/**"), f"edits in `{root}`"
+        case "workingDir" if root is None and os.path.isabs(path):
+            rule, what = Rule("Edit", f"/{path}"), f"edits to `{path}`"
+        case _:  # sensitive files, plan mode: no rule stands above that
+            return None
+    named = root or path
+    if not rule.plain or _PATTERN.intersection(named) or named == "/":
+        return None
+    name = f"Always allow {what} in this session"
+    option = v1.PermissionOption(ALLOW_SESSION, name, v1.PermissionOptionKind.ALLOW_ALWAYS)
+    return Grant(option, (_add([rule], "session"),))
+
+
+def _grant(id: str, places: Sequence[tuple[str, Sequence[Rule]]], *updates: dict[str, Any]) -> Grant:
+    phrase = ", and ".join(f"{_listed(rules)} {where}" for where, rules in places)
+    note = None
+    if len(phrase) > MAX_NAME:
+        where = places[0][0]
+        note = f"Allowed {where}:\n" + "\n".join(f"- {rule}" for _, rules in places for rule in rules)
+        phrase = f"what is listed above {where}"
+    option = v1.PermissionOption(id, f"Always allow {phrase}", v1.PermissionOptionKind.ALLOW_ALWAYS)
+    return Grant(option, updates, note)
+
+
+def _listed(rules: Sequence[Rule]) -> str:
+    *most, last = map(str, rules)
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _add(rules: Iterable[Rule], destination: str) -> dict[str, Any]:
+    written = [
+        {"toolName": each.tool, **({} if each.content is None else {"ruleContent": each.content})} for each in rules
+    ]
+    return {"type": "addRules", "rules": written, "behavior": "allow", "destination": destination}

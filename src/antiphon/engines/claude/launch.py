@@ -1,0 +1,72 @@
+"""How `claude` is started: its command line and its environment, as values. No I/O."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+__all__ = ["Launch", "command_of", "environment_of", "may_bypass"]
+
+STREAMING: Final = (
+    "-p", "--verbose", "--input-format", "stream-json", "--output-format", "stream-json",
+    "--include-partial-messages", "--permission-prompt-tool", "stdio",
+)  # fmt: skip
+"""A conversation in JSON lines, with every token as it comes, and with questions instead of refusals."""
+
+_NESTED: Final = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID")
+"""What Claude Code tells its own children. We may be one of them; the program that we start is not."""
+
+
+class Launch(msgspec.Struct, frozen=True, kw_only=True):
+    """What a process is started for. None means: as the user's own settings have it."""
+
+    program: str
+    conversation: str
+    """The id that it writes under."""
+    source: str | None = None
+    """The conversation that it goes on with, if any: the same one, or another that it then copies."""
+    directories: Sequence[str] = ()
+    servers: str | None = None
+    """The file that names the MCP servers."""
+    mode: str | None = None
+    model: str | None = None
+    effort: str | None = None
+    bypass: bool = False
+    """Whether the mode without questions may be chosen later."""
+
+
+def command_of(launch: Launch) -> list[str]:
+    """The words of the command line."""
+    words = [launch.program, *STREAMING]
+    if launch.source is None:
+        words += ["--session-id", launch.conversation]
+    else:
+        words += ["--resume", launch.source]
+        if launch.source != launch.conversation:
+            words += ["--fork-session", "--session-id", launch.conversation]
+    if launch.bypass:
+        words.append("--allow-dangerously-skip-permissions")
+    for flag, value in (
+        ("--mcp-config", launch.servers),
+        ("--permission-mode", launch.mode),
+        ("--model", launch.model),
+        ("--effort", launch.effort),
+    ):
+        if value is not None:
+            words += [flag, value]
+    if launch.directories:
+        words += ["--add-dir", *launch.directories]
+    return words
+
+
+def environment_of(environment: Mapping[str, str]) -> dict[str, str]:
+    """The user's own, so that keys, proxies and settings are where they are in a terminal."""
+    ours = {name: value for name, value in environment.items() if name not in _NESTED}
+    ours.setdefault("CLAUDE_CODE_ENABLE_TODO_TOOLS", "1")  # without them there is no plan to show
+    return ours
+
+
+def may_bypass(environment: Mapping[str, str]) -> bool:
+    """Whether the CLI would start at all with that mode on offer: as root only inside a sandbox."""
+    return os.geteuid() != 0 or environment.get("IS_SANDBOX", "") not in ("", "0", "false")

@@ -1,0 +1,90 @@
+"""The MCP servers of a session as the file that `--mcp-config` names. It may hold keys, so only its owner can read it."""
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+
+from antiphon.protocol import v1
+
+__all__ = ["ServerFile", "servers_of"]
+
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]+")
+
+_DOLLAR: Final = "${ANTIPHON_UNSET_VARIABLE:-$}{"
+"""What the CLI reads as a plain `${`: it puts the values of variables into what the file says, and the client means what it says."""
+
+_TIMES_IN_HEADERS: Final = 2
+"""It does so once when it reads the file, and in headers again when it connects."""
+
+
+class ServerFile:
+    """Written when a process first asks for it, and kept for the next one until it is removed."""
+
+    def __init__(self, servers: "Iterable[v1.McpServer]") -> None:
+        self._servers = servers_of(servers)
+        self._folder: str | None = None
+
+    def path(self) -> str | None:
+        """Where it is; None without servers, which need no file."""
+        if not self._servers:
+            return None
+        if self._folder is None or not os.path.isdir(self._folder):  # a cleaner of old files may have been there
+            self._folder = tempfile.mkdtemp(prefix="antiphon-")  # for its owner alone
+            self._write(os.path.join(self._folder, "servers.json"))
+        return os.path.join(self._folder, "servers.json")
+
+    def _write(self, path: str) -> None:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.write(msgspec.json.encode({"mcpServers": self._servers}))
+
+    def remove(self) -> None:
+        """It is not needed any more."""
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            with suppress(OSError):
+                shutil.rmtree(folder)
+
+
+def servers_of(servers: "Iterable[v1.McpServer]") -> dict[str, dict[str, Any]]:
+    """Name → what the CLI is told of it. The names become parts of tool names, so each is made safe and given once."""
+    found = dict[str, dict[str, Any]]()
+    for server in servers:
+        match server:
+            case v1.StdioServer():
+                told = {
+                    "type": "stdio",
+                    "command": _literal(server.command),
+                    "args": [_literal(each) for each in server.args],
+                    "env": {each.name: _literal(each.value) for each in server.env},
+                }
+            case v1.HttpServer() | v1.SseServer():
+                told = {
+                    "type": "http" if isinstance(server, v1.HttpServer) else "sse",
+                    "url": _literal(server.url),
+                    "headers": {each.name: _literal(each.value, _TIMES_IN_HEADERS) for each in server.headers},
+                }
+            case _:  # a kind that was never offered: it has been refused before
+                continue
+        found[_free_name(server.name, found)] = told
+    return found
+
+
+def _free_name(name: str, taken: Iterable[str]) -> str:
+    safe = _UNSAFE.sub("_", name).strip("_") or "server"
+    taken, number, free = set(taken), 2, safe
+    while free in taken:
+        free, number = f"{safe}-{number}", number + 1
+    return free
+
+
+def _literal(value: str, times: int = 1) -> str:
+    for _ in range(times):
+        value = value.replace("${", _DOLLAR)
+    return value

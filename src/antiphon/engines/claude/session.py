@@ -1,0 +1,123 @@
+"""A session with Claude Code as a client opens it: answered at once, with what is remembered; the conversation is opened behind the answer."""
+
+import asyncio
+import os
+import uuid
+from typing import TYPE_CHECKING
+
+from antiphon.engines.base import EngineSession
+from antiphon.engines.claude.choosing import Choosing
+from antiphon.engines.claude.launch import may_bypass
+from antiphon.engines.claude.settings import MODE, MODEL
+from antiphon.errors import Code, RequestError
+from antiphon.protocol import v1
+
+if TYPE_CHECKING:
+    from antiphon.agent.hooks import Outcome
+    from antiphon.agent.session import Session
+    from antiphon.agent.turn import Turn
+    from antiphon.engines.claude.conversation import Conversation
+    from antiphon.engines.claude.history import History
+    from antiphon.engines.finding import Found
+    from antiphon.engines.remembered import Remembered
+
+__all__ = ["ClaudeSession", "Place"]
+
+
+class Place:
+    """Which conversation it is, and by which program it is held."""
+
+    def __init__(self, program: str, remembered: "Remembered") -> None:
+        self.program = program
+        self.remembered = remembered
+        """What this version of the program told the last time."""
+        self.id = str(uuid.uuid4())
+        """The CLI's id of the conversation: the session's own, until the user clears it."""
+        self.source: str | None = None
+        """The conversation that it goes on with: itself, or one that it is a copy of."""
+
+
+class ClaudeSession(EngineSession):
+    """Claude Code at work."""
+
+    def __init__(self, session: "Session", found: "Found", history: "History", remembered: "Remembered") -> None:
+        self.session = session
+        self._history = history
+        self._place = Place(found.path, remembered)
+        self._choosing = Choosing(session, bypass=may_bypass(os.environ))
+        self._open: Conversation | None = None
+
+    # Opening.
+
+    async def create(self) -> None:
+        """From nothing."""
+        self.session.id = self._place.id
+        await self._begin()
+
+    async def restore(self) -> None:
+        """As it was left."""
+        await self._must_exist(self.session.id)
+        self._place.id = self._place.source = self.session.id
+        await self._begin()
+
+    async def copy(self, source: str) -> None:
+        """As another stands."""
+        await self._must_exist(source)
+        self.session.id = self._place.id
+        self._place.source = source
+        await self._begin()
+
+    async def tell_history(self) -> None:
+        """All that was said, again."""
+        await self._conversation.tell_history()
+
+    async def _must_exist(self, id: str) -> None:
+        if await asyncio.to_thread(self._history.find, id) is None:
+            raise RequestError(
+                Code.RESOURCE_NOT_FOUND,
+                "Resource not found",
+                f"Claude Code has no session `{id}`: `session/list` shows those that there are",
+            )
+
+    async def _begin(self) -> None:
+        await self._choosing.begin(self._place.remembered.load())
+        # Behind the answer: what is imported for it takes longer than the answer does.
+        asyncio.get_running_loop().call_soon(self._start_soon)
+
+    def _start_soon(self) -> None:
+        if not self.session.closed:
+            self._conversation.start_soon()
+
+    @property
+    def _conversation(self) -> "Conversation":
+        if self._open is None:
+            from antiphon.engines.claude.conversation import Conversation
+
+            self._open = Conversation(self.session, self._place, self._history, self._choosing)
+        return self._open
+
+    # Working.
+
+    async def prompt(self, turn: "Turn") -> "Outcome":
+        return await self._conversation.prompt(turn)
+
+    # A choice has two views, and who changes it in the one is told of the other.
+
+    async def set_mode(self, mode_id: str) -> None:
+        await self._choosing.set_mode(await self._conversation.ready(), mode_id)
+        await self.session.tell_options()
+
+    async def set_model(self, model_id: str) -> None:
+        await self._choosing.set_model(await self._conversation.ready(), model_id)
+        await self.session.tell_options()
+
+    async def set_config_option(self, config_id: str, value: bool | str) -> None:
+        await self._choosing.set_option(await self._conversation.ready(), config_id, str(value))
+        if config_id == MODE:
+            await self.session.update(v1.CurrentModeUpdate(str(value)))
+        elif config_id == MODEL:
+            await self.session.update(v1.CurrentModelUpdate(str(value)))
+
+    async def close(self) -> None:
+        if self._open is not None:
+            await self._open.close()

@@ -1,0 +1,272 @@
+"""Tool calls from their first token to their end, each told once, in order, and never left open."""
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from antiphon.engines.claude.translate.news import Mirror
+from antiphon.engines.claude.translate.tools import describe, early_title
+from antiphon.protocol import v1
+from antiphon.protocol.base import UNSET
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from antiphon.engines.claude.translate.news import News
+    from antiphon.engines.claude.translate.results import Told
+    from antiphon.protocol.base import JsonObject
+
+__all__ = ["AGENTS", "SHELLS", "Call", "Calls"]
+
+AGENTS: Final = frozenset({"Agent", "Task"})
+SHELLS: Final = frozenset({"Bash", "PowerShell"})
+
+EARLY_INPUT: Final = 4096
+"""Characters of an input in which the file or the command is looked for before the input is complete. It stands first."""
+
+_PENDING, _RUNNING = v1.ToolStatus.PENDING, v1.ToolStatus.IN_PROGRESS
+_COMPLETED, _FAILED = v1.ToolStatus.COMPLETED, v1.ToolStatus.FAILED
+_EXIT_CODE = re.compile(r"\(exit code (\d+)\)")
+
+
+class Call:
+    """One call that is not over."""
+
+    __slots__ = ("background", "early", "id", "input", "name", "parent", "status", "title")
+
+    def __init__(self, id: str, name: str, parent: str | None) -> None:
+        self.id = id
+        self.name = name
+        self.parent = parent
+        """The call of the sub-agent that makes this one."""
+        self.input: JsonObject = {}
+        self.title = name
+        self.status = _PENDING
+        self.early: str | None = ""
+        """The input as far as it has come; None once nothing more is looked for in it."""
+        self.background = False
+        """It outlives the turn."""
+
+
+class Calls:
+    """Every call of a session that is not over."""
+
+    def __init__(self, cwd: str, *, terminals: bool, mirror: bool) -> None:
+        self._cwd = cwd
+        self._terminals = terminals
+        self._mirror = mirror and not terminals
+        self._open: dict[str, Call] = {}
+        self._over: set[str] = set()
+        self._running_on: set[str] = set()
+        """Commands in the background: their calls are over, their terminals are not."""
+
+    def get(self, id: str | None) -> Call | None:
+        """A call that is not over."""
+        return self._open.get(id) if id is not None else None
+
+    def is_over(self, id: str) -> bool:
+        """Whether it is told to its end."""
+        return id in self._over
+
+    def begin(self, id: str, name: str, parent: str | None) -> "Iterator[News]":
+        """The model begins to write a call: its name is known, its input is not."""
+        if id in self._open or id in self._over:
+            return
+        call = self._open[id] = Call(id, name, parent)
+        described = describe(name, {}, self._cwd)
+        call.title = described.title
+        yield v1.ToolCall(
+            tool_call_id=id,
+            title=described.title,
+            kind=described.kind,
+            name=described.name,
+            content=self._stage(call, []),
+            meta=self._meta(call, start=True),
+        )
+
+    def more_input(self, call: Call, text: str) -> "Iterator[News]":
+        """More of the input, which is shown as soon as it says what the call is about."""
+        if call.early is None:
+            return
+        call.early += text
+        title = early_title(call.name, call.early, self._cwd)
+        if title is not None or len(call.early) > EARLY_INPUT:
+            call.early = None
+        if title is not None and title != call.title:
+            call.title = title
+            yield v1.ToolCallUpdate(tool_call_id=call.id, title=title, meta=self._meta(call))
+
+    def complete_input(self, id: str, name: str, input: "JsonObject", parent: str | None) -> "Iterator[News]":
+        """The call is written: it runs, unless it is asked about first."""
+        if id in self._over:
+            return
+        described = describe(name, input, self._cwd)
+        call = self._open.get(id)
+        if call is not None:
+            if call.early is None and call.input == input and call.status != _PENDING:
+                return  # told again
+            call.input, call.early, call.title, call.status = input, None, described.title, _RUNNING
+            yield v1.ToolCallUpdate(
+                tool_call_id=id,
+                title=described.title,
+                kind=described.kind,
+                status=_RUNNING,
+                name=described.name,
+                content=self._stage(call, described.content),
+                locations=described.locations,
+                raw_input=input,
+                meta=self._meta(call),
+            )
+            return
+        call = self._open[id] = Call(id, name, parent)
+        call.input, call.early, call.title, call.status = input, None, described.title, _RUNNING
+        yield v1.ToolCall(
+            tool_call_id=id,
+            title=described.title,
+            kind=described.kind,
+            status=_RUNNING,
+            name=described.name,
+            content=self._stage(call, described.content),
+            locations=described.locations,
+            raw_input=input,
+            meta=self._meta(call, start=True),
+        )
+
+    def asked(self, id: str, name: str, input: "JsonObject") -> v1.ToolCallPatch:
+        """What a question about a call shows. It does not run before the answer."""
+        described = describe(name, input, self._cwd)
+        call = self._open.get(id)
+        if call is not None:
+            call.status = _PENDING
+        return v1.ToolCallPatch(
+            tool_call_id=id,
+            title=described.title,
+            kind=described.kind,
+            status=_PENDING,
+            name=described.name,
+            content=described.content,
+            locations=described.locations,
+            raw_input=input,
+            meta=self._meta(call or Call(id, name, None)),
+        )
+
+    def runs(self, id: str) -> "Iterator[News]":
+        """It waited, and now it runs."""
+        call = self._open.get(id)
+        if call is not None and call.status == _PENDING:
+            call.status = _RUNNING
+            yield v1.ToolCallUpdate(
+                tool_call_id=id, status=_RUNNING, content=self._shown_again(call), meta=self._meta(call)
+            )
+
+    def shows(self, call: Call, content: "list[v1.ToolContent]") -> v1.ToolCallUpdate:
+        """A call has something to show while it runs."""
+        return v1.ToolCallUpdate(tool_call_id=call.id, content=content, meta=self._meta(call))
+
+    def finish(self, call: Call, told: "Told", content: "list[v1.ToolContent] | None" = None) -> "Iterator[News]":
+        """It came to something. `content` stands in for what the result itself shows."""
+        self._forget(call)
+        meta = self._meta(call)
+        shown: Any = told.content if content is None else content
+        if call.name in SHELLS and told.output is not None and (self._terminals or self._mirror):
+            if self._terminals:
+                output = {"terminal_id": call.id, "data": told.output}
+                yield v1.ToolCallUpdate(tool_call_id=call.id, meta={"terminal_output": output})
+                if call.background:
+                    self._running_on.add(call.id)
+                else:
+                    meta = {**meta, **_exit(call.id, told.exit_code)}
+                shown = [v1.TerminalItem(terminal_id=call.id)]
+            else:
+                yield Mirror(call.id, str(call.input.get("command", "")), told.output, told.exit_code)
+                shown = UNSET
+        yield v1.ToolCallUpdate(
+            tool_call_id=call.id,
+            status=_FAILED if told.failed else _COMPLETED,
+            content=shown if shown else UNSET,
+            locations=told.locations if told.locations else UNSET,
+            raw_output=told.raw_output,
+            meta=meta,
+        )
+
+    def unannounced(self, id: str, told: "Told", parent: str | None) -> "Iterator[News]":
+        """The result of a call that nobody told of, as after a resume."""
+        self._over.add(id)
+        yield v1.ToolCall(
+            tool_call_id=id,
+            title="Tool call",
+            status=_FAILED if told.failed else _COMPLETED,
+            content=told.content,
+            locations=told.locations,
+            raw_output=told.raw_output,
+            meta=_parent(parent) if parent else None,
+        )
+
+    def end(self, call: Call, failed: bool, content: "list[v1.ToolContent]") -> v1.ToolCallUpdate:
+        """It is over without a result of its own."""
+        self._forget(call)
+        meta = self._meta(call)
+        if self._terminals and call.name in SHELLS:
+            meta = {**meta, **_exit(call.id, None)}
+        return v1.ToolCallUpdate(
+            tool_call_id=call.id,
+            status=_FAILED if failed else _COMPLETED,
+            content=content if content else UNSET,
+            meta=meta,
+        )
+
+    def left_open(self, *, background: bool, below: str | None = None) -> "Collection[Call]":
+        """Calls to close, the inner ones first: all that do not outlive the turn, or all, or all that one sub-agent made."""
+        found = [
+            call
+            for call in self._open.values()
+            if (background or not self._outlives(call)) and (below is None or self._is_below(call, below))
+        ]
+        return found[::-1]
+
+    def background_exit(self, id: str, summary: str | None) -> "Iterator[News]":
+        """A command that went on in the background has ended, so its terminal does."""
+        if id in self._running_on:
+            self._running_on.remove(id)
+            code = _EXIT_CODE.search(summary or "")
+            yield v1.ToolCallUpdate(tool_call_id=id, meta=_exit(id, int(code[1]) if code else None))
+
+    def _forget(self, call: Call) -> None:
+        self._open.pop(call.id, None)
+        self._over.add(call.id)
+
+    def _lineage(self, call: Call) -> "Iterator[Call]":
+        seen: set[str] = set()
+        at: Call | None = call
+        while at is not None and at.id not in seen:
+            seen.add(at.id)
+            yield at
+            at = self.get(at.parent)
+
+    def _outlives(self, call: Call) -> bool:
+        return any(each.background for each in self._lineage(call))
+
+    def _is_below(self, call: Call, ancestor: str) -> bool:
+        return call.id != ancestor and any(each.parent == ancestor for each in self._lineage(call))
+
+    def _stage(self, call: Call, content: "list[v1.ToolContent]") -> "list[v1.ToolContent]":
+        """Where a command's output will be shown; else a preview."""
+        return [v1.TerminalItem(terminal_id=call.id)] if self._terminals and call.name in SHELLS else content
+
+    def _shown_again(self, call: Call) -> Any:
+        """The question may have replaced the terminal by the command."""
+        return self._stage(call, []) or UNSET
+
+    def _meta(self, call: Call, *, start: bool = False) -> "JsonObject":
+        about = {"toolName": call.name} | ({"parentToolUseId": call.parent} if call.parent else {})
+        meta: JsonObject = {"claudeCode": about}
+        if start and self._terminals and call.name in SHELLS:
+            meta["terminal_info"] = {"terminal_id": call.id, "cwd": self._cwd}
+        return meta
+
+
+def _exit(id: str, code: int | None) -> "JsonObject":
+    return {"terminal_exit": {"terminal_id": id, "exit_code": code, "signal": None}}
+
+
+def _parent(parent: str) -> "JsonObject":
+    return {"claudeCode": {"parentToolUseId": parent}}

@@ -1,0 +1,283 @@
+"""What is said and done: `stream_event`, `assistant` and `user` lines, of the main conversation and of sub-agents."""
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from antiphon.engines.claude import wire
+from antiphon.engines.claude.translate import plan
+from antiphon.engines.claude.translate.blocks import content_of
+from antiphon.engines.claude.translate.calls import AGENTS, SHELLS, Calls
+from antiphon.engines.claude.translate.results import result_of
+from antiphon.engines.claude.translate.streaming import Streamed
+from antiphon.engines.claude.translate.subagents import Subagents, is_launch, report
+from antiphon.protocol import v1
+from antiphon.protocol.base import Unknown as UnknownPart
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Iterator, Sequence
+
+    from antiphon.engines.claude.translate.news import News
+    from antiphon.protocol.base import JsonObject
+
+__all__ = ["Conversation"]
+
+NOTHING_SAID: Final = "(no content)"
+"""What older CLIs write where a local command printed nothing."""
+
+INTERRUPTED: Final = "[Request interrupted by user"
+"""How the CLI tells the model of an interrupt, in the user's name."""
+
+REMEMBERED: Final = 256
+"""Lines whose ids are kept, because the CLI may send one again."""
+
+
+class _Lane:
+    """One conversation as it is streamed: the main one, or a sub-agent's."""
+
+    __slots__ = ("streamed", "tools")
+
+    def __init__(self) -> None:
+        self.streamed = Streamed()
+        self.tools: dict[int, str] = {}
+
+
+class Conversation:
+    """Keeps what has been told of it."""
+
+    def __init__(self, cwd: str, *, terminals: bool, mirror: bool, replay: bool, unknown: "Counter[str]") -> None:
+        self.calls = Calls(cwd, terminals=terminals, mirror=mirror)
+        self.plan = plan.Planning()
+        self.last: wire.Assistant | None = None
+        """The last that the main model said in this turn."""
+        self.said = False
+        """Whether anything was told of it."""
+        self._cwd = cwd
+        self._replay = replay
+        self._unknown = unknown
+        self._subagents = Subagents()
+        self._main = _Lane()
+        self._lanes: dict[str, _Lane] = {}
+        self._planned: dict[str, tuple[str, JsonObject]] = {}
+        self._held: wire.Assistant | None = None
+        self._seen: deque[str] = deque(maxlen=REMEMBERED)
+
+    # As it is written.
+
+    def stream(self, line: wire.StreamEvent) -> "Sequence[News]":
+        """One event of the model's stream."""
+        event, parent = line.event, line.parent_tool_use_id
+        if type(event) is wire.BlockDelta:
+            return self._delta(event, parent)
+        lane = self._lane(parent)
+        if type(event) is wire.MessageStart:
+            lane.tools.clear()
+            lane.streamed.start(event.message.id if event.message else None)
+        elif type(event) is wire.BlockStart:
+            return self._block_begins(lane, event, parent)
+        elif type(event) is UnknownPart:
+            self._unknown[f"event/{event.kind}"] += 1
+        return ()
+
+    def _delta(self, event: wire.BlockDelta, parent: str | None) -> "Sequence[News]":
+        delta = event.delta
+        if type(delta) is wire.TextDelta:
+            return self._streams("text", v1.AgentMessageChunk, event.index, delta.text) if parent is None else ()
+        if type(delta) is wire.ThinkingDelta:
+            return (
+                self._streams("thinking", v1.AgentThoughtChunk, event.index, delta.thinking) if parent is None else ()
+            )
+        if type(delta) is wire.InputDelta:
+            call = self.calls.get(self._lane(parent).tools.get(event.index))
+            return tuple(self.calls.more_input(call, delta.partial_json)) if call is not None else ()
+        if type(delta) is UnknownPart:
+            self._unknown[f"delta/{delta.kind}"] += 1
+        return ()
+
+    def _streams(
+        self, kind: str, chunk: "type[v1.AgentMessageChunk | v1.AgentThoughtChunk]", index: int, text: str
+    ) -> "Sequence[News]":
+        if not text:
+            return ()
+        streamed = self._main.streamed
+        streamed.add(index, kind, text)
+        self.said = True
+        return (chunk(content=v1.TextBlock(text=text), message_id=streamed.message_id),)
+
+    def _block_begins(self, lane: _Lane, event: wire.BlockStart, parent: str | None) -> "Sequence[News]":
+        block = event.content_block
+        lane.streamed.begin(event.index)
+        lane.tools.pop(event.index, None)
+        if isinstance(block, wire.ToolUseBlock | wire.ServerToolUseBlock):
+            lane.tools[event.index] = block.id
+            if block.name not in plan.TOOLS:
+                return tuple(self.calls.begin(block.id, block.name, parent))
+        elif parent is None and isinstance(block, wire.TextBlock) and block.text:
+            return self._streams("text", v1.AgentMessageChunk, event.index, block.text)
+        return ()
+
+    def _lane(self, parent: str | None) -> _Lane:
+        return self._main if parent is None else self._lanes.setdefault(parent, _Lane())
+
+    # As it is said.
+
+    def assistant(self, line: wire.Assistant) -> "Iterator[News]":
+        """A message, or a block of one."""
+        if line.uuid is not None:
+            if line.uuid in self._seen:
+                return
+            self._seen.append(line.uuid)
+        parent = line.parent_tool_use_id
+        if parent is None:
+            yield from self.release_held()
+            self.last = line
+            if (line.is_api_error_message or line.error is not None) and not self._replay:
+                self._held = line  # the turn's end says whether it is an error or the model's last word
+                return
+        for block in line.message.blocks:
+            yield from self._block(line, block, parent)
+
+    def release_held(self, tell: bool = True) -> "Iterator[News]":
+        """Tell the error that the CLI wrote as a message, or forget it because it is told as an error."""
+        line, self._held = self._held, None
+        if line is not None and tell:
+            for block in line.message.blocks:
+                yield from self._block(line, block, None)
+
+    def _block(self, line: wire.Assistant, block: wire.Block, parent: str | None) -> "Iterator[News]":
+        match block:
+            case wire.TextBlock(text=text):
+                yield from self._text(line, text, parent)
+            case wire.ThinkingBlock(thinking=text):
+                yield from self._thought(line, text, parent)
+            case (
+                wire.ToolUseBlock(id=id, name=name, input=input)
+                | wire.ServerToolUseBlock(id=id, name=name, input=input)
+            ):
+                yield from self._call(id, name, input, parent)
+            case wire.ToolResultBlock():  # older CLIs tell results here
+                yield from self._came_to(block, None, parent)
+            case UnknownPart(kind=kind) if kind.endswith("_tool_result"):
+                yield from self._server_result(block, parent)
+            case UnknownPart(kind=kind):
+                self._unknown[f"block/{kind}"] += 1
+            case _:
+                pass
+
+    def _text(self, line: wire.Assistant, text: str, parent: str | None) -> "Iterator[News]":
+        if parent is not None:
+            yield from self._folded(parent, text, thought=False)
+            return
+        if text == NOTHING_SAID and line.message.id != self._main.streamed.message_id:
+            return
+        if rest := self._main.streamed.rest(line.message.id, "text", text):
+            yield from self.say(rest, line.message.id or line.uuid)
+
+    def say(self, text: str, message_id: str | None) -> "Iterator[News]":
+        """Something that was not streamed."""
+        self.said = True
+        yield v1.AgentMessageChunk(content=v1.TextBlock(text=text), message_id=message_id)
+
+    def _thought(self, line: wire.Assistant, text: str, parent: str | None) -> "Iterator[News]":
+        if parent is not None:
+            yield from self._folded(parent, text, thought=True)
+        elif rest := self._main.streamed.rest(line.message.id, "thinking", text):
+            yield v1.AgentThoughtChunk(content=v1.TextBlock(text=rest), message_id=line.message.id or line.uuid)
+
+    def _folded(self, parent: str, text: str, *, thought: bool) -> "Iterator[News]":
+        call = self.calls.get(parent)
+        if call is not None and text.strip():
+            yield self.calls.shows(call, self._subagents.says(parent, text, thought=thought))
+
+    def _call(self, id: str, name: str, input: "JsonObject", parent: str | None) -> "Iterator[News]":
+        if name in plan.TOOLS:
+            self._planned[id] = (name, input)
+        else:
+            yield from self.calls.complete_input(id, name, input, parent)
+
+    # As it comes back.
+
+    def user(self, line: wire.User) -> "Iterator[News]":
+        """Results of tools. Text is the user's own in a history alone; live, the client knows it already."""
+        parent, blocks = line.parent_tool_use_id, line.message.blocks
+        results = [block for block in blocks if isinstance(block, wire.ToolResultBlock)]
+        for result in results:
+            yield from self._came_to(result, line.tool_use_result if len(results) == 1 else None, parent)
+        foreign = line.origin is not None and line.origin.get("kind") not in (None, "human")
+        if self._replay and parent is None and not (line.is_synthetic or line.is_replay or foreign):
+            for block in blocks:
+                yield from self._users(block, line.uuid)
+
+    def _users(self, block: wire.Block, id: str | None) -> "Iterator[News]":
+        match block:
+            case wire.TextBlock(text=text) if text and not text.startswith(INTERRUPTED):
+                yield v1.UserMessageChunk(content=v1.TextBlock(text=text), message_id=id)
+            case wire.ImageBlock() | wire.DocumentBlock():
+                for item in content_of(msgspec.to_builtins(block)):
+                    if isinstance(item, v1.ContentItem):
+                        yield v1.UserMessageChunk(content=item.content, message_id=id)
+            case _:
+                pass
+
+    def _came_to(self, block: wire.ToolResultBlock, structured: Any, parent: str | None) -> "Iterator[News]":
+        id = block.tool_use_id
+        planned = self._planned.pop(id, None)
+        if planned is not None:
+            if parent is None:  # a sub-agent's plan is its own
+                yield from self.plan.came_to(*planned, structured, block.is_error is True)
+            return
+        if self.calls.is_over(id):
+            return
+        call = self.calls.get(id)
+        told = result_of(call.name if call else "", call.input if call else {}, block, structured, self._cwd)
+        if call is None:
+            yield from self.calls.unannounced(id, told, parent)
+        elif call.name in AGENTS:
+            if is_launch(structured) and not told.failed and not self._replay:
+                call.background = True
+                return
+            yield from self.close(background=True, below=id)
+            content = [] if is_launch(structured) else told.content
+            yield from self.calls.finish(call, told, self._subagents.all_said(id, content))
+        else:
+            call.background = (
+                call.name in SHELLS and isinstance(structured, dict) and bool(structured.get("backgroundTaskId"))
+            )
+            yield from self.calls.finish(call, told)
+
+    def _server_result(self, block: UnknownPart, parent: str | None) -> "Iterator[News]":
+        """What a tool at the model's side came to."""
+        fields = block.fields
+        id, content = fields.get("tool_use_id"), fields.get("content")
+        if isinstance(id, str) and self.calls.get(id) is not None:
+            failed = isinstance(content, dict) and str(content.get("type", "")).endswith("_error")
+            yield from self._came_to(wire.ToolResultBlock(tool_use_id=id, is_error=failed), content, parent)
+
+    # Tasks.
+
+    def task_started(self, line: wire.TaskStarted) -> "Sequence[News]":
+        """A sub-agent or a slow command goes its own way."""
+        self._subagents.started(line)
+        return ()
+
+    def task_over(self, line: wire.TaskNotification) -> "Iterator[News]":
+        """It is back. If its call waited for it, the call is over too."""
+        id = self._subagents.call_of(line)
+        self._subagents.ended(line.task_id)
+        if id is None:
+            return
+        call = self.calls.get(id)
+        if call is None:
+            yield from self.calls.background_exit(id, line.summary)
+        elif call.background:
+            yield from self.close(background=True, below=id)
+            content = self._subagents.all_said(id, report(line.summary))
+            yield self.calls.end(call, line.status != "completed", content)
+            self._lanes.pop(id, None)
+
+    def close(self, *, background: bool, below: str | None = None) -> "Iterator[News]":
+        """Calls that will get no result any more."""
+        for call in self.calls.left_open(background=background, below=below):
+            yield self.calls.end(call, True, self._subagents.all_said(call.id, []))

@@ -1,0 +1,192 @@
+"""What an edit made of a file: its whole text before and after, from what the CLI tells.
+
+It tells the text before, and a patch. Two things about the patch are not as they look: tabs at the beginning of its lines
+have become two spaces each, and its lines end only at a line feed. So a patch says where and how many lines changed, the
+text before says what its own lines really were, and the words of the edit say what was put in; the patch is the judge.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from antiphon.engines.claude.translate.fields import items, text
+from antiphon.protocol import v1
+
+__all__ = ["Hunk", "apply", "diffs_of", "hunks_in", "places"]
+
+_TABS: Final = re.compile("(?:\\A|(?<=[\n\r\u2028\u2029]))\t+")  # what begins a line in JavaScript
+_PAIRS: Final = re.compile(r"^(?:  )+")
+_MOST_PLACES: Final = 20
+
+
+class Hunk(msgspec.Struct, frozen=True, rename="camel"):
+    """Neighbouring changes; each line begins with a blank, `-`, `+` or `\\`."""
+
+    old_start: int
+    new_start: int
+    lines: list[str]
+
+
+class _Edit(msgspec.Struct, frozen=True):
+    old: str
+    new: str
+    everywhere: bool = False
+
+
+def hunks_in(structured: Any) -> list[Hunk]:
+    """The hunks of a structured result; none if they are not what we know."""
+    try:
+        return msgspec.convert(items(structured, "structuredPatch"), list[Hunk])
+    except msgspec.ValidationError:
+        return []
+
+
+def apply(before: str, hunks: Sequence[Hunk]) -> str | None:
+    """The text after the patch, or None if the patch is not of this text."""
+    old = before.split("\n")
+    lines = [f"{line}\n" for line in old[:-1]] + ([old[-1]] if old[-1] else [])
+    out: list[str] = []
+    at, tabs = 0, False
+    for hunk in hunks:
+        start = max(hunk.old_start - 1, 0)
+        if start < at:
+            return None
+        out += lines[at:start]
+        at, last = start, " "
+        for line in hunk.lines:
+            sign, said = line[:1] or " ", line[1:]
+            if sign == "+":
+                out.append(f"{_PAIRS.sub(_as_tabs, said) if tabs else said}\n")
+            elif sign == "\\":
+                if last == "+":
+                    out[-1] = out[-1][:-1]
+            else:
+                if at >= len(lines) or _flat(lines[at].removesuffix("\n")) != _flat(said):
+                    return None
+                tabs = tabs or lines[at].removesuffix("\n") != said
+                out += lines[at : at + 1] if sign == " " else []
+                at += 1
+            last = sign
+    return "".join(out + lines[at:])
+
+
+def diffs_of(path: str, tool_input: Any, structured: Any) -> list[v1.Diff]:
+    """What changed in the file: whole if its text before is known, else the hunks, else the words of the edit."""
+    if not isinstance(structured, dict):
+        return _of_words(path, tool_input)
+    if isinstance(updated := structured.get("updated_file"), str):  # a notebook
+        return [v1.Diff(path=path, old_text=text(structured, "original_file"), new_text=updated)]
+    hunks = hunks_in(structured)
+    before, after = _before(structured), _after(structured)
+    if before is None and after is not None and (structured.get("type") == "create" or not hunks):
+        return [v1.Diff(path=path, old_text=None, new_text=after)]
+    if before is not None:
+        made = _made(before, after, hunks, _edits(structured) or _edits(tool_input))
+        if made is not None:
+            new_file = before == "" and structured.get("oldString") == ""
+            return [v1.Diff(path=path, old_text=None if new_file else before, new_text=made)]
+    return [_of_hunk(path, hunk) for hunk in hunks] or _of_words(path, structured) or _of_words(path, tool_input)
+
+
+def places(path: str, structured: Any) -> list[v1.ToolLocation]:
+    """The first changed line of each hunk, counted in the new file."""
+    found = [v1.ToolLocation(path=path, line=_first_change(hunk)) for hunk in hunks_in(structured)[:_MOST_PLACES]]
+    return found or [v1.ToolLocation(path=path)]
+
+
+def _before(structured: dict[str, Any]) -> str | None:
+    for name in ("originalFile", "originalFileContents"):
+        if isinstance(found := structured.get(name), str):
+            return found
+    return None
+
+
+def _after(structured: dict[str, Any]) -> str | None:
+    return found if isinstance(found := structured.get("content"), str) else None
+
+
+def _made(before: str, after: str | None, hunks: Sequence[Hunk], edits: Sequence[_Edit]) -> str | None:
+    """The text that agrees with the patch, of all that it may be; the patch's own where none does: the user may have changed it."""
+    candidates = [after] if after is not None else _replaced(before, edits)
+    patched = apply(before, hunks) if hunks else None
+    if patched is None:
+        return candidates[0] if candidates else None
+    return next((made for made in candidates if _flat(made) == _flat(patched)), patched)
+
+
+def _replaced(before: str, edits: Sequence[_Edit]) -> list[str]:
+    """What the edits make of the text. Where nothing is put in, the CLI takes the line's end away too."""
+    if not edits:
+        return []
+    found = []
+    for whole_lines in (False, True):
+        made = before
+        for edit in edits:
+            old = f"{edit.old}\n" if whole_lines and not edit.new and not edit.old.endswith("\n") else edit.old
+            if old == "":
+                made = edit.new if made == "" else made
+            elif old not in made:
+                break
+            else:
+                made = made.replace(old, edit.new, -1 if edit.everywhere else 1)
+        else:
+            found.append(made)
+    return found
+
+
+def _edits(values: Any) -> list[_Edit]:
+    several = items(values, "edits")
+    return [edit for each in several or [values] if (edit := _edit(each)) is not None]
+
+
+def _edit(values: Any) -> _Edit | None:
+    if not isinstance(values, dict):
+        return None
+    old = values.get("oldString", values.get("old_string"))
+    new = values.get("newString", values.get("new_string"))
+    everywhere = values.get("replaceAll", values.get("replace_all")) is True
+    return _Edit(old, new, everywhere) if isinstance(old, str) and isinstance(new, str) else None
+
+
+def _of_words(path: str, values: Any) -> list[v1.Diff]:
+    """Only what was replaced, as the call says it. An edit of nothing makes a file."""
+    if isinstance(content := isinstance(values, dict) and values.get("content"), str):
+        return [v1.Diff(path=path, old_text=None, new_text=content)]
+    return [v1.Diff(path=path, old_text=edit.old or None, new_text=edit.new) for edit in _edits(values)]
+
+
+def _of_hunk(path: str, hunk: Hunk) -> v1.Diff:
+    return v1.Diff(path=path, old_text=_side(hunk, "-"), new_text=_side(hunk, "+"))
+
+
+def _side(hunk: Hunk, sign: str) -> str:
+    """One side of a hunk as text."""
+    out: list[str] = []
+    last = " "
+    for line in hunk.lines:
+        if line[:1] == "\\":
+            if last in (" ", sign) and out:
+                out[-1] = out[-1][:-1]
+        elif line[:1] in ("", " ", sign):
+            out.append(f"{line[1:]}\n")
+        last = line[:1] or " "
+    return "".join(out)
+
+
+def _first_change(hunk: Hunk) -> int:
+    unchanged = 0
+    for line in hunk.lines:
+        if line[:1] not in ("", " "):
+            break
+        unchanged += 1
+    return max(hunk.new_start + unchanged, 1)
+
+
+def _flat(said: str) -> str:
+    return _TABS.sub(lambda tabs: "  " * len(tabs[0]), said) if "\t" in said else said
+
+
+def _as_tabs(pairs: "re.Match[str]") -> str:
+    return "\t" * (len(pairs[0]) // 2)

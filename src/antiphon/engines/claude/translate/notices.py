@@ -1,0 +1,202 @@
+"""What the user should know besides the conversation. Most lines give none."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from antiphon.engines.claude import wire
+from antiphon.engines.claude.translate import resets
+from antiphon.engines.claude.translate.failures import failure_in
+from antiphon.engines.claude.translate.fields import text
+from antiphon.engines.claude.translate.news import Notice, SignInNeeded
+from antiphon.engines.claude.translate.titles import server_tool
+from antiphon.engines.claude.translate.wording import one_line, without_colours
+from antiphon.protocol import v1
+
+if TYPE_CHECKING:
+    from antiphon.engines.claude.translate.news import News
+
+__all__ = ["notices_of"]
+
+_INFO, _WARNING, _ERROR = v1.NoticeSeverity.INFO, v1.NoticeSeverity.WARNING, v1.NoticeSeverity.ERROR
+_LONGEST: Final = 2000
+
+_TROUBLE: Final = {
+    "account_on_hold": "The account is on hold",
+    "authentication_failed": "The sign-in was not accepted",
+    "billing_error": "The account cannot pay",
+    "cloud_credential_error": "The cloud credentials were not accepted",
+    "overloaded": "Claude is overloaded",
+    "rate_limit": "Too many requests",
+    "server_error": "Claude's service has trouble",
+}
+_LIMITS: Final = {
+    "five_hour": "5-hour limit",
+    "overage": "limit for extra usage",
+    "seven_day": "weekly limit",
+    "seven_day_opus": "weekly limit for Opus",
+    "seven_day_overage_included": "weekly limit, extra usage included",
+    "seven_day_sonnet": "weekly limit for Sonnet",
+}
+_SERVERS: Final = {
+    "failed": ("could not be started", "Its tools are missing. Check its command or address."),
+    "needs-auth": ("wants you to sign in", "Its tools are missing until then. Sign in with /mcp in a terminal."),
+}
+
+
+def notices_of(line: object) -> "Sequence[News]":
+    """The notices of a line, most often none."""
+    known = _TOLD.get(type(line))
+    return known(line) if known is not None else ()
+
+
+def _retry(line: wire.ApiRetry) -> "Sequence[News]":
+    trouble = _TROUBLE.get(line.error or "")
+    if trouble is None:
+        trouble = (
+            "No connection to Claude"
+            if line.error_status is None
+            else f"Claude answered with an error ({line.error_status})"
+        )
+    wait = f" in {max(round(line.retry_delay_ms / 1000), 1)} s" if line.retry_delay_ms else ""
+    count = f" ({line.attempt} of {line.max_retries})" if line.attempt and line.max_retries else ""
+    return (Notice(f"{trouble}, retrying{wait}{count}", None, _WARNING),)
+
+
+def _limit(line: wire.RateLimit) -> "Sequence[News]":
+    info = line.rate_limit_info
+    name = _LIMITS.get(info.rate_limit_type or "", "usage limit")
+    ends = resets.moment(info.resets_at)
+    until = f"It resets at {resets.told(ends)}." if ends is not None else None
+    if info.status == "rejected" and info.is_using_overage:
+        return (Notice(f"The {name} is reached; extra usage is used from now on", until, _WARNING),)
+    if info.status == "rejected":
+        return (Notice(f"The {name} is reached", until, _ERROR),)
+    if info.status == "allowed_warning":
+        used = f"{round(info.utilization * 100)} % of the {name} is used" if info.utilization else f"The {name} is near"
+        return (Notice(used, until, _WARNING),)
+    return ()
+
+
+def _informational(line: wire.Informational) -> "Sequence[News]":
+    return _said(line.content, _WARNING if line.level == "warning" or line.prevent_continuation else _INFO)
+
+
+def _notification(line: wire.Notification) -> "Sequence[News]":
+    return (
+        _said(line.text, _WARNING if line.priority in ("high", "immediate") else _INFO)
+        if line.priority != "low"
+        else ()
+    )
+
+
+def _denied(line: wire.PermissionDenied) -> "Sequence[News]":
+    server = server_tool(line.tool_name)
+    name = f"{server[1]} ({server[0]})" if server else line.tool_name or "A tool"
+    why = line.decision_reason or failure_in(line.message)
+    return (Notice(f"{one_line(name)} was refused without asking", one_line(why, _LONGEST) or None, _WARNING),)
+
+
+def _hook(line: wire.HookResponse) -> "Sequence[News]":
+    """A hook that went well and is silent is nobody's business; one that failed is, and so is what it says to the user."""
+    failed = line.outcome == "error" or bool(line.exit_code)
+    said = _plain((line.stderr if failed else None) or line.stdout or line.output or (line.stderr or ""))
+    if said.startswith("{"):
+        said = "" if not failed else said  # orders for the CLI
+    if not failed and not said:
+        return ()
+    name = one_line(line.hook_name or line.hook_event or "", 80) or "A hook"
+    code = f" with exit code {line.exit_code}" if line.exit_code else ""
+    return (
+        Notice(
+            f"The hook {name} failed{code}" if failed else f"Hook {name}", said or None, _WARNING if failed else _INFO
+        ),
+    )
+
+
+def _servers(line: wire.Init) -> "Sequence[News]":
+    found: list[News] = []
+    for server in line.mcp_servers:
+        if server.status in _SERVERS:
+            trouble, remedy = _SERVERS[server.status]
+            found.append(Notice(f"The MCP server {one_line(server.name, 80)} {trouble}", remedy, _WARNING))
+    for error in line.plugin_errors:
+        name = one_line(text(error, "plugin") or "?", 80)
+        found.append(Notice(f"The plugin {name} has trouble", _plain(text(error, "message") or "") or None, _WARNING))
+    return found
+
+
+def _refused(line: wire.Refused) -> "Sequence[News]":
+    why = _plain(line.api_refusal_explanation or line.content)
+    remedy = "Put the request in other words, or choose another model."
+    return (Notice("The model declined to answer", f"{why} {remedy}" if why else remedy, _WARNING),)
+
+
+def _fell_back(line: wire.FellBack) -> "Sequence[News]":
+    if line.direction == "revert":
+        return ()
+    title = f"{line.original_model or 'The model'} declined to answer; {line.fallback_model or 'another one'} answers instead"
+    return (Notice(one_line(title), _plain(line.content) or None, _WARNING),)
+
+
+def _sign_in(line: wire.AuthRequired) -> "Sequence[News]":
+    return (SignInNeeded(_plain(line.content) or "Nobody is signed in to Claude"),)
+
+
+def _signing_in(line: wire.AuthStatus) -> "Sequence[News]":
+    if line.error:
+        return (Notice("The sign-in failed", _plain(line.error), _ERROR),)
+    return ()
+
+
+def _plugin(line: wire.PluginInstall) -> "Sequence[News]":
+    if line.status != "failed":
+        return ()
+    return (
+        Notice(
+            f"The plugin {one_line(line.name or '?', 80)} could not be installed",
+            _plain(line.error or "") or None,
+            _WARNING,
+        ),
+    )
+
+
+def _result(line: wire.Result) -> "Sequence[News]":
+    """What stopped the turn, where the stop reason does not say how much was allowed."""
+    if line.terminal_reason in ("max_turns", "budget_exhausted") or line.subtype in (
+        "error_max_turns",
+        "error_max_budget_usd",
+    ):
+        return _said("\n".join(line.errors), _WARNING)
+    return ()
+
+
+def _said(words: str, severity: v1.NoticeSeverity) -> "Sequence[News]":
+    """Words of the CLI: a short line is the title, of longer ones the first."""
+    words = _plain(words)
+    if not words:
+        return ()
+    first, _, rest = words.partition("\n")
+    short = one_line(first)
+    return (Notice(short, (words if short != first.strip() else rest.strip()) or None, severity),)
+
+
+def _plain(words: str) -> str:
+    words = without_colours(words).strip()
+    return words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…"
+
+
+_TOLD: Final[Mapping[type, Callable[[Any], "Sequence[News]"]]] = {
+    wire.ApiRetry: _retry,
+    wire.AuthRequired: _sign_in,
+    wire.AuthStatus: _signing_in,
+    wire.FellBack: _fell_back,
+    wire.HookResponse: _hook,
+    wire.Informational: _informational,
+    wire.Init: _servers,
+    wire.Notification: _notification,
+    wire.PermissionDenied: _denied,
+    wire.PluginInstall: _plugin,
+    wire.RateLimit: _limit,
+    wire.Refused: _refused,
+    wire.Result: _result,
+}

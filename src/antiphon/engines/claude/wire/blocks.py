@@ -1,0 +1,128 @@
+"""Blocks of content and messages, shaped as in Anthropic's Messages API."""
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from antiphon.engines.claude.wire.base import Part
+from antiphon.protocol.base import Items, JsonObject
+from antiphon.protocol.base import Unknown as UnknownPart
+
+__all__ = [
+    "Block", "DocumentBlock", "ImageBlock", "Message", "RedactedThinkingBlock", "ServerToolUseBlock", "TextBlock",
+    "ThinkingBlock", "ToolResultBlock", "ToolUseBlock", "Usage",
+]  # fmt: skip
+
+
+class TextBlock(Part, frozen=True, tag_field="type", tag="text"):
+    """Something said."""
+
+    text: str = ""
+
+
+class ThinkingBlock(Part, frozen=True, tag_field="type", tag="thinking"):
+    """Something thought; empty where the model does not show it."""
+
+    thinking: str = ""
+
+
+class RedactedThinkingBlock(Part, frozen=True, tag_field="type", tag="redacted_thinking"):
+    """Something thought that nobody may read."""
+
+
+class ToolUseBlock(Part, frozen=True, tag_field="type", tag="tool_use"):
+    """A tool is called."""
+
+    id: str
+    name: str
+    input: JsonObject = msgspec.field(default_factory=dict)
+
+
+class ServerToolUseBlock(Part, frozen=True, tag_field="type", tag="server_tool_use"):
+    """A tool is called that runs at the model's side, such as its own web search."""
+
+    id: str
+    name: str
+    input: JsonObject = msgspec.field(default_factory=dict)
+
+
+class ToolResultBlock(Part, frozen=True, tag_field="type", tag="tool_result"):
+    """What a call came to, as the model reads it: text, or a list of blocks."""
+
+    tool_use_id: str
+    content: str | list[JsonObject] | None = None
+    is_error: bool | None = None
+
+
+class ImageBlock(Part, frozen=True, tag_field="type", tag="image"):
+    """A picture; `source` holds its type and its base64 data, or where it is."""
+
+    source: JsonObject = msgspec.field(default_factory=dict)
+
+
+class DocumentBlock(Part, frozen=True, tag_field="type", tag="document"):
+    """A document; `source` holds it."""
+
+    source: JsonObject = msgspec.field(default_factory=dict)
+    title: str | None = None
+
+
+_Known: TypeAlias = (
+    TextBlock
+    | ThinkingBlock
+    | RedactedThinkingBlock
+    | ToolUseBlock
+    | ServerToolUseBlock
+    | ToolResultBlock
+    | ImageBlock
+    | DocumentBlock
+)
+
+if TYPE_CHECKING:
+    Block: TypeAlias = _Known | UnknownPart
+else:
+    Block = _Known
+
+
+class Usage(Part, frozen=True):
+    """Tokens of one message, or of a whole turn in its result."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+
+    @property
+    def context(self) -> int:
+        """How much of the context window was filled, the answer included."""
+        parts = (self.input_tokens, self.cache_creation_input_tokens, self.cache_read_input_tokens, self.output_tokens)
+        return sum(part for part in parts if part and part > 0)
+
+
+class Message(Part, frozen=True):
+    """What one side said. Each `assistant` line holds one block of it, and they share the `id`."""
+
+    id: str | None = None
+    role: str | None = None
+    model: str | None = None
+    content: str | list[Block] = ""
+    stop_reason: str | None = None
+    usage: Usage | None = None
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The content as blocks, also where it came as bare text."""
+        if isinstance(self.content, str):
+            return [TextBlock(text=self.content)] if self.content else []
+        return self.content
+
+
+class MessageOfBlocks(Part, frozen=True):
+    """A message for the second chance: `salvage` can mend a list that stands alone, not one in a union with text."""
+
+    id: str | None = None
+    role: str | None = None
+    model: str | None = None
+    content: Items[Block] = msgspec.field(default_factory=list)
+    stop_reason: str | None = None
+    usage: Usage | None = None

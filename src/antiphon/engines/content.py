@@ -1,0 +1,338 @@
+"""A prompt as any engine can take it: the user's words, pictures, and as context what the words point to. Knows no engine.
+
+Rule 1: the order is kept. What was attached is mentioned where it stood, so that `look at`, a link and `please` stay one sentence; its text
+is context of its own, which stands before the words.
+Rule 2: a prompt that begins with a slash command begins with it, whatever an editor puts before it.
+Rule 3: nothing is lost in silence and nothing makes the prompt fail. What cannot be read, shown or heard is named, with type and size.
+"""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import msgspec
+
+from antiphon.engines.blobs import BadBlob, Blob, opened, shown_size, text_of
+from antiphon.engines.fences import fenced
+from antiphon.engines.links import Place, place_of
+from antiphon.errors import RemoteProtocolError, RequestError
+from antiphon.protocol import v1
+from antiphon.protocol.v1 import methods as m
+
+if TYPE_CHECKING:
+    from antiphon.agent.turn import Turn
+
+__all__ = [
+    "LINK_CHARS", "LINK_LINES", "MEDIA_LIMIT", "READ_WAIT", "TOTAL_CHARS", "Context", "Document", "Picture", "Piece", "Reader", "Text",
+    "begins_with_command", "pieces_of", "reader_of",
+]  # fmt: skip
+
+LINK_LINES: Final = 2000
+"""Lines that are read of a linked file: as many as coding agents read of one at once. They can read on by themselves."""
+
+LINK_CHARS: Final = 100_000
+"""Characters of one linked file, for those with long lines: some 25,000 tokens."""
+
+LINK_BYTES: Final = 1024 * 1024
+"""Bytes from which on a linked file is not even asked for, unless lines of it are named: it would cross the wire whole."""
+
+TOTAL_CHARS: Final = 400_000
+"""Characters of all context of a prompt: about half of a usual context window. What follows is mentioned only."""
+
+MEDIA_LIMIT: Final = 20 * 1024 * 1024
+"""Bytes of one picture or document. More does not fit into a request to a model, even if the engine shrinks it."""
+
+READ_WAIT: Final = 10.0
+"""Seconds that a client may take to read a file before we go on without."""
+
+LONGEST_SUFFIX: Final = 10
+"""Letters of a file's suffix that may be the name of a language."""
+
+Reader: TypeAlias = Callable[[str, int | None, int | None], Awaitable[str]]
+"""Path, first line and number of lines → the text. Raises `RequestError` where it cannot."""
+
+
+class Text(msgspec.Struct, frozen=True):
+    """Words of the user."""
+
+    text: str
+
+
+class Context(msgspec.Struct, frozen=True):
+    """The text of something that the words mention."""
+
+    text: str
+
+
+class Picture(msgspec.Struct, frozen=True):
+    """A picture of a kind that the engine takes, base64."""
+
+    mime_type: str
+    data: str
+
+
+class Document(msgspec.Struct, frozen=True):
+    """A document of a kind that the engine takes, base64."""
+
+    mime_type: str
+    data: str
+
+
+Piece: TypeAlias = Text | Context | Picture | Document
+
+_COMMAND: Final = re.compile(r"\s*/[A-Za-z0-9_][\w:.-]*(?:\s|$)")
+_OPENS: Final = tuple(" \t\n([{<\"'`")
+_CLOSES: Final = tuple(" \t\n)]}>\"'`.,;:!?")
+_NO_TEXT: Final = ("image/", "audio/", "video/", "font/", "application/pdf", "application/zip", "application/gzip")
+
+
+def reader_of(turn: "Turn") -> Reader | None:
+    """Files as the client sees them, with what is not saved yet; None if it reads none."""
+    session = turn.session
+    if not session.client.reads_files:
+        return None
+
+    async def read(path: str, line: int | None, limit: int | None) -> str:
+        return (await turn.request(m.READ_TEXT_FILE, v1.ReadTextFile(session.id, path, line, limit))).content
+
+    return read
+
+
+def begins_with_command(blocks: "Sequence[v1.ContentBlock]") -> bool:
+    """Whether the user's words begin with a slash command. A path is none."""
+    return _COMMAND.match(_first_words(blocks)) is not None
+
+
+async def pieces_of(
+    blocks: "Sequence[v1.ContentBlock]",
+    *,
+    read: Reader | None,
+    cwd: str,
+    pictures: Collection[str],
+    documents: Collection[str] = (),
+) -> list[Piece]:
+    """What a prompt says: context first, then words, pictures and documents in their order."""
+    if begins_with_command(blocks):
+        first = next(each for each in blocks if isinstance(each, v1.TextBlock) and each.text.strip())
+        rest = [each for each in blocks if each is not first]
+        blocks = [v1.TextBlock(first.text.lstrip()), *rest]
+    links = [_Link(block, place_of(block.uri, cwd)) for block in blocks if isinstance(block, v1.ResourceLink)]
+    texts = iter(await asyncio.gather(*(link.text(read) for link in links)))
+    gathered = _Gathered(cwd, pictures, documents)
+    for block in blocks:
+        match block:
+            case v1.TextBlock():
+                gathered.say(block.text)
+            case v1.ResourceLink():
+                gathered.link(block, next(texts))
+            case v1.EmbeddedResource():
+                gathered.resource(block.resource)
+            case v1.ImageBlock() | v1.AudioBlock():
+                gathered.media(block)
+            case _:
+                gathered.mention(f"[{block.kind}: content of a kind that cannot be shown to the model]")
+    return gathered.pieces()
+
+
+def _first_words(blocks: "Sequence[v1.ContentBlock]") -> str:
+    return next((each.text for each in blocks if isinstance(each, v1.TextBlock) and each.text.strip()), "")
+
+
+class _Link:
+    """A link, and its text if it is one to a file that can be read."""
+
+    def __init__(self, block: v1.ResourceLink, place: Place | None) -> None:
+        self._block = block
+        self._place = place
+
+    async def text(self, read: Reader | None) -> str | None:
+        """What stands there, as context; None for what cannot be read or is not meant to be."""
+        place = self._place
+        if read is None or place is None or not self._is_text(place):
+            return None
+        asked = LINK_LINES if place.count is None else min(place.count, LINK_LINES)
+        try:
+            async with asyncio.timeout(READ_WAIT):
+                # One line more than wanted shows whether there are more.
+                text = await read(place.path, place.first, asked + (place.count != asked))
+        except (RequestError, RemoteProtocolError, TimeoutError):
+            return None
+        return None if "\0" in text else _excerpt(place, text, asked)
+
+    def _is_text(self, place: Place) -> bool:
+        mime, size = self._block.mime_type or "", self._block.size or 0
+        if place.is_folder or mime == "inode/directory":
+            return False
+        if mime.startswith(_NO_TEXT) and mime != "image/svg+xml":
+            return False
+        return place.first is not None or size <= LINK_BYTES
+
+
+def _excerpt(place: Place, text: str, asked: int) -> str:
+    """The text of a file with its path and lines, so that it can be cited; what is too long is cut at a line's end, and it is said."""
+    start, lines = place.first or 1, text.splitlines(keepends=True)
+    if (
+        place.count is not None and len(lines) > asked + 1
+    ):  # a client that gives the whole file, whatever it is asked for
+        lines = lines[start - 1 : start - 1 + place.count + 1]
+    kept, size = list[str](), 0
+    for line in lines[:asked]:
+        size += len(line)
+        if size > LINK_CHARS:
+            break
+        kept.append(line)
+    where = f"{place.path}, {place.lines}" if place.lines else place.path
+    if place.symbol:
+        where += f" (`{place.symbol}`)"
+    if not lines:
+        return f"{where}: there is no text."
+    more = len(kept) < len(lines) and len(kept) != place.count
+    note = f" (only up to line {start + len(kept) - 1}; the rest was too long to be put here)" if more else ""
+    return _quoted(where + note, "".join(kept), place.path)
+
+
+def _quoted(what: str, text: str, name: str) -> str:
+    suffix = name.rpartition("/")[2].rpartition(".")
+    is_language = bool(suffix[1]) and suffix[2].isalnum() and len(suffix[2]) <= LONGEST_SUFFIX
+    return f"{what}:\n{fenced(text, suffix[2] if is_language else '')}"
+
+
+class _Gathered:
+    """The pieces while they come together."""
+
+    def __init__(self, cwd: str, pictures: Collection[str], documents: Collection[str]) -> None:
+        self._cwd = cwd
+        self._pictures = pictures
+        self._documents = documents
+        self._context: list[Piece] = []
+        self._left = TOTAL_CHARS
+        self._parts: list[Piece] = []
+        self._mentioned = False
+        """Whether the words so far end with a mention."""
+
+    def pieces(self) -> list[Piece]:
+        blank = [
+            part for part in self._parts if isinstance(part, Text) and not part.text.strip()
+        ]  # models refuse those
+        return [*self._context, *(part for part in self._parts if part not in blank)]
+
+    # Words and what is mentioned in them.
+
+    def say(self, text: str) -> None:
+        if not text:
+            return
+        if self._mentioned:
+            between = "" if text.startswith(_CLOSES) else " "
+        else:
+            between = "" if text.startswith("\n") or self._words().endswith("\n") else "\n\n"
+        self._add(text, between)
+        self._mentioned = False
+
+    def mention(self, text: str) -> None:
+        self._add(text, "" if self._words().endswith(_OPENS) and not self._mentioned else " ")
+        self._mentioned = True
+
+    def _words(self) -> str:
+        last = self._parts[-1] if self._parts else None
+        return last.text if isinstance(last, Text) else ""
+
+    def _add(self, text: str, between: str) -> None:
+        if words := self._words():
+            self._parts[-1] = Text(words + between + text)
+        else:
+            self._parts.append(Text(text))
+
+    # What is attached.
+
+    def link(self, block: v1.ResourceLink, text: str | None) -> None:
+        mention = _mention(block.uri, place_of(block.uri, self._cwd), block.title or block.name)
+        if text is not None and self._has_room(text):
+            self.mention(mention)
+            self._context.append(Context(text))
+            return
+        about = (block.description, block.mime_type, shown_size(block.size) if block.size else "")
+        facts = ", ".join(each for each in about if each)
+        self.mention(f"{mention} ({facts})" if facts else mention)
+
+    def resource(self, resource: v1.ResourceContents) -> None:
+        if isinstance(resource, v1.TextResource):
+            self._text(resource.text, resource.uri, "text", [])
+        else:
+            self._blob(resource.blob, resource.mime_type, resource.uri, "attachment")
+
+    def media(self, block: v1.ImageBlock | v1.AudioBlock) -> None:
+        uri = block.uri or "" if isinstance(block, v1.ImageBlock) else ""
+        what = "image" if isinstance(block, v1.ImageBlock) else "audio"
+        if not block.data and uri:
+            self._name(uri, what, [])
+        else:
+            self._blob(block.data, block.mime_type, uri, what)
+
+    def _blob(self, data: str, mime: str | None, uri: str, what: str) -> None:
+        try:
+            blob = opened(data, mime)
+        except BadBlob:
+            self._name(uri, what, [mime or "", "its base64 is broken, so it was left out"])
+            return
+        facts = [blob.mime_type or "unknown type", shown_size(len(blob.bytes))]
+        if blob.mime_type in self._pictures or blob.mime_type in self._documents:
+            self._show(blob, uri, what, facts)
+        elif (text := text_of(blob)) is not None:
+            self._text(text, uri, what, facts)
+        else:
+            self._name(uri, what, [*facts, "which the model cannot be shown"])
+
+    def _text(self, text: str, uri: str, what: str, facts: list[str]) -> None:
+        if not self._has_room(text):
+            size = shown_size(len(text.encode(errors="replace")))
+            self._name(uri, what, [f"{size} of text: too long to be put here"])
+            return
+        self._name(uri, what, facts)
+        place = place_of(uri, self._cwd)
+        where = uri or f"The {what}"
+        if place is not None:
+            where = f"{place.path}, {place.lines}" if place.lines else place.path
+        self._context.append(Context(_quoted(where, text, "" if place is None else place.path)))
+
+    def _show(self, blob: Blob, uri: str, what: str, facts: list[str]) -> None:
+        if len(blob.bytes) > MEDIA_LIMIT:
+            self._name(uri, what, [*facts, "too large to be shown to the model"])
+            return
+        if place_of(uri, self._cwd) is not None:
+            self._name(uri, what, [])
+        kind = Picture if blob.mime_type in self._pictures else Document
+        self._parts.append(kind(blob.mime_type, blob.data))
+        self._mentioned = False
+
+    def _name(self, uri: str, what: str, facts: list[str]) -> None:
+        """Mention something with what is known of it."""
+        known = ", ".join(fact for fact in facts if fact)
+        if uri:
+            mention = _mention(uri, place_of(uri, self._cwd), "")
+            self.mention(f"{mention} ({known})" if known else mention)
+        else:
+            self.mention(f"[{what}: {known}]" if known else f"[{what}]")
+
+    def _has_room(self, text: str) -> bool:
+        if len(text) > self._left:
+            return False
+        self._left -= len(text)
+        return True
+
+
+def _mention(uri: str, place: Place | None, title: str) -> str:
+    """A link in Markdown, with the lines in its name."""
+    if place is None:
+        return f"[{_escaped(title)}]({_address(uri)})" if title and title != uri else uri
+    name = place.path.rstrip("/\\").replace("\\", "/").rpartition("/")[2] or place.path
+    lines = f" {place.lines}" if place.lines else ""
+    return f"[@{_escaped(name)}{'/' if place.is_folder else ''}{lines}]({_address(uri)})"
+
+
+def _escaped(name: str) -> str:
+    return re.sub(r"([\[\]\\])", r"\\\1", " ".join(name.split()))
+
+
+def _address(uri: str) -> str:
+    return f"<{uri}>" if re.search(r"[\s()]", uri) else uri

@@ -1,0 +1,133 @@
+"""Keeps one process of a CLI: started ahead, started again when it is gone, never two at a time. Knows no particular CLI."""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from antiphon.agent.stage import seen
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from antiphon.errors import ConnectionClosed
+
+__all__ = ["Owner", "Running", "Spoken"]
+
+_log = logging.getLogger(__name__)
+L = TypeVar("L", covariant=True)
+H = TypeVar("H", contravariant=True)
+
+
+class Spoken(Protocol[L]):
+    """A process that speaks in lines of some kind."""
+
+    @property
+    def pid(self) -> int:
+        """Its id."""
+
+    @property
+    def end(self) -> "ConnectionClosed | None":
+        """Why it says nothing more; None while it lives."""
+
+    def lines(self) -> "AsyncIterator[L]":
+        """What it says."""
+
+    async def close(self) -> None:
+        """End it, and what it started."""
+
+
+P = TypeVar("P", bound=Spoken[object])
+
+
+class Owner(Protocol[P, H]):
+    """Who has the process, and hears from it."""
+
+    async def start(self) -> P:
+        """Start one, as things stand now."""
+
+    async def began(self, process: P) -> None:
+        """It runs: introduce yourself. Raising means that it is of no use."""
+
+    async def hear(self, process: P, line: H) -> None:
+        """It says something."""
+
+    async def ended(self, process: P) -> None:
+        """It says no more, whoever ended it."""
+
+
+class Running(Generic[P]):
+    """The process of one owner."""
+
+    def __init__(self, owner: Owner[P, Any]) -> None:
+        self._owner = owner
+        self._starting: asyncio.Task[P] | None = None
+        self._pumps: set[asyncio.Task[None]] = set()
+        self._ends: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    @property
+    def process(self) -> P | None:
+        """The one that lives and can be spoken to."""
+        starting = self._starting
+        if starting is None or not starting.done() or starting.cancelled() or starting.exception() is not None:
+            return None
+        process = starting.result()
+        return process if process.end is None else None
+
+    def start_soon(self) -> None:
+        """Begin to start it, if it does not run."""
+        if self._starting is not None and (not self._starting.done() or self.process is not None):
+            return
+        self._starting = asyncio.get_running_loop().create_task(self._start(), name="start an engine")
+        self._starting.add_done_callback(seen)  # a prompt will hear of it; there may never be one
+
+    async def ready(self) -> P:
+        """The process, once it can be spoken to. Raises what kept it from starting."""
+        self.start_soon()
+        assert self._starting is not None  # noqa: S101 - just made
+        return await asyncio.shield(self._starting)  # who stops waiting does not stop it
+
+    async def _start(self) -> P:
+        while self._ends:  # two of them would write to one file
+            await asyncio.wait(self._ends)
+        process = await self._owner.start()
+        pump = asyncio.get_running_loop().create_task(self._pump(process), name=f"hear {process.pid}")
+        self._pumps.add(pump)
+        pump.add_done_callback(self._pumps.discard)
+        try:
+            await self._owner.began(process)
+        except BaseException:
+            self.give_up(process)
+            raise
+        return process
+
+    async def _pump(self, process: P) -> None:
+        async for line in process.lines():
+            try:
+                await self._owner.hear(process, line)
+            except Exception:  # one line that went wrong does not silence the others
+                if self._closed:
+                    break
+                _log.exception("a line of an engine could not be handled: %.200r", line)
+        self.give_up(process)
+        await self._owner.ended(process)
+
+    def give_up(self, process: P) -> None:
+        """End a process without waiting for it. The next one waits until it is gone."""
+        if self._starting is not None and self._starting.done() and self.process in (process, None):
+            self._starting = None
+        end = asyncio.get_running_loop().create_task(process.close(), name=f"end {process.pid}")
+        self._ends.add(end)
+        end.add_done_callback(self._ends.discard)
+
+    async def close(self) -> None:
+        """End it for good."""
+        self._closed = True
+        starting, self._starting = self._starting, None
+        if starting is not None:
+            starting.cancel()
+            await asyncio.wait([starting])
+            if not starting.cancelled() and starting.exception() is None:
+                await starting.result().close()
+        while rest := self._pumps | self._ends:
+            await asyncio.wait(rest)

@@ -1,0 +1,145 @@
+"""What the engine for Claude Code must do, one sentence for each thing that can be right or wrong by itself.
+
+The id is what a test says that it proves; the part before the dot is the chapter. The page about the engine shows all of it.
+"""
+
+from typing import Final
+
+__all__ = ["BULLETS", "CHAPTERS"]
+
+CHAPTERS: Final = {
+    "find": "Finding it",
+    "turn": "A turn",
+    "permission": "Permission and questions",
+    "old": "Older shapes",
+    "modes": "Modes, models, effort",
+    "cancel": "Cancelling",
+    "stop": "How a turn ends",
+    "auth": "Signing in",
+    "content": "What a prompt holds",
+    "mcp": "MCP servers",
+    "sessions": "Sessions",
+    "robust": "When things go wrong",
+}
+"""The part of an id before the dot → what it is about."""
+
+BULLETS: Final = {
+    # Finding it.
+    "find.variable": "`$CLAUDE_CODE_EXECUTABLE` names the program",
+    "find.config": "the configuration names the program",
+    "find.path": "a `claude` on the PATH is used",
+    "find.package": "the program inside the PyPI package is used, and the package is not imported for it",
+    "find.order": "the variable wins over the configuration, that over the PATH, and the package comes last",
+    "find.missing": "no Claude Code at all is a clear error with a hint",
+    "find.too-old": "a Claude Code that is too old is a clear error with a hint",
+    "find.fast": "`session/new` answers within 50 ms, whether there is a Claude Code or not",
+    "find.one-process": "every session has one process of its own",
+    "find.ahead": "the process is started before the first prompt comes",
+    # A turn.
+    "turn.text": "text streams as it comes",
+    "turn.thinking": "thinking streams as thoughts",
+    "turn.once": "nothing is told twice, though the program says it in parts and then whole",
+    "turn.message-ids": "the parts of a message have its id, and another message another one",
+    "turn.call-early": "a tool call is told with the first token of its input, then with more, then with its result",
+    "turn.raw-input": "a call has its whole `rawInput`",
+    "turn.raw-output": "a call has its whole `rawOutput`",
+    "turn.kind": "a call has the kind of work that it does",
+    "turn.call-title": "a call's title names the file or the command",
+    "turn.locations": "a call has the places in files that it is about, with line numbers",
+    "turn.diff-edit": "an edit shows the whole file before and after",
+    "turn.diff-write": "a file that is written shows what it was before, or that it is new",
+    "turn.diff-multiedit": "several edits in one call show one diff",
+    "turn.command-text": "a command's output is told as text",
+    "turn.command-meta": "a client that announces it gets a command's output by the `_meta` of terminals",
+    "turn.command-mirror": "a client with terminals gets one that only prints what was captured; the command runs once",
+    "turn.name": "a call's `name` is the one that the policy knows: `Bash`, `Edit`, `mcp__s__t`",
+    "turn.subagent": "a sub-agent's calls are told as calls of its own call, and what it says is told there",
+    "turn.plan-todos": "TodoWrite is told as a plan",
+    "turn.plan-tasks": "the task tools are told as a plan",
+    "turn.usage": "the tokens used and the size of the context window are told",
+    "turn.cost": "the cost is told",
+    "turn.compaction": "compaction is told from its beginning to its end",
+    "turn.notices": "what the program wants the user to know is told as a notice",
+    "turn.commands": "the program's slash commands are offered, and work",
+    "turn.session-title": "the session gets a title",
+    # Permission and questions.
+    "permission.asked": "a tool that needs permission is asked for, and shows what it would do",
+    "permission.allow-once": "allowed once: it runs, and the next one is asked for again",
+    "permission.always-session": "allowed for the session: the next one of its kind is not asked for, and no file remembers it",
+    "permission.always-project": "allowed for the project: another session is not asked either",
+    "permission.reject-once": "rejected: it does not run, and the turn goes on",
+    "permission.reject-message": "rejected with a message: the model is told it",
+    "permission.rules-only": "an answer for always never changes the mode",
+    "permission.parallel": "several requests at once each get their own answer",
+    "permission.withdrawn": "a request that the program withdraws is cancelled at the client",
+    "permission.questions-form": "questions to the user are a form where the client shows forms",
+    "permission.questions-choice": "questions to the user are choices where the client shows no forms",
+    "permission.questions-all": "all questions are asked, not only the first",
+    "permission.plan-shown": "the end of planning shows the plan",
+    "permission.plan-stay": "the user may go on planning",
+    "permission.plan-approve": "the user may begin, with every edit asked for",
+    "permission.plan-accept": "the user may begin, with edits accepted",
+    # Older shapes.
+    "old.auth-required": "`system/auth_required` is the error for signing in",
+    "old.hook-response": "`system/hook_response` is a notice",
+    "old.tool-result": "a `tool_result` inside an `assistant` line ends its call",
+    # Modes, models, effort.
+    "modes.offered": "default, acceptEdits, plan and dontAsk are offered",
+    "modes.bypass": "bypassPermissions is offered only where the program allows it",
+    "modes.at-once": "a change of mode changes the living process at once",
+    "modes.reported": "a change of mode by the program itself is told",
+    "modes.models": "models are a setting, and the next request goes to the chosen one",
+    "modes.legacy-models": "models are also offered the older way",
+    "modes.effort": "effort is a setting, and the next request has it",
+    "modes.model-reported": "a change of model by the program itself is told",
+    "modes.cache": "what is offered comes from the last time, so that `session/new` answers at once, and is corrected later",
+    # Cancelling.
+    "cancel.speaking": "a turn that speaks is interrupted and ends as cancelled, once",
+    "cancel.asking": "a question that waits for the user is withdrawn",
+    "cancel.tool": "a command that runs is stopped",
+    "cancel.next": "the next prompt works",
+    "cancel.hung": "a program that hangs is ended, and the session goes on in a new process",
+    # How a turn ends.
+    "stop.end-turn": "an answer ends with `end_turn`",
+    "stop.max-tokens": "an answer that is too long ends with `max_tokens`",
+    "stop.refusal": "a refusal ends with `refusal`",
+    "stop.max-turns": "too many requests in a turn end with `max_turn_requests`",
+    "stop.api-error": "an error of the API is an error of the prompt that says what it was",
+    "stop.overloaded": "overload is told while it is tried again, then is an error",
+    "stop.usage-limit": "a usage limit is an error that says when it is over",
+    "stop.expired-login": "an expired login is the error for signing in",
+    "stop.model-not-found": "a model that does not exist is an error that says so",
+    "stop.prompt-too-long": "a prompt that is too long is an error that says so",
+    "stop.connection": "a model that cannot be reached is an error that says so",
+    # Signing in.
+    "auth.terminal": "signing in in a terminal is offered to clients that have one",
+    "auth.api-key": "an API key is offered as a way to sign in",
+    "auth.required": "who is not signed in gets the error -32000 with the ways to do it",
+    # What a prompt holds.
+    "content.image": "images reach the model as images",
+    "content.embedded": "embedded text reaches the model with where it is from",
+    "content.link": "links are read through the client, as its editor has them",
+    "content.range": "of a link with a range of lines, those lines are read",
+    "content.refused": "svg, audio and blobs reach the model as their name, type and size",
+    # MCP servers.
+    "mcp.stdio": "a server that is a program is started with its arguments and environment",
+    "mcp.http": "a server over HTTP is reached with its headers",
+    "mcp.sse": "a server over SSE is reached with its headers",
+    "mcp.failed": "a server that fails is a notice, and the session works without it",
+    # Sessions.
+    "sessions.resume": "a session is resumed in another process, and knows what was said",
+    "sessions.fork": "a fork knows what was said, and leaves the first session alone",
+    "sessions.load": "a loaded session tells its text, thoughts and calls with diffs and results again",
+    "sessions.load-subagent": "what a sub-agent did is folded into its call",
+    "sessions.list": "sessions are listed with title, time and directory, also those of a terminal",
+    "sessions.paging": "a long list comes in pages",
+    "sessions.fast-list": "500 sessions are listed within a second",
+    "sessions.own-turns": "turns that the program starts by itself are told",
+    "sessions.delete": "a deleted session is gone",
+    # When things go wrong.
+    "robust.unknown": "messages and fields that nobody knows are ignored",
+    "robust.long-line": "a line of 20 MB works",
+    "robust.crash": "a program that dies in a turn is a clear error, and the session goes on in a new process",
+    "robust.orphans": "nothing is left running",
+}
+"""Id → the sentence."""

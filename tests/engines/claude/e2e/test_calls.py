@@ -1,0 +1,153 @@
+"""How tool calls are told: from the first token of their input to their result."""
+
+from typing import Any
+
+from antiphon.client.terminals import Terminals
+from tests.engines.claude.driving import Can, connected
+from tests.engines.claude.model.steps import Call, Gate, Text, Wait
+from tests.engines.claude.place import Place
+from tests.engines.claude.proofs import STAND_IN, proves
+from tests.engines.claude.stand_in_lines import RESULT, assistant, stand_in_says, tool_result
+from tests.engines.claude.versions import BOTH
+
+Json = dict[str, Any]
+
+SONG = "".join(f"line {number}\n" for number in range(1, 41))
+
+
+def diffs(call: Json) -> list[Json]:
+    return [each for each in call["content"] if each["type"] == "diff"]
+
+
+@proves("turn.call-early", "turn.raw-input", "turn.raw-output", "turn.kind", "turn.call-title", "turn.name", on=BOTH)
+async def test_a_call_is_told_from_its_first_token_to_its_result(at: Place) -> None:
+    gate = Gate()
+    bash = {"command": "echo sung aloud", "description": "Sing it aloud"}
+    at.model.answers(Call("Bash", bash), Wait(gate))
+    async with connected(at) as client:
+        await client.open()
+        turn = client.session.prompt("sing")
+        await gate.is_reached()
+        await client.until(lambda: client.updates_of("tool_call"))
+        gate.open()
+        await turn
+        told = [each for each in client.updates if each["sessionUpdate"].startswith("tool_call")]
+    assert told[0]["sessionUpdate"] == "tool_call" and told[0].get("status", "pending") == "pending"
+    assert "rawInput" not in told[0] and told[0]["name"] == "Bash"
+    whole: Json = {}
+    for each in told:
+        whole |= each
+    assert len({each["toolCallId"] for each in told}) == 1
+    assert whole["status"] == "completed" and whole["kind"] == "execute" and whole["name"] == "Bash"
+    assert whole["rawInput"] == bash and "sung aloud" in str(whole["rawOutput"])
+    assert "echo sung aloud" in whole["title"]
+    statuses = [each["status"] for each in told if "status" in each]
+    assert statuses[-2:] == ["in_progress", "completed"]
+
+
+@proves("turn.diff-edit", "turn.locations", "turn.call-title", "turn.kind", "turn.name", on=BOTH)
+async def test_an_edit_shows_the_file_before_and_after_and_where_it_changed(at: Place) -> None:
+    song = at.write("song.txt", SONG)
+    at.model.answers(Call("Read", {"file_path": str(song), "offset": 20, "limit": 5}))
+    edit = {"file_path": str(song), "old_string": "line 23\n", "new_string": "a high note\n"}
+    at.model.answers(Call("Edit", edit))
+    async with connected(at) as client:
+        told = await client.say("make it higher")
+    read, edited = told.call("Read"), told.call("Edit")
+    assert read["kind"] == "read" and "song.txt" in read["title"]
+    assert read["locations"] == [{"path": str(song), "line": 20}]
+    assert edited["kind"] == "edit" and edited["status"] == "completed" and "song.txt" in edited["title"]
+    assert diffs(edited) == [
+        {"type": "diff", "path": str(song), "oldText": SONG, "newText": SONG.replace("line 23\n", "a high note\n")}
+    ]
+    assert [each["path"] for each in edited["locations"]] == [str(song)]
+    assert 20 <= edited["locations"][0]["line"] <= 23
+
+
+@proves("turn.diff-write", on=BOTH)
+async def test_a_file_that_is_written_shows_what_it_was_or_that_it_is_new(at: Place) -> None:
+    old, new = at.write("old.txt", "before\n"), at.folder / "new.txt"
+    at.model.answers(Call("Write", {"file_path": str(new), "content": "all new\n"}))
+    at.model.answers(Call("Read", {"file_path": str(old)}))
+    at.model.answers(Call("Write", {"file_path": str(old), "content": "after\n"}))
+    async with connected(at) as client:
+        first = await client.say("write")
+    written = [each for each in client.updates if each.get("status") == "completed" and each.get("content")]
+    shown = [diff for each in written for diff in diffs(each)]
+    assert {"type": "diff", "path": str(new), "newText": "all new\n"} in [
+        {key: value for key, value in each.items() if value is not None} for each in shown
+    ]
+    assert {"type": "diff", "path": str(old), "oldText": "before\n", "newText": "after\n"} in shown
+    assert first.stop == "end_turn"
+
+
+@proves("turn.diff-multiedit", on=[STAND_IN])
+async def test_several_edits_in_one_call_show_one_diff(at: Place) -> None:
+    song = at.write("song.txt", "do\nre\nmi\n")
+    edits = [{"old_string": "do", "new_string": "DO"}, {"old_string": "mi", "new_string": "MI"}]
+    patch = {"oldStart": 1, "oldLines": 3, "newStart": 1, "newLines": 3, "lines": ["-do", "+DO", " re", "-mi", "+MI"]}
+    done = {"filePath": str(song), "edits": edits, "originalFile": "do\nre\nmi\n", "structuredPatch": [patch]}
+    stand_in_says(
+        at,
+        assistant(
+            {"type": "tool_use", "id": "t1", "name": "MultiEdit", "input": {"file_path": str(song), "edits": edits}}
+        ),
+        tool_result("t1", "done", done),
+        RESULT,
+    )
+    async with connected(at) as client:
+        told = await client.say("edit")
+    edited = told.call("MultiEdit")
+    assert edited["kind"] == "edit" and "song.txt" in edited["title"]
+    assert diffs(edited) == [{"type": "diff", "path": str(song), "oldText": "do\nre\nmi\n", "newText": "DO\nre\nMI\n"}]
+
+
+@proves("turn.command-text", on=BOTH)
+async def test_a_commands_output_is_told_as_text(at: Place) -> None:
+    at.model.answers(Call("Bash", {"command": "printf 'la\\n```\\nla\\n'; false", "description": "Sing"}))
+    async with connected(at) as client:
+        told = await client.say("sing")
+    call = told.call("Bash")
+    shown = "\n".join(each["content"]["text"] for each in call["content"] if each["type"] == "content")
+    assert "la\n```\nla" in shown and "````" in shown  # what it holds cannot end it
+    assert call["status"] == "failed" and "1" in shown
+
+
+@proves("turn.command-meta", on=BOTH)
+async def test_a_client_that_announces_it_gets_the_output_by_the_meta_of_terminals(at: Place) -> None:
+    at.model.answers(Call("Bash", {"command": "echo sung >> song.txt; echo aloud; exit 3", "description": "Sing"}))
+    async with connected(at, Can(meta={"terminal_output": True})) as client:
+        told = await client.say("sing")
+    history = told.history("Bash")
+    call = told.call("Bash")
+    id = call["toolCallId"]
+    metas: Json = {}
+    for each in history:
+        metas |= each.get("_meta") or {}
+    assert metas["terminal_info"]["terminal_id"] == id and metas["terminal_info"]["cwd"] == str(at.folder)
+    assert metas["terminal_output"]["terminal_id"] == id and "aloud" in metas["terminal_output"]["data"]
+    assert metas["terminal_exit"]["terminal_id"] == id and metas["terminal_exit"]["exit_code"] == 3
+    assert {"type": "terminal", "terminalId": id} in [item for each in history for item in each.get("content") or []]
+    assert (at.folder / "song.txt").read_text(encoding="utf-8") == "sung\n"
+
+
+@proves("turn.command-mirror", on=BOTH)
+async def test_a_client_with_terminals_gets_one_that_prints_what_was_captured_and_runs_nothing(at: Place) -> None:
+    at.model.answers(Call("Bash", {"command": "echo sung >> song.txt; echo aloud", "description": "Sing"}))
+    at.environment["ANTIPHON_MIRROR_TERMINALS"] = "1"
+    async with connected(at, Can(terminals=Terminals())) as client:
+        told = await client.say("sing")
+        created = [each["params"] for each in client.frames if each.get("method") == "terminal/create"]
+    assert len(created) == 1 and "song.txt" not in str(created)
+    shown = [item for each in told.history("Bash") for item in each.get("content") or []]
+    assert any(item["type"] == "terminal" for item in shown)
+    assert (at.folder / "song.txt").read_text(encoding="utf-8") == "sung\n"  # it ran once
+
+
+@proves("turn.kind")
+async def test_a_call_that_fails_says_why(at: Place) -> None:
+    at.model.answers(Text("Let me read. "), Call("Read", {"file_path": str(at.folder / "nothing.txt")}))
+    async with connected(at) as client:
+        told = await client.say("read")
+    call = told.call("Read")
+    assert call["status"] == "failed" and call["kind"] == "read" and "not exist" in str(call["content"])

@@ -1,0 +1,143 @@
+"""How a turn ends: for good reasons, and with errors that say what went wrong."""
+
+import time
+from typing import Any
+
+import pytest
+
+from antiphon import v1
+from antiphon.errors import AuthRequired, Code, RequestRefused
+from tests.engines.claude.driving import Client, connected
+from tests.engines.claude.model.steps import Call, Fail, Gate, Stop, Text, Wait
+from tests.engines.claude.place import BY_SUBSCRIPTION, Place
+from tests.engines.claude.proofs import proves
+from tests.engines.claude.versions import BOTH
+
+AT_ONCE = (("retry-after", "0"),)
+"""For failures that are tried again: not later than now."""
+
+
+async def refused(client: Client, *, text: str = "sing") -> RequestRefused:
+    with pytest.raises(RequestRefused) as caught:
+        await client.say(text)
+    return caught.value
+
+
+def data(error: RequestRefused) -> dict[str, Any]:
+    assert isinstance(error.data, dict)
+    return error.data
+
+
+@proves("stop.max-tokens", on=BOTH)
+async def test_an_answer_that_is_too_long_ends_with_max_tokens(at: Place) -> None:
+    at.model.otherwise = (Text("la la "), Stop("max_tokens"))
+    async with connected(at) as client:
+        told = await client.say("sing for ever")
+    assert told.stop == "max_tokens" and told.text.startswith("la la ")
+
+
+@proves("stop.refusal", on=BOTH)
+async def test_a_refusal_ends_with_refusal(at: Place) -> None:
+    at.model.otherwise = (Text("No. "), Stop("refusal"))
+    async with connected(at) as client:
+        told = await client.say("sing something forbidden")
+    assert told.stop == "refusal"
+
+
+@proves("stop.max-turns")
+async def test_too_many_requests_in_a_turn_end_with_max_turn_requests(at: Place) -> None:
+    at.environment["CLAUDE_CODE_MAX_TURNS"] = "1"
+    at.model.otherwise = (Call("Bash", {"command": "true", "description": "Nothing"}),)
+    async with connected(at) as client:
+        told = await client.say("go round in circles")
+    assert told.stop == "max_turn_requests"
+
+
+@proves("stop.api-error", on=BOTH)
+async def test_an_error_of_the_api_is_an_error_that_says_what_it_was(at: Place) -> None:
+    at.model.otherwise = (Fail(400, "invalid_request_error", "no such chord"),)
+    async with connected(at) as client:
+        error = await refused(client)
+        assert "no such chord" in f"{error}" and error.code != Code.AUTH_REQUIRED
+        assert client.updates_of("agent_message_chunk") == []  # and it is no answer of the model
+        at.model.otherwise = None
+        assert (await client.say("again")).text == "echo: again"
+
+
+@proves("stop.overloaded", "turn.notices", on=BOTH)
+async def test_overload_is_told_while_it_is_tried_again_and_then_is_an_error(at: Place) -> None:
+    at.model.otherwise = (Fail(529, "overloaded_error", "too many singers", AT_ONCE),)
+    async with connected(at) as client:
+        error = await refused(client)
+        notices = client.updates_of("notice")
+    assert data(error)["kind"] == "overloaded" and data(error)["status"] == 529
+    assert len(notices) >= 2 and any("529" in str(each) or "verload" in str(each) for each in notices)
+
+
+@proves("stop.overloaded")
+async def test_a_model_that_comes_back_goes_on_as_if_nothing_had_been(at: Place) -> None:
+    at.model.answers(Fail(529, "overloaded_error", "too many singers", AT_ONCE))
+    async with connected(at) as client:
+        told = await client.say("sing")
+    assert told.text == "echo: sing" and told.stop == "end_turn" and told.notices
+
+
+@proves("stop.usage-limit", on=BOTH)
+async def test_a_usage_limit_says_when_it_is_over(at: Place) -> None:
+    at.environment |= BY_SUBSCRIPTION
+    over = int(time.time()) + 7200
+    limit = {"status": "rejected", "reset": str(over), "representative-claim": "five_hour", "5h-reset": str(over)}
+    headers = tuple((f"anthropic-ratelimit-unified-{name}", value) for name, value in limit.items())
+    at.model.otherwise = (Fail(429, "rate_limit_error", "the hall is full", headers),)
+    async with connected(at) as client:
+        error = await refused(client)
+    assert data(error)["kind"] == "usage_limit" and "limit" in error.message
+    assert time.strftime("%H:%M", time.gmtime(over)) in str(data(error)["resetsAt"])
+
+
+@proves("stop.expired-login", "auth.required", on=BOTH)
+async def test_an_expired_login_is_the_error_for_signing_in(at: Place) -> None:
+    at.environment |= BY_SUBSCRIPTION
+    at.model.otherwise = (Fail(401, "authentication_error", "the token has expired", AT_ONCE),)
+    async with connected(at) as client:
+        with pytest.raises(AuthRequired) as caught:
+            await client.say("sing")
+    assert caught.value.code == Code.AUTH_REQUIRED and caught.value.methods
+
+
+@proves("stop.model-not-found")
+async def test_a_model_that_does_not_exist_is_an_error_that_says_so(at: Place) -> None:
+    at.model.otherwise = (Fail(404, "not_found_error", "model: no-such-model"),)
+    async with connected(at) as client:
+        error = await refused(client)
+    assert data(error)["kind"] == "model_not_found" and "model" in error.message
+
+
+@proves("stop.prompt-too-long")
+async def test_a_prompt_that_is_too_long_is_an_error_that_says_so(at: Place) -> None:
+    at.model.otherwise = (Fail(400, "invalid_request_error", "prompt is too long: 1200000 tokens > 1000000 maximum"),)
+    async with connected(at) as client:
+        error = await refused(client)
+    assert data(error)["kind"] == "prompt_too_long"
+
+
+@proves("stop.connection")
+async def test_a_model_that_cannot_be_reached_is_an_error_that_says_so(at: Place) -> None:
+    at.environment |= {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9", "CLAUDE_CODE_MAX_RETRIES": "0"}
+    async with connected(at) as client:
+        error = await refused(client)
+    assert data(error)["kind"] == "connection"
+
+
+@proves("stop.end-turn")
+async def test_two_prompts_after_each_other_each_get_their_own_end(at: Place) -> None:
+    gate = Gate()
+    at.model.answers(Text("first"), Wait(gate))
+    async with connected(at) as client:
+        await client.open()
+        first = client.session.prompt("one")
+        await gate.is_reached()
+        gate.open()
+        assert (await first).stop_reason is v1.StopReason.END_TURN
+        assert (await client.say("two")).text == "echo: two"
+    assert [asked.prompt for asked in at.model.asked] == ["one", "two"]

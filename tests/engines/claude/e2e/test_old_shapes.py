@@ -1,0 +1,38 @@
+"""Shapes of older programs that no version of today says: they still mean what they meant."""
+
+import pytest
+
+from antiphon.errors import AuthRequired
+from tests.engines.claude.driving import connected
+from tests.engines.claude.place import Place
+from tests.engines.claude.proofs import STAND_IN, proves
+from tests.engines.claude.stand_in_lines import RESULT, assistant, stand_in_says
+
+
+@proves("old.auth-required", on=[STAND_IN])
+async def test_auth_required_is_the_error_for_signing_in(at: Place) -> None:
+    asks = {"type": "system", "subtype": "auth_required", "message": "please sign in", "session_id": "$SESSION"}
+    stand_in_says(at, asks, {**RESULT, "is_error": True, "result": "please sign in"})
+    async with connected(at) as client:
+        with pytest.raises(AuthRequired) as caught:
+            await client.say("sing")
+    assert caught.value.methods
+
+
+@proves("old.hook-response", "turn.notices", on=[STAND_IN])
+async def test_a_hooks_response_is_a_notice(at: Place) -> None:
+    hook = {"type": "system", "subtype": "hook_response", "hook_name": "Stop", "hook_event": "Stop", "exit_code": 1}
+    stand_in_says(at, {**hook, "stdout": "", "stderr": "out of breath", "session_id": "$SESSION"}, RESULT)
+    async with connected(at) as client:
+        told = await client.say("sing")
+    assert "out of breath" in told.notices and told.stop == "end_turn"
+
+
+@proves("old.tool-result", on=[STAND_IN])
+async def test_a_result_inside_an_assistant_line_ends_its_call(at: Place) -> None:
+    call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "echo la"}}
+    stand_in_says(at, assistant(call), assistant({"type": "tool_result", "tool_use_id": "t1", "content": "la"}), RESULT)
+    async with connected(at) as client:
+        told = await client.say("sing")
+    call = told.call("Bash")
+    assert call["status"] == "completed" and "la" in str(call["content"])

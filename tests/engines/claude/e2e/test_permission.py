@@ -1,0 +1,168 @@
+"""Tools that need permission: what is asked, and what each answer means."""
+
+import asyncio
+
+from antiphon import v1
+from tests.engines.claude.driving import Can, Client, connected
+from tests.engines.claude.model.steps import Call, Text
+from tests.engines.claude.place import Place
+from tests.engines.claude.proofs import proves
+from tests.engines.claude.versions import BOTH
+
+
+def touch(name: str) -> Call:
+    return Call("Bash", {"command": f"touch {name}", "description": "Make a file"})
+
+
+def kinds(asked: v1.RequestPermission) -> list[str]:
+    return [option.kind.value for option in asked.options]
+
+
+def names(client: Client) -> set[str]:
+    return {path.name for path in client.at.folder.iterdir() if not path.name.startswith(".")}
+
+
+@proves("permission.asked", "permission.allow-once", on=BOTH)
+async def test_what_is_allowed_once_runs_and_the_next_is_asked_for_again(at: Place) -> None:
+    at.model.answers(touch("one"))
+    at.model.answers(touch("two"))
+    async with connected(at) as client:
+        told = await client.say("make two files")
+        assert names(client) == {"one", "two"} and told.stop == "end_turn"
+    first, second = client.asked
+    assert first.tool_call.raw_input == {"command": "touch one", "description": "Make a file"}
+    assert "touch one" in str(first.tool_call.title) and first.tool_call.kind == v1.ToolKind.EXECUTE
+    assert "touch two" in str(second.tool_call.title)
+    assert kinds(first)[0] == "allow_once" and {"allow_always", "reject_once"} <= set(kinds(first))
+
+
+@proves("permission.asked", on=BOTH)
+async def test_the_question_about_an_edit_shows_the_diff_that_it_would_make(at: Place) -> None:
+    song = at.folder / "song.txt"
+    at.model.answers(Call("Write", {"file_path": str(song), "content": "la la\n"}))
+    async with connected(at) as client:
+        await client.say("write")
+    [asked] = client.asked
+    assert v1.Diff(str(song), "la la\n") in (asked.tool_call.content or [])
+    assert song.read_text(encoding="utf-8") == "la la\n"
+
+
+@proves("permission.always-session", "permission.rules-only", on=BOTH)
+async def test_what_is_allowed_for_the_session_is_not_asked_again_and_the_mode_stays(at: Place) -> None:
+    for name in ("one", "one two"):  # the rule that is suggested is for what begins like the first
+        at.model.answers(touch(name))
+    at.model.answers(Call("Write", {"file_path": str(at.folder / "three"), "content": "3"}))
+    async with connected(at) as client:
+        client.decisions.append("allow_session")
+        await client.say("make files")
+        assert names(client) == {"one", "two", "three"}
+        assert [asked.tool_call.name for asked in client.asked] == ["Bash", "Write"]
+        assert client.session.modes is not None and client.session.modes.current_mode_id == "default"
+        assert not client.updates_of("current_mode_update")
+    assert not (at.folder / ".claude").exists()
+
+
+@proves("permission.always-project", "permission.rules-only", on=BOTH)
+async def test_what_is_allowed_for_the_project_is_not_asked_in_another_session(at: Place) -> None:
+    at.trust()
+    async with connected(at) as client:
+        client.decisions.append("allow_project")
+        at.model.answers(touch("one"))
+        await client.say("make a file")
+        assert (at.folder / ".claude" / "settings.local.json").exists()
+        await client.open()
+        at.model.answers(touch("one two"))
+        at.model.answers(Call("Write", {"file_path": str(at.folder / "three"), "content": "3"}))
+        await client.say("make another")
+        assert [asked.tool_call.name for asked in client.asked] == ["Bash", "Write"]
+        assert client.session.modes is not None and client.session.modes.current_mode_id == "default"
+    assert names(client) == {"one", "two", "three"}
+
+
+@proves("permission.always-session", "permission.rules-only")
+async def test_edits_that_are_allowed_for_the_session_change_no_mode(at: Place) -> None:
+    for name in ("one", "two"):
+        at.model.answers(Call("Write", {"file_path": str(at.folder / name), "content": name}))
+    at.model.answers(touch("three"))
+    async with connected(at) as client:
+        client.decisions.append("allow_session")
+        await client.say("write two files")
+        assert [asked.tool_call.name for asked in client.asked] == ["Write", "Bash"]
+        assert client.session.modes is not None and client.session.modes.current_mode_id == "default"
+    assert names(client) == {"one", "two", "three"}
+
+
+@proves("permission.reject-once", on=BOTH)
+async def test_what_is_rejected_does_not_run_and_the_turn_goes_on(at: Place) -> None:
+    at.model.answers(touch("one"))
+    at.model.answers(Text("Then I will not."))
+    async with connected(at) as client:
+        client.decisions.append("reject_once")
+        told = await client.say("make a file")
+        assert names(client) == set()
+    assert told.text == "Then I will not." and told.stop == "end_turn" and told.call("Bash")["status"] == "failed"
+    assert "rejected" in at.model.last.result_texts[0]
+
+
+@proves("permission.reject-message", on=BOTH)
+async def test_what_is_rejected_with_a_message_tells_the_model_why(at: Place) -> None:
+    at.model.answers(touch("one"))
+
+    def why(form: v1.FormElicitation) -> v1.Accepted:
+        [field] = form.requested_schema.properties
+        return v1.Accepted({field: "call it alto instead"})
+
+    async with connected(at, Can(forms=why)) as client:
+        client.decisions.append("reject_with_message")
+        await client.say("make a file")
+        assert names(client) == set()
+    assert "call it alto instead" in at.model.last.result_texts[0]
+
+
+@proves("permission.parallel")
+async def test_several_requests_each_get_their_own_answer(at: Place) -> None:
+    task = {"prompt": "make a file", "subagent_type": "general-purpose", "run_in_background": False}
+    at.model.answers(Call("Agent", {**task, "description": "First"}), Call("Agent", {**task, "description": "Second"}))
+    at.model.agent_answers(Call("Bash", {"command": "touch one", "description": "One"}))
+    at.model.agent_answers(Call("Bash", {"command": "touch two", "description": "Two"}))
+    both = asyncio.Event()
+
+    async def decide(asked: v1.RequestPermission) -> bool:
+        if len(client.asked) == 2:
+            both.set()
+        await both.wait()  # neither is answered before both are open
+        return "touch one" in str(asked.tool_call.title)
+
+    async with connected(at) as client:
+        client.decisions += [decide, decide]
+        await client.say("delegate twice")
+        assert names(client) == {"one"}
+    assert len({asked.tool_call.tool_call_id for asked in client.asked}) == 2
+
+
+@proves("permission.withdrawn", "cancel.asking", on=BOTH)
+async def test_a_question_that_is_withdrawn_is_cancelled_at_the_client(at: Place) -> None:
+    at.model.answers(touch("one"))
+    asked, withdrawn = asyncio.Event(), asyncio.Event()
+
+    async def wait(_: v1.RequestPermission) -> bool:
+        asked.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            withdrawn.set()
+            raise
+        return True
+
+    async with connected(at) as client:
+        await client.open()
+        client.decisions.append(wait)
+        turn = client.session.prompt("make a file")
+        await asked.wait()
+        result = await turn.cancel()
+        assert result.stop_reason is v1.StopReason.CANCELLED
+        await withdrawn.wait()
+        assert names(client) == set()
+        answered = [each for each in client.sent if "outcome" in (each.get("result") or {})]
+        assert all(each["result"]["outcome"]["outcome"] == "cancelled" for each in answered)
+        assert (await client.say("go on")).text == "echo: go on"

@@ -1,0 +1,178 @@
+"""Sessions: resumed, forked, loaded, listed, deleted; and the turns that Claude Code starts by itself."""
+
+import json
+import os
+import time
+from pathlib import Path
+from uuid import uuid4
+
+from antiphon import v1
+from tests.engines.claude.driving import connected
+from tests.engines.claude.model.steps import Call, Gate, Text, Think, Wait
+from tests.engines.claude.place import Place
+from tests.engines.claude.proofs import proves
+from tests.engines.claude.versions import BOTH
+
+MANY = 500
+
+
+@proves("sessions.resume", on=BOTH)
+async def test_a_session_is_resumed_in_another_process_and_knows_what_was_said(at: Place) -> None:
+    async with connected(at) as client:
+        await client.say("remember the river")
+        id = client.session.id
+    async with connected(at) as client:
+        await client.resume(id)
+        told = await client.say("what was it?")
+        assert client.session.id == id
+    assert told.text == "echo: what was it?" and at.model.last.texts == ["remember the river", "what was it?"]
+    assert not [each for each in client.updates if "river" in str(each) and "chunk" in each["sessionUpdate"]]
+
+
+@proves("sessions.fork", on=BOTH)
+async def test_a_fork_knows_what_was_said_and_leaves_the_first_session_alone(at: Place) -> None:
+    async with connected(at) as client:
+        await client.say("remember the river")
+        first = client.session
+        await at.keeps("echo: remember the river")
+        fork = await client.fork(first.id)
+        assert fork.id != first.id
+        await client.say("the fork goes on")
+        assert at.model.last.texts == ["remember the river", "the fork goes on"]
+        await client.say("and so does the first", first)
+        assert at.model.last.texts == ["remember the river", "and so does the first"]
+
+
+@proves("sessions.load", on=BOTH)
+async def test_a_loaded_session_tells_all_of_it_again(at: Place) -> None:
+    song = at.write("song.txt", "do\nre\nmi\n")
+    at.model.answers(Think("how to begin"), Text("I read it. "), Call("Read", {"file_path": str(song)}))
+    at.model.answers(Call("Edit", {"file_path": str(song), "old_string": "re", "new_string": "RE"}))
+    at.model.answers(Call("Bash", {"command": "echo sung", "description": "Sing"}))
+    at.model.answers(Text("All is sung."))
+    async with connected(at) as client:
+        before = await client.say("sing the song")
+        id = client.session.id
+    async with connected(at) as client:
+        again = await client.load(id)
+        said = "".join(each.content.text for each in again.of(v1.UserMessageChunk))
+        assert said == "sing the song"
+        assert again.text == before.text == "I read it. All is sung." and again.thoughts == "how to begin"
+        for name in ("Read", "Edit", "Bash"):
+            then, now = before.call(name), again.call(name)
+            assert now["status"] == then["status"] == "completed" and now["title"] == then["title"]
+            assert now["rawInput"] == then["rawInput"] and now["kind"] == then["kind"]
+        [diff] = [each for each in again.call("Edit")["content"] if each["type"] == "diff"]
+        assert (diff["oldText"], diff["newText"]) == ("do\nre\nmi\n", "do\nRE\nmi\n")
+        assert "sung" in str(again.call("Bash")["content"])
+        assert (await client.say("more")).text == "echo: more"
+    assert at.model.last.texts == ["sing the song", "more"]
+
+
+@proves("sessions.load-subagent", on=BOTH)
+async def test_what_a_sub_agent_did_is_folded_into_its_call(at: Place) -> None:
+    song = at.write("song.txt", "do re mi\n")
+    task = {"description": "Read it", "prompt": "read it", "subagent_type": "general-purpose"}
+    at.model.answers(Text("I send somebody. "), Call("Agent", {**task, "run_in_background": False}))
+    at.model.agent_answers(Text("on my way"), Call("Read", {"file_path": str(song)}))
+    at.model.agent_answers(Text("it says do re mi"))
+    at.model.answers(Text("They came back."))
+    async with connected(at) as client:
+        await client.say("delegate")
+        id = client.session.id
+    async with connected(at) as client:
+        again = await client.load(id)
+    assert again.text == "I send somebody. They came back."
+    assert (
+        "it says do re mi" in json.dumps(again.call("Agent")["content"])
+        and again.call("Agent")["status"] == "completed"
+    )
+    assert "read it" not in "".join(each.content.text for each in again.of(v1.UserMessageChunk))
+
+
+@proves("sessions.list", "sessions.delete", on=BOTH)
+async def test_sessions_are_listed_also_those_of_a_terminal_and_can_be_deleted(at: Place) -> None:
+    done = at.run("-p", "a song from the terminal")
+    assert done.returncode == 0 and "echo: a song from the terminal" in done.stdout
+    async with connected(at) as client:
+        await client.say("a song from the editor")
+        await at.keeps("echo: a song from the editor")
+        ours = client.session.id
+        listed = [each async for each in client.agent.list_sessions()]
+        assert [each.session_id for each in listed][0] == ours and len(listed) == 2
+        editor, terminal = listed
+        assert "editor" in str(editor.title) and "terminal" in str(terminal.title)
+        assert {each.cwd for each in listed} == {str(at.folder)} and all(each.updated_at for each in listed)
+        assert [each async for each in client.agent.list_sessions(at.home)] == []
+        again = await client.load(terminal.session_id)
+        assert again.text == "echo: a song from the terminal"
+        await client.session.close()
+        await client.agent.delete_session(terminal.session_id)
+        assert [each.session_id async for each in client.agent.list_sessions(at.folder)] == [ours]
+
+
+@proves("sessions.paging", "sessions.fast-list")
+async def test_five_hundred_sessions_are_listed_in_pages_within_a_second(at: Place) -> None:
+    await copies(at)
+    async with connected(at) as client:
+        started = time.perf_counter()
+        listed = [each async for each in client.agent.list_sessions()]
+        took = time.perf_counter() - started
+        pages = [each for each in client.frames if "sessions" in (each.get("result") or {})]
+    assert len({each.session_id for each in listed}) == MANY + 1 and took < 1.0
+    assert len(pages) > 1 and all(each.title for each in listed)
+
+
+async def copies(at: Place) -> None:
+    """Many sessions of 100 kB, each like one that Claude Code has written."""
+    at.model.answers(Text("la " * 30_000, size=1000))
+    async with connected(at) as client:
+        await client.say("sing at length")
+        await at.keeps("la la la")
+        id = client.session.id
+    [path] = at.projects.rglob(f"{id}.jsonl")
+    text = path.read_text(encoding="utf-8")
+    assert len(text) > 90_000
+    for _ in range(MANY):
+        other = str(uuid4())
+        Path(path.parent, f"{other}.jsonl").write_text(text.replace(id, other), encoding="utf-8")
+
+
+@proves("sessions.own-turns")
+async def test_turns_that_the_program_starts_by_itself_are_told(at: Place) -> None:
+    pipe = Path(at.environment["TMPDIR"]) / "pipe"
+    os.mkfifo(pipe)
+    run = {"command": f"cat {pipe}", "description": "Wait", "run_in_background": True}
+    at.model.answers(Call("Bash", run))
+    at.model.answers(Text("It runs. "))
+    at.model.answers(Text("It has ended."))
+    async with connected(at) as client:
+        told = await client.say("run something long")
+        assert told.text == "It runs. " and told.stop == "end_turn"
+        pipe.write_text("done\n", encoding="utf-8")  # and now nobody asks anything
+        await client.until(lambda: "It has ended." in "".join(texts(client.between)))
+        assert (await client.say("thank you")).text == "echo: thank you"
+
+
+def texts(updates: list[v1.Update]) -> list[str]:
+    chunks = [each.content for each in updates if isinstance(each, v1.AgentMessageChunk)]
+    return [each.text for each in chunks if isinstance(each, v1.TextBlock)]
+
+
+@proves("sessions.own-turns")
+async def test_a_prompt_that_comes_while_the_program_works_by_itself_gets_its_own_answer(at: Place) -> None:
+    pipe, gate = Path(at.environment["TMPDIR"]) / "pipe", Gate()
+    os.mkfifo(pipe)
+    at.model.answers(Call("Bash", {"command": f"cat {pipe}", "description": "Wait", "run_in_background": True}))
+    at.model.answers(Text("It runs. "))
+    at.model.answers(Text("It has "), Wait(gate), Text("ended."))
+    async with connected(at) as client:
+        await client.say("run something long")
+        pipe.write_text("done\n", encoding="utf-8")
+        await gate.is_reached()
+        turn = client.session.prompt("and now?")
+        await client.until(lambda: any("and now?" in str(each) for each in client.sent))
+        gate.open()
+        assert (await turn).stop_reason is v1.StopReason.END_TURN
+        said = "".join(each["content"]["text"] for each in client.updates_of("agent_message_chunk"))
+    assert said == "It runs. It has ended.echo: and now?"

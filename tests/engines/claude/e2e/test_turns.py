@@ -1,0 +1,158 @@
+"""What a turn tells: text, thoughts, plans, sub-agents, usage, compaction, notices, commands, a title."""
+
+import json
+import time
+
+from antiphon import v1
+from tests.engines.claude.driving import connected
+from tests.engines.claude.model.steps import Call, Gate, Header, Text, Think, Used, Wait
+from tests.engines.claude.place import BY_SUBSCRIPTION, Place
+from tests.engines.claude.proofs import proves
+from tests.engines.claude.versions import BOTH
+
+TODOS = [
+    {"content": "Read the score", "status": "completed", "activeForm": "Reading the score"},
+    {"content": "Sing it", "status": "in_progress", "activeForm": "Singing it"},
+    {"content": "Bow", "status": "pending", "activeForm": "Bowing"},
+]
+
+
+@proves("turn.text", "turn.once", "turn.thinking", "stop.end-turn", on=BOTH)
+async def test_text_and_thoughts_stream_as_they_come_and_are_told_once(at: Place) -> None:
+    gate = Gate()
+    at.model.answers(Think("what might rhyme"), Text("a first line, "), Wait(gate), Text("and then a second"))
+    async with connected(at) as client:
+        await client.open()
+        turn = client.session.prompt("sing")
+        heard: list[v1.Update] = []
+        async for update in turn:
+            heard.append(update)
+            if "first line, " in "".join(each.content.text for each in heard if isinstance(each, v1.AgentMessageChunk)):  # type: ignore[union-attr]
+                break
+        await gate.is_reached()  # it was told before the model had finished
+        gate.open()
+        heard += [update async for update in turn]
+        assert turn.result.stop_reason is v1.StopReason.END_TURN
+    words = [each.content for each in heard if isinstance(each, v1.AgentMessageChunk)]
+    thoughts = [each.content for each in heard if isinstance(each, v1.AgentThoughtChunk)]
+    assert "".join(each.text for each in words) == "a first line, and then a second"  # type: ignore[union-attr]
+    assert "".join(each.text for each in thoughts) == "what might rhyme"  # type: ignore[union-attr]
+    assert len(words) > 2
+
+
+@proves("turn.message-ids")
+async def test_the_parts_of_a_message_share_its_id_and_the_next_message_has_another(at: Place) -> None:
+    at.model.answers(Text("let me look"), Call("Bash", {"command": "true", "description": "Look"}))
+    at.model.answers(Text("I have seen it"))
+    async with connected(at) as client:
+        told = await client.say("look")
+    ids = [each.message_id for each in told.of(v1.AgentMessageChunk)]
+    assert told.text == "let me lookI have seen it"
+    assert None not in ids and len(set(ids)) == 2 and ids == sorted(ids, key=ids.index)
+
+
+@proves("turn.plan-todos")
+async def test_todos_are_told_as_a_plan(at: Place) -> None:
+    at.environment |= {"CLAUDE_CODE_ENABLE_TODO_TOOLS": "1", "CLAUDE_CODE_ENABLE_TASKS": "0"}
+    at.model.answers(Call("TodoWrite", {"todos": TODOS}))
+    async with connected(at) as client:
+        told = await client.say("plan")
+    [*_, plan] = told.of(v1.Plan)
+    assert [(each.content, each.status.value) for each in plan.entries] == [
+        (todo["content"], todo["status"]) for todo in TODOS
+    ]
+
+
+@proves("turn.plan-tasks", on=BOTH)
+async def test_tasks_are_told_as_a_plan(at: Place) -> None:
+    at.model.answers(
+        Call("TaskCreate", {"subject": "Read the score", "description": "All of it"}),
+        Call("TaskCreate", {"subject": "Sing it", "description": "Aloud"}),
+    )
+    at.model.answers(Call("TaskUpdate", {"taskId": "1", "status": "completed"}))
+    at.model.answers(Call("TaskUpdate", {"taskId": "2", "status": "in_progress"}))
+    async with connected(at) as client:
+        told = await client.say("plan")
+    [*_, plan] = told.of(v1.Plan)
+    assert [(each.content, each.status.value) for each in plan.entries] == [
+        ("Read the score", "completed"),
+        ("Sing it", "in_progress"),
+    ]
+
+
+@proves("turn.subagent", on=BOTH)
+async def test_a_sub_agents_work_is_told_within_its_call(at: Place) -> None:
+    at.write("score.txt", "do re mi\n")
+    task = {"description": "Read the score", "prompt": "read score.txt", "subagent_type": "general-purpose"}
+    at.model.answers(Text("I send somebody. "), Call("Agent", {**task, "run_in_background": False}))
+    at.model.agent_answers(Text("on my way"), Call("Read", {"file_path": str(at.folder / "score.txt")}))
+    at.model.agent_answers(Text("it says do re mi"))
+    at.model.answers(Text("They came back."))
+    async with connected(at) as client:
+        told = await client.say("delegate")
+    assert told.text == "I send somebody. They came back."  # and nothing of what the sub-agent said
+    parent, read = told.call("Agent"), told.call("Read")
+    assert parent["status"] == "completed" and read["status"] == "completed"
+    assert "it says do re mi" in json.dumps(parent["content"])
+    assert read["_meta"]["claudeCode"]["parentToolUseId"] == parent["toolCallId"]
+    assert "Read the score" in parent["title"]
+
+
+@proves("turn.usage", "turn.cost", on=BOTH)
+async def test_tokens_cost_and_the_size_of_the_window_are_told(at: Place) -> None:
+    at.model.answers(Text("long"), Used(input=1200, output=34, cache_read=5000, cache_made=100))
+    async with connected(at) as client:
+        told = await client.say("how long is it?")
+    [*_, usage] = told.of(v1.UsageUpdate)
+    assert usage.used >= 1200 + 5000 + 100 and usage.size >= 200_000
+    assert usage.cost is not None and usage.cost.amount > 0 and usage.cost.currency == "USD"
+    counted = told.result.usage
+    assert counted is not None and counted.output_tokens == 34 and counted.cached_read_tokens == 5000
+
+
+@proves("turn.compaction", "turn.commands", on=BOTH)
+async def test_compaction_is_told_and_what_was_said_is_summed_up(at: Place) -> None:
+    at.model.side_answers(Text("<summary>They sang of rivers.</summary>"))
+    async with connected(at) as client:
+        await client.say("sing of rivers")
+        await client.say("and of the sea")
+        told = await client.say("/compact")
+        states = [each.status.value for each in told.of(v1.CompactionUpdate)]
+        assert states[0] == "in_progress" and states[-1] == "completed"
+        await client.say("and now?")
+    assert "They sang of rivers." in at.model.last.everything
+
+
+@proves("turn.commands")
+async def test_slash_commands_are_offered_and_work(at: Place) -> None:
+    at.write(".claude/commands/hum.md", "---\ndescription: Hum a tune\n---\nHum $ARGUMENTS softly.\n")
+    async with connected(at) as client:
+        await client.open()
+        await client.until(lambda: any(each.name == "hum" for each in client.session.commands or ()))
+        names = {each.name: each.description for each in client.session.commands or ()}
+        assert "Hum a tune" in names["hum"] and {"compact", "init"} <= set(names)
+        await client.say("/hum the blues")
+    assert "Hum the blues softly." in at.model.last.everything
+
+
+@proves("turn.notices")
+async def test_what_the_program_wants_known_is_a_notice(at: Place) -> None:
+    at.environment |= BY_SUBSCRIPTION
+    limit = {"status": "allowed_warning", "representative-claim": "five_hour", "reset": str(int(time.time()) + 3600)}
+    limit |= {"5h-utilization": "0.93", "5h-reset": limit["reset"], "5h-surpassed-threshold": "0.9"}
+    headers = [Header(f"anthropic-ratelimit-unified-{name}", value) for name, value in limit.items()]
+    at.model.answers(*headers, Text("la"))
+    async with connected(at) as client:
+        told = await client.say("sing")
+    assert told.text == "la" and "limit" in told.notices
+
+
+@proves("turn.session-title")
+async def test_a_session_gets_a_title_and_can_be_renamed(at: Place) -> None:
+    async with connected(at) as client:
+        await client.say("a song about rivers and the sea")
+        assert client.session.title is not None and "rivers" in client.session.title
+        await client.say("/rename The river songs")
+        await client.until(lambda: client.session.title == "The river songs")
+        listed = [each.title async for each in client.agent.list_sessions(at.folder)]
+    assert listed == ["The river songs"]

@@ -1,0 +1,63 @@
+"""The model by itself, to play with or to measure against: `python -m tests.engines.claude.model --port 8401`.
+
+A prompt with `Play: ` in it says what is to be answered, as a JSON list with one answer for each request of the turn. An answer is a list
+of steps: `["text", words]`, `["deltas", 10000]`, `["think", words]`, `["call", tool, input]`, `["fail", status, kind, message]`,
+`["stop", reason]`, `["cut"]`. Any other prompt is echoed. The first line that it prints is its address.
+"""
+
+import argparse
+import json
+import threading
+from typing import Any, Final
+
+from tests.engines.claude.model.asked import Asked
+from tests.engines.claude.model.server import listening
+from tests.engines.claude.model.steps import Answer, Call, Cut, Fail, Step, Stop, Text, Think
+
+SCRIPT: Final = "Play: "
+
+
+def played(asked: Asked) -> Answer | None:
+    """The answer that the prompt itself asks for."""
+    at = asked.prompt.rfind(SCRIPT)
+    if at < 0:
+        return None
+    answers, _ = json.JSONDecoder().raw_decode(asked.prompt, at + len(SCRIPT))
+    # Each round of tools since the prompt moves on to the next answer.
+    last = max(n for n, turn in enumerate(asked.turns) if any(SCRIPT in str(block.get("text")) for block in turn))
+    done = sum(any(block.get("type") == "tool_result" for block in turn) for turn in asked.turns[last + 1 :])
+    return tuple(step_of(each) for each in answers[done]) if done < len(answers) else (Text("The script is over."),)
+
+
+def step_of(said: list[Any]) -> Step:
+    """One step as it is written."""
+    match said:
+        case ["text", str(words)]:
+            return Text(words)
+        case ["deltas", int(number)]:
+            return Text("abcdefgh" * number)
+        case ["think", str(words)]:
+            return Think(words)
+        case ["call", str(tool), dict(given)]:
+            return Call(tool, given)
+        case ["fail", int(status), *more]:
+            return Fail(status, *map(str, more))
+        case ["stop", str(reason)]:
+            return Stop(reason)
+        case ["cut"]:
+            return Cut()
+        case _:
+            return Text(f"no such step: {json.dumps(said)}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.engines.claude.model", description=__doc__)
+    parser.add_argument("--port", type=int, default=0)
+    with listening(parser.parse_args().port) as model:
+        model.choose = played
+        print(model.address, flush=True)
+        threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()

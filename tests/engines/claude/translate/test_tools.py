@@ -1,0 +1,217 @@
+"""What a call is about, from its name and its input, whole or still arriving."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon.engines.claude.translate.tools import describe, early_title
+from antiphon.engines.claude.translate.wording import LONGEST_TITLE
+from antiphon.protocol import v1
+
+CWD = "/work/project"
+
+TITLES = [
+    ("Bash", {"command": "ls -la\n  | wc", "description": "Count"}, "ls -la | wc", "execute"),
+    ("Bash", {}, "Run a command", "execute"),
+    ("PowerShell", {"command": "dir"}, "dir", "execute"),
+    ("Monitor", {"command": "tail -f x", "description": "Watch"}, "tail -f x", "execute"),
+    ("BashOutput", {"bash_id": "b1"}, "Look at the output of b1", "read"),
+    ("KillShell", {"shell_id": "b1"}, "Stop b1", "execute"),
+    ("TaskStop", {"task_id": "t1"}, "Stop t1", "execute"),
+    ("Read", {"file_path": f"{CWD}/src/a.py"}, "Read src/a.py", "read"),
+    ("Read", {"file_path": f"{CWD}/a.py", "offset": 10, "limit": 5}, "Read a.py (lines 10 to 14)", "read"),
+    ("Read", {"file_path": f"{CWD}/a.py", "offset": 10}, "Read a.py (from line 10)", "read"),
+    ("Read", {"file_path": f"{CWD}/a.pdf", "pages": "1-3"}, "Read a.pdf (pages 1-3)", "read"),
+    ("Read", {"file_path": "/etc/hosts"}, "Read /etc/hosts", "read"),
+    ("Read", {"file_path": "/work/project-two/a"}, "Read /work/project-two/a", "read"),
+    ("Read", {}, "Read a file", "read"),
+    ("Edit", {"file_path": f"{CWD}/a.py", "old_string": "a", "new_string": "b"}, "Edit a.py", "edit"),
+    ("MultiEdit", {"file_path": f"{CWD}/a.py", "edits": [{}, {}]}, "Edit a.py (2 changes)", "edit"),
+    ("Write", {"file_path": f"{CWD}/a.py", "content": ""}, "Write a.py", "edit"),
+    ("NotebookEdit", {"notebook_path": f"{CWD}/n.ipynb", "edit_mode": "insert"}, "Insert a cell in n.ipynb", "edit"),
+    ("Glob", {"pattern": "**/*.py", "path": f"{CWD}/src"}, "Find **/*.py in src", "search"),
+    ("Grep", {"pattern": "def ", "path": CWD, "glob": "*.py"}, "Search for def (*.py)", "search"),
+    ("LS", {"path": CWD}, "List .", "read"),
+    ("WebFetch", {"url": "https://example.org", "prompt": "p"}, "Fetch https://example.org", "fetch"),
+    ("WebSearch", {"query": "acp"}, "Search the web for acp", "fetch"),
+    ("Agent", {"description": "Find it", "prompt": "p", "subagent_type": "Explore"}, "Explore: Find it", "think"),
+    ("Task", {"description": "Find it", "subagent_type": "general-purpose"}, "Find it", "think"),
+    ("TodoWrite", {"todos": [{}]}, "Update the plan (1 step)", "think"),
+    ("TaskCreate", {"subject": "Fix it"}, "Add a task: Fix it", "think"),
+    ("TaskUpdate", {"taskId": "1", "status": "in_progress"}, "Task 1: in progress", "think"),
+    ("TaskUpdate", {"taskId": "1"}, "Update task 1", "think"),
+    ("TaskList", {}, "List the tasks", "think"),
+    ("TaskGet", {"taskId": "1"}, "Look at task 1", "think"),
+    ("ExitPlanMode", {"plan": "# Plan"}, "Ready to code?", "switch_mode"),
+    ("EnterPlanMode", {}, "Plan first", "switch_mode"),
+    ("AskUserQuestion", {"questions": [{"question": "Which?"}]}, "Which?", "other"),
+    ("AskUserQuestion", {"questions": [{"question": "A?"}, {"question": "B?"}]}, "Ask 2 questions", "other"),
+    ("Skill", {"skill": "review"}, "Use the skill review", "other"),
+    ("SlashCommand", {"command": "/review now"}, "/review now", "other"),
+    ("ToolSearch", {"query": "select:WebFetch"}, "Look up tools: WebFetch", "search"),
+    ("CronCreate", {"cron": "0 9 * * *", "prompt": "p"}, "Schedule a prompt (0 9 * * *)", "other"),
+    ("CronDelete", {"id": "c1"}, "Cancel the scheduled prompt c1", "other"),
+    ("CronList", {}, "List scheduled prompts", "other"),
+    ("EnterWorktree", {"name": "try"}, "Enter the worktree try", "other"),
+    ("ExitWorktree", {"action": "remove"}, "Remove the worktree", "other"),
+    ("ScheduleWakeup", {"reason": "later"}, "Wake up later: later", "other"),
+    ("ReportFindings", {"findings": [{}, {}]}, "Report 2 findings", "think"),
+    ("ReadMcpResourceTool", {"server": "s", "uri": "x://y"}, "Read x://y", "read"),
+    ("SendMessage", {"to": "a1", "message": "hi"}, "Send a message to a1", "other"),
+    ("mcp__files__read_all", {"a": 1}, "read_all (files)", "other"),
+    ("mcp__odd", {}, "mcp__odd", "other"),
+    ("Unheard", {"a": 1}, "Unheard", "other"),
+    ("", {}, "Tool", "other"),
+]
+
+
+@pytest.mark.parametrize(("name", "given", "title", "kind"), TITLES)
+def test_a_title_names_what_the_call_is_about(name: str, given: dict[str, Any], title: str, kind: str) -> None:
+    described = describe(name, given, CWD)
+    assert (described.title, described.kind.value) == (title, kind)
+
+
+@pytest.mark.parametrize("name", sorted({name for name, *_ in TITLES}))
+@pytest.mark.parametrize(
+    "values", [None, [], {}, {"file_path": 3, "command": None, "questions": 4, "edits": "no", "todos": [3]}]
+)
+def test_an_input_that_is_not_as_we_know_it_is_no_trouble(name: str, values: object) -> None:
+    described = describe(name, values, CWD)
+    assert described.title
+    v1.ToolCall(
+        tool_call_id=v1.ToolCallId("1"), title=described.title, content=described.content, locations=described.locations
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "known"), [("Bash", "Bash"), ("Edit", "Edit"), ("Agent", "Agent"), ("mcp__s__t", "mcp__s__t")]
+)
+def test_a_call_has_the_name_that_rules_use(name: str, known: str) -> None:
+    assert describe(name, {}, CWD).name == known
+
+
+@given(st.text(max_size=3000), st.sampled_from(["Bash", "Read", "Grep", "WebFetch", "Agent"]))
+def test_a_title_is_one_short_line_whatever_is_in_it(said: str, name: str) -> None:
+    values = dict.fromkeys(("command", "file_path", "pattern", "url", "description", "path", "glob"), said)
+    title = describe(name, values, CWD).title
+    assert title and len(title) <= LONGEST_TITLE and len(title.splitlines()) == 1
+    title.encode()
+
+
+def test_a_long_path_leaves_room_for_the_lines_that_are_read() -> None:
+    title = describe("Read", {"file_path": "/" + "x" * 500, "offset": 3}, CWD).title
+    assert title.endswith("… (from line 3)") and len(title) <= LONGEST_TITLE
+
+
+def test_places_are_absolute_and_have_the_line_that_is_read_first() -> None:
+    assert describe("Read", {"file_path": "src/../a.py", "offset": 7}, CWD).locations == [
+        v1.ToolLocation(path=f"{CWD}/a.py", line=7)
+    ]
+    assert describe("Read", {"file_path": "/a", "offset": 0}, CWD).locations == [v1.ToolLocation(path="/a", line=1)]
+    assert describe("Write", {"file_path": "/a"}, CWD).locations == [v1.ToolLocation(path="/a")]
+    assert describe("Bash", {"command": "ls"}, CWD).locations == []
+
+
+def texts(content: list[v1.ToolContent]) -> list[str]:
+    return [
+        item.content.text
+        for item in content
+        if isinstance(item, v1.ContentItem) and isinstance(item.content, v1.TextBlock)
+    ]
+
+
+def test_an_edit_shows_the_change_that_it_would_make() -> None:
+    values = {"file_path": "/a", "old_string": "x", "new_string": "y"}
+    assert describe("Edit", values, CWD).content == [v1.Diff(path="/a", old_text="x", new_text="y")]
+    assert describe("Write", {"file_path": "/a", "content": ""}, CWD).content == [v1.Diff(path="/a", new_text="")]
+    edits = [{"old_string": "a", "new_string": "b"}, {"old_string": "c", "new_string": ""}]
+    assert describe("MultiEdit", {"file_path": "/a", "edits": edits}, CWD).content == [
+        v1.Diff(path="/a", old_text="a", new_text="b"),
+        v1.Diff(path="/a", old_text="c", new_text=""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "shown"),
+    [
+        ("ExitPlanMode", {"plan": "# Plan"}, ["# Plan"]),
+        ("Agent", {"description": "d", "prompt": "Look for it"}, ["Look for it"]),
+        ("Bash", {"command": "ls", "description": "List files"}, ["List files"]),
+        ("Bash", {"command": "a\nb"}, ["```sh\na\nb\n```"]),
+        ("NotebookEdit", {"notebook_path": "/n", "new_source": "x = 1"}, ["```python\nx = 1\n```"]),
+        (
+            "AskUserQuestion",
+            {"questions": [{"question": "Q?", "options": [{"label": "A", "description": "a"}]}]},
+            ["Q?\n- A: a"],
+        ),
+        ("ReportFindings", {"findings": [{"file": "a.py", "line": 3, "summary": "bad"}]}, ["- `a.py:3`: bad"]),
+        ("mcp__s__t", {"x": "`"}, ['```json\n{\n  "x": "`"\n}\n```']),
+        ("Read", {"file_path": "/a"}, []),
+    ],
+)
+def test_what_a_call_will_do_can_be_read_before_it_does_it(name: str, values: dict[str, Any], shown: list[str]) -> None:
+    assert texts(describe(name, values, CWD).content) == shown
+
+
+VALUES = st.one_of(
+    st.text(max_size=30), st.integers(), st.booleans(), st.none(), st.lists(st.text(max_size=5), max_size=3)
+)
+
+
+@given(
+    st.sampled_from(
+        [("Bash", "command"), ("Read", "file_path"), ("Grep", "pattern"), ("WebFetch", "url"), ("Agent", "description")]
+    ),
+    st.text(min_size=1, max_size=40),
+    st.dictionaries(st.sampled_from(["offset", "limit", "path", "subagent_type", "zzz", "glob"]), VALUES, max_size=4),
+    st.booleans(),
+    st.randoms(use_true_random=False),
+)
+def test_a_title_that_comes_early_says_nothing_that_is_not_so(
+    tool: tuple[str, str], said: str, more: dict[str, Any], ascii_only: bool, order: Any
+) -> None:
+    name, telling = tool
+    members = [(telling, said), *more.items()]
+    order.shuffle(members)
+    whole = json.dumps(dict(members), ensure_ascii=ascii_only)
+    allowed = {
+        describe(name, dict(members[:count]), CWD).title
+        for count in range(len(members) + 1)
+        if telling in dict(members[:count])
+    }
+    for end in range(len(whole) + 1):
+        title = early_title(name, whole[:end], CWD)
+        assert title is None or title in allowed
+    assert early_title(name, whole, CWD) == describe(name, dict(members), CWD).title
+
+
+@pytest.mark.parametrize(
+    ("partial", "title"),
+    [
+        ('{"command":"ls', None),
+        ('{"command":"ls"', "ls"),
+        ('{"command":"say \\"hi', None),
+        ('{"command":"say \\"hi\\""', 'say "hi"'),
+        ('{"command":"a\\\\"', "a\\"),
+        ('{"command":"\\u00e', None),
+        ('{"command":"\\ud83d\\ude00"', "😀"),
+        ('{"command":"\\ud83d"', "?"),
+        ('{ "timeout" : 12', None),
+        ('{ "timeout" : 12 , "command" : "ls"', "ls"),
+        ('{"description":"d","command":"ls"}', "ls"),
+        ("", None), ("[", None), ('{"a":{"command":"ls"}', None), ("{" * 5000, None), ('{"a":' + "[" * 7000, None),
+    ],
+)  # fmt: skip
+def test_a_title_comes_as_soon_as_its_words_are_whole(partial: str, title: str | None) -> None:
+    assert early_title("Bash", partial, CWD) == title
+
+
+def test_a_long_input_is_not_read_again_and_again() -> None:
+    assert early_title("Write", '{"content":"' + "x" * 10_000 + '","file_path":"/a"', CWD) is None
+
+
+def test_a_tool_without_telling_words_has_no_early_title() -> None:
+    assert early_title("TodoWrite", '{"todos":[]}', CWD) is None and early_title("mcp__s__t", '{"a":"b"}', CWD) is None

@@ -1,0 +1,157 @@
+"""Tool calls: told from the first token of their input to their result, and never left open."""
+
+from antiphon.engines.claude import wire
+from antiphon.engines.claude.translate import Translator, news
+from antiphon.protocol import v1
+from tests.engines.claude.translate.saying import (
+    answer,
+    call,
+    calling,
+    ended,
+    feed,
+    message_start,
+    result,
+    said,
+    story,
+    told,
+)
+
+BASH = call("t", "Bash", command="ls -l")
+PRINTED = {"stdout": "a\nb", "stderr": "", "interrupted": False}
+
+
+def test_a_call_is_told_at_its_first_token_and_named_as_soon_as_that_is_known() -> None:
+    pieces = calling("t", "Read", '{"file_pa', 'th": "/work/a', '.py", "lim', 'it": 3}')
+    heard = told(message_start(), *pieces, said(call("t", "Read", file_path="/work/a.py", limit=3)))
+    first, early, whole = [each for each in heard if isinstance(each, v1.ToolCall | v1.ToolCallUpdate)]
+    assert isinstance(first, v1.ToolCall) and (first.status, first.name) == (v1.ToolStatus.PENDING, "Read")
+    assert isinstance(early.title, str) and "a.py" in early.title
+    assert (whole.status, whole.raw_input) == (v1.ToolStatus.IN_PROGRESS, {"file_path": "/work/a.py", "limit": 3})
+
+
+def test_a_call_that_was_not_streamed_is_told_whole() -> None:
+    (heard,) = told(said(call("t", "Read", file_path="/work/a.py")))
+    assert isinstance(heard, v1.ToolCall) and heard.status == v1.ToolStatus.IN_PROGRESS
+    assert heard.locations == [v1.ToolLocation(path="/work/a.py")] and heard.meta == {
+        "claudeCode": {"toolName": "Read"}
+    }
+
+
+def test_a_result_ends_its_call_once() -> None:
+    heard = told(said(BASH), answer("t", "a\nb", PRINTED), answer("t", "a\nb", PRINTED), said(BASH))
+    assert ended(heard) == ["t completed"]
+    update = heard[-1]
+    assert isinstance(update, v1.ToolCallUpdate) and update.raw_output == PRINTED
+
+
+def test_a_call_that_is_said_twice_begins_once() -> None:
+    assert [type(each) for each in told(said(BASH), said(BASH))] == [v1.ToolCall]
+
+
+def test_a_result_told_by_the_model_ends_its_call_as_older_clis_have_it() -> None:
+    block = {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "x"}], "is_error": False}
+    assert ended(told(said(BASH), said(block))) == ["t completed"]
+
+
+def test_a_failed_result_fails_its_call() -> None:
+    assert ended(told(said(BASH), answer("t", "no", "Error: no", failed=True))) == ["t failed"]
+
+
+def test_a_result_of_a_call_that_nobody_told_of_is_told() -> None:
+    (heard,) = told(answer("t", "x"))
+    assert isinstance(heard, v1.ToolCall) and heard.status == v1.ToolStatus.COMPLETED
+
+
+def test_an_edit_shows_the_whole_file_before_and_after() -> None:
+    hunk = {"oldStart": 1, "oldLines": 3, "newStart": 1, "newLines": 3, "lines": [" a", "-b", "+B", " c"]}
+    structured = {
+        "filePath": "/work/f",
+        "originalFile": "a\nb\nc\n",
+        "structuredPatch": [hunk],
+        "oldString": "b",
+        "newString": "B",
+    }
+    edit = said(call("t", "Edit", file_path="/work/f", old_string="b", new_string="B"))
+    update = told(edit, answer("t", "Done.", structured))[-1]
+    assert isinstance(update, v1.ToolCallUpdate)
+    assert update.content == [v1.Diff(path="/work/f", old_text="a\nb\nc\n", new_text="a\nB\nc\n")]
+    assert update.locations == [v1.ToolLocation(path="/work/f", line=2)]
+
+
+def test_a_call_that_gets_no_result_fails_before_the_turn_ends() -> None:
+    heard = told(said(BASH), result("error_during_execution", is_error=True, terminal_reason="aborted_tools"))
+    assert story(heard)[1:] == ["update t failed", "turn ended cancelled"]
+
+
+def test_calls_are_closed_on_demand_and_once() -> None:
+    translator = Translator("/work")
+    feed(translator, said(BASH), said(call("u", "Read", file_path="x")))
+    assert ended(translator.close_open()) == ["u failed", "t failed"]
+    assert translator.close_open() == ()
+
+
+def test_a_question_shows_what_the_call_would_do_and_the_answer_lets_it_run() -> None:
+    translator = Translator("/work")
+    feed(translator, said(call("t", "Write", file_path="/work/n", content="new")))
+    patch = translator.patch_of(
+        wire.CanUseTool(tool_name="Write", input={"file_path": "/work/n", "content": "new"}, tool_use_id="t")
+    )
+    assert (patch.tool_call_id, patch.status, patch.name) == ("t", v1.ToolStatus.PENDING, "Write")
+    assert patch.content == [v1.Diff(path="/work/n", new_text="new")]
+    assert story(translator.allowed("t")) == ["update t in_progress"]
+    assert translator.allowed("t") == ()
+    assert translator.allowed("nobody") == ()
+
+
+def test_a_question_about_a_call_that_was_not_told_of_has_an_id() -> None:
+    assert Translator("/work").patch_of(wire.CanUseTool(tool_name="Bash")).tool_call_id
+
+
+def test_a_terminal_of_the_client_gets_the_output_and_the_exit() -> None:
+    start, output, end = told(said(BASH), answer("t", "a\nb", PRINTED), terminals=True)
+    terminal = [v1.TerminalItem(terminal_id="t")]
+    assert isinstance(start, v1.ToolCall) and start.content == terminal
+    assert start.meta is not None and start.meta["terminal_info"] == {"terminal_id": "t", "cwd": "/work"}
+    assert isinstance(output, v1.ToolCallUpdate) and isinstance(end, v1.ToolCallUpdate)
+    assert output.meta is not None and output.meta["terminal_output"]["terminal_id"] == "t"
+    assert "a" in output.meta["terminal_output"]["data"]
+    assert end.content == terminal and end.status == v1.ToolStatus.COMPLETED
+    assert end.meta is not None and end.meta["terminal_exit"].keys() == {"terminal_id", "exit_code", "signal"}
+
+
+def test_a_terminal_ends_with_a_call_that_gets_no_result() -> None:
+    translator = Translator("/work", terminals=True)
+    feed(translator, said(BASH))
+    (end,) = translator.close_open()
+    assert isinstance(end, v1.ToolCallUpdate) and end.meta is not None
+    assert end.meta["terminal_exit"] == {"terminal_id": "t", "exit_code": None, "signal": None}
+
+
+def test_a_mirror_gets_the_output_instead_of_text() -> None:
+    _, mirrored, end = told(said(BASH), answer("t", "a\nb", PRINTED), mirror=True)
+    assert isinstance(mirrored, news.Mirror) and (mirrored.call_id, mirrored.command) == ("t", "ls -l")
+    assert mirrored.output.startswith("a\nb")
+    assert isinstance(end, v1.ToolCallUpdate) and not isinstance(end.content, list)
+
+
+def test_a_command_in_the_background_keeps_its_terminal_until_it_ends() -> None:
+    structured = {"stdout": "", "stderr": "", "backgroundTaskId": "b1"}
+    translator = Translator("/work", terminals=True)
+    heard = feed(translator, said(BASH), answer("t", "It runs.", structured), result())
+    assert ended(heard) == ["t completed"] and "terminal_exit" not in str(story(heard))
+    over = {"type": "system", "subtype": "task_notification", "task_id": "b1", "tool_use_id": "t"}
+    (end,) = feed(translator, {**over, "status": "completed", "summary": "It ran (exit code 3)"})
+    assert isinstance(end, v1.ToolCallUpdate) and end.meta is not None and end.meta["terminal_exit"]["exit_code"] == 3
+    assert feed(translator, over) == []
+
+
+def test_a_tool_at_the_models_side_is_told_too() -> None:
+    use = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "x"}}
+    found = {
+        "type": "web_search_tool_result",
+        "tool_use_id": "s",
+        "content": [{"type": "web_search_result", "url": "http://x"}],
+    }
+    assert ended(told(said(use), said(found))) == ["s completed"]
+    wrong = {"type": "web_search_tool_result", "tool_use_id": "s", "content": {"type": "web_search_tool_result_error"}}
+    assert ended(told(said(use), said(wrong))) == ["s failed"]

@@ -1,0 +1,230 @@
+"""News of the session itself: the plan, the gauge, compaction, modes, titles, limits, and how turns end."""
+
+from typing import Any
+
+import pytest
+
+from antiphon.engines.claude.translate import Translator, news
+from antiphon.protocol import v1
+from tests.engines.claude.translate.saying import (
+    answer,
+    call,
+    event,
+    feed,
+    message_start,
+    result,
+    said,
+    story,
+    system,
+    text,
+    told,
+)
+
+INIT = {
+    "type": "system", "subtype": "init", "session_id": "s1", "cwd": "/work", "model": "m-1", "permissionMode": "plan",
+    "claude_code_version": "2.1.325", "apiKeySource": "none", "slash_commands": ["compact"], "tools": ["Bash"],
+    "mcp_servers": [{"name": "good", "status": "connected"}, {"name": "bad", "status": "failed"}],
+}  # fmt: skip
+USED = {
+    "m-1[1m]": {"inputTokens": 1, "outputTokens": 1, "contextWindow": 1000, "costUSD": 0.5},
+    "m-2": {"contextWindow": 200},
+}
+
+
+def test_the_start_of_a_turn_says_how_the_session_stands_and_names_a_failed_server_once() -> None:
+    translator = Translator("/work")
+    first, again = feed(translator, INIT), feed(translator, INIT)
+    started = first[0]
+    assert isinstance(started, news.Started)
+    assert (started.model, started.mode, started.version, started.session_id) == ("m-1", "plan", "2.1.325", "s1")
+    assert list(started.slash_commands) == ["compact"] and [each.name for each in started.mcp_servers] == [
+        "good",
+        "bad",
+    ]
+    assert len(first) == 2 and isinstance(first[1], news.Notice) and "bad" in first[1].title
+    assert again == [started]
+
+
+def test_another_id_at_the_start_of_a_turn_is_another_conversation() -> None:
+    translator = Translator("/work")
+    feed(translator, INIT)
+    heard = feed(
+        translator, {"type": "conversation_reset", "new_conversation_id": "nowhere"}, {**INIT, "session_id": "s2"}
+    )
+    assert heard[0] == news.ConversationReset("s2") and isinstance(heard[1], news.Started)
+
+
+def test_a_cleared_conversation_has_no_plan_and_an_empty_window() -> None:
+    translator = Translator("/work")
+    plan = said(call("p", "TodoWrite", todos=[{"content": "A", "status": "pending"}]))
+    feed(translator, plan, answer("p", "ok"), result(modelUsage=USED, total_cost_usd=0.5))
+    heard = story(feed(translator, {"type": "conversation_reset"}))
+    assert heard == ["plan: ", "usage: 0 of 1000, $0.5000"]
+
+
+def test_todos_are_the_plan_and_no_call() -> None:
+    todos = [
+        {"content": "A", "status": "completed", "activeForm": "x"},
+        {"content": "B", "status": "in_progress"},
+        "odd",
+    ]
+    heard = told(said(call("p", "TodoWrite", todos=todos)), answer("p", "ok", {"oldTodos": [], "newTodos": todos}))
+    assert story(heard) == ["plan: A (completed), B (in_progress)"]
+
+
+def test_todos_that_were_not_taken_change_nothing() -> None:
+    assert told(said(call("p", "TodoWrite", todos=[{"content": "A"}])), answer("p", "no", failed=True)) == []
+
+
+def test_tasks_are_kept_as_a_plan() -> None:
+    heard = told(
+        said(call("1", "TaskCreate", subject="A", description="…")), answer("1", "ok", {"task": {"id": "7", "subject": "A"}}),
+        said(call("2", "TaskCreate", subject="B")), answer("2", "ok"),
+        said(call("3", "TaskUpdate", taskId="7", status="completed")), answer("3", "ok"),
+        said(call("4", "TaskUpdate", taskId="9", status="completed")), answer("4", "ok"),
+        said(call("5", "TaskUpdate", taskId="9", subject="C", status="in_progress")), answer("5", "ok"),
+        said(call("6", "TaskUpdate", taskId="7", status="deleted")), answer("6", "ok"),
+        said(call("7", "TaskList")), answer("7", "…", {"tasks": [{"id": "2", "subject": "B", "status": "completed"}]}),
+    )  # fmt: skip
+    assert story(heard) == [
+        "plan: A (pending)",
+        "plan: A (pending), B (pending)",
+        "plan: A (completed), B (pending)",
+        "plan: A (completed), B (pending), C (in_progress)",
+        "plan: B (pending), C (in_progress)",
+        "plan: B (completed)",
+    ]
+
+
+def usage(**fields: int) -> dict[str, Any]:
+    return event("message_delta", delta={"stop_reason": "end_turn"}, usage=fields)
+
+
+def test_the_gauge_is_told_as_messages_are_written_once_the_window_is_known() -> None:
+    start = message_start()
+    start["event"]["message"]["usage"] = {"input_tokens": 100, "cache_read_input_tokens": 20, "output_tokens": 1}
+    translator = Translator("/work")
+    assert feed(translator, start, usage(output_tokens=30)) == []
+    assert story(feed(translator, result(modelUsage=USED, total_cost_usd=0.5)))[0] == "usage: 150 of 1000, $0.5000"
+    assert story(feed(translator, start, usage(output_tokens=40))) == ["usage: 160 of 1000, $0.5000"]
+    assert story(feed(translator, usage(input_tokens=1, output_tokens=1))) == ["usage: 2 of 1000, $0.5000"]
+    assert feed(translator, usage(input_tokens=1, output_tokens=1)) == []
+
+
+def test_messages_of_sub_agents_and_of_the_cli_do_not_move_the_gauge() -> None:
+    translator = Translator("/work")
+    feed(translator, said(text("x")), result(modelUsage=USED))
+    made_up = said(text("x"), id="s")
+    made_up["message"] |= {"model": "<synthetic>", "usage": {"input_tokens": 9, "output_tokens": 9}}
+    delta = event("message_delta", usage={"input_tokens": 900, "output_tokens": 1}, parent="a")
+    assert not [
+        each for each in feed(translator, made_up, delta, result(modelUsage=USED)) if isinstance(each, v1.UsageUpdate)
+    ]
+
+
+def test_compaction_is_told_from_its_beginning_to_its_summary() -> None:
+    heard = told(
+        result(modelUsage=USED),
+        system("status", status="compacting", uuid="c1"),
+        system("status", status=None, compact_result="success"),
+        system("compact_boundary", compact_metadata={"trigger": "manual", "pre_tokens": 9, "post_tokens": 5}),
+        {"type": "user", "isSynthetic": True, "message": {"content": "In short."}},
+        {"type": "user", "isSynthetic": True, "message": {"content": "Another note."}},
+    )
+    assert story(heard)[2:] == [
+        "compaction in_progress",
+        "compaction completed",
+        "usage: 5 of 1000",
+        "compaction summary: 'In short.'",
+    ]
+    ids = {each.compaction_id for each in heard if isinstance(each, v1.CompactionUpdate | v1.CompactionSummaryChunk)}
+    assert ids == {"c1"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ([system("compact_boundary")], ["compaction completed"]),
+        (
+            [system("status", status="compacting"), system("status", compact_result="failed", compact_error="no")],
+            ["compaction in_progress", "compaction failed: no"],
+        ),
+        ([system("status", status="compacting"), system("status", status="compacting")], ["compaction in_progress"]),
+        (
+            [system("status", status="compacting"), result()],
+            ["compaction in_progress", "compaction cancelled", "turn ended end_turn"],
+        ),
+    ],
+)
+def test_compaction_is_told_however_it_goes(lines: list[dict[str, Any]], expected: list[str]) -> None:
+    assert story(told(*lines)) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (system("status", status=None, permissionMode="acceptEdits"), news.ModeChanged("acceptEdits")),
+        (system("session_title_changed", title="A name"), news.Titled("A name")),
+    ],
+)
+def test_changes_by_the_cli_itself_are_told(line: dict[str, Any], expected: news.News) -> None:
+    assert told(line) == [expected]
+
+
+def test_new_commands_are_told() -> None:
+    (heard,) = told(
+        system("commands_changed", commands=[{"name": "fix", "description": "Fix it", "argumentHint": "<file>"}])
+    )
+    assert isinstance(heard, news.CommandsChanged)
+    assert [(each.name, each.argument_hint) for each in heard.commands] == [("fix", "<file>")]
+
+
+def test_a_model_that_answers_instead_is_told_unless_it_did_so_for_a_sub_agent() -> None:
+    fell = system("model_refusal_fallback", original_model="m-1", fallback_model="m-2", direction="retry")
+    assert news.ModelChanged("m-2") in told(fell)
+    assert news.ModelChanged("m-2") not in told({**fell, "scope": "local"})
+
+
+def test_a_limit_is_told_once_and_ends_up_in_the_turns_error() -> None:
+    limit = {
+        "type": "rate_limit_event",
+        "rate_limit_info": {"status": "rejected", "rateLimitType": "five_hour", "resetsAt": 1900000000},
+    }
+    failed = said(text("Limit reached"), id="e", error="rate_limit", is_api_error_message=True)
+    heard = told(limit, limit, failed, result(is_error=True, terminal_reason="api_error", result="Limit reached"))
+    end = heard[-1]
+    assert [type(each) for each in heard] == [news.Notice, news.TurnEnded]
+    assert isinstance(end, news.TurnEnded) and end.end.error is not None and end.end.error.resets_at == 1900000000
+
+
+def test_an_old_cli_that_nobody_is_signed_in_to_says_so() -> None:
+    assert told(system("auth_required", content="Please sign in")) == [news.SignInNeeded("Please sign in")]
+
+
+def test_an_old_hook_is_a_notice() -> None:
+    hook = system("hook_response", hook_name="Start", stdout="", stderr="it broke", exit_code=1)
+    (heard,) = told(hook)
+    assert isinstance(heard, news.Notice) and heard.description == "it broke"
+
+
+def test_a_turn_says_whose_it_was() -> None:
+    ours = told(result(user_message_uuids=["u1", "u2"], queued_turn_count=1))[-1]
+    older = told(result(user_message_uuid="u1"))[-1]
+    its_own = told(result(origin={"kind": "task-notification"}))[-1]
+    assert (
+        isinstance(ours, news.TurnEnded) and isinstance(older, news.TurnEnded) and isinstance(its_own, news.TurnEnded)
+    )
+    assert (ours.user_message_uuids, ours.queued) == (("u1", "u2"), 1)
+    assert older.user_message_uuids == ("u1",)
+    assert its_own.user_message_uuids == () and its_own.origin == {"kind": "task-notification"}
+
+
+def test_lines_for_others_are_not_told() -> None:
+    quiet = [
+        {"type": "keep_alive"}, {"type": "command_lifecycle", "command_uuid": "u", "state": "queued"},
+        {"type": "control_cancel_request", "request_id": "1"}, system("session_state_changed", state="idle"),
+        system("background_tasks_changed", tasks=[]), {"type": "tool_progress", "tool_use_id": "t"},
+        system("task_progress", task_id="x"), system("task_updated", task_id="x"), system("elicitation_complete"),
+    ]  # fmt: skip
+    translator = Translator("/work")
+    assert feed(translator, *quiet) == [] and not translator.unknown

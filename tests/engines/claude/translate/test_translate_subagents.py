@@ -1,0 +1,124 @@
+"""Sub-agents: their calls are told, their talk is folded into the call that started them, which ends when they do."""
+
+from antiphon.engines.claude.translate import Translator
+from antiphon.engines.claude.translate.subagents import MAX_FOLDED
+from antiphon.protocol import v1
+from tests.engines.claude.translate.saying import (
+    answer,
+    call,
+    calling,
+    ended,
+    event,
+    feed,
+    result,
+    said,
+    story,
+    system,
+    text,
+    thought,
+    told,
+)
+
+AGENT = said(call("a", "Agent", description="Look around", prompt="look"))
+LAUNCHED = {"isAsync": True, "status": "async_launched", "agentId": "x"}
+DONE = {"status": "completed", "content": [{"type": "text", "text": "All is well."}]}
+OVER = system("task_notification", task_id="x", tool_use_id="a", status="completed", summary="All is well.")
+
+
+def test_what_a_sub_agent_says_is_folded_into_its_call() -> None:
+    heard = told(AGENT, said(thought("hm"), parent="a"), said(text("I look."), parent="a"))
+    assert not [each for each in heard if isinstance(each, v1.MessageChunk)]
+    assert story(heard)[1:] == ["update a shows '> hm'", "update a shows '> hm\\n\\nI look.'"]
+
+
+def test_what_a_sub_agent_streams_is_no_message() -> None:
+    delta = event("content_block_delta", index=0, delta={"type": "text_delta", "text": "x"}, parent="a")
+    assert told(AGENT, delta)[1:] == []
+
+
+def test_calls_of_a_sub_agent_say_whose_they_are() -> None:
+    heard = told(
+        AGENT,
+        *calling("r", "Read", parent="a"),
+        said(call("r", "Read", file_path="/x"), parent="a"),
+        answer("r", "x", parent="a"),
+    )
+    about = [
+        each.meta["claudeCode"] for each in heard[1:] if isinstance(each, v1.ToolCall | v1.ToolCallUpdate) and each.meta
+    ]
+    assert about == [{"toolName": "Read", "parentToolUseId": "a"}] * 3
+
+
+def test_the_report_is_shown_once_with_all_that_was_said() -> None:
+    heard = told(
+        AGENT, said(text("I look."), parent="a"), said(text("All is well."), parent="a"), answer("a", "…", DONE)
+    )
+    assert story(heard)[-1] == "update a completed shows 'I look.\\n\\nAll is well.' +output"
+    heard = told(AGENT, said(text("I look."), parent="a"), answer("a", "…", DONE))
+    assert story(heard)[-1] == "update a completed shows 'I look.' shows 'All is well.' +output"
+
+
+def test_a_sub_agent_in_the_background_outlives_the_turn() -> None:
+    translator = Translator("/work")
+    heard = feed(translator, AGENT, answer("a", "Off it goes.", LAUNCHED), said(text("I wait.")), result())
+    assert ended(heard) == [] and translator.close_open() == ()
+    assert ended(feed(translator, said(call("r", "Bash", command="ls"), parent="a"), result())) == []
+    assert ended(feed(translator, OVER)) == ["r failed", "a completed"]
+
+
+def test_a_sub_agent_that_was_stopped_fails() -> None:
+    assert ended(told(AGENT, answer("a", "…", LAUNCHED), {**OVER, "status": "stopped"})) == ["a failed"]
+
+
+def test_the_end_of_a_sub_agent_in_the_foreground_is_its_result() -> None:
+    heard = told(AGENT, system("task_started", task_id="x", tool_use_id="a"), OVER, answer("a", "…", DONE))
+    assert ended(heard) == ["a completed"]
+
+
+def test_a_task_may_be_named_without_its_call() -> None:
+    started = system("task_started", task_id="x", tool_use_id="a")
+    over = {key: value for key, value in OVER.items() if key != "tool_use_id"}
+    assert ended(told(AGENT, started, answer("a", "…", LAUNCHED), over)) == ["a completed"]
+
+
+def test_a_process_that_is_gone_takes_its_sub_agents_along() -> None:
+    translator = Translator("/work")
+    feed(translator, AGENT, answer("a", "…", LAUNCHED), said(call("r", "Read", file_path="/x"), parent="a"))
+    assert ended(translator.close_open(background=True)) == ["r failed", "a failed"]
+
+
+def test_open_calls_below_a_sub_agent_end_before_it() -> None:
+    heard = told(
+        AGENT,
+        said(call("b", "Agent", prompt="x"), parent="a"),
+        said(call("r", "Bash"), parent="b"),
+        answer("a", "…", DONE),
+    )
+    assert ended(heard) == ["r failed", "b failed", "a completed"]
+
+
+def test_a_launch_in_a_history_is_an_end() -> None:
+    heard = told(AGENT, said(text("All is well."), parent="a"), answer("a", "…", LAUNCHED), replay=True)
+    assert story(heard)[-1] == "update a completed shows 'All is well.' +output"
+
+
+def test_the_talk_of_a_sub_agent_is_kept_short() -> None:
+    heard = told(AGENT, *(said(text("word " * 400), parent="a") for _ in range(30)))
+    last = heard[-1]
+    assert isinstance(last, v1.ToolCallUpdate) and isinstance(last.content, list)
+    (item,) = last.content
+    assert isinstance(item, v1.ContentItem) and isinstance(item.content, v1.TextBlock)
+    assert len(item.content.text) <= MAX_FOLDED
+
+
+def test_talk_of_a_sub_agent_that_nobody_started_is_not_told() -> None:
+    assert told(said(text("hello?"), parent="nobody")) == []
+
+
+def test_a_sub_agents_plan_is_its_own() -> None:
+    todos = [{"content": "A", "status": "pending"}]
+    assert told(AGENT, said(call("p", "TodoWrite", todos=todos), parent="a"), answer("p", "ok", parent="a"))[1:] == []
+
+
+def test_a_sub_agent_that_claims_to_be_its_own_parent_ends_once() -> None:
+    assert ended(told(said(call("a", "Agent", prompt="x"), parent="a"), answer("a", "…", DONE))) == ["a completed"]

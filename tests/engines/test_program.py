@@ -1,0 +1,81 @@
+"""A program that speaks in lines, as the engines drive it."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from antiphon.engines.program import Program
+from antiphon.errors import ConnectionClosed, ProcessDied, SpawnFailed
+from tests.transports.children import gone
+
+ECHO = "import sys\nfor line in sys.stdin.buffer:\n    sys.stdout.buffer.write(line)\n    sys.stdout.buffer.flush()"
+
+
+async def start(code: str, tmp_path: Path) -> Program:
+    return await Program.start([sys.executable, "-c", code], cwd=str(tmp_path), env=os.environ)
+
+
+async def test_what_is_said_comes_back_in_order(tmp_path: Path) -> None:
+    program = await start(ECHO, tmp_path)
+    for number in range(1000):
+        program.send(b"%d\n" % number)
+    heard = []
+    async for line in program.lines():
+        heard.append(int(line))
+        if len(heard) == 1000:
+            break
+    assert heard == list(range(1000))
+    await program.close()
+
+
+async def test_a_line_of_20_megabytes_arrives_whole(tmp_path: Path) -> None:
+    program = await start("print('x' * 20_000_000)", tmp_path)
+    assert [len(line) async for line in program.lines()] == [20_000_000]
+    await program.close()
+
+
+async def test_a_line_that_is_too_long_is_left_out_and_the_next_one_heard(tmp_path: Path) -> None:
+    program = await start("print('x' * 70_000_000)\nprint('after')", tmp_path)
+    assert [line async for line in program.lines()] == [b"after"]
+    await program.close()
+
+
+async def test_its_end_says_how_it_ended_and_its_last_words(tmp_path: Path) -> None:
+    program = await start("import sys\nprint('out')\nsys.stderr.write('I give up\\n')\nsys.exit(3)", tmp_path)
+    assert program.end is None
+    assert [line async for line in program.lines()] == [b"out"]
+    assert isinstance(program.end, ProcessDied) and program.end.status == 3
+    assert program.stderr == "I give up"
+    program.send(b"nobody hears this\n")
+    await program.close()
+
+
+async def test_closing_ends_it_with_its_children(tmp_path: Path) -> None:
+    child = "import subprocess, sys\nprint(subprocess.Popen(['sleep', '1000']).pid, flush=True)\nsys.stdin.read()"
+    program = await start(child, tmp_path)
+    lines = program.lines()
+    pid = int(await anext(lines))
+    await program.close()
+    assert isinstance(program.end, ConnectionClosed)
+    await gone(pid)
+
+
+async def test_who_does_not_listen_slows_it_down_and_loses_nothing(tmp_path: Path) -> None:
+    """The program writes far more than pipes and buffers hold, and is held up until somebody listens."""
+    mark = tmp_path / "done"
+    program = await start(f"for n in range(200_000): print(n)\nopen({str(mark)!r}, 'w').close()", tmp_path)
+    lines = program.lines()
+    assert await anext(lines) == b"0"
+    await asyncio.to_thread(lambda: None)
+    assert not mark.exists()
+    rest = [int(line) async for line in lines]
+    assert rest == list(range(1, 200_000)) and mark.exists()
+    await program.close()
+
+
+async def test_a_program_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
+    with pytest.raises(SpawnFailed, match="no-such-program"):
+        await Program.start(["no-such-program"], cwd=str(tmp_path), env=os.environ)

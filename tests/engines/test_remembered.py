@@ -1,0 +1,69 @@
+"""What a CLI told last time: kept privately, believed as far as it can be read."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from antiphon.engines.remembered import LARGEST, VERSIONS, Remembered, read_notes, write_notes
+
+
+def test_what_was_told_is_known_the_next_time_and_by_this_version_alone(tmp_path: Path) -> None:
+    told = {"models": [{"value": "big"}], "commands": []}
+    Remembered("claude", "2.1.0").save(told)
+    assert Remembered("claude", "2.1.0").load() == told
+    assert Remembered("claude", "2.1.1").load() is None and Remembered("codex", "2.1.0").load() is None
+
+
+def test_nobody_else_can_read_it() -> None:
+    kept = Remembered("claude", "2.1.0")
+    kept.save({"a": 1})
+    assert stat.S_IMODE(kept.path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(kept.path.parent.stat().st_mode) == 0o700
+    assert [path.name for path in kept.path.parent.iterdir()] == [kept.path.name]
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"\xff", b"[" * 100_000, b" " * (LARGEST + 1)])
+def test_what_is_damaged_counts_as_nothing_and_is_replaced(data: bytes) -> None:
+    kept = Remembered("claude", "2.1.0")
+    kept.save({"a": 1})
+    kept.path.write_bytes(data)
+    assert kept.load() is None
+    kept.save({"a": 2})
+    assert kept.load() == {"a": 2}
+
+
+def test_the_same_again_is_not_written_again() -> None:
+    kept = Remembered("claude", "2.1.0")
+    kept.save({"a": 1})
+    before = kept.path.stat()
+    kept.save({"a": 1})
+    after = kept.path.stat()
+    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
+
+
+def test_a_version_is_never_a_path() -> None:
+    kept = Remembered("claude", "../../../etc/x\0y")
+    kept.save({"a": 1})
+    assert kept.load() == {"a": 1} and "/" not in kept.path.name and ".." not in kept.path.parts
+
+
+def test_old_versions_are_forgotten() -> None:
+    for number in range(VERSIONS + 3):
+        kept = Remembered("claude", f"1.0.{number}")
+        kept.save({"n": number})
+        os.utime(kept.path, ns=(number, number))
+    Remembered("codex", "1.0").save({"other": True})
+    assert Remembered("claude", "1.0.0").load() is None
+    assert Remembered("claude", f"1.0.{VERSIONS + 2}").load() == {"n": VERSIONS + 2}
+    assert len([*Remembered("claude", "1").path.parent.iterdir()]) == VERSIONS + 1
+
+
+def test_where_nothing_can_be_written_nothing_fails(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder", encoding="utf-8")
+    kept = Remembered("claude", "2.1.0", blocked / "below")
+    kept.save({"a": 1})
+    assert kept.load() is None
+    assert write_notes(blocked / "x" / "y", {}) is False and read_notes(blocked / "x" / "y") is None
