@@ -80,6 +80,19 @@ def test_diffs_and_output_are_bounded() -> None:
     assert lines[-3:] == ["  48", "  49", "  exit status 1"] and "  … 41 more lines" in lines
 
 
+def test_output_in_a_fence_is_shown_as_output() -> None:
+    def lines(text: str) -> list[str]:
+        shown = screen()
+        item = v1.ContentItem(v1.TextBlock(text))
+        shown.apply(v1.ToolCall("1", "Run", status=v1.ToolStatus.COMPLETED, content=[item]))
+        shown.end_turn()
+        return shown.take()[1:]
+
+    assert lines("```console\na\nb\n```") == ["  a", "  b"]
+    assert lines("````\n```\nx\n```\n````") == ["  ```", "  x", "  ```"]
+    assert lines("```\na\n```\nand\n```\nb\n```")[0] == "  ```"
+
+
 def test_a_command_that_its_title_does_not_show_is_shown() -> None:
     shown = screen()
     shown.apply(v1.ToolCall("1", "Clean up", raw_input={"command": "rm -r build"}))

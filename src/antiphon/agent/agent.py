@@ -47,6 +47,8 @@ class Agent(Hooks):
     """Kinds of content that a prompt may hold though clients are not told so, because only words about them reach the model."""
     mcp: "Collection[str]" = ()
     auth_methods: "Sequence[AuthMethod]" = ()
+    clients = 0
+    """How many are being served."""
 
     def __init__(
         self,
@@ -104,6 +106,7 @@ class Agent(Hooks):
             agent_capabilities=self.capabilities,
             auth_methods=[each for each in self.auth_methods if _possible(each, asked)],
             agent_info=self.info,
+            meta={"steering": {"supported": True}} if self.does("steer") else None,
         )
 
     async def serve(self, transport: "Transport") -> None:

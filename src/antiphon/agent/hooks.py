@@ -66,12 +66,19 @@ class Hooks:
     def set_config_option(self, session: "Session", config_id: str, value: bool | str) -> "Maybe[None]":
         """The user changes a setting, to one of the values on offer."""
 
+    def steer(self, turn: "Turn") -> "Maybe[bool]":
+        """The user adds something while a turn runs: say it to the one that runs. False: it is too late, and nothing was taken."""
+        raise _missing("_session/steering")
+
     def authenticate(self, method_id: str) -> "Maybe[None]":
         """Sign in by one of the methods on offer."""
 
     def logout(self) -> "Maybe[None]":
         """Sign out."""
         raise _missing("logout")
+
+    def close(self) -> "Maybe[None]":
+        """The last client is gone, and its sessions are closed: free what they shared. Another client may still come."""
 
 
 def _missing(method: str) -> RequestError:

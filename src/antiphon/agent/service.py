@@ -1,12 +1,14 @@
 """One client being served: which question goes where."""
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Raw
 
 from antiphon.agent.client import Client
-from antiphon.agent.sessions import Sessions, settle
+from antiphon.agent.sessions import Sessions, settle, wait_for_ends
+from antiphon.agent.steering import STEERING, read_steering
 from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
 from antiphon.errors import Code, RequestError
@@ -23,11 +25,21 @@ __all__ = ["Service", "serve"]
 async def serve(agent: "Agent", transport: "Transport", asked: v1.Initialize | None = None) -> None:
     """Serve one client until it is gone. `asked` is its `initialize`, if that has been answered already."""
     service = Service(agent, transport, asked)
-    async with service.connection:
-        try:
-            await service.connection.wait_closed()
-        finally:  # also when we are told to stop while the client is still there
-            await service.sessions.end()
+    agent.clients += 1
+    try:
+        async with service.connection:
+            try:
+                await service.connection.wait_closed()
+            finally:  # also when we are told to stop while the client is still there
+                await service.sessions.end()
+    finally:
+        agent.clients -= 1
+        if not agent.clients:
+            await wait_for_ends([asyncio.ensure_future(_close(agent))], "what sessions share")
+
+
+async def _close(agent: "Agent") -> None:
+    await settle(agent.close())
 
 
 class Service:
@@ -87,6 +99,8 @@ class Service:
         return v1.LogoutResult()
 
     async def _extension(self, method: str, params: Raw) -> object:
+        if method == STEERING and self._agent.does("steer"):
+            return await self.sessions.steer(read_steering(params))
         handler = self._agent.extensions.get(method)
         if handler is None:
             raise RequestError(Code.METHOD_NOT_FOUND, "Method not found", method)

@@ -4,12 +4,13 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from antiphon.agent.checks import check_content, check_place, check_servers
 from antiphon.agent.session import Session
+from antiphon.agent.steering import INJECTED, too_late
 from antiphon.agent.turn import Turn
 from antiphon.agent.turns import Turns
 from antiphon.connection.router import Then
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     Asked = v1.NewSession | v1.LoadSession | v1.ResumeSession | v1.ForkSession
 
-__all__ = ["CLOSE_GRACE", "Sessions", "settle"]
+__all__ = ["CLOSE_GRACE", "Sessions", "settle", "wait_for_ends"]
 
 CLOSE_GRACE: Final = 5.0
 """Seconds that sessions may take to free what they hold when the client is gone, before we go without them."""
@@ -35,6 +36,16 @@ T = TypeVar("T")
 async def settle(value: "Maybe[T]") -> T:
     """What a hook gives, whether it is `def` or `async def`."""
     return await value if isinstance(value, Awaitable) else value
+
+
+async def wait_for_ends(ends: "Sequence[asyncio.Future[None]]", what: str) -> None:
+    """Wait until everything is closed. What fails or takes too long is logged: the client that would hear of it is gone."""
+    done, stuck = await asyncio.wait(ends, timeout=CLOSE_GRACE) if ends else ((), ())
+    for each in done:
+        if not each.cancelled() and (error := each.exception()) is not None:
+            _log.error("closing %s failed", what, exc_info=error)
+    if stuck:
+        _log.error("closing %s takes too long (%d times); we go without it", what, len(stuck))
 
 
 class _Open:
@@ -122,6 +133,17 @@ class Sessions:
         check_content(asked.prompt, (*self._agent.takes, *self._agent.also_takes))
         return await found.turns.take(Turn(found.session, asked.prompt), self._play)
 
+    async def steer(self, asked: v1.Prompt) -> dict[str, str]:
+        """Something for the turn that runs. If there is none, the client keeps what the user said."""
+        found = self._find(asked.session_id)
+        check_content(asked.prompt, (*self._agent.takes, *self._agent.also_takes))
+        addition = Turn(found.session, asked.prompt)
+        try:
+            taken = found.turns.busy and await settle(self._agent.steer(addition))
+        finally:
+            addition.end()
+        return INJECTED if taken else too_late(asked)
+
     async def _play(self, turn: Turn) -> v1.PromptResult:
         outcome: Outcome = await settle(self._agent.prompt(turn))
         if isinstance(outcome, v1.PromptResult):
@@ -199,15 +221,7 @@ class Sessions:
 
     async def end(self) -> None:
         """The client is gone: free everything."""
-        ends = [asyncio.ensure_future(self._end(id)) for id in self._open]
-        if not ends:
-            return
-        done, stuck = await asyncio.wait(ends, timeout=CLOSE_GRACE)
-        for each in done:
-            if not each.cancelled() and (error := each.exception()) is not None:
-                _log.error("closing a session failed", exc_info=error)
-        if stuck:
-            _log.error("%d sessions do not close; we go without them", len(stuck))
+        await wait_for_ends([asyncio.ensure_future(self._end(id)) for id in self._open], "a session")
 
     async def _end(self, session_id: str) -> None:
         found = self._open.get(session_id)

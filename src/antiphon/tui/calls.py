@@ -1,6 +1,7 @@
 """A tool call as lines: what it is, how far, what came of it. Pure; what a terminal has written is given to it."""
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -84,11 +85,20 @@ def _item_texts(item: v1.ToolContent, call: CallEntry, cwd: str, tail_of: TailOf
         case v1.TerminalItem(terminal_id=id):
             return _terminal_texts(tail_of(id) or _tail_of_output(call.raw_output))
         case v1.ContentItem(content=v1.TextBlock(text=text)):
-            return bounded([Text(clean(line), "dim") for line in text.strip("\n").splitlines()], TEXT_LINES)
+            return bounded([Text(clean(line), "dim") for line in unfenced(text).strip("\n").splitlines()], TEXT_LINES)
         case v1.ContentItem(content=block):
             return [Text(content_word(block), "dim")]
         case _:
             return [Text(f"[{item.kind}]", "dim")]
+
+
+_FENCED: Final = re.compile(r"\s*(`{3,})[^\n`]*\n(.*?)\n?\1\s*", re.DOTALL)
+
+
+def unfenced(text: str) -> str:
+    """What stands in a fence, if the text is one and nothing else: output that an agent sends as Markdown is shown as output."""
+    whole = _FENCED.fullmatch(text)
+    return whole[2] if whole is not None and whole[1] not in whole[2] else text
 
 
 def _terminal_texts(tail: Tail | None) -> list[Text]:
