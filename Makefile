@@ -4,6 +4,7 @@
 #   make test     all tests, fast ones first            (make test ARGS="-k framing")
 #   make check    format, lint, types, import contracts, room sizes
 #   make interop  play with everybody else's agents and clients, and write docs/interop.md and docs/thirdparty.md
+#   make engines  run the engines with the real programs that they drive, and write what is proved into docs/engines
 #   make bench    benchmarks
 #   make format   let ruff rewrite what it can
 #   make lock     resolve the locks again               (needs uv; LOCK_ARGS=--upgrade for newer versions)
@@ -16,7 +17,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-fast interop peers thirdparty check format bench lock clean env
+.PHONY: help run test test-fast interop engines peers thirdparty check format bench lock clean env
 
 VENV ?= .venv
 JOBS ?= 2
@@ -134,7 +135,19 @@ $(CLAUDE_MODULES)/.package-lock.json: tests/engines/claude/package-lock.json | $
 		done; \
 	else echo "npm could not install the older Claude Code: the tests that need it will skip" >&2; fi
 
-peers: tests/interop/node_modules/.package-lock.json $(CLAUDE_MODULES)/.package-lock.json
+# A newer Codex. Its package starts the program with Node: the tests start the program itself.
+CODEX_MODULES := tests/engines/codex/node_modules
+$(CODEX_MODULES)/.package-lock.json: tests/engines/codex/package-lock.json | $(VENV)/.ready
+	@if PATH="$(CURDIR)/$(VENV)/bin:$$PATH" npm --prefix tests/engines/codex ci --silent --no-fund --no-audit \
+		--ignore-scripts; then \
+		for program in $(CODEX_MODULES)/@openai/codex-*/vendor/*/bin/codex; do \
+			if "$$program" --version >/dev/null 2>&1; then \
+				ln -sf "../@openai/$${program#*@openai/}" $(CODEX_MODULES)/.bin/codex; touch "$@"; break; \
+			fi; \
+		done; \
+	else echo "npm could not install the newer Codex: the tests that need it will skip" >&2; fi
+
+peers: tests/interop/node_modules/.package-lock.json $(CLAUDE_MODULES)/.package-lock.json $(CODEX_MODULES)/.package-lock.json
 	@$(MAKE) --silent --no-print-directory .venv-peers/.locked || \
 		echo "the peers in requirements/peers.txt could not be installed: the tests that need them will skip" >&2
 
@@ -176,6 +189,9 @@ test-fast: $(VENV)/.ready tests/interop/node_modules/.package-lock.json
 interop: $(VENV)/.ready peers thirdparty
 	@ANTIPHON_INTEROP=write $(PYTEST) tests/interop tests/thirdparty $(ARGS)
 
+engines: $(VENV)/.ready peers
+	@ANTIPHON_INTEROP=write $(PYTEST) -n $(JOBS) tests/engines/claude/e2e $(ARGS)
+
 check: $(VENV)/.ready
 	$(DEV) -m ruff format --check $(CODE)
 	$(DEV) -m ruff check $(CODE)
@@ -187,7 +203,7 @@ format: $(VENV)/.ready
 	$(DEV) -m ruff format $(CODE)
 	$(DEV) -m ruff check --fix $(CODE)
 
-# Without what is optional: a second copy of the program that .venv-bench has, and that both sides are to drive.
+# Without what is optional: second copies of the programs that .venv-bench has, and that both sides are to drive.
 benchmarks/node_modules/.package-lock.json: benchmarks/package-lock.json .venv-bench/.ready
 	@PATH="$(CURDIR)/.venv-bench/bin:$$PATH" npm --prefix benchmarks ci --silent --no-fund --no-audit --omit=optional && touch "$@"
 
@@ -206,5 +222,5 @@ lock:
 	done
 
 clean:
-	rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis benchmarks/node_modules tests/interop/node_modules tests/thirdparty/node_modules $(CLAUDE_MODULES)
+	rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis benchmarks/node_modules tests/interop/node_modules tests/thirdparty/node_modules $(CLAUDE_MODULES) $(CODEX_MODULES)
 	find src tests tools benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

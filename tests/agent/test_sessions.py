@@ -293,3 +293,50 @@ async def test_a_session_that_never_closes_does_not_keep_the_agent(
     async with playing(Endless(), leaves=2) as editor:
         await editor.open()
     assert "closing a session takes too long (1 times)" in caplog.text
+
+
+# What sessions share.
+
+
+async def test_what_sessions_share_is_freed_when_the_last_client_is_gone() -> None:
+    agent = Keeper()
+
+    async def close() -> None:
+        agent.log.append("close all")
+
+    agent.on(close)
+    async with playing(agent):
+        async with playing(agent) as editor:
+            session = await editor.open()
+        assert agent.log == [f"close {session}"]
+    assert agent.log == [f"close {session}", "close all"]
+    async with playing(agent):  # another one may come
+        pass
+    assert agent.log[2:] == ["close all"]
+
+
+async def test_what_sessions_share_does_not_keep_the_agent(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("antiphon.agent.sessions.CLOSE_GRACE", 0.01)
+    agent = Agent("x")
+
+    async def close() -> None:
+        await asyncio.Event().wait()
+
+    agent.on(close)
+    async with playing(agent, leaves=1):
+        pass
+    assert "closing what sessions share takes too long" in caplog.text
+
+
+async def test_a_close_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    agent = Agent("x")
+
+    def close() -> None:
+        raise KeyError("no")
+
+    agent.on(close)
+    async with playing(agent):
+        pass
+    assert "closing what sessions share failed" in caplog.text

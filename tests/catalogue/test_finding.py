@@ -16,7 +16,7 @@ from tests.catalogue.programs import own, program
 
 COMMANDS = {
     "claude-acp": ["claude-agent-acp"],
-    "codex": ["codex-acp"],
+    "codex-acp": ["codex-acp"],
     "gemini": ["gemini", "--acp"],
     "opencode": ["opencode", "acp"],
     "kimi": ["kimi", "acp"],
@@ -30,7 +30,7 @@ COMMANDS = {
 
 
 def test_every_known_agent_is_found_by_its_command(place: Path) -> None:
-    assert set(KNOWN) == {"claude", *COMMANDS}
+    assert set(KNOWN) == {"claude", "codex", *COMMANDS}
     for name, (word, *arguments) in COMMANDS.items():
         path = program(place / "bin", word)
         assert command_for(name) == [str(path), *arguments]
@@ -43,17 +43,18 @@ def test_the_older_adapter_is_taken_where_the_newer_is_not(place: Path) -> None:
     assert command_for("claude-acp") == [str(place / "bin" / "claude-agent-acp")]
 
 
-def test_claude_is_our_own_engine_where_the_program_that_it_drives_is(
-    place: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", ["claude", "codex"])
+def test_it_is_our_own_engine_where_the_program_that_it_drives_is(
+    name: str, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "path", [])
-    missing = find("claude")
-    assert isinstance(missing, Missing) and "antiphon[claude]" in missing.hint
-    path = program(place / "bin", "claude")
-    found = find("claude")
+    missing = find(name)
+    assert isinstance(missing, Missing) and f"antiphon[{name}]" in missing.hint
+    path = program(place / "bin", name)
+    found = find(name)
     assert isinstance(found, Found) and found.drives == str(path)
-    assert found.command == (sys.executable, "-P", "-m", "antiphon", "agent", "--engine", "claude")
-    assert isinstance(find("claude", path="/nowhere"), Missing)
+    assert found.command == (sys.executable, "-P", "-m", "antiphon", "agent", "--engine", name)
+    assert isinstance(find(name, path="/nowhere"), Missing)
 
 
 @pytest.mark.parametrize("name", list(COMMANDS))
@@ -127,7 +128,7 @@ async def test_connect_takes_the_name_of_an_own_agent_with_its_environment(place
 
 
 async def test_connect_says_how_to_get_what_is_missing(place: Path) -> None:
-    for name in ("codex", "lute"):
+    for name in ("gemini", "lute"):
         with pytest.raises(AcpError) as caught:
             await hello(name)
         assert f"`{name}`" in str(caught.value) and "a list of the words of its command" in str(caught.value)

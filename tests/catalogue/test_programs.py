@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.catalogue.programs import CLAUDE, CliMissing, Found, find_cli
+from antiphon.catalogue.programs import CLAUDE, CODEX, Cli, CliMissing, Found, find_cli
 from antiphon.errors import Code, RequestError
 from tests.catalogue.programs import own, program
 
@@ -15,27 +15,30 @@ from tests.catalogue.programs import own, program
 def nowhere(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No package that brings it, and nobody who named one."""
     monkeypatch.setattr(sys, "path", ["first", str(place / "packages")])
-    monkeypatch.delenv(CLAUDE.variable, raising=False)
+    for cli in (CLAUDE, CODEX):
+        monkeypatch.delenv(cli.variable, raising=False)
 
 
-def in_package(folder: Path) -> Path:
-    program(folder / CLAUDE.package, "__init__.py", "raise SystemExit('imported')\n")
-    return program(folder / CLAUDE.package / "_bundled", "claude")
+def in_package(folder: Path, cli: Cli = CLAUDE) -> Path:
+    program(folder / cli.package, "__init__.py", "raise SystemExit('imported')\n")
+    inside = folder / cli.package / cli.inside
+    return program(inside.parent, inside.name)
 
 
+@pytest.mark.parametrize("cli", [CLAUDE, CODEX], ids=lambda cli: cli.name)
 def test_the_variable_counts_before_the_config_file_before_the_path_before_the_package(
-    place: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    packaged = in_package(place / "packages")
-    assert find_cli(CLAUDE) == Found(CLAUDE, str(packaged), "package")
-    on_path = program(place / "bin", "claude")
-    assert find_cli(CLAUDE) == Found(CLAUDE, str(on_path), "path")
+    packaged = in_package(place / "packages", cli)
+    assert find_cli(cli) == Found(cli, str(packaged), "package")
+    on_path = program(place / "bin", cli.program)
+    assert find_cli(cli) == Found(cli, str(on_path), "path")
     configured = program(place / "mine", "configured")
-    own(place, f'[engines.claude]\nexecutable = "{configured}"\n')
-    assert find_cli(CLAUDE) == Found(CLAUDE, str(configured), "config")
+    own(place, f'[engines.{cli.name}]\nexecutable = "{configured}"\n')
+    assert find_cli(cli) == Found(cli, str(configured), "config")
     named = program(place / "mine", "named")
-    monkeypatch.setenv(CLAUDE.variable, str(named))
-    assert find_cli(CLAUDE) == Found(CLAUDE, str(named), "variable")
+    monkeypatch.setenv(cli.variable, str(named))
+    assert find_cli(cli) == Found(cli, str(named), "variable")
 
 
 def test_a_name_without_a_path_is_looked_for_on_the_path(place: Path) -> None:
@@ -50,12 +53,13 @@ def test_a_home_in_the_variable_is_the_users(place: Path, monkeypatch: pytest.Mo
     assert find_cli(CLAUDE).path == str(path)
 
 
-def test_what_is_nowhere_is_refused_with_how_to_get_it(place: Path) -> None:
+@pytest.mark.parametrize("cli", [CLAUDE, CODEX], ids=lambda cli: cli.name)
+def test_what_is_nowhere_is_refused_with_how_to_get_it(cli: Cli, place: Path) -> None:
     with pytest.raises(RequestError) as caught:
-        find_cli(CLAUDE)
+        find_cli(cli)
     assert isinstance(caught.value, CliMissing) and caught.value.code == Code.INTERNAL_ERROR
-    assert caught.value.message.startswith("Claude Code is not installed: ")
-    for word in ("antiphon[claude]", "npm install", CLAUDE.variable, "engines.claude.executable"):
+    assert caught.value.message.startswith(f"{cli.title} is not installed: ")
+    for word in (f"antiphon[{cli.name}]", "npm install", cli.variable, f"engines.{cli.name}.executable"):
         assert word in caught.value.message and word in caught.value.hint
 
 

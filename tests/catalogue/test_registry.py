@@ -138,7 +138,7 @@ def test_what_is_no_registry_is_refused_in_a_sentence(data: bytes) -> None:
 
 
 def test_a_registry_adds_agents_and_replaces_only_what_is_missing(place: Path) -> None:
-    there = read(registry(agent("gemini"), agent("lute"), agent("codex", uvx={"package": "p"})))
+    there = read(registry(agent("gemini"), agent("lute"), agent("vibe", uvx={"package": "p"})))
     npx = program(place / "bin", "npx")
     assert names(registry=there)[-1] == "lute"
     lute = find("lute", registry=there)
@@ -149,5 +149,5 @@ def test_a_registry_adds_agents_and_replaces_only_what_is_missing(place: Path) -
     program(place / "bin", "gemini")
     gemini = find("gemini", registry=there)
     assert isinstance(gemini, Found) and gemini.origin == "known"
-    codex = find("codex", registry=there)
-    assert isinstance(codex, Missing) and codex.origin == "known"
+    vibe = find("vibe", registry=there)
+    assert isinstance(vibe, Missing) and vibe.origin == "known"

@@ -50,7 +50,7 @@ def test_the_list_is_a_table_of_all_agents(place: Path) -> None:
     assert list(rows) == ["demo", "mine", *KNOWN]
     assert rows["gemini"].split() == ["gemini", "found", "1.2.3-beta", "gemini", "--acp"]
     assert rows["demo"].split()[:3] == ["demo", "found", __version__]
-    assert "not found" in rows["codex"] and KNOWN["codex"].install in rows["codex"]
+    assert "not found" in rows["opencode"] and KNOWN["opencode"].install in rows["opencode"]
     assert "not found" in rows["mine"] and "`nowhere`" in rows["mine"]
 
 
@@ -68,7 +68,7 @@ def test_the_list_as_json_has_one_object_per_line(place: Path) -> None:
         "command": [str(path), "--acp"],
         "hint": None,
     }
-    assert by_name["codex"]["state"] == "not found" and by_name["codex"]["hint"] == KNOWN["codex"].install
+    assert by_name["opencode"]["state"] == "not found" and by_name["opencode"]["hint"] == KNOWN["opencode"].install
 
 
 def test_names_alone_start_nothing(place: Path) -> None:

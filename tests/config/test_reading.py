@@ -26,7 +26,7 @@ def test_every_key_is_read() -> None:
         '[agents.mine]\ncommand = ["~/bin/mine", "--acp"]\nenv = { A = "1" }\ncwd = "~/x"\ntitle = "Mine"\n'
         '[mcp.issues]\ntype = "http"\nurl = "https://x/mcp"\nheaders = { Authorization = "t" }\n'
         '[mcp.local]\ncommand = ["srv"]\nenv = { B = "2" }\n'
-        '[engines.claude]\nexecutable = "~/bin/claude"\n'
+        '[engines.claude]\nexecutable = "~/bin/claude"\n[engines.codex]\nexecutable = "codex"\n'
     )
     assert part.problems == ()
     patterns = {re.sub(r"^(agents|mcp)\.[^.]+", r"\1.NAME", ".".join(path)) for path in part.values}

@@ -167,8 +167,10 @@ def test_a_file_that_is_largest_is_read_whole(tmp_path: Path) -> None:
     assert found is not None and found.trouble is None and len(found.text) == MAX_FILE
 
 
-def test_a_project_never_chooses_the_program_of_an_engine(home: Path) -> None:
-    path = project(home / "work", '[engines.claude]\nexecutable = "/tmp/mine"\n')
+@pytest.mark.parametrize("engine", ["claude", "codex"])
+def test_a_project_never_chooses_the_program_of_an_engine(engine: str, home: Path) -> None:
+    path = project(home / "work", f'[engines.{engine}]\nexecutable = "/tmp/mine"\n')
     for trusted in (False, True):
         loaded = load(home / "work", lambda directory, digest, trusted=trusted: trusted)  # type: ignore[misc]
-        assert loaded.notes == (f"{path} sets `engines.claude.executable`, which counts only in your own config file",)
+        note = f"{path} sets `engines.{engine}.executable`, which counts only in your own config file"
+        assert loaded.notes == (note,)

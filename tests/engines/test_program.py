@@ -31,6 +31,30 @@ async def test_what_is_said_comes_back_in_order(tmp_path: Path) -> None:
     await program.close()
 
 
+async def test_lines_that_come_together_are_heard_together_and_announced_once(tmp_path: Path) -> None:
+    announced: list[bool] = []
+    code = "import os, sys\nos.write(1, b'one\\ntwo\\n\\nthree\\n')\nsys.stdin.read()"
+    command = [sys.executable, "-c", code]
+    program = await Program.start(
+        command, cwd=str(tmp_path), env=os.environ, before=lambda: announced.append(program.end is None)
+    )
+    assert await anext(program.handfuls()) == [b"one", b"two", b"three"]
+    assert announced == [True]
+    await program.close()
+
+
+async def test_a_slow_listener_holds_the_program_up_and_loses_nothing(tmp_path: Path) -> None:
+    program = await start("for n in range(20_000): print(str(n).zfill(1000))", tmp_path)
+    handfuls: list[list[int]] = []
+    async for handful in program.handfuls():
+        handfuls.append([int(line) for line in handful])
+        for _ in range(100):  # everybody else has a turn meanwhile
+            await asyncio.sleep(0)
+    assert [number for handful in handfuls for number in handful] == list(range(20_000))
+    assert max(map(len, handfuls)) < 1100
+    await program.close()
+
+
 async def test_a_line_of_20_megabytes_arrives_whole(tmp_path: Path) -> None:
     program = await start("print('x' * 20_000_000)", tmp_path)
     assert [len(line) async for line in program.lines()] == [20_000_000]

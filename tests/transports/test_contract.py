@@ -30,6 +30,16 @@ async def test_frames_arrive_whole_and_in_order(pair: Pair) -> None:
     assert [await far.receive() for _ in sent] == sent
 
 
+async def test_what_is_gathered_leaves_at_the_end_of_the_turn(pair: Pair) -> None:
+    near, far = pair
+    near.gather()
+    for word in (b"one\n", b"two\n"):
+        near.out += word
+        near.flush_soon()
+    assert near.unsent == len(b"one\ntwo\n")
+    assert [await far.receive(), await far.receive()] == [b"one", b"two"]
+
+
 async def test_both_directions_at_once(pair: Pair) -> None:
     near, far = pair
     await asyncio.gather(near.send(b"to far"), far.send(b"to near"))

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from antiphon.catalogue.programs import CLAUDE, Cli
+from antiphon.catalogue.programs import CLAUDE, CODEX, Cli
 
 __all__ = ["DEMO", "ENGINE", "KNOWN", "KnownAgent"]
 
@@ -46,11 +46,12 @@ _AGENTS: Final = (
     ),
     KnownAgent(
         "codex",
-        "Codex",
-        (("codex-acp",),),
-        "npm install -g @agentclientprotocol/codex-acp",
+        CODEX.title,
+        (),
+        CODEX.install,
         "run `codex login`, or set OPENAI_API_KEY",
-        "through an adapter; `codex` itself speaks no ACP",
+        "through our own engine; `codex` itself speaks no ACP",
+        CODEX,
     ),
     KnownAgent(
         "gemini",
@@ -108,6 +109,14 @@ _AGENTS: Final = (
         "npm install -g @agentclientprotocol/claude-agent-acp",
         "run `claude auth login`, or set ANTHROPIC_API_KEY",
         "through the adapter from npm; `claude` is our own engine",
+    ),
+    KnownAgent(
+        "codex-acp",
+        "Codex (npm adapter)",
+        (("codex-acp",),),
+        "npm install -g @agentclientprotocol/codex-acp",
+        "run `codex login`, or set OPENAI_API_KEY",
+        "through the adapter from npm; `codex` is our own engine",
     ),
     KnownAgent(
         "fast-agent",

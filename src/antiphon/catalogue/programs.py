@@ -15,7 +15,7 @@ import msgspec
 from antiphon.config.places import config_dir
 from antiphon.errors import Code, RequestError
 
-__all__ = ["CLAUDE", "Cli", "CliMissing", "CliProblem", "Found", "Source", "find_cli"]
+__all__ = ["CLAUDE", "CODEX", "Cli", "CliMissing", "CliProblem", "Found", "Source", "find_cli"]
 
 Source: TypeAlias = Literal["variable", "config", "path", "package"]
 
@@ -50,6 +50,17 @@ CLAUDE: Final = Cli(
     inside="_bundled/claude",
     install="`pip install 'antiphon[claude]'`, or `npm install -g @anthropic-ai/claude-code`",
     oldest=(2, 1, 41),  # the first with `claude auth`
+)
+
+CODEX: Final = Cli(
+    name="codex",
+    title="Codex",
+    program="codex",
+    variable="CODEX_EXECUTABLE",
+    package="codex_cli_bin",
+    inside="bin/codex",
+    install="`pip install 'antiphon[codex]'`, or `npm install -g @openai/codex`",
+    oldest=(0, 163),  # the oldest that our tests run: what its server says changes with its versions
 )
 
 

@@ -59,7 +59,7 @@ def parser() -> "argparse.ArgumentParser":
         metavar="WAY",
         nargs="?",
         const="",
-        help="sign in to what the engine drives, in this terminal, instead of serving; claude knows subscription and console",
+        help="sign in to what the engine drives, in this terminal, instead of serving; claude knows subscription and console, codex chatgpt and device",
     )
     return top
 

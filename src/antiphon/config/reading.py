@@ -166,6 +166,7 @@ KEYS: Final[Mapping[str, Check]] = {
     "mcp.NAME.url": _address,
     "mcp.NAME.headers": _variables,
     "engines.claude.executable": _program,
+    "engines.codex.executable": _program,
 }
 """Every key there is → what its value may be. `NAME` stands for a name that the user chooses."""
 

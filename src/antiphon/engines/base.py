@@ -26,6 +26,10 @@ class EngineSession:
         """Work on what the user says. It is cancelled like any task; clean up and let the cancellation through."""
         raise _missing("session/prompt")
 
+    def steer(self, turn: "Turn") -> "Maybe[bool]":
+        """The user adds something to the turn that runs. False: it is too late, and nothing was taken."""
+        return False
+
     def set_mode(self, mode_id: str) -> "Maybe[None]":
         """The user switches to a mode that is on offer."""
 
@@ -56,6 +60,8 @@ class Engine:
     mcp: "Collection[str]" = ()
     """Kinds of MCP server besides child processes: "http", "sse"."""
     auth_methods: "Sequence[v1.AuthMethod]" = ()
+    steers: bool = False
+    """Whether something can be added to a turn while it runs."""
 
     def new(self, session: "Session") -> "Maybe[EngineSession]":
         """Begin a session. Every engine does this."""
@@ -87,6 +93,9 @@ class Engine:
     def logout(self) -> "Maybe[None]":
         """Sign out."""
         raise _missing("logout")
+
+    def close(self) -> "Maybe[None]":
+        """The last client is gone: free what the sessions shared. Another client may still come."""
 
     def does(self, what: str) -> bool:
         """Whether a method is filled in."""

@@ -11,12 +11,12 @@ from typing import Final
 
 import msgspec
 
-from antiphon.catalogue.programs import CLAUDE, Cli, CliMissing, CliProblem, Found, Source, find_cli
+from antiphon.catalogue.programs import CLAUDE, CODEX, Cli, CliMissing, CliProblem, Found, Source, find_cli
 from antiphon.engines.remembered import notes_folder, read_notes, write_notes
 
 __all__ = [
-    "CLAUDE", "Cli", "CliMissing", "CliProblem", "CliTooOld", "Found", "Source", "Told", "ask", "ask_version", "check_version",
-    "find_cli", "known_version", "version_of",
+    "CLAUDE", "CODEX", "Cli", "CliMissing", "CliProblem", "CliTooOld", "Found", "Source", "Told", "ask", "ask_version",
+    "check_version", "find_cli", "known_version", "version_of",
 ]  # fmt: skip
 
 PATIENCE: Final = 10.0

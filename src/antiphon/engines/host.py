@@ -28,8 +28,8 @@ _ENGINE_DOES: Final = {
 """Hooks that are only there if the engine has the method."""
 
 
-class Host(Agent):
-    """An agent whose hooks are an engine's. `session.state` is the engine's session."""
+class _Whole(Agent):
+    """What concerns no session that is open."""
 
     def __init__(self, engine: "Engine") -> None:
         self.engine = engine
@@ -44,7 +44,28 @@ class Host(Agent):
         )
 
     def does(self, hook: str) -> bool:
+        if hook == "steer":
+            return self.engine.steers
         return self.engine.does(_ENGINE_DOES[hook]) if hook in _ENGINE_DOES else super().does(hook)
+
+    def list_sessions(self, query: "v1.ListSessions") -> "Maybe[v1.ListSessionsResult | Iterable[v1.SessionInfo]]":
+        return self.engine.list(query)
+
+    def delete_session(self, session_id: str) -> "Maybe[None]":
+        return self.engine.delete(session_id)
+
+    def authenticate(self, method_id: str) -> "Maybe[None]":
+        return self.engine.authenticate(method_id)
+
+    def logout(self) -> "Maybe[None]":
+        return self.engine.logout()
+
+    def close(self) -> "Maybe[None]":
+        return self.engine.close()
+
+
+class Host(_Whole):
+    """An agent whose hooks are an engine's. `session.state` is the engine's session."""
 
     # Opening.
 
@@ -65,6 +86,9 @@ class Host(Agent):
     def prompt(self, turn: "Turn") -> "Maybe[Outcome]":
         return _at_work(turn.session).prompt(turn)
 
+    def steer(self, turn: "Turn") -> "Maybe[bool]":
+        return _at_work(turn.session).steer(turn)
+
     def set_mode(self, session: "Session", mode_id: str) -> "Maybe[None]":
         return _at_work(session).set_mode(mode_id)
 
@@ -76,20 +100,6 @@ class Host(Agent):
 
     def close_session(self, session: "Session") -> "Maybe[None]":
         return _at_work(session).close()
-
-    # The rest.
-
-    def list_sessions(self, query: "v1.ListSessions") -> "Maybe[v1.ListSessionsResult | Iterable[v1.SessionInfo]]":
-        return self.engine.list(query)
-
-    def delete_session(self, session_id: str) -> "Maybe[None]":
-        return self.engine.delete(session_id)
-
-    def authenticate(self, method_id: str) -> "Maybe[None]":
-        return self.engine.authenticate(method_id)
-
-    def logout(self) -> "Maybe[None]":
-        return self.engine.logout()
 
 
 def _at_work(session: "Session") -> "EngineSession":

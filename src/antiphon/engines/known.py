@@ -10,10 +10,14 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT", "ENGINES", "LOGINS", "make_engine", "sign_in"]
 
-ENGINES: Final = {"demo": "antiphon.engines.demo.engine:Demo", "claude": "antiphon.engines.claude.engine:Claude"}
+ENGINES: Final = {
+    "demo": "antiphon.engines.demo.engine:Demo",
+    "claude": "antiphon.engines.claude.engine:Claude",
+    "codex": "antiphon.engines.codex.engine:Codex",
+}
 """Name → where its class is."""
 
-LOGINS: Final = {"claude": "antiphon.engines.claude.login:login"}
+LOGINS: Final = {"claude": "antiphon.engines.claude.login:login", "codex": "antiphon.engines.codex.login:login"}
 """Name → the function that signs the user in, in the terminal that we were started in. It is told the way that was asked for, if any."""
 
 DEFAULT: Final = "demo"

@@ -4,34 +4,102 @@ What the engines that drive a CLI have in common. It is the one module of the en
 """
 
 import logging
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
+from antiphon.transports.framing import lines_of
 from antiphon.transports.process import ProcessTransport, spawn
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    import asyncio
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from antiphon.errors import ConnectionClosed
+    from antiphon.transports.base import Frame
 
 __all__ = ["Program"]
 
+MANY: Final = 1024
+"""Lines that wait to be heard before reading pauses."""
+
+BREATH: Final = 0.001
+"""Seconds between two handfuls of lines while a program speaks without pause. Nobody reads faster, and to wake us and the client
+for every word costs more than the word."""
+
 _log = logging.getLogger(__name__)
+
+
+class _Ear:
+    """Takes what the program says as it comes, and gives it away by the handful: a model writes small lines, and many of them."""
+
+    def __init__(self, child: ProcessTransport, before: "Callable[[], None] | None") -> None:
+        self._child = child
+        self._before = before
+        self._heard: list[bytes] = []
+        self._over = False
+        self._last = 0.0
+        self._more: asyncio.Future[None] | None = None
+
+    def block_received(self, block: "Frame") -> None:
+        if isinstance(block, bytes | bytearray):
+            self._heard += lines_of(block)
+            if len(self._heard) > MANY:
+                self._child.pause()
+            self._wake()
+        else:  # only the remains of one
+            _log.warning("`%s` said a line of %d bytes, which is too long to be kept", self._child.command, block.size)
+
+    def connection_lost(self, error: "ConnectionClosed") -> None:
+        self._over = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._more is not None and not self._more.done():
+            self._more.set_result(None)
+            if self._before is not None:
+                self._before()
+
+    async def take(self) -> list[bytes]:
+        """All that came; nothing when there will be no more."""
+        while not self._heard and not self._over:
+            self._more = self._child.loop.create_future()
+            await self._more
+        heard, self._heard = self._heard, []
+        self._breathe()
+        return heard
+
+    def _breathe(self) -> None:
+        """Read on: at once after a silence, else after a moment, in which more comes."""
+        loop = self._child.loop
+        before, self._last = self._last, loop.time()
+        if self._last - before > BREATH:
+            self._child.resume()
+        else:
+            self._child.pause()
+            loop.call_later(BREATH, self._child.resume)
 
 
 class Program:
     """A running program. Who hears its lines slowly slows it down; nothing piles up here."""
 
-    def __init__(self, child: ProcessTransport) -> None:
+    def __init__(self, child: ProcessTransport, before: "Callable[[], None] | None" = None) -> None:
         self._child = child
+        self._before = before
 
     @classmethod
-    async def start(cls, command: "Sequence[str]", *, cwd: str, env: "Mapping[str, str]") -> Self:
-        """Start it.
+    async def start(
+        cls,
+        command: "Sequence[str]",
+        *,
+        cwd: str,
+        env: "Mapping[str, str]",
+        before: "Callable[[], None] | None" = None,
+    ) -> Self:
+        """Start it. `before` is called when it has said something, which is heard in the next turn of the loop.
 
         Raises:
             SpawnFailed: there is no such program, or it may not be run.
         """
-        return cls(await spawn(command, cwd=cwd, env=env))
+        return cls(await spawn(command, cwd=cwd, env=env), before)
 
     @property
     def pid(self) -> int:
@@ -50,13 +118,16 @@ class Program:
 
     async def lines(self) -> "AsyncIterator[bytes]":
         """What it says, line by line, until it ends."""
-        while (frame := await self._child.receive()) is not None:
-            if not isinstance(frame, bytes | bytearray):  # only the remains of one
-                _log.warning(
-                    "`%s` said a line of %d bytes, which is too long to be kept", self._child.command, frame.size
-                )
-                continue
-            yield bytes(frame)
+        async for handful in self.handfuls():
+            for line in handful:
+                yield line
+
+    async def handfuls(self) -> "AsyncIterator[list[bytes]]":
+        """The same, as many lines at a time as came together."""
+        ear = _Ear(self._child, self._before)
+        self._child.attach(ear)
+        while handful := await ear.take():
+            yield handful
 
     def send(self, line: bytes) -> None:
         """Say a line, with its end. A program that is gone hears nothing; `lines` tells that it is."""

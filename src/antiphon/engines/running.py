@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from antiphon.agent.stage import seen
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable
 
     from antiphon.errors import ConnectionClosed
 
@@ -48,8 +48,8 @@ class Owner(Protocol[P, H]):
     async def began(self, process: P) -> None:
         """It runs: introduce yourself. Raising means that it is of no use."""
 
-    async def hear(self, process: P, line: H) -> None:
-        """It says something."""
+    def hear(self, process: P, line: H) -> "Awaitable[None]":
+        """It says something. What comes next waits for this."""
 
     async def ended(self, process: P) -> None:
         """It says no more, whoever ended it."""

@@ -15,7 +15,7 @@ from antiphon.errors import ConnectionClosed, LocalProtocolError
 from antiphon.rpc.envelope import Frame, Overlong
 from antiphon.transports.framing import lines_of
 
-__all__ = ["OUTPUT_HIGH", "Sink", "Transport"]
+__all__ = ["OUTPUT_HIGH", "Frame", "Sink", "Transport"]
 
 OUTPUT_HIGH: Final = 60 * 1024
 """Unsent bytes above which a sender waits: a little less than a pipe holds, so that what has gathered leaves in one piece."""
@@ -81,9 +81,14 @@ class Transport(ABC):
     def flush_soon(self) -> None:
         """Send `out` at once, and what is added in this turn of the loop at its end, so that many small frames leave together."""
         if not self.flushing_soon:
+            self.gather()
+            self.flush()
+
+    def gather(self) -> None:
+        """Much will be said within the next turn of the loop: let it leave in one piece, at its end, and nothing of it at once."""
+        if not self.flushing_soon:
             self.flushing_soon = True
             self.loop.call_soon(self._flush_now)
-            self.flush()
 
     def _flush_now(self) -> None:
         self.flushing_soon = False

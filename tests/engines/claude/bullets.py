@@ -82,6 +82,7 @@ BULLETS: Final = {
     # Older shapes.
     "old.auth-required": "`system/auth_required` is the error for signing in",
     "old.hook-response": "`system/hook_response` is a notice",
+    "old.endings": "results without reasons end a turn as their subtype says",
     "old.tool-result": "a `tool_result` inside an `assistant` line ends its call",
     # Modes, models, effort.
     "modes.offered": "default, acceptEdits, plan and dontAsk are offered",
@@ -127,6 +128,7 @@ BULLETS: Final = {
     "mcp.sse": "a server over SSE is reached with its headers",
     "mcp.failed": "a server that fails is a notice, and the session works without it",
     # Sessions.
+    "sessions.new": "a new session works in its own directory, and in those that are added",
     "sessions.resume": "a session is resumed in another process, and knows what was said",
     "sessions.fork": "a fork knows what was said, and leaves the first session alone",
     "sessions.load": "a loaded session tells its text, thoughts and calls with diffs and results again",
@@ -137,7 +139,7 @@ BULLETS: Final = {
     "sessions.own-turns": "turns that the program starts by itself are told",
     "sessions.delete": "a deleted session is gone",
     # When things go wrong.
-    "robust.unknown": "messages and fields that nobody knows are ignored",
+    "robust.unknown": "messages and fields that nobody knows are ignored and counted",
     "robust.long-line": "a line of 20 MB works",
     "robust.crash": "a program that dies in a turn is a clear error, and the session goes on in a new process",
     "robust.orphans": "nothing is left running",

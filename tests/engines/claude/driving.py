@@ -184,6 +184,11 @@ class Client:
         """Those of one kind."""
         return [each for each in self.updates if each["sessionUpdate"] == kind]
 
+    @property
+    def said(self) -> str:
+        """All that the agent said, in turns and between them."""
+        return "".join(each["content"]["text"] for each in self.updates_of("agent_message_chunk"))
+
     def option(self, config_id: str) -> v1.SelectConfig:
         """A setting of the session, as it stands."""
         for option in self.session.config_options or ():

@@ -1,12 +1,13 @@
 """Lines for the stand-in to say."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from tests.engines.claude.place import Place
 
-__all__ = ["INIT", "RESULT", "assistant", "stand_in_says", "tool_result"]
+__all__ = ["INIT", "RESULT", "assistant", "stand_in_plays", "stand_in_says", "tool_result"]
 
 Line = dict[str, Any]
 
@@ -55,7 +56,12 @@ def tool_result(id: str, said: str, structured: object) -> Line:
 
 def stand_in_says(at: Place, *lines: Line) -> None:
     """What it says to every prompt."""
-    turn = "\n".join(json.dumps(line) for line in (INIT, *lines))
+    stand_in_plays(at, *[lines] * 5)
+
+
+def stand_in_plays(at: Place, *turns: Sequence[Line]) -> None:
+    """What it says to one prompt after the other."""
+    said = ["\n".join(json.dumps(line) for line in (INIT, *lines)) for lines in turns]
     file = Path(at.environment["TMPDIR"]) / "lines.jsonl"
-    file.write_text("\n\n".join([turn] * 5), encoding="utf-8")
+    file.write_text("\n\n".join(said), encoding="utf-8")
     at.environment["STAND_IN_LINES"] = str(file)

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 
+from tests.engines.claude.model.__main__ import played
 from tests.engines.claude.model.steps import PATIENCE, Call, Cut, Fail, Gate, Stop, Text, Think, Used, Wait
 from tests.engines.claude.place import Place
 from tests.engines.claude.proofs import on_versions
@@ -162,3 +163,12 @@ async def test_ten_thousand_deltas_pass(at: Place) -> None:
     async with bare(at) as claude:
         lines = await claude.turn("stream")
     assert sum(line["type"] == "stream_event" for line in lines) >= 10_000
+
+
+@pytest.mark.slow
+async def test_the_model_alone_plays_what_a_prompt_asks_for(at: Place) -> None:
+    play = 'Play: [[["text", "first "], ["call", "Bash", {"command": "true", "description": "Nothing"}]], [["text", "then"]]]'
+    at.model.choose = played
+    async with bare(at) as claude:
+        assert spoken(await claude.turn(play)) == "first then"
+        assert spoken(await claude.turn("hello")) == "echo: hello"

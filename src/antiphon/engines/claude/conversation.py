@@ -24,10 +24,13 @@ from antiphon.engines.claude.translate import Translator, news
 from antiphon.engines.mirror import mirrors
 from antiphon.engines.running import Running
 from antiphon.engines.telling import Telling
+from antiphon.engines.titles import title_of
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Sequence
+
     from antiphon.agent.hooks import Outcome
     from antiphon.agent.session import Session
     from antiphon.agent.turn import Turn
@@ -44,8 +47,6 @@ START_LIMIT: Final = 60.0
 INTERRUPT_LIMIT: Final = 2.0
 """Seconds that a turn may take to end after it was interrupted, before the process counts as hung. Real ones take 40 ms."""
 
-TITLE_LENGTH: Final = 60
-
 BATCH: Final = 200
 """Updates of a history that are read at a time."""
 
@@ -53,18 +54,30 @@ _log = logging.getLogger(__name__)
 
 
 class _Waiting:
-    """A prompt that waits for its end."""
+    """A prompt that waits for its end, with what the user added to it meanwhile: all of it has to be answered."""
 
     def __init__(self, id: str) -> None:
         self.id = id
+        self._ids = {id}
         self.end: asyncio.Future[End | None] = asyncio.get_running_loop().create_future()
         """None: it never began, because it was called off."""
 
-    def finish(self, end: "End | None") -> None:
-        if not self.end.done():
+    def add(self, id: str) -> None:
+        """The user adds something."""
+        self._ids.add(id)
+
+    def owns(self, id: str) -> bool:
+        """Whether it was said here."""
+        return id in self._ids
+
+    def answered(self, ids: "Sequence[str]", end: "End | None") -> None:
+        """These have been answered, or, without ids, all of them: an older CLI does not tell."""
+        self._ids -= set(ids or self._ids)
+        if not self._ids and not self.end.done():
             self.end.set_result(end)
 
     def fail(self, error: AcpError) -> None:
+        """There will be no end."""
         if not self.end.done():
             self.end.set_exception(error)
 
@@ -132,7 +145,9 @@ class Conversation:
             bypass=self._choosing.bypass,
             **self._choosing.chosen(),
         )
-        return await Process.start(command_of(launch), self._session.cwd, environment_of(os.environ))
+        # What comes in together leaves together: words of the model are small, and each write wakes the client.
+        gather = self._session.client.connection.transport.gather
+        return await Process.start(command_of(launch), self._session.cwd, environment_of(os.environ), gather)
 
     async def began(self, process: Process) -> None:
         """Ask what it has on offer, show where that differs from what was remembered, and remember it."""
@@ -147,8 +162,14 @@ class Conversation:
             offer: dict[str, Any] = msgspec.to_builtins(self._choosing.offer)
             await asyncio.to_thread(self._place.remembered.save, offer)
 
-    async def hear(self, process: Process, line: wire.Line) -> None:
-        """One line of it."""
+    def hear(self, process: Process, line: wire.Line) -> "Awaitable[None]":
+        """One line of it. Nearly all are a word of the model, which is told without a coroutine."""
+        if type(line) is not wire.StreamEvent:
+            return self._hear_line(process, line)
+        told = self._translator.feed(line)
+        return self._telling.tell(told[0]) if len(told) == 1 else self._hear_all(told)
+
+    async def _hear_line(self, process: Process, line: wire.Line) -> None:
         match line:
             case wire.ControlRequest():
                 self._answering.ask(process, line)
@@ -156,11 +177,14 @@ class Conversation:
                 self._answering.withdraw(process, id)
             case wire.ElicitationComplete(elicitation_id=id):
                 await self._answering.page_done(id)
-            case wire.Lifecycle(command_uuid=id, state="cancelled") if self._waiting and self._waiting.id == id:
-                self._waiting.finish(None)
+            case wire.Lifecycle(command_uuid=id, state="cancelled") if self._waiting and self._waiting.owns(id):
+                self._waiting.answered([id], None)
             case _:
-                for each in self._translator.feed(line):
-                    await self._hear_news(each)
+                await self._hear_all(self._translator.feed(line))
+
+    async def _hear_all(self, told: "Sequence[news.News]") -> None:
+        for each in told:
+            await self._hear_news(each)
 
     async def _hear_news(self, each: "news.News") -> None:
         match each:
@@ -185,6 +209,8 @@ class Conversation:
     async def ended(self, process: Process) -> None:
         """It is gone: whoever waits for it is told, and what it left open is closed."""
         self._answering.withdraw_all(process)
+        if self._translator.unknown:
+            _log.info("Claude Code said things that nobody here knows: %s", dict(self._translator.unknown))
         if self._session.closed:
             return
         await self._close_calls(background=True)
@@ -223,6 +249,17 @@ class Conversation:
             await self._close_calls()
         return _outcome(end)
 
+    async def steer(self, turn: "Turn") -> bool:
+        """Add to the turn that runs: the CLI takes it in between two steps, or answers it next."""
+        content = await message_of(turn)
+        waiting, process = self._waiting, self._running.process
+        if waiting is None or process is None or waiting.end.done():
+            return False
+        id = str(uuid.uuid4())
+        waiting.add(id)
+        process.prompt(content, id)
+        return True
+
     async def ready(self) -> Process:
         """The process, once it can be spoken to.
 
@@ -253,18 +290,16 @@ class Conversation:
 
     def _turn_ended(self, ended: "news.TurnEnded") -> None:
         waiting, ids = self._waiting, ended.user_message_uuids
-        if waiting is not None and (waiting.id in ids or not (ids or ended.origin)):
-            waiting.finish(ended.end)
+        if waiting is not None and (any(map(waiting.owns, ids)) or not (ids or ended.origin)):
+            waiting.answered(ids, ended.end)
         elif ended.end.error is not None:
             self._last_words = ended.end.error.message  # of a process that could not begin, say
 
     async def _entitle(self, text: str) -> None:
         """Until the CLI finds a better one, the first prompt is the title."""
-        if not self._titled:
+        if not self._titled and (title := title_of(text)):
             self._titled = True
-            line = " ".join(text.split())
-            if line:
-                await self._session.entitle(line[: TITLE_LENGTH - 1] + "…" if len(line) > TITLE_LENGTH else line)
+            await self._session.entitle(title)
 
     async def close(self) -> None:
         """End it, and free what it holds."""

@@ -26,6 +26,7 @@ class Claude(Engine):
     also_takes = ("audio",)
     mcp = ("http", "sse")
     auth_methods = METHODS
+    steers = True
 
     def __init__(self) -> None:
         self._history: History | None = None

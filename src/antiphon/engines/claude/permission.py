@@ -2,16 +2,17 @@
 
 import asyncio
 import os.path
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from antiphon.engines.claude.elicitation import DECLINE, ask_for_server
+from antiphon.engines.claude.elicitation import ask_for_server
 from antiphon.engines.claude.grants import Grant, grants
-from antiphon.engines.claude.inquiry import Body, CalledOff, allow, deny, pick, shown, text, words
+from antiphon.engines.claude.inquiry import allow, deny
 from antiphon.engines.claude.plans import ask_about_plan
 from antiphon.engines.claude.questions import ask_questions
-from antiphon.errors import AcpError, RequestError
+from antiphon.engines.elicitation import CANCEL, DECLINE
+from antiphon.engines.inquiry import Body, CalledOff, noted, pick, shown, text, why, withdrawn, words
+from antiphon.errors import AcpError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
@@ -28,9 +29,6 @@ REJECTED: Final = (
 NOT_ALLOWED: Final = "The user did not allow this tool call: it did not run, and nothing was changed."
 CALLED_OFF: Final = "The user cancelled while this was being asked: it did not run, and nothing was changed."
 
-MAX_NOTE: Final = 2000
-"""Most characters of what the CLI says about a question that are shown with it. A reason is a sentence."""
-
 _Kind = v1.PermissionOptionKind
 _ALLOW: Final = v1.PermissionOption("allow", "Allow once", _Kind.ALLOW_ONCE)
 _REJECT: Final = v1.PermissionOption("reject", "Reject", _Kind.REJECT_ONCE)
@@ -38,7 +36,6 @@ _REJECT_WITH_WORDS: Final = v1.PermissionOption("reject_with_message", "Reject a
 
 _ASKED_THEIR_OWN_WAY: Final = {"AskUserQuestion": ask_questions, "ExitPlanMode": ask_about_plan}
 
-_COLOURS: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _COMMONPLACE: Final = "This command requires approval"
 """What the CLI gives as a reason when there is none."""
 
@@ -56,23 +53,22 @@ class Asker:
         try:
             return await ask(request, stage, _from_whom(request, call))
         except asyncio.CancelledError:
-            if _cancelled_ourselves():
+            if withdrawn():
                 raise
             return deny(CALLED_OFF, interrupt=True)  # the turn has ended, and its questions with it
         except CalledOff:
             return deny(CALLED_OFF, interrupt=True)
         except AcpError as error:
-            why = error.reason if isinstance(error, RequestError) else str(error).partition("\n")[0]
-            return deny(f"The user could not be asked, so this did not run: {why or 'no reason was given'}")
+            return deny(f"The user could not be asked, so this did not run: {why(error)}")
 
     async def elicit(self, request: "wire.Elicitation", stage: "Asking") -> Body:
         """What an MCP server is told that wants something from the user."""
         try:
             return await ask_for_server(request, stage, self._pages)
         except asyncio.CancelledError:
-            if _cancelled_ourselves():
+            if withdrawn():
                 raise
-            return {"action": "cancel"}
+            return dict(CANCEL)
         except AcpError:
             return dict(DECLINE)
 
@@ -106,11 +102,6 @@ class Asker:
         return deny(REJECTED)
 
 
-def _cancelled_ourselves() -> bool:
-    task = asyncio.current_task()
-    return task is None or task.cancelling() > 0
-
-
 def _from_whom(request: "wire.CanUseTool", call: v1.ToolCallPatch) -> v1.ToolCallPatch:
     """Which sub-agent asks, if it is one, for clients that can show it in their own way."""
     if request.agent_id is None:
@@ -132,12 +123,12 @@ def _notes(request: "wire.CanUseTool", call: v1.ToolCallPatch) -> Iterator[str]:
     if request.agent_id is not None:
         yield f"A sub-agent asks (`{request.agent_id}`)."
     known = [call.title or "", *(place.path for place in call.locations or ()), *_texts(call)]
-    reason = _plain(request.decision_reason)
-    for note in (_plain(request.title), _plain(request.description), reason if reason != _COMMONPLACE else ""):
+    reason = noted(request.decision_reason)
+    for note in (noted(request.title), noted(request.description), reason if reason != _COMMONPLACE else ""):
         if note and not any(note in each for each in known):
             known.append(note)
             yield note
-    blocked = _plain(request.blocked_path)
+    blocked = noted(request.blocked_path)
     if blocked and not any(blocked in each for each in known):
         yield f"It reaches for `{blocked}`."
 
@@ -150,7 +141,3 @@ def _texts(call: v1.ToolCallPatch) -> Iterator[str]:
                 yield shown
             case _:
                 pass
-
-
-def _plain(said: str | None) -> str:
-    return _COLOURS.sub("", said or "").strip()[:MAX_NOTE]

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Any, Final
 
-from antiphon.engines.claude.inquiry import Body, allow, deny, pick, shown, text, words
+from antiphon.engines.claude.inquiry import allow, deny
+from antiphon.engines.inquiry import Body, pick, shown, text, words
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:

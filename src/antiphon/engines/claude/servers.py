@@ -1,20 +1,20 @@
 """The MCP servers of a session as the file that `--mcp-config` names. It may hold keys, so only its owner can read it."""
 
 import os
-import re
 import shutil
 import tempfile
-from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from antiphon.engines.naming import free_name
 from antiphon.protocol import v1
 
-__all__ = ["ServerFile", "servers_of"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
-_UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]+")
+__all__ = ["ServerFile", "servers_of"]
 
 _DOLLAR: Final = "${ANTIPHON_UNSET_VARIABLE:-$}{"
 """What the CLI reads as a plain `${`: it puts the values of variables into what the file says, and the client means what it says."""
@@ -72,16 +72,8 @@ def servers_of(servers: "Iterable[v1.McpServer]") -> dict[str, dict[str, Any]]:
                 }
             case _:  # a kind that was never offered: it has been refused before
                 continue
-        found[_free_name(server.name, found)] = told
+        found[free_name(server.name, found)] = told
     return found
-
-
-def _free_name(name: str, taken: Iterable[str]) -> str:
-    safe = _UNSAFE.sub("_", name).strip("_") or "server"
-    taken, number, free = set(taken), 2, safe
-    while free in taken:
-        free, number = f"{safe}-{number}", number + 1
-    return free
 
 
 def _literal(value: str, times: int = 1) -> str:

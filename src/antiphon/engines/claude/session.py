@@ -101,6 +101,9 @@ class ClaudeSession(EngineSession):
     async def prompt(self, turn: "Turn") -> "Outcome":
         return await self._conversation.prompt(turn)
 
+    async def steer(self, turn: "Turn") -> bool:
+        return await self._conversation.steer(turn)
+
     # A choice has two views, and who changes it in the one is told of the other.
 
     async def set_mode(self, mode_id: str) -> None:

@@ -1,10 +1,12 @@
 """How tool calls are told: from the first token of their input to their result."""
 
+import base64
 from typing import Any
 
 from antiphon.client.terminals import Terminals
 from tests.engines.claude.driving import Can, connected
 from tests.engines.claude.model.steps import Call, Gate, Text, Wait
+from tests.engines.claude.pictures import DOT
 from tests.engines.claude.place import Place
 from tests.engines.claude.proofs import STAND_IN, proves
 from tests.engines.claude.stand_in_lines import RESULT, assistant, stand_in_says, tool_result
@@ -151,3 +153,14 @@ async def test_a_call_that_fails_says_why(at: Place) -> None:
         told = await client.say("read")
     call = told.call("Read")
     assert call["status"] == "failed" and call["kind"] == "read" and "not exist" in str(call["content"])
+
+
+@proves("turn.raw-output")
+async def test_a_picture_that_is_read_is_shown_as_a_picture(at: Place) -> None:
+    (at.folder / "dot.png").write_bytes(base64.b64decode(DOT))
+    at.model.answers(Call("Read", {"file_path": str(at.folder / "dot.png")}))
+    async with connected(at) as client:
+        told = await client.say("look")
+    call = told.call("Read")
+    [shown] = [each["content"] for each in call["content"]]
+    assert shown == {"type": "image", "data": DOT, "mimeType": "image/png"} and call["rawOutput"]

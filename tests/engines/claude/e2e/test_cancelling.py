@@ -51,7 +51,7 @@ async def test_a_command_that_runs_is_stopped(at: Place) -> None:
         assert (await client.say("go on")).text == "echo: go on" and ends(client) == ["cancelled", "end_turn"]
 
 
-@proves("cancel.hung", on=BOTH)
+@proves("cancel.hung")
 async def test_a_program_that_hangs_is_ended_and_the_session_goes_on_in_a_new_one(at: Place) -> None:
     gate = Gate()
     async with connected(at) as client:
@@ -78,3 +78,17 @@ async def test_a_prompt_that_is_cancelled_before_the_program_is_up_never_runs(at
         assert (await turn.cancel()).stop_reason is v1.StopReason.CANCELLED
         assert (await client.say("this one")).text == "echo: this one"
     assert at.model.last.prompt == "this one"
+
+
+@proves("cancel.speaking", "robust.orphans")
+async def test_a_session_that_is_closed_in_a_turn_ends_the_turn_and_the_program(at: Place) -> None:
+    gate = Gate()
+    at.model.answers(Text("la la "), Wait(gate))
+    async with connected(at) as client:
+        await client.open()
+        turn = client.session.prompt("sing for ever")
+        await gate.is_reached()
+        await client.session.close()
+        assert turn.result.stop_reason is v1.StopReason.CANCELLED
+        await gate.is_left()
+        await at.runs(0)

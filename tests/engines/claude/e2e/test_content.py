@@ -7,17 +7,10 @@ from antiphon.client.files import Files
 from antiphon.protocol.v1 import methods as m
 from tests.engines.claude.driving import Can, connected
 from tests.engines.claude.model.steps import Text
+from tests.engines.claude.pictures import DOT
 from tests.engines.claude.place import Place
 from tests.engines.claude.proofs import proves
 from tests.engines.claude.versions import BOTH
-
-# The smallest PNG there is: one grey dot.
-DOT = base64.b64encode(
-    bytes.fromhex(
-        "89504e470d0a1a0a0000000d49484452000000010000000108000000003a7e9b550000000a49444154789c636800000082008177cd72b6"
-        "0000000049454e44ae426082"
-    )
-).decode()
 
 LINES = "".join(f"line {number}\n" for number in range(1, 101))
 
@@ -95,11 +88,7 @@ async def test_what_the_program_takes_not_is_told_by_its_name_type_and_size(at: 
     seen = at.model.last.everything
     assert told.text == "I see" and at.model.last.images == []
     assert "score.svg" in seen and "image/svg+xml" in seen
-    assert (
-        "songs.bin" in seen
-        and "application/octet-stream" in seen
-        and ("3000" in seen or "2.9" in seen or "3 kB" in seen)
-    )
+    assert "songs.bin" in seen and "application/octet-stream" in seen and "2.93 KiB" in seen
 
 
 @proves("content.refused")
@@ -110,4 +99,4 @@ async def test_sound_is_told_by_its_type_and_size(at: Place) -> None:
         # Our library would not send it: the agent did not say that it takes sound.
         await client.agent.connection.request(m.PROMPT, v1.Prompt(session.id, [v1.TextBlock("hear"), sound]))
     seen = at.model.last.everything
-    assert "audio/wav" in seen and ("2048" in seen or "2.0" in seen or "2 k" in seen)
+    assert "audio/wav" in seen and "2 KiB" in seen

@@ -11,7 +11,7 @@ import pytest
 from antiphon.errors import RequestRefused
 from tests.engines.claude.driving import Client, connected
 from tests.engines.claude.place import Place
-from tests.engines.claude.proofs import STAND_IN, proves
+from tests.engines.claude.proofs import STAND_IN, on_versions, proves
 from tests.engines.claude.stand_in_lines import RESULT, stand_in_says
 from tests.engines.claude.versions import BOTH, NEW, OLD, program
 
@@ -143,7 +143,7 @@ async def test_every_session_has_a_process_that_is_there_before_the_first_prompt
     assert min(times) < 0.05
 
 
-@proves("find.package", on=BOTH)
+@on_versions(*BOTH)
 async def test_the_versions_are_the_ones_that_the_tests_say(at: Place) -> None:
     assert at.run("--version").stdout.startswith(f"{at.version} ")
     assert program(NEW) != program(OLD) and shutil.which(str(at.program)) and os.access(at.program, os.X_OK)

@@ -67,8 +67,7 @@ async def test_a_change_of_mode_changes_the_living_process_at_once(at: Place) ->
 @proves("modes.models", "modes.legacy-models", "modes.effort", on=BOTH)
 async def test_models_and_effort_are_settings_that_the_next_request_has(at: Place) -> None:
     async with connected(at) as client:
-        await client.open()
-        await client.until(lambda: client.session.commands)
+        await client.say("nothing yet")
         await client.open()  # by now it is known what there is
         await client.say("one")
         models = client.session.models
@@ -82,9 +81,9 @@ async def test_models_and_effort_are_settings_that_the_next_request_has(at: Plac
         await client.say("two")
         await client.session.set_model(haiku)  # the older way
         await client.say("three")
-        assert client.option("model").current_value == haiku
+        await client.until(lambda: client.option("model").current_value == haiku)
         assert client.session.models is not None and client.session.models.current_model_id == haiku
-    one, two, three = at.model.asked
+    _, one, two, three = at.model.asked
     assert "sonnet" in two.model and "haiku" in three.model and "sonnet" not in one.model
     assert one.effort != "low" and two.effort == "low"
 
@@ -115,9 +114,7 @@ async def test_a_change_of_mode_by_the_program_itself_is_told(at: Place) -> None
 @proves("modes.cache", "find.fast")
 async def test_what_is_offered_comes_from_the_last_time_and_is_corrected(at: Place) -> None:
     async with connected(at) as client:
-        await client.open()
-        await client.until(lambda: client.session.commands)
-        await client.until(lambda: len(values(client.option("model"))) > 1)
+        await client.say("nothing yet")
         known = values(client.option("model"))
         assert len(known) > 1
     at.settings(permissions={"defaultMode": "plan"})

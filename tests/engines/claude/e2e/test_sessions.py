@@ -6,7 +6,10 @@ import time
 from pathlib import Path
 from uuid import uuid4
 
+import pytest
+
 from antiphon import v1
+from antiphon.errors import Code, RequestRefused
 from tests.engines.claude.driving import connected
 from tests.engines.claude.model.steps import Call, Gate, Text, Think, Wait
 from tests.engines.claude.place import Place
@@ -14,6 +17,19 @@ from tests.engines.claude.proofs import proves
 from tests.engines.claude.versions import BOTH
 
 MANY = 500
+
+
+@proves("sessions.new", on=BOTH)
+async def test_a_new_session_works_in_its_own_directory_and_in_those_that_are_added(at: Place, tmp_path: Path) -> None:
+    other, song = tmp_path / "other", at.write("../added/song.txt", "la la la\n").resolve()
+    other.mkdir()
+    async with connected(at) as client:
+        await client.open(other, additional_directories=[song.parent])
+        at.model.answers(Call("Bash", {"command": "pwd", "description": "Where am I?"}))
+        at.model.answers(Call("Read", {"file_path": str(song)}))
+        told = await client.say("where are you?")
+        assert client.asked == [] and str(other) in str(told.call("Bash")["rawOutput"])
+        assert "la la la" in at.model.last.result_texts[0]
 
 
 @proves("sessions.resume", on=BOTH)
@@ -99,8 +115,8 @@ async def test_sessions_are_listed_also_those_of_a_terminal_and_can_be_deleted(a
         await at.keeps("echo: a song from the editor")
         ours = client.session.id
         listed = [each async for each in client.agent.list_sessions()]
-        assert [each.session_id for each in listed][0] == ours and len(listed) == 2
         editor, terminal = listed
+        assert editor.session_id == ours
         assert "editor" in str(editor.title) and "terminal" in str(terminal.title)
         assert {each.cwd for each in listed} == {str(at.folder)} and all(each.updated_at for each in listed)
         assert [each async for each in client.agent.list_sessions(at.home)] == []
@@ -113,7 +129,11 @@ async def test_sessions_are_listed_also_those_of_a_terminal_and_can_be_deleted(a
 
 @proves("sessions.paging", "sessions.fast-list")
 async def test_five_hundred_sessions_are_listed_in_pages_within_a_second(at: Place) -> None:
-    await copies(at)
+    at.model.answers(Text("la " * 30_000, size=1000))
+    async with connected(at) as client:
+        await client.say("sing at length")
+        await at.keeps("la la la")
+    copy(at, client.session.id)
     async with connected(at) as client:
         started = time.perf_counter()
         listed = [each async for each in client.agent.list_sessions()]
@@ -123,13 +143,8 @@ async def test_five_hundred_sessions_are_listed_in_pages_within_a_second(at: Pla
     assert len(pages) > 1 and all(each.title for each in listed)
 
 
-async def copies(at: Place) -> None:
-    """Many sessions of 100 kB, each like one that Claude Code has written."""
-    at.model.answers(Text("la " * 30_000, size=1000))
-    async with connected(at) as client:
-        await client.say("sing at length")
-        await at.keeps("la la la")
-        id = client.session.id
+def copy(at: Place, id: str) -> None:
+    """Make many sessions of 100 kB, each like the one that Claude Code has written."""
     [path] = at.projects.rglob(f"{id}.jsonl")
     text = path.read_text(encoding="utf-8")
     assert len(text) > 90_000
@@ -150,13 +165,36 @@ async def test_turns_that_the_program_starts_by_itself_are_told(at: Place) -> No
         told = await client.say("run something long")
         assert told.text == "It runs. " and told.stop == "end_turn"
         pipe.write_text("done\n", encoding="utf-8")  # and now nobody asks anything
-        await client.until(lambda: "It has ended." in "".join(texts(client.between)))
+        await client.until(lambda: client.said.endswith("It has ended."))
         assert (await client.say("thank you")).text == "echo: thank you"
 
 
-def texts(updates: list[v1.Update]) -> list[str]:
-    chunks = [each.content for each in updates if isinstance(each, v1.AgentMessageChunk)]
-    return [each.text for each in chunks if isinstance(each, v1.TextBlock)]
+@proves("sessions.own-turns", "permission.asked", on=BOTH)
+async def test_permission_is_asked_also_where_nobody_had_said_anything(at: Place) -> None:
+    gate = Gate()
+    task = {"description": "Look", "prompt": "look", "subagent_type": "general-purpose", "run_in_background": True}
+    at.model.answers(Text("I send somebody. "), Call("Agent", task))
+    at.model.answers(Text("They are gone. "))
+    at.model.agent_answers(Wait(gate), Text("seen it all"))
+    at.model.answers(Call("Bash", {"command": "touch sung", "description": "Sing"}))
+    at.model.answers(Text("All is sung."))
+    async with connected(at) as client:
+        told = await client.say("delegate")
+        assert told.call("Agent")["status"] == "in_progress"  # it works on
+        gate.open()
+        await client.until(lambda: client.said.endswith("All is sung."))
+        assert (at.folder / "sung").exists() and [each.tool_call.name for each in client.asked] == ["Bash"]
+        agent = told.call("Agent")["toolCallId"]
+        news = [each for each in client.updates_of("tool_call_update") if each["toolCallId"] == agent]
+        assert news[-1]["status"] == "completed" and "seen it all" in json.dumps(news[-1]["content"])
+
+
+@proves("sessions.load")
+async def test_a_session_that_does_not_exist_is_an_error_that_says_so(at: Place) -> None:
+    async with connected(at) as client:
+        with pytest.raises(RequestRefused) as caught:
+            await client.load(str(uuid4()))
+    assert caught.value.code == Code.RESOURCE_NOT_FOUND
 
 
 @proves("sessions.own-turns")
@@ -174,5 +212,4 @@ async def test_a_prompt_that_comes_while_the_program_works_by_itself_gets_its_ow
         await client.until(lambda: any("and now?" in str(each) for each in client.sent))
         gate.open()
         assert (await turn).stop_reason is v1.StopReason.END_TURN
-        said = "".join(each["content"]["text"] for each in client.updates_of("agent_message_chunk"))
-    assert said == "It runs. It has ended.echo: and now?"
+    assert client.said == "It runs. It has ended.echo: and now?"

@@ -40,8 +40,8 @@ def step_of(said: list[Any]) -> Step:
             return Think(words)
         case ["call", str(tool), dict(given)]:
             return Call(tool, given)
-        case ["fail", int(status), *more]:
-            return Fail(status, *map(str, more))
+        case ["fail", int(status), str(kind), str(message)]:
+            return Fail(status, kind, message)
         case ["stop", str(reason)]:
             return Stop(reason)
         case ["cut"]:

@@ -11,7 +11,7 @@ __all__ = ["Asked", "Kind"]
 
 Kind: TypeAlias = Literal["main", "agent", "side"]
 
-INJECTED: Final = ("<system-reminder>", "[Request interrupted", "<command-", "<local-command-", "Caveat:")
+INJECTED: Final = ("<system-reminder>", "[Request interrupted", "[Image: ", "<command-", "<local-command-", "Caveat:")
 """How texts begin that the program puts among the user's by itself."""
 SUMMARY: Final = "CRITICAL: Respond with TEXT ONLY"
 """How the question for a summary begins, which is asked in the conversation itself."""

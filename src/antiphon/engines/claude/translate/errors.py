@@ -50,11 +50,14 @@ _SIGNS: Final = tuple((re.compile(pattern, re.IGNORECASE), kind) for pattern, ki
     (r"\b(?:not logged in|please run /login|invalid api key|oauth token (?:has )?(?:been )?(?:expired|revoked))", "auth"),
     (r"\bcredit balance is too low", "billing"),
     (r"^prompt is too long", "prompt_too_long"),
-    (r"\brepeated 529\b|\boverloaded\b", "overloaded"),
+    (r"\boverloaded\b", "overloaded"),
     (r"\bno conversation found\b", "session_not_found"),
     (r"\bE(?:CONNREFUSED|CONNRESET|NOTFOUND|TIMEDOUT|AI_AGAIN)\b|\bconnection (?:error|refused)|\bunable to connect", "connection"),
 ))  # fmt: skip
 """Where only the text tells."""
+
+_OVERLOADED: Final = re.compile(r"\brepeated 529\b", re.IGNORECASE)
+"""An older CLI says it in its text alone."""
 
 _LIMIT: Final = re.compile(
     r"^(?:claude(?: ai)? usage limit reached|you've (?:hit|reached) your\b.*\blimit|you're out of (?:extra usage|usage credits)"
@@ -113,7 +116,7 @@ def _kind(result: Result, last: Assistant | None, text: str) -> str:
         _error(last),
     ]
     status = _first(result.api_error_status, last.api_error_status if last else None)
-    if status == 529:
+    if status == 529 or _OVERLOADED.search(text):
         return "overloaded"  # which the CLI calls a server error
     for word in words:
         if word in _BY_WORD:

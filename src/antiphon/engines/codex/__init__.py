@@ -1,0 +1,1 @@
+"""The engine that drives Codex: `codex app-server` behind ACP."""

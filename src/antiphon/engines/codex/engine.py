@@ -1,0 +1,117 @@
+"""The Codex engine's front: who it is and how its sessions are opened. Imports no event loop, and looks for no CLI before a session."""
+
+from typing import TYPE_CHECKING
+
+from antiphon import __version__
+from antiphon.engines.base import Engine
+from antiphon.engines.codex.ways import METHODS
+
+if TYPE_CHECKING:
+    from antiphon.agent.session import Session
+    from antiphon.engines.codex.hub import Hub
+    from antiphon.engines.codex.session import CodexSession
+    from antiphon.engines.finding import Found
+    from antiphon.protocol import v1
+
+__all__ = ["Codex"]
+
+
+class Codex(Engine):
+    """One server for all sessions. Sessions are Codex's own threads, also those that were begun in a terminal."""
+
+    name = "antiphon-codex"
+    version = __version__
+    title = "Codex"
+    takes = ("image", "resource")
+    also_takes = ("audio",)
+    mcp = ("http",)
+    auth_methods = METHODS
+    steers = True
+
+    def __init__(self) -> None:
+        self._hub: Hub | None = None
+
+    # Sessions.
+
+    async def new(self, session: "Session") -> "CodexSession":
+        codex = await self._begin(session)
+        await codex.create()
+        return codex
+
+    async def load(self, session: "Session") -> "CodexSession":
+        codex = await self._begin(session)
+        await codex.restore()
+        await codex.tell_history()
+        return codex
+
+    async def resume(self, session: "Session") -> "CodexSession":
+        codex = await self._begin(session)
+        await codex.restore()
+        return codex
+
+    async def fork(self, session: "Session", source: str) -> "CodexSession":
+        codex = await self._begin(session)
+        await codex.copy(source)
+        return codex
+
+    async def list(self, query: "v1.ListSessions") -> "v1.ListSessionsResult":
+        hub = await self._shared()
+        from antiphon.engines.codex.listing import list_threads
+
+        return await list_threads(await hub.ready(), query)
+
+    async def delete(self, session_id: str) -> None:
+        hub = await self._shared()
+        from antiphon.engines.codex.listing import delete_thread
+
+        await delete_thread(await hub.ready(), session_id)
+
+    async def close(self) -> None:
+        hub, self._hub = self._hub, None
+        if hub is not None:
+            await hub.close()
+
+    async def _begin(self, session: "Session") -> "CodexSession":
+        hub = await self._shared()
+        hub.start_soon()  # while the rest is imported
+        from antiphon.engines.codex.session import CodexSession
+
+        return CodexSession(session, hub)
+
+    async def _shared(self) -> "Hub":
+        """The one hub. It is made when the program has been found, which may be at the second try: people install it in between."""
+        if self._hub is None:
+            found = await _find()
+            from antiphon.engines.codex.hub import Hub
+
+            if self._hub is None:  # somebody else was quicker
+                self._hub = Hub(found)
+        return self._hub
+
+    # The account.
+
+    async def authenticate(self, method_id: str) -> None:
+        hub = await self._shared()
+        from antiphon.engines.codex.login import sign_in
+
+        await sign_in(hub, method_id)
+
+    async def logout(self) -> None:
+        hub = await self._shared()
+        from antiphon.engines.codex.login import sign_out
+
+        await sign_out(hub)
+
+
+async def _find() -> "Found":
+    """The CLI, if it is new enough. A program that is asked for its version does not hold up others."""
+    import asyncio
+
+    from antiphon.engines.finding import CODEX, ask_version, check_version, find_cli, known_version
+
+    found = find_cli(CODEX)
+    version = known_version(found)
+    if version is None:
+        version = await asyncio.to_thread(ask_version, found)
+    check_version(found, version)
+    return found

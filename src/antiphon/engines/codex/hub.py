@@ -1,0 +1,147 @@
+"""The one server that all sessions share: started when it is first needed, started again when it is gone, each word given to its thread."""
+
+import logging
+import os
+from typing import TYPE_CHECKING, Final, Protocol
+
+from antiphon import __version__
+from antiphon.engines.codex import wire
+from antiphon.engines.codex.server import Server
+from antiphon.engines.running import Running
+from antiphon.errors import AcpError, Code, RequestError
+
+if TYPE_CHECKING:
+    from antiphon.engines.finding import Found
+
+__all__ = ["Hub", "Listener"]
+
+INTRODUCTION: Final = {
+    "clientInfo": {"name": "antiphon", "title": "Antiphon", "version": __version__},
+    # Without the experimental part nobody can end a command that outlives its turn.
+    "capabilities": {"experimentalApi": True, "requestAttestation": False},
+}
+
+_log = logging.getLogger(__name__)
+
+
+class Listener(Protocol):
+    """A thread's session."""
+
+    async def hear(self, told: wire.Told) -> None:
+        """The server says something about it."""
+
+    def asked(self, server: Server, question: wire.Asked) -> None:
+        """The server asks something about it."""
+
+    async def lost(self, server: Server) -> None:
+        """The server is gone."""
+
+
+class Hub:
+    """For one engine."""
+
+    def __init__(self, found: "Found") -> None:
+        self.found = found
+        self._running: Running[Server] = Running(self)
+        self._listeners: dict[str, Listener] = {}
+        self._parents: dict[str, str] = {}
+        self._models: tuple[Server, list[wire.Model]] | None = None
+
+    async def ready(self) -> Server:
+        """The server, once it can be spoken to.
+
+        Raises:
+            RequestError: it does not start.
+        """
+        try:
+            return await self._running.ready()
+        except RequestError:
+            raise
+        except AcpError as error:
+            raise RequestError(Code.INTERNAL_ERROR, "Codex does not start", str(error)) from error
+
+    def start_soon(self) -> None:
+        """Begin to start it."""
+        self._running.start_soon()
+
+    def give_up(self, server: Server) -> None:
+        """It hangs: end it. Whoever needs one gets another."""
+        self._running.give_up(server)
+
+    def listen(self, thread_id: str, listener: Listener) -> None:
+        """Give what concerns a thread to this session."""
+        self._listeners[thread_id] = listener
+
+    def forget(self, thread_id: str) -> None:
+        """Nobody listens to it any more."""
+        self._listeners.pop(thread_id, None)
+        self._parents = {child: parent for child, parent in self._parents.items() if parent != thread_id}
+
+    async def models(self) -> list[wire.Model]:
+        """The models on offer; asked for once in a server's life."""
+        server = await self.ready()
+        if self._models is None or self._models[0] is not server:
+            found: list[wire.Model] = []
+            cursor: str | None = None
+            while True:
+                page = await server.call("model/list", {"cursor": cursor, "limit": 100}, wire.ModelPage)
+                found += page.data
+                cursor = page.next_cursor
+                if not cursor or not page.data:
+                    break
+            self._models = server, [model for model in found if not model.hidden]
+        return self._models[1]
+
+    async def close(self) -> None:
+        """End the server for good."""
+        await self._running.close()
+
+    # Being the owner of a process.
+
+    async def start(self) -> Server:
+        """A server, in the user's own environment: it finds its home, its login and its settings there."""
+        return await Server.start([self.found.path, "app-server"], os.getcwd(), os.environ)
+
+    async def began(self, server: Server) -> None:
+        """Introduce ourselves."""
+        await server.request("initialize", INTRODUCTION)
+        server.notify("initialized")
+
+    async def hear(self, server: Server, line: "wire.Told | wire.Asked | wire.Garbled") -> None:
+        """Give a word to whom it concerns."""
+        match line:
+            case wire.Garbled():
+                _log.warning("Codex said what nobody understands: %.200s", line.text_head)
+            case wire.Asked():
+                listener = self._of(line.thread_id)
+                if listener is None:
+                    server.refuse(line.id, "nobody here knows this thread", Code.METHOD_NOT_FOUND)
+                else:
+                    listener.asked(server, line)
+            case wire.Told():
+                self._note_child(line)
+                if line.thread_id is None:  # the account, the configuration: everybody's concern
+                    for each in list(self._listeners.values()):
+                        await each.hear(line)
+                elif line.thread_id in self._listeners:
+                    await self._listeners[line.thread_id].hear(line)
+
+    def _note_child(self, line: wire.Told) -> None:
+        """Threads of sub-agents ask through the session that they belong to."""
+        match line.params:
+            case wire.ThreadStarted(thread=wire.Thread(id=child, parent_thread_id=str() as parent)):
+                self._parents[child] = parent
+            case _:
+                pass
+
+    def _of(self, thread_id: str | None) -> Listener | None:
+        seen: set[str] = set()
+        while thread_id is not None and thread_id not in self._listeners and thread_id not in seen:
+            seen.add(thread_id)
+            thread_id = self._parents.get(thread_id)
+        return self._listeners.get(thread_id) if thread_id is not None else None
+
+    async def ended(self, server: Server) -> None:
+        """All threads hear of it; each comes back with its next prompt."""
+        for each in list(self._listeners.values()):
+            await each.lost(server)

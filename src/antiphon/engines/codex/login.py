@@ -1,0 +1,150 @@
+"""Signing in to Codex and out of it: what its server and its program say and do about it.
+
+The login itself happens in a terminal, between the user and the CLI: there our program is run with `--login`, and becomes the CLI.
+Only an API key passes through here, from the environment to the server, which keeps it.
+"""
+
+import os
+import sys
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from antiphon.engines.codex import wire
+from antiphon.engines.codex.ways import API_KEY, KEYS, METHODS
+from antiphon.engines.finding import CODEX, Found, ask, find_cli, version_of
+from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
+
+if TYPE_CHECKING:
+    from antiphon.engines.codex.hub import Hub
+    from antiphon.engines.codex.server import Server
+
+__all__ = ["WAYS", "login", "must_be_signed_in", "sign_in", "sign_in_needed", "sign_out"]
+
+WAYS: Final = {"chatgpt": (), "device": ("--device-auth",)}
+"""How the user wants to sign in → what the CLI is told. The first is what it does unless told otherwise."""
+
+
+def login(way: str = "") -> NoReturn:
+    """Become the CLI's own login, in the terminal that we were started in.
+
+    Raises:
+        AcpError: there is no such way, no CLI, or one that is too old.
+    """
+    way = way or "chatgpt"
+    if way not in WAYS:
+        raise AcpError(f"there is no login `{way}`\nhint: choose one of {', '.join(WAYS)}")
+    found = find_cli(CODEX)
+    version_of(found)
+    sys.stdout.flush()
+    try:
+        os.execv(found.path, [found.path, "login", *WAYS[way]])  # noqa: S606 - it is meant to be this process
+    except OSError as error:
+        raise AcpError(
+            f"`{found.path}` cannot be started: {error.strerror}\nhint: check that it is a program for this machine"
+        ) from error
+
+
+async def must_be_signed_in(hub: "Hub") -> "Server":
+    """The server, if it may work: somebody is signed in, or the model's provider wants no login.
+
+    Raises:
+        RequestError: nobody is signed in (-32000, with what to do), or it does not start.
+    """
+    server, standing = await _standing(hub)
+    if not _may_work(standing):
+        server, standing = await _with_new_login(hub, server)
+    if not _may_work(standing):
+        raise sign_in_needed()
+    return server
+
+
+async def sign_in(hub: "Hub", method_id: str) -> None:
+    """What a client asks for once the user has chosen a way: take the key, or see whether the terminal's login has worked.
+
+    Raises:
+        RequestError: it has not (-32000, with what to do), there is no key, or the server refuses it.
+    """
+    if method_id == API_KEY.id:
+        key = next((key for name in KEYS if (key := os.environ.get(name, "").strip())), None)
+        if key is None:
+            raise sign_in_needed(method_id=method_id)
+        await _request(await hub.ready(), "account/login/start", {"type": "apiKey", "apiKey": key}, "sign you in")
+        return
+    server, standing = await _standing(hub)
+    if standing.requires_openai_auth and (standing.account is None or standing.account.type != "chatgpt"):
+        _, standing = await _with_new_login(hub, server)
+    if not _may_work(standing):
+        raise sign_in_needed(method_id=method_id)
+
+
+async def sign_out(hub: "Hub") -> None:
+    """Let Codex forget its login.
+
+    Raises:
+        RequestError: it could not.
+    """
+    await _request(await hub.ready(), "account/logout", None, "sign you out")
+
+
+def sign_in_needed(said: str = "", method_id: str | None = None) -> RequestError:
+    """The refusal that tells a client to sign the user in, with the ways there are. `said`: what Codex says about it."""
+    variables = " or ".join(KEYS)
+    if method_id == API_KEY.id:
+        what = f"set {variables} in the environment of the agent and start it again"
+    else:
+        what = (
+            f"run `codex login` in a terminal; or set {variables} in the environment of the agent"
+            f" and sign in by `{API_KEY.id}`"
+        )
+    details = f"Codex is not signed in{f' ({said})' if said else ''}: {what}"
+    return RequestError(
+        Code.AUTH_REQUIRED,
+        "Authentication required",
+        {"details": details, "authMethods": [method.id for method in METHODS]},
+    )
+
+
+def _may_work(standing: wire.AccountRead) -> bool:
+    return standing.account is not None or not standing.requires_openai_auth
+
+
+async def _standing(hub: "Hub") -> "tuple[Server, wire.AccountRead]":
+    server = await hub.ready()
+    try:
+        return server, await _account(server)
+    except ConnectionClosed:  # it has just been replaced, because of a new login
+        server = await hub.ready()
+        return server, await _account(server)
+
+
+async def _account(server: "Server") -> wire.AccountRead:
+    from antiphon.engines.codex.server import ServerRefused
+
+    try:
+        return await server.call("account/read", {}, wire.AccountRead)
+    except ServerRefused as error:
+        raise RequestError(
+            Code.INTERNAL_ERROR, "Codex does not say whether you are signed in", error.message
+        ) from error
+
+
+async def _with_new_login(hub: "Hub", server: "Server") -> "tuple[Server, wire.AccountRead]":
+    """The server, started again if somebody has signed in since: it reads its login when it starts, and never again."""
+    import asyncio
+
+    if await asyncio.to_thread(_has_login, hub.found):
+        hub.give_up(server)
+    return await _standing(hub)
+
+
+def _has_login(found: Found) -> bool:
+    """Whether a new process would be signed in. It blocks."""
+    return ask(found, "login", "status").status == 0
+
+
+async def _request(server: "Server", method: str, params: dict[str, str] | None, what: str) -> None:
+    from antiphon.engines.codex.server import ServerRefused
+
+    try:
+        await server.request(method, params)
+    except ServerRefused as error:
+        raise RequestError(Code.INTERNAL_ERROR, f"Codex could not {what}", error.message) from error

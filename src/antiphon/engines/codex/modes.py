@@ -1,0 +1,96 @@
+"""The modes, and what each means to Codex: when it asks, and what its sandbox lets it do. A table; no I/O.
+
+================== ============ ==================== =====================================================
+mode               asks         sandbox              so
+================== ============ ==================== =====================================================
+default            on request   read-only            reads freely; every edit and every escalation is asked
+acceptEdits        on request   workspace-write      edits the workspace freely; escalations are asked
+plan               on request   read-only            the same as default, and Codex plans and asks questions
+dontAsk            never        workspace-write      works in the workspace; what goes beyond it fails
+bypassPermissions  never        danger-full-access   no sandbox and no questions
+================== ============ ==================== =====================================================
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from antiphon.protocol import v1
+
+__all__ = ["CONFIGURED", "MODES", "Setup", "mode_of", "modes_with", "sandbox_policy", "setup_of"]
+
+
+class Setup(msgspec.Struct, frozen=True):
+    """What a mode is made of, in Codex's words."""
+
+    approval: str
+    sandbox: str
+    plans: bool = False
+
+
+MODES: Final = {
+    "default": (
+        v1.Mode("default", "Default", "Reads freely, and asks before it changes anything"),
+        Setup("on-request", "read-only"),
+    ),
+    "acceptEdits": (
+        v1.Mode(
+            "acceptEdits",
+            "Accept edits",
+            "Edits files of the workspace without asking, and asks before it goes beyond it",
+        ),
+        Setup("on-request", "workspace-write"),
+    ),
+    "plan": (
+        v1.Mode("plan", "Plan", "Looks, asks you questions and plans"),
+        Setup("on-request", "read-only", plans=True),
+    ),
+    "dontAsk": (
+        v1.Mode("dontAsk", "Don't ask", "Works in the workspace and never asks: what goes beyond it fails"),
+        Setup("never", "workspace-write"),
+    ),
+    "bypassPermissions": (
+        v1.Mode(
+            "bypassPermissions",
+            "Bypass permissions",
+            "Never asks, and without a sandbox: only where nothing can be harmed",
+        ),
+        Setup("never", "danger-full-access"),
+    ),
+}
+"""Id → how it is shown, and what it is made of."""
+
+CONFIGURED: Final = v1.Mode("configured", "As configured", "What your own Codex configuration says")
+"""For a combination that is none of the modes."""
+
+_TYPES: Final = {"read-only": "readOnly", "workspace-write": "workspaceWrite", "danger-full-access": "dangerFullAccess"}
+
+
+def setup_of(mode: str) -> Setup | None:
+    """What a mode is made of; None for the user's own combination."""
+    return MODES[mode][1] if mode in MODES else None
+
+
+def mode_of(approval: object, sandbox: object, plans: bool = False) -> str:
+    """The mode that Codex is in, by what it says of itself."""
+    kind = sandbox.get("type") if isinstance(sandbox, dict) else sandbox
+    for id, (_, setup) in MODES.items():
+        if (approval, kind, plans) == (setup.approval, _TYPES[setup.sandbox], setup.plans):
+            return id
+    return CONFIGURED.id
+
+
+def modes_with(current: str) -> list[v1.Mode]:
+    """Those on offer. The user's own combination is only there while it is in force: there is no way back to it."""
+    known = [mode for mode, _ in MODES.values()]
+    return known if current in MODES else [CONFIGURED, *known]
+
+
+def sandbox_policy(setup: Setup, roots: "list[str]", known: "dict[str, Any] | None") -> dict[str, Any]:
+    """The sandbox as a turn takes it. `known` is how the user's own configuration has the workspace."""
+    kind = _TYPES[setup.sandbox]
+    if kind != "workspaceWrite":
+        return {"type": kind}
+    policy: dict[str, Any] = dict(known) if known is not None else {"type": kind}
+    also = [root for root in roots if root not in policy.get("writableRoots", ())]
+    return {**policy, "writableRoots": [*policy.get("writableRoots", ()), *also]}

@@ -1,0 +1,123 @@
+"""One `codex app-server` process: requests and their answers, what it says by itself, and what it asks."""
+
+import asyncio
+import itertools
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
+
+from antiphon.engines.codex import wire
+from antiphon.engines.program import Program
+from antiphon.errors import AcpError, ConnectionClosed
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+
+__all__ = ["REQUEST_LIMIT", "Server", "ServerRefused"]
+
+REQUEST_LIMIT: Final = 60.0
+"""Seconds that the server may take to answer. Most answers take milliseconds; a thread with MCP servers, or a login, takes longer."""
+
+T = TypeVar("T")
+
+
+class ServerRefused(AcpError):
+    """The server says no to a request, or does not answer."""
+
+    def __init__(self, method: str, message: str, code: int = 0) -> None:
+        super().__init__(f"Codex refuses `{method}`: {message}")
+        self.message = message
+        self.code = code
+
+
+class Server:
+    """A living one. Iterate `lines`: answers to our requests are taken out of it on the way."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._waiting: dict[wire.RequestId, tuple[str, asyncio.Future[msgspec.Raw]]] = {}
+        self._numbers = itertools.count(1)
+
+    @classmethod
+    async def start(cls, command: "Sequence[str]", cwd: str, environment: "Mapping[str, str]") -> "Server":
+        """Start one. Raises `SpawnFailed`."""
+        return cls(await Program.start(command, cwd=cwd, env=environment))
+
+    @property
+    def pid(self) -> int:
+        """Its id."""
+        return self._program.pid
+
+    @property
+    def end(self) -> ConnectionClosed | None:
+        """Why it says nothing more; None while it lives."""
+        return self._program.end
+
+    async def lines(self) -> "AsyncIterator[wire.Told | wire.Asked | wire.Garbled]":
+        """What it says and asks, until it ends."""
+        async for raw in self._program.lines():
+            line = wire.decode(raw)
+            if isinstance(line, wire.Answer):
+                self._answered(line)
+            else:
+                yield line
+        for _, answer in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(self.end or ConnectionClosed("Codex has ended"))
+
+    def _answered(self, line: wire.Answer) -> None:
+        method, answer = self._waiting.get(line.id, ("", None))
+        if answer is None or answer.done():  # somebody stopped waiting
+            return
+        if line.error is None:
+            answer.set_result(line.result)
+        else:
+            answer.set_exception(ServerRefused(method, line.error.message, line.error.code))
+
+    # To the server.
+
+    async def request(
+        self, method: str, params: "dict[str, Any] | None" = None, limit: float = REQUEST_LIMIT
+    ) -> msgspec.Raw:
+        """Ask for something; the answer as it came.
+
+        Raises:
+            ServerRefused: it says no, or nothing.
+            ConnectionClosed: it ended.
+        """
+        if self.end is not None:
+            raise self.end
+        id = next(self._numbers)
+        answer: asyncio.Future[msgspec.Raw] = asyncio.get_running_loop().create_future()
+        self._waiting[id] = method, answer
+        self._program.send(wire.request(id, method, params))
+        try:
+            return await asyncio.wait_for(answer, limit)
+        except TimeoutError:
+            raise ServerRefused(method, f"no answer within {limit:g} seconds") from None
+        finally:
+            del self._waiting[id]
+
+    async def call(self, method: str, params: "dict[str, Any]", kind: type[T]) -> T:
+        """Ask for something; the answer as what it should be.
+
+        Raises:
+            RemoteProtocolError: it is something else.
+        """
+        return wire.read(await self.request(method, params), kind)
+
+    def notify(self, method: str) -> None:
+        """Say something."""
+        self._program.send(wire.notification(method))
+
+    def answer(self, id: wire.RequestId, result: Any) -> None:
+        """Answer a question of the server."""
+        self._program.send(wire.answer(id, result))
+
+    def refuse(self, id: wire.RequestId, message: str, code: int) -> None:
+        """Say that it cannot be answered."""
+        self._program.send(wire.refusal(id, message, code))
+
+    async def close(self) -> None:
+        """End it, and what it started."""
+        await self._program.close()

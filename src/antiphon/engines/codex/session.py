@@ -1,0 +1,326 @@
+"""A session with Codex: one thread of the server that all sessions share.
+
+What the server says about the thread comes through the hub, in order. After a restart of the server the thread is resumed with the next
+prompt, and everything that was chosen is sent again: without that it would come back with other rights.
+"""
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from antiphon.agent.asking import Asking
+from antiphon.engines.base import EngineSession
+from antiphon.engines.codex import wire
+from antiphon.engines.codex.approvals import Asker
+from antiphon.engines.codex.choosing import Choosing
+from antiphon.engines.codex.commands import COMMANDS, NEXT_TURN, run_command
+from antiphon.engines.codex.files import text_before
+from antiphon.engines.codex.history import turns_of
+from antiphon.engines.codex.login import must_be_signed_in, sign_in_needed
+from antiphon.engines.codex.prompts import input_of
+from antiphon.engines.codex.refusing import refused
+from antiphon.engines.codex.server import Server, ServerRefused
+from antiphon.engines.codex.servers import servers_of
+from antiphon.engines.codex.settings import MODE, MODEL
+from antiphon.engines.codex.translate import Translator, news
+from antiphon.engines.codex.unseen import RAW, RAW_EVENTS, Unseen
+from antiphon.engines.codex.waiting import Waiting
+from antiphon.engines.mirror import mirrors
+from antiphon.engines.pending import Pending
+from antiphon.engines.telling import Telling
+from antiphon.engines.titles import title_of
+from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
+from antiphon.protocol import v1
+
+if TYPE_CHECKING:
+    from antiphon.agent.hooks import Outcome
+    from antiphon.agent.session import Session
+    from antiphon.agent.turn import Turn
+    from antiphon.engines.codex.hub import Hub
+
+__all__ = ["CodexSession"]
+
+INTERRUPT_LIMIT: Final = 2.0
+"""Seconds that a turn may take to end after it was interrupted, before the server counts as hung. Real ones take 20 ms."""
+
+_log = logging.getLogger(__name__)
+
+
+class CodexSession(EngineSession):
+    """Codex at work."""
+
+    def __init__(self, session: "Session", hub: "Hub") -> None:
+        self.session = session
+        self._hub = hub
+        self._thread = ""
+        self._server: Server | None = None
+        self._choosing = Choosing(session)
+        self._translator = self._new_translator()
+        self._telling = Telling(
+            session,
+            {
+                news.ModelChanged: lambda changed: self._choosing.model_is(changed.model),
+                wire.ThreadSettings: self._choosing.settings_are,
+                news.TurnEnded: self._turn_ended,
+            },
+        )
+        self._stage = Asking(session)
+        self._asker = Asker(session)
+        self._pending = Pending()
+        self._unseen = Unseen()
+        self._waiting: Waiting | None = None
+        self._titled = False
+
+    def _new_translator(self) -> Translator:
+        client = self.session.client
+        meta = client.capabilities.meta or {}
+        return Translator(
+            self.session.cwd,
+            terminals=meta.get("terminal_output") is True,
+            mirror=mirrors(client),
+            read=text_before,
+        )
+
+    # Opening.
+
+    async def create(self) -> None:
+        """From nothing."""
+        await self._open("thread/start", {"cwd": self.session.cwd})
+        self.session.id = self._thread
+
+    async def restore(self) -> None:
+        """As it was left."""
+        await self._open("thread/resume", {"threadId": self.session.id, "cwd": self.session.cwd})
+
+    async def copy(self, source: str) -> None:
+        """As another stands."""
+        await self._open("thread/fork", {"threadId": source, "cwd": self.session.cwd})
+        self.session.id = self._thread
+
+    async def _open(self, method: str, params: dict[str, Any]) -> None:
+        server = await must_be_signed_in(self._hub)
+        models = await self._hub.models()
+        opened = await self._opened(server, method, params)
+        self._choosing.begin(models, opened)
+        if title := title_of(opened.thread.name or opened.thread.preview):
+            self._titled = True
+            await self.session.entitle(title)
+        await self.session.offer(*COMMANDS)
+
+    async def _opened(self, server: Server, method: str, params: dict[str, Any]) -> wire.ThreadOpened:
+        """Open the thread in this server, and listen to it from now on."""
+        starts = method == "thread/start"
+        extra: dict[str, Any] = dict(RAW_EVENTS) if starts else {}
+        if self.session.mcp_servers:
+            extra["config"] = {"mcp_servers": servers_of(self.session.mcp_servers)}
+        if self.session.directories:
+            extra["runtimeWorkspaceRoots"] = [self.session.cwd, *self.session.directories]
+        try:
+            opened = await server.call(method, {**params, **extra, **self._choosing.for_thread()}, wire.ThreadOpened)
+        except ServerRefused as error:
+            raise refused(error) from error
+        self._hub.forget(self._thread)
+        self._thread, self._server = opened.thread.id, server
+        self._unseen.opened(opened.thread, live=starts)
+        self._hub.listen(self._thread, self)
+        return opened
+
+    async def tell_history(self) -> None:
+        """All that was said, again, as Codex has kept it."""
+        server = await self._ready()
+        translator = self._new_translator()
+        try:
+            async for turns in turns_of(server, self._thread):
+                for each in translator.turns(turns):
+                    await self._telling.tell(each)
+        except ServerRefused as error:
+            raise refused(error) from error
+
+    # The server.
+
+    async def _started(self) -> Server:
+        try:
+            return await self._hub.ready()
+        except RequestError:
+            raise
+        except AcpError as error:
+            raise RequestError(Code.INTERNAL_ERROR, "Codex does not start", str(error)) from error
+
+    async def _ready(self) -> Server:
+        """The server, with the thread open in it."""
+        server = await self._started()
+        if self._server is not server:
+            params = {"threadId": self._thread, "cwd": self.session.cwd}
+            try:
+                await self._opened(server, "thread/resume", params)
+            except RequestError as error:
+                if error.code != Code.RESOURCE_NOT_FOUND:
+                    raise
+                await self._opened(server, "thread/start", {"cwd": self.session.cwd})  # nothing was said in it yet
+        return server
+
+    # Hearing.
+
+    async def hear(self, told: wire.Told) -> None:
+        """The server says something about the thread."""
+        match told.params:
+            case wire.Resolved(request_id=id) if self._server is not None:
+                self._pending.withdraw((self._server.pid, id))
+            case wire.TurnTold(turn=begun) if told.method == "turn/started" and self._waiting is not None:
+                self._waiting.started(begun.id)
+            case _:
+                pass
+        unseen = await self._unseen.turn_ended() if told.method == "turn/completed" else self._unseen.hear(told)
+        for item in unseen:
+            for each in self._translator.item(item, replay=False):
+                await self._telling.tell(each)
+        if told.method not in RAW:
+            for each in self._translator.feed(told.method, told.params):
+                await self._telling.tell(each)
+
+    def asked(self, server: Server, question: wire.Asked) -> None:
+        """It asks something about it."""
+        self._pending.begin((server.pid, question.id), self._answer(server, question))
+
+    async def _answer(self, server: Server, question: wire.Asked) -> None:
+        try:
+            call = self._translator.patch_of(question.params)
+            result = await self._asker.answer(question.method, question.params, self._stage, call)
+            if result is not None and _allows(result):
+                for each in self._translator.allowed(call.tool_call_id):
+                    await self._telling.tell(each)
+        except Exception as error:  # a question that cannot be asked must not leave the server waiting
+            _log.exception("a question of Codex could not be asked")
+            server.refuse(question.id, f"the question could not be asked: {type(error).__name__}", Code.INTERNAL_ERROR)
+            return
+        if result is None:
+            server.refuse(question.id, f"not supported here: {question.method}", Code.METHOD_NOT_FOUND)
+        else:
+            server.answer(question.id, result)
+
+    async def lost(self, server: Server) -> None:
+        """The server is gone: whoever waits is told, and what it left open is closed."""
+        self._pending.withdraw_all()
+        self._log_unknown()
+        if self.session.closed:
+            return
+        await self._close_calls()
+        if self._waiting is not None:
+            why = str(server.end or "Codex ended")
+            self._waiting.fail(
+                RequestError(
+                    Code.INTERNAL_ERROR,
+                    "Codex ended unexpectedly",
+                    f"{why}\nhint: send your prompt again: the conversation goes on in a new process",
+                )
+            )
+
+    def _log_unknown(self) -> None:
+        if self._translator.unknown:
+            _log.info("Codex said things that nobody here knows: %s", dict(self._translator.unknown))
+
+    async def _close_calls(self) -> None:
+        for each in self._translator.close_open():
+            await self._telling.tell(each)
+
+    async def _turn_ended(self, ended: "news.TurnEnded") -> None:
+        if self._waiting is not None:
+            self._waiting.ended(ended.ids, ended.end)
+
+    # Working.
+
+    async def prompt(self, turn: "Turn") -> "Outcome":
+        content = await input_of(turn)
+        server = await self._ready()
+        if not self._titled and (title := title_of(turn.text)):
+            self._titled = True
+            await self.session.entitle(title)
+        waiting = self._waiting = Waiting()
+        try:
+            id = await self._begin(server, turn, content)
+            if id == NEXT_TURN:
+                waiting.is_next_turn()
+            else:
+                waiting.is_turn(id)
+            end = await asyncio.shield(waiting.end)
+        except asyncio.CancelledError:
+            await self._call_off(server, waiting)
+            raise
+        except ServerRefused as error:
+            raise refused(error) from error
+        finally:
+            self._waiting = None
+        if end.error is None:
+            return v1.PromptResult(end.stop_reason or v1.StopReason.END_TURN, end.usage)
+        raise sign_in_needed(end.error.message) if end.error.code == Code.AUTH_REQUIRED else end.error.refusal()
+
+    async def _begin(self, server: Server, turn: "Turn", content: list[dict[str, Any]]) -> str | None:
+        """Start the turn of a prompt; its id, or None if there is none to wait for."""
+        if turn.command is not None and turn.command[0] in {command.name for command in COMMANDS}:
+            return await run_command(turn, *turn.command, server, self._thread)
+        params = {"threadId": self._thread, "input": content, **self._choosing.for_turn()}
+        begun = await server.call("turn/start", params, wire.TurnBegun)
+        return begun.turn.id if begun.turn is not None else begun.turn_id
+
+    async def _call_off(self, server: Server, waiting: Waiting) -> None:
+        """Interrupt the turn, wait for its end, and end the commands that it left running. A server that hangs is replaced."""
+        try:
+            async with asyncio.timeout(INTERRUPT_LIMIT):
+                if (id := await waiting.id()) is not None:
+                    with suppress(ServerRefused):  # it has just ended
+                        await server.request("turn/interrupt", {"threadId": self._thread, "turnId": id})
+                    await asyncio.wait([waiting.end])
+                with suppress(ServerRefused):
+                    await server.request("thread/backgroundTerminals/clean", {"threadId": self._thread})
+        except (TimeoutError, ConnectionClosed) as error:
+            _log.warning("Codex (pid %d) does not stop, so it is ended: %s", server.pid, error)
+            self._hub.give_up(server)
+        finally:
+            self._pending.withdraw_all()
+
+    async def steer(self, turn: "Turn") -> bool:
+        content = await input_of(turn)
+        waiting, server = self._waiting, self._server
+        if waiting is None or server is None or (id := await waiting.id()) is None:
+            return False
+        try:
+            await server.request("turn/steer", {"threadId": self._thread, "expectedTurnId": id, "input": content})
+        except ServerRefused:  # it has just ended
+            return False
+        return True
+
+    # Choosing. A choice has two views, and who changes it in the one is told of the other.
+
+    async def set_mode(self, mode_id: str) -> None:
+        self._choosing.set_option(MODE, mode_id)
+        await self.session.tell_options()
+
+    async def set_model(self, model_id: str) -> None:
+        self._choosing.set_option(MODEL, model_id)
+        await self.session.tell_options()
+
+    async def set_config_option(self, config_id: str, value: bool | str) -> None:
+        self._choosing.set_option(config_id, str(value))
+        if config_id == MODE:
+            await self.session.update(v1.CurrentModeUpdate(str(value)))
+        elif config_id == MODEL:
+            await self.session.update(v1.CurrentModelUpdate(str(value)))
+
+    async def close(self) -> None:
+        self._log_unknown()
+        self._pending.withdraw_all()
+        self._stage.end()
+        self._hub.forget(self._thread)
+        server = self._server
+        if server is not None and server.end is None:
+            with suppress(ServerRefused, ConnectionClosed):
+                await server.request("thread/backgroundTerminals/clean", {"threadId": self._thread})
+                await server.request("thread/unsubscribe", {"threadId": self._thread})
+
+
+def _allows(result: dict[str, Any]) -> bool:
+    """Whether an answer lets the call run."""
+    decision = result.get("decision")
+    name = next(iter(decision), "") if isinstance(decision, dict) else decision
+    return str(name).startswith(("accept", "approved")) or result.get("action") == "accept"

@@ -1,0 +1,159 @@
+"""Changes to files, as diffs with the whole text before and after wherever that is known.
+
+An item has only hunks. The text before is read when the change is announced, and the text after is what the hunks make of it. If
+Codex was faster, what is read is already the text after, and the hunks lead back.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeAlias
+
+from antiphon.engines.codex.translate.calls import Call, Calls, Outcome, Shown
+from antiphon.engines.codex.translate.news import News
+from antiphon.engines.codex.translate.patches import BadPatch, Hunk, applied, hunks_of, reverted
+from antiphon.engines.codex.translate.wording import absolute, shown, shown_text, title
+from antiphon.engines.codex.wire import FileChange, FileUpdate
+from antiphon.engines.fences import fenced
+from antiphon.policy.tools import KIND_OF
+from antiphon.protocol import v1
+
+__all__ = ["Changes", "Reader", "show_changes"]
+
+Reader: TypeAlias = Callable[[str], str | None]
+"""Reads a file; None where there is none, or where it is no text that anybody would want to see."""
+
+_VERBS: Final = {"Delete": "Delete", "Edit": "Edit", "Move": "Move", "Write": "Write"}
+
+
+class Changes:
+    """Those of one thread."""
+
+    def __init__(self, calls: Calls, cwd: str, read: Reader | None) -> None:
+        self._calls = calls
+        self._cwd = cwd
+        self._read = read
+        self._before: dict[str, dict[str, str | None]] = {}
+        """The text of each file before the change, by call and path."""
+
+    def started(self, item: FileChange) -> Iterator[News]:
+        """It is announced, and made or asked about next."""
+        yield from self._calls.begin(self._call(item.id, item.changes, read=True))
+
+    def updated(self, id: str, changes: Sequence[FileUpdate]) -> Iterator[News]:
+        """It is another one now."""
+        if changes:
+            yield from self._calls.begin(self._call(id, changes, read=True))
+
+    def completed(self, item: FileChange) -> Iterator[News]:
+        """It is made, was declined, or failed. What the files hold now says nothing about one that was not announced."""
+        call = self._call(item.id, item.changes, read=False)
+        self._before.pop(item.id, None)
+        made = item.status == "completed"
+        content = call.shown.content if made else [*_why_not(item.status), *call.shown.content]
+        outcome = Outcome(failed=not made, content=content, raw_output={"status": item.status})
+        yield from self._calls.finish(call, outcome)
+
+    def forget(self) -> None:
+        """The texts of changes that never came to an end are not needed any more."""
+        self._before = {id: texts for id, texts in self._before.items() if self._calls.get(id) is not None}
+
+    def _call(self, id: str, changes: Sequence[FileUpdate], *, read: bool) -> Call:
+        before = self._before.setdefault(id, {})
+
+        def text_before(path: str) -> str | None:
+            if path not in before and read and self._read is not None:
+                before[path] = self._read(path)
+            return before.get(path)
+
+        return Call(id, show_changes(changes, self._cwd, text_before))
+
+
+def show_changes(changes: Sequence[FileUpdate], cwd: str, before: Reader) -> Shown:
+    """How changes are shown, whether they are made or only asked about."""
+    names = {_tool(change) for change in changes}
+    name = names.pop() if len(names) == 1 else "Edit"
+    paths = [absolute(change.path, cwd) for change in changes]
+    content: list[v1.ToolContent] = []
+    places: list[v1.ToolLocation] = []
+    for change, path in zip(changes, paths, strict=True):
+        diffs, locations = _diffs(change, path, cwd, before)
+        content += diffs
+        places += locations
+    moved = [absolute(change.kind.move_path, cwd) for change in changes if change.kind.move_path]
+    every = list(dict.fromkeys([*paths, *moved]))
+    return Shown(
+        title=_title(name, changes, cwd),
+        kind=v1.ToolKind(KIND_OF[name]),
+        name=name,
+        raw_input={"path": every[0]} if len(every) == 1 else {"paths": every},
+        locations=places,
+        content=content,
+    )
+
+
+def _tool(change: FileUpdate) -> str:
+    if change.kind.type == "add":
+        return "Write"
+    if change.kind.type == "delete":
+        return "Delete"
+    return "Move" if change.kind.move_path and not _hunks(change) else "Edit"
+
+
+def _title(name: str, changes: Sequence[FileUpdate], cwd: str) -> str:
+    if not changes:
+        return "Change files"
+    first = shown(changes[0].path, cwd)
+    if len(changes) == 1:
+        target = changes[0].kind.move_path
+        return title(_VERBS[name], first, f"→ {shown(target, cwd)}" if target else "")
+    more = len(changes) - 1
+    return title(_VERBS[name], first, f"and {more} more file{'s' if more > 1 else ''}")
+
+
+def _diffs(
+    change: FileUpdate, path: str, cwd: str, before: Reader
+) -> tuple[list[v1.ToolContent], list[v1.ToolLocation]]:
+    if change.kind.type == "add":
+        old = before(path)
+        overwritten = old if old != change.diff else None  # it was written before we looked
+        return [v1.Diff(path=path, new_text=change.diff, old_text=overwritten)], [v1.ToolLocation(path=path)]
+    if change.kind.type == "delete":
+        return [v1.Diff(path=path, new_text="", old_text=change.diff)], [v1.ToolLocation(path=path)]
+    target = absolute(change.kind.move_path, cwd) if change.kind.move_path else path
+    moved: list[v1.ToolContent] = (
+        [shown_text(f"Moved from {shown(path, cwd)} to {shown(target, cwd)}.")] if target != path else []
+    )
+    try:
+        hunks = hunks_of(change.diff)
+    except BadPatch:
+        return [*moved, shown_text(fenced(change.diff, "diff"))], [v1.ToolLocation(path=target)]
+    places = [v1.ToolLocation(path=target, line=hunk.line) for hunk in hunks] or [v1.ToolLocation(path=target)]
+    return [*moved, *_texts(target, hunks, before(path))], places
+
+
+def _texts(path: str, hunks: Sequence[Hunk], text: str | None) -> list[v1.ToolContent]:
+    """One diff of the whole file, or one for each hunk."""
+    if not hunks:
+        return []
+    if text is not None:
+        try:
+            return [v1.Diff(path=path, old_text=text, new_text=applied(text, hunks))]
+        except BadPatch:
+            pass
+        try:
+            return [v1.Diff(path=path, old_text=reverted(text, hunks), new_text=text)]
+        except BadPatch:
+            pass
+    return [v1.Diff(path=path, old_text="".join(hunk.old), new_text="".join(hunk.new)) for hunk in hunks]
+
+
+def _hunks(change: FileUpdate) -> bool:
+    try:
+        return bool(hunks_of(change.diff))
+    except BadPatch:
+        return True
+
+
+def _why_not(status: str) -> list[v1.ToolContent]:
+    if status == "declined":
+        return [shown_text("Not changed, because it was declined.")]
+    return [shown_text("The change could not be made." if status == "failed" else "The change was not made.")]

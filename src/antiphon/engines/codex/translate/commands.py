@@ -1,0 +1,177 @@
+"""Commands: the line that was really asked for, what they print while they run, and all of it at the end."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from antiphon.engines.codex.translate.calls import Call, Calls, Outcome, Shown, terminal_exit
+from antiphon.engines.codex.translate.news import News
+from antiphon.engines.codex.translate.wording import absolute, command_line, one_line, shown_text, without_colours
+from antiphon.engines.codex.wire import CommandAction, CommandExecution
+from antiphon.engines.fences import fenced
+from antiphon.engines.news import Mirror
+from antiphon.protocol import v1
+from antiphon.protocol.base import JsonObject
+
+__all__ = ["TAIL", "Commands", "kind_of_command", "places_of_command"]
+
+TAIL: Final = 4096
+"""Characters of its output that are shown as text while a command runs. Each update repeats them; the end has everything."""
+
+STEP: Final = TAIL // 16
+"""Characters that must have come before the tail is shown again, once there is more output than it holds."""
+
+_CLEAR: Final = "\x1b[2J\x1b[3J\x1b[H"
+"""Empties a terminal: Codex keeps the first piece of the output to itself until the end, and it belongs at the top."""
+
+_LOOKING: Final = frozenset({"read", "listFiles", "list_files"})
+
+
+class _Output:
+    """What a running command printed, as far as it was told."""
+
+    __slots__ = ("length", "pieces", "untold")
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self.length = 0
+        self.untold = 0
+
+    @property
+    def text(self) -> str:
+        if len(self.pieces) > 1:
+            self.pieces = ["".join(self.pieces)]
+        return self.pieces[0] if self.pieces else ""
+
+    def add(self, text: str) -> None:
+        self.pieces.append(text)
+        self.length += len(text)
+        self.untold += len(text)
+
+    def tail(self) -> str:
+        """The end of it, from the start of a line."""
+        text = self.text
+        if len(text) > TAIL:
+            text = text[-TAIL:]
+            self.pieces = [text]
+        if self.length <= TAIL:
+            return text
+        return "…\n" + (text.partition("\n")[2] or text)
+
+
+class Commands:
+    """Those of one thread. With `terminals` the client shows their output in terminals, with `mirror` the session does."""
+
+    def __init__(self, calls: Calls, cwd: str, *, terminals: bool, mirror: bool) -> None:
+        self._calls = calls
+        self._cwd = cwd
+        self._terminals = terminals
+        self._mirror = mirror and not terminals
+        self._outputs: dict[str, _Output] = {}
+
+    def started(self, item: CommandExecution) -> Iterator[News]:
+        """It begins, or the user will be asked whether it may."""
+        yield from self._calls.begin(self._call(item))
+
+    def printed(self, id: str, text: str) -> Iterator[News]:
+        """More of its output."""
+        call = self._calls.get(id)
+        if call is None or not text:
+            return
+        call.lasting = True
+        output = self._outputs.setdefault(id, _Output())
+        output.add(text)
+        if call.terminal:
+            yield v1.ToolCallUpdate(tool_call_id=id, meta=_prints(id, text))
+        elif output.length <= TAIL or output.untold >= STEP:
+            output.untold = 0
+            shown = shown_text(fenced(without_colours(output.tail())))
+            yield v1.ToolCallUpdate(tool_call_id=id, content=[shown])
+
+    def typed(self, id: str, text: str) -> Iterator[News]:
+        """Something was typed into it. It is shown with the output, and the end, which has the output alone, replaces it."""
+        if text.strip():
+            yield from self.printed(id, text if text.endswith("\n") else f"{text}\n")
+
+    def completed(self, item: CommandExecution, *, replay: bool) -> Iterator[News]:
+        """It has ended, was declined, or never ran."""
+        call = self._call(item)
+        told = self._outputs.pop(item.id, None)
+        output = item.aggregated_output or ""
+        content: list[v1.ToolContent] | None = [shown_text(text)] if (text := _ending(item)) else []
+        meta = None
+        if item.status == "declined":
+            pass
+        elif call.terminal:
+            yield from self._rest(call, told.text if told else "", output)
+            content, meta = None, terminal_exit(item.id, item.exit_code)
+        elif self._mirror and output and not replay:
+            if not self._calls.is_known(item.id):
+                yield from self._calls.begin(call)
+            yield Mirror(item.id, command_line(item.command), output, item.exit_code)
+            content = None
+        raw = {"status": item.status, "exitCode": item.exit_code, "aggregatedOutput": output}
+        yield from self._calls.finish(
+            call, Outcome(failed=item.status != "completed", content=content, raw_output=raw, meta=meta)
+        )
+
+    def _rest(self, call: Call, told: str, output: str) -> Iterator[News]:
+        """What of the whole output the terminal does not show yet."""
+        if not self._calls.is_known(call.id):
+            yield from self._calls.begin(call)
+        missing = output[len(told) :]
+        if not output.startswith(told):  # output that Codex cut in the middle shows less than the terminal does
+            missing = _CLEAR + output if len(output) >= len(told) else ""
+        if missing:
+            yield v1.ToolCallUpdate(tool_call_id=call.id, meta=_prints(call.id, missing))
+
+    def _call(self, item: CommandExecution) -> Call:
+        line = command_line(item.command)
+        kind = kind_of_command(item.command_actions)
+        cwd = item.cwd or self._cwd
+        terminal = self._terminals and kind == v1.ToolKind.EXECUTE
+        shown = Shown(
+            title=one_line(line) or "Run a command",
+            kind=kind,
+            name="Bash",
+            raw_input={"command": line, "cwd": cwd},
+            locations=places_of_command(item.command_actions, cwd),
+            content=[v1.TerminalItem(terminal_id=item.id)] if terminal else [],
+            meta={"terminal_info": {"terminal_id": item.id, "cwd": cwd}} if terminal else None,
+        )
+        return Call(item.id, shown, terminal=terminal, lasting=item.process_id is not None)
+
+
+def kind_of_command(actions: Sequence[CommandAction]) -> v1.ToolKind:
+    """The sort of work: only what surely does no more than look is called so."""
+    types = {action.type for action in actions}
+    if not types or not types <= {*_LOOKING, "search"}:
+        return v1.ToolKind.EXECUTE
+    return v1.ToolKind.SEARCH if "search" in types else v1.ToolKind.READ
+
+
+def places_of_command(actions: Sequence[CommandAction], cwd: str) -> list[v1.ToolLocation]:
+    """The files that it reads."""
+    paths = dict.fromkeys(absolute(action.path, cwd) for action in actions if action.type == "read" and action.path)
+    return [v1.ToolLocation(path=path) for path in paths]
+
+
+def _ending(item: CommandExecution) -> str:
+    """What is shown of a command that is over."""
+    if item.status == "declined":
+        return "Not run, because it was declined."
+    said = [fenced(without_colours(item.aggregated_output))] if item.aggregated_output else []
+    if item.exit_code:
+        said.append(_how(item.exit_code))
+    elif item.status == "inProgress":
+        said.append("It did not come to its end.")
+    elif item.status == "failed" and item.exit_code is None:
+        said.append("It failed.")
+    return "\n".join(said)
+
+
+def _how(code: int) -> str:
+    return "It was stopped." if code < 0 else f"It ended with exit code {code}."
+
+
+def _prints(id: str, text: str) -> JsonObject:
+    return {"terminal_output": {"terminal_id": id, "data": text}}

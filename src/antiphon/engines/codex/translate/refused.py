@@ -1,0 +1,125 @@
+"""Calls that Codex has no item for: what its sandbox refuses at once. Only the model's own words for the call and its result tell of it.
+
+Those words are the items of the Responses API. A thread that was started here tells them as they come; of any other they are read
+from where Codex keeps the conversation.
+"""
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from antiphon.engines.codex.wire import CommandExecution, FileChange, FileUpdate, FunctionCallOutput, Item, UpdateKind
+from antiphon.protocol.base import BAD_INPUT
+
+__all__ = ["Refused", "Said"]
+
+_SCRIPT: Final = "exec"
+"""The one tool of newer models: a script that calls the others. Those that it calls have ids of their own."""
+
+_OUTPUT: Final = re.compile(r"Process exited with code (-?\d+)\n(?:.*\n)*?Output:\n", re.MULTILINE)
+_FILE: Final = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
+_MOVE: Final = re.compile(r"^\*\*\* Move to: (.+)$", re.MULTILINE)
+_KINDS: Final = {"Add": "add", "Update": "update", "Delete": "delete"}
+
+
+class Said(msgspec.Struct, frozen=True):
+    """What the model says, or is told: a call, the result of one, or something else, of which the type is enough."""
+
+    type: str = ""
+    call_id: str = ""
+    name: str = ""
+    arguments: str = ""
+    input: str = ""
+    output: Any = None
+
+
+class _Command(msgspec.Struct, frozen=True):
+    cmd: str = ""
+    workdir: str | None = None
+
+
+class Refused:
+    """Those of one thread."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, tuple[Said, int]] = {}
+        """Calls that have no result yet, and how many items there were before."""
+        self._seen: set[str] = set()
+        self._count = 0
+
+    def seen(self, id: str) -> None:
+        """There is an item with this id."""
+        self._seen.add(id)
+        self._count += 1
+
+    def turn_ended(self) -> None:
+        """What is open stays without a result."""
+        self._open.clear()
+        self._seen.clear()
+
+    def feed(self, said: Said, *, live: bool = True) -> Item | None:
+        """The item that Codex should have told of a call, if it told none."""
+        if said.type in ("function_call", "custom_tool_call"):
+            self._open[said.call_id] = said, self._count
+            return None
+        if said.type not in ("function_call_output", "custom_tool_call_output") or said.call_id not in self._open:
+            return None
+        call, before = self._open.pop(said.call_id)
+        if said.call_id in self._seen:
+            return None
+        self._seen.add(said.call_id)  # what was told live is not told again
+        output = _text(said.output)
+        if call.name == "exec_command":
+            return _command(call, output)
+        if call.name == "apply_patch":
+            return _change(call, output)
+        if call.name == _SCRIPT and live and self._count == before:  # nothing of what it did was told
+            return FunctionCallOutput(id=call.call_id, name="Script", output=f"{call.input}\n\n{output}")
+        return None
+
+
+def _text(output: Any) -> str:
+    if isinstance(output, list):
+        return "".join(str(part.get("text", "")) for part in output if isinstance(part, dict))
+    return output if isinstance(output, str) else ""
+
+
+def _command(call: Said, output: str) -> Item | None:
+    try:
+        asked = msgspec.json.decode(call.arguments, type=_Command)
+    except BAD_INPUT:
+        return None
+    ended = _OUTPUT.search(output)
+    code = int(ended[1]) if ended is not None else None
+    return CommandExecution(
+        id=call.call_id,
+        command=asked.cmd,
+        cwd=asked.workdir,
+        status="completed" if code == 0 else "failed",
+        aggregated_output=output[ended.end() :] if ended is not None else output,
+        exit_code=code,
+    )
+
+
+def _change(call: Said, output: str) -> Item | None:
+    changes = _changes(call.input)
+    if not changes or output.startswith("Exit code: 0"):
+        return None
+    return FileChange(id=call.call_id, changes=changes, status="failed")
+
+
+def _changes(patch: str) -> list[FileUpdate]:
+    """What the model wanted to do to which file."""
+    heads = list(_FILE.finditer(patch))
+    ends = [head.start() for head in heads[1:]] + [len(patch)]
+    found = []
+    for head, end in zip(heads, ends, strict=True):
+        body = patch[head.end() : end].replace("*** End Patch", "").strip("\n")
+        moved = _MOVE.search(body)
+        kind = _KINDS[head[1]]
+        if kind == "add":
+            body = "".join(f"{line[1:]}\n" for line in body.splitlines() if line.startswith("+"))
+        update = UpdateKind(type=kind, move_path=moved[1] if moved is not None else None)
+        found.append(FileUpdate(path=head[2].strip(), kind=update, diff="" if kind == "delete" else body))
+    return found

@@ -1,0 +1,203 @@
+"""Calls that are neither commands nor changes to files: how they are shown, and what they came to."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from antiphon.engines.codex import wire
+from antiphon.engines.codex.translate.calls import Outcome, Shown
+from antiphon.engines.codex.translate.content import content_of_mcp, content_of_output
+from antiphon.engines.codex.translate.wording import absolute, file_uri, one_line, seconds, shown, shown_text, title
+from antiphon.protocol import v1
+from antiphon.protocol.base import UNSET
+
+__all__ = ["TOOLS", "mcp_name", "outcome_of", "show"]
+
+MAX_LINKS: Final = 20
+"""Results of a search that are shown; the raw output has all."""
+
+_VERBS: Final = {
+    "spawnAgent": "Start an agent", "sendInput": "Talk to an agent", "resumeAgent": "Resume an agent", "wait": "Wait for agents",
+    "closeAgent": "Close an agent", "sendMessage": "Send a message to an agent", "followupTask": "Give an agent another task",
+    "interruptAgent": "Interrupt an agent", "listAgents": "List agents",
+}  # fmt: skip
+_ACTIVITIES: Final = {
+    "started": "has started",
+    "interacted": "was spoken to",
+    "interrupted": "was interrupted",
+    "completed": "is done",
+}
+
+
+def mcp_name(server: str, tool: str) -> str:
+    """The name that rules know a server's tool by."""
+    return f"mcp__{server}__{tool}"
+
+
+def show(item: Any, cwd: str) -> Shown:
+    """How a call is shown."""
+    return TOOLS[type(item)][0](item, cwd)
+
+
+def outcome_of(item: Any) -> Outcome:
+    """What it came to."""
+    return TOOLS[type(item)][1](item)
+
+
+def _show_mcp(item: wire.McpToolCall, _: str) -> Shown:
+    return Shown(
+        title=one_line(f"{item.server}: {item.tool}") if item.server else item.tool,
+        kind=v1.ToolKind.READ if item.read_only_hint else v1.ToolKind.OTHER,
+        name=mcp_name(item.server, item.tool),
+        raw_input=item.arguments,
+    )
+
+
+def _end_mcp(item: wire.McpToolCall) -> Outcome:
+    if item.status == "completed" and item.error is None:
+        result = item.result or wire.McpResult()
+        raw = {"content": result.content, "structuredContent": result.structured_content}
+        return Outcome(content=content_of_mcp(result.content), raw_output=raw)
+    message = item.error.message if item.error else "It did not come to its end."
+    return Outcome(failed=True, content=[shown_text(message)], raw_output={"error": message})
+
+
+def _show_dynamic(item: wire.DynamicToolCall, _: str) -> Shown:
+    name = f"{item.namespace}__{item.tool}" if item.namespace else item.tool
+    return Shown(title=one_line(item.tool) or "Call a tool", name=name or None, raw_input=item.arguments)
+
+
+def _end_dynamic(item: wire.DynamicToolCall) -> Outcome:
+    failed = item.status != "completed" or item.success is False
+    return Outcome(failed=failed, content=content_of_output(item.content_items), raw_output=item.content_items or [])
+
+
+def _show_function(item: wire.FunctionCallOutput, _: str) -> Shown:
+    return Shown(title=one_line(item.name) or "Call a tool", name=item.name or None)
+
+
+def _end_function(item: wire.FunctionCallOutput) -> Outcome:
+    return Outcome(content=content_of_output(item.output), raw_output=item.output)
+
+
+def _show_agents(item: wire.CollabAgentToolCall, _: str) -> Shown:
+    verb = _VERBS.get(item.tool, "Work with agents")
+    asked: dict[str, Any] = {"prompt": item.prompt, "model": item.model, "agents": item.receiver_thread_ids}
+    return Shown(
+        title=title(f"{verb}:" if item.prompt else verb, item.prompt),
+        kind=v1.ToolKind.THINK,
+        name="Agent" if item.tool == "spawnAgent" else item.tool or None,
+        raw_input={name: value for name, value in asked.items() if value},
+        content=[shown_text(item.prompt)] if item.prompt else [],
+    )
+
+
+def _end_agents(item: wire.CollabAgentToolCall) -> Outcome:
+    said = [state.message for state in item.agents_states.values() if state.message]
+    raw = {id: {"status": state.status, "message": state.message} for id, state in item.agents_states.items()}
+    content: list[v1.ToolContent] = [shown_text(text) for text in (item.prompt, *said) if text]
+    return Outcome(failed=item.status != "completed", content=content, raw_output=raw)
+
+
+def _show_activity(item: wire.SubAgentActivity, _: str) -> Shown:
+    what = _ACTIVITIES.get(item.kind, item.kind)
+    return Shown(title=one_line(f"Agent {item.agent_path} {what}"), kind=v1.ToolKind.THINK, name="Agent")
+
+
+def _show_search(item: wire.WebSearch, _: str) -> Shown:
+    action = item.action or wire.WebAction(type="search")
+    query = item.query or action.query or ", ".join(action.queries or ())
+    asked: dict[str, Any] = {"query": query, "url": action.url, "pattern": action.pattern}
+    return Shown(
+        title=_web_title(action, query),
+        kind=v1.ToolKind.FETCH,
+        name="WebFetch" if action.url else "WebSearch",
+        raw_input={name: value for name, value in asked.items() if value},
+    )
+
+
+def _web_title(action: wire.WebAction, query: str) -> str:
+    if action.type == "openPage":
+        return title("Read", action.url or query or "a page on the web")
+    if action.type == "findInPage":
+        return title("Look for", action.pattern, f"in {action.url}" if action.url else "")
+    return title("Search the web for" if query else "Search the web", query)
+
+
+def _end_search(item: wire.WebSearch) -> Outcome:
+    links = [link for link in map(_link, (item.results or [])[:MAX_LINKS]) if link is not None]
+    return Outcome(content=links or None, raw_output=item.results if item.results is not None else UNSET)
+
+
+def _link(result: Any) -> v1.ToolContent | None:
+    url = result.get("url") if isinstance(result, dict) else None
+    if not isinstance(url, str):
+        return None
+    name = result.get("title")
+    return v1.ContentItem(content=v1.ResourceLink(name=name if isinstance(name, str) and name else url, uri=url))
+
+
+def _show_view(item: wire.ImageView, cwd: str) -> Shown:
+    path = absolute(item.path, cwd)
+    link = v1.ResourceLink(name=path.rpartition("/")[2] or path, uri=file_uri(path))
+    return Shown(
+        title=title("Look at", shown(item.path, cwd)),
+        kind=v1.ToolKind.READ,
+        name="Read",
+        raw_input={"path": path},
+        locations=[v1.ToolLocation(path=path)],
+        content=[v1.ContentItem(content=link)],
+    )
+
+
+def _show_picture(item: wire.ImageGeneration, _: str) -> Shown:
+    prompt = item.revised_prompt
+    return Shown(
+        title=title("Make a picture:" if prompt else "Make a picture", prompt),
+        name="ImageGeneration",
+        raw_input={"prompt": prompt} if prompt else UNSET,
+    )
+
+
+def _end_picture(item: wire.ImageGeneration) -> Outcome:
+    content: list[v1.ToolContent] = []
+    if item.result:
+        uri = file_uri(item.saved_path) if item.saved_path else None
+        picture = v1.ImageBlock(data=item.result, mime_type=_picture_type(item.result), uri=uri)
+        content.append(v1.ContentItem(content=picture))
+    elif item.saved_path:
+        name = item.saved_path.rpartition("/")[2]
+        content.append(v1.ContentItem(content=v1.ResourceLink(name=name, uri=file_uri(item.saved_path))))
+    failed = item.failure is not None or item.status in ("failed", "cancelled")
+    if failed:
+        limit = item.failure is not None and item.failure.type == "usageLimitExceeded"
+        content.append(shown_text("The limit for pictures is used up." if limit else "There is no picture."))
+    raw = {"status": item.status, "savedPath": item.saved_path, "fileId": item.file_id}
+    return Outcome(failed=failed, content=content, raw_output={name: value for name, value in raw.items() if value})
+
+
+def _picture_type(data: str) -> str:
+    for start, kind in (("/9j/", "image/jpeg"), ("UklGR", "image/webp"), ("R0lGOD", "image/gif")):
+        if data.startswith(start):
+            return kind
+    return "image/png"
+
+
+def _show_sleep(item: wire.Sleep, _: str) -> Shown:
+    return Shown(title=f"Wait {seconds(item.duration_ms)}", name="Sleep", raw_input={"durationMs": item.duration_ms})
+
+
+def _done(_: Any) -> Outcome:
+    return Outcome()
+
+
+TOOLS: Final[dict[type, tuple[Callable[[Any, str], Shown], Callable[[Any], Outcome]]]] = {
+    wire.McpToolCall: (_show_mcp, _end_mcp),
+    wire.DynamicToolCall: (_show_dynamic, _end_dynamic),
+    wire.FunctionCallOutput: (_show_function, _end_function),
+    wire.CollabAgentToolCall: (_show_agents, _end_agents),
+    wire.SubAgentActivity: (_show_activity, _done),
+    wire.WebSearch: (_show_search, _end_search),
+    wire.ImageView: (_show_view, _done),
+    wire.ImageGeneration: (_show_picture, _end_picture),
+    wire.Sleep: (_show_sleep, _done),
+}

@@ -1,0 +1,195 @@
+"""What the server tells of one thread, turned into news. Pure: words in, news out, in order; no I/O but what is injected."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from antiphon.engines.codex import wire
+from antiphon.engines.codex.translate.approvals import Approvals
+from antiphon.engines.codex.translate.calls import Calls
+from antiphon.engines.codex.translate.changes import Changes, Reader
+from antiphon.engines.codex.translate.commands import Commands
+from antiphon.engines.codex.translate.compaction import Compaction
+from antiphon.engines.codex.translate.endings import end_of, note_on
+from antiphon.engines.codex.translate.errors import message_of
+from antiphon.engines.codex.translate.items import Items
+from antiphon.engines.codex.translate.messages import Messages
+from antiphon.engines.codex.translate.news import News
+from antiphon.engines.codex.translate.notices import REPORTS, retry, told
+from antiphon.engines.codex.translate.plan import plan_of
+from antiphon.engines.codex.translate.usage import Gauge, Limits
+from antiphon.engines.news import Titled, TurnEnded
+from antiphon.protocol import v1
+
+__all__ = ["Translator"]
+
+_NOT_NEWS: Final = frozenset({
+    "account/rateLimits/updated", "item/reasoning/summaryPartAdded", "serverRequest/resolved", "thread/readState/changed",
+    "thread/started", "thread/status/changed", "turn/diff/updated",
+})  # fmt: skip
+"""Known, and either used elsewhere or said better by something else."""
+
+
+class Translator:
+    """One thread's. `read` gives the text of a file before it is changed; `unknown` counts what was not understood."""
+
+    def __init__(self, cwd: str, *, terminals: bool = False, mirror: bool = False, read: Reader | None = None) -> None:
+        self.unknown: Counter[str] = Counter()
+        self._calls = Calls()
+        self._messages = Messages()
+        self._changes = Changes(self._calls, cwd, read)
+        self._approvals = Approvals(self._calls, cwd, read)
+        self._compaction = Compaction()
+        commands = Commands(self._calls, cwd, terminals=terminals, mirror=mirror)
+        self._items = Items(cwd, self._calls, self._messages, commands, self._changes, self._compaction, self.unknown)
+        self._gauge = Gauge()
+        self._limits = Limits()
+        self._last_error: wire.TurnError | None = None
+        self._goal = wire.Goal()
+        self._ended: set[str] = set()
+        self._handlers: dict[str, Callable[[Any], Iterable[News]]] = {
+            "item/agentMessage/delta": self._says,
+            "item/plan/delta": self._says,
+            "item/reasoning/summaryTextDelta": self._summary,
+            "item/reasoning/textDelta": self._thinking,
+            "item/commandExecution/outputDelta": lambda told: commands.printed(told.item_id, told.delta),
+            "item/commandExecution/terminalInteraction": lambda told: commands.typed(told.item_id, told.stdin),
+            "item/fileChange/patchUpdated": lambda told: self._changes.updated(told.item_id, told.changes),
+            "item/mcpToolCall/progress": self._progress,
+            "item/started": lambda told: self._items.started(told.item),
+            "item/completed": lambda told: self._items.completed(told.item, replay=False),
+            "turn/started": self._turn_started,
+            "turn/completed": self._turn_completed,
+            "turn/plan/updated": lambda told: (plan_of(told),),
+            "thread/compacted": lambda told: self._compaction.told_at_last(told.turn_id),
+            "thread/name/updated": self._named,
+            "thread/settings/updated": lambda told: (told.thread_settings,),
+            "thread/tokenUsage/updated": self._tokens,
+            "thread/goal/updated": self._goal_updated,
+            "account/rateLimits/updated": self._limited,
+            "error": self._error,
+        }
+
+    def feed(self, method: str, params: "wire.Notification | wire.Unread") -> Sequence[News]:
+        """One notification about this thread or about no thread in particular."""
+        handler = self._handlers.get(method)
+        if handler is not None and type(params) is not wire.Unread:
+            news = handler(params)
+            return news if isinstance(news, tuple) else tuple(news)
+        report = REPORTS.get(method)
+        if report is not None and type(params) is not wire.Unread:
+            return tuple(report(params))
+        if method not in _NOT_NEWS:
+            self.unknown[method] += 1
+        return ()
+
+    def item(self, item: wire.Item, *, replay: bool = True) -> Sequence[News]:
+        """An item that is complete, as in a history. What the user said is told in histories alone."""
+        return tuple(self._items.completed(item, replay=replay))
+
+    def turns(self, turns: Iterable[wire.Turn]) -> Iterator[News]:
+        """A whole history, in the same words as when it happened."""
+        for turn in turns:
+            self._turn_began()
+            for item in turn.items:
+                # Histories keep what was said before a retry and do not say that there was one.
+                if isinstance(item, wire.AgentMessage | wire.Reasoning):
+                    self._messages.retried()
+                else:
+                    self._messages.answered()
+                yield from self._items.completed(item, replay=True)
+            yield from self._calls.close(lasting=True)
+            if turn.status == "failed" and turn.error is not None:
+                yield told(message_of(turn.error), v1.NoticeSeverity.ERROR)
+        self._turn_began()
+
+    def patch_of(self, params: "wire.Request | wire.Unread") -> v1.ToolCallPatch:
+        """What a question of the server shows to the user. The call waits from now on."""
+        return self._approvals.patch_of(params)
+
+    def allowed(self, item_id: str) -> Sequence[News]:
+        """The user said yes."""
+        call = self._calls.get(item_id)
+        if call is not None and call.shown.name == "Bash":
+            call.lasting = True  # its process is not told of before its end
+        return tuple(self._calls.runs(item_id))
+
+    def close_open(self) -> Sequence[News]:
+        """Nothing more comes: the process is gone, or the session is."""
+        news = (*self._calls.close(lasting=True), *self._compaction.over(interrupted=True))
+        self._changes.forget()
+        return news
+
+    # Pieces of items.
+
+    def _says(self, told: wire.Delta) -> Iterable[News]:
+        return self._messages.says(told.item_id, told.delta)
+
+    def _summary(self, told: wire.PartDelta) -> Iterable[News]:
+        return self._messages.thinks(told.item_id, told.delta, "summary", told.summary_index)
+
+    def _thinking(self, told: wire.PartDelta) -> Iterable[News]:
+        return self._messages.thinks(told.item_id, told.delta, "content", told.content_index)
+
+    def _progress(self, told: wire.Progress) -> Iterator[News]:
+        if told.message and self._calls.get(told.item_id) is not None:
+            item = v1.ContentItem(content=v1.TextBlock(text=told.message))
+            yield v1.ToolCallUpdate(tool_call_id=told.item_id, content=[item])
+
+    # Turns.
+
+    def _turn_began(self) -> None:
+        self._messages.turn_began()
+        self._compaction.turn_began()
+        self._last_error = None
+
+    def _turn_started(self, _: wire.TurnTold) -> Iterable[News]:
+        self._turn_began()
+        return ()
+
+    def _turn_completed(self, params: wire.TurnTold) -> Iterator[News]:
+        turn = params.turn
+        if turn.id in self._ended:
+            return
+        self._ended.add(turn.id)
+        for item in turn.items:  # the last words, in case they were missed
+            if isinstance(item, wire.AgentMessage):
+                yield from self._messages.said(item)
+        interrupted = turn.status == "interrupted"
+        yield from self._calls.close(lasting=interrupted)
+        yield from self._compaction.over(interrupted=interrupted)
+        self._changes.forget()
+        end = end_of(turn, self._last_error, self._gauge.usage, self._limits.resets_at())
+        note = note_on(end, turn.error or self._last_error)
+        if note is not None:
+            yield note
+        self._last_error = None
+        yield TurnEnded(end, (turn.id,))
+
+    def _error(self, params: wire.ErrorTold) -> Iterator[News]:
+        if params.will_retry:
+            self._messages.retried()
+            yield retry(params.error)
+        else:
+            self._last_error = params.error
+
+    # The thread.
+
+    def _named(self, params: wire.NameUpdated) -> Iterator[News]:
+        if params.thread_name:
+            yield Titled(params.thread_name)
+
+    def _tokens(self, params: wire.TokensUpdated) -> Iterable[News]:
+        before = self._gauge.total
+        news = self._gauge.tokens(params.token_usage)
+        if self._gauge.total != before:  # a stream that broke is told of too, but counts nothing
+            self._messages.answered()
+        return news
+
+    def _limited(self, params: wire.RateLimitsUpdated) -> Iterable[News]:
+        self._limits.updated(params.rate_limits)
+        return ()
+
+    def _goal_updated(self, params: wire.GoalUpdated) -> Iterable[News]:
+        goal, self._goal = self._goal, params.goal
+        return REPORTS["thread/goal/updated"](params) if goal != params.goal else ()

@@ -1,0 +1,149 @@
+"""From bytes to lines. Never raises: what it cannot read is `Garbled`, what it has no type for is `Unread`.
+
+A line is opened once as an envelope, then its parameters strictly. Only parameters that are refused get a second look, which
+forgives wrong optional fields and keeps unknown kinds of items, so that a newer Codex loses a field and not the line.
+"""
+
+import re
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from antiphon.engines.codex.wire.base import Part
+from antiphon.engines.codex.wire.lines import Answer, Asked, Failure, Garbled, Line, Told, Unread
+from antiphon.engines.codex.wire.notifications import NOTIFICATIONS
+from antiphon.engines.codex.wire.requests import REQUESTS
+from antiphon.errors import RemoteProtocolError
+from antiphon.protocol.base import BAD_INPUT
+from antiphon.protocol.salvage import salvage
+
+__all__ = ["decode", "read"]
+
+HEAD: Final = 200
+"""Characters of a garbled line that are kept for the log; it may be megabytes long."""
+
+T = TypeVar("T")
+_EMPTY: Final = msgspec.Raw(b"{}")
+
+
+class _Envelope(Part, frozen=True):
+    method: str | None = None
+    id: int | str | None = None
+    params: msgspec.Raw = _EMPTY
+    result: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    error: Failure | str | None = None
+
+
+class _Head(Part, frozen=True):
+    thread_id: str | None = None
+    conversation_id: str | None = None
+
+
+_envelope: Final = msgspec.json.Decoder(_Envelope)
+_head: Final = msgspec.json.Decoder(_Head)
+_decoders: Final[dict[str, "msgspec.json.Decoder[Any]"]] = {}
+"""Made when a method is first seen: all of them take longer than a short conversation has use for."""
+
+# Halves of surrogate pairs, whole pairs (left alone) and escaped backslashes (so that `\\ud800` is not taken for one).
+_SURROGATES: Final = re.compile(rb"(?i)(?:\\\\)+|\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|(\\ud[89a-f][0-9a-f]{2})")
+
+
+def decode(line: bytes) -> Line:
+    """Read one line."""
+    try:
+        return _opened(line)
+    except BAD_INPUT as refusal:
+        return _second_look(line, refusal)
+
+
+def read(raw: msgspec.Raw, kind: type[T]) -> T:
+    """The result of a request as what it should be.
+
+    Raises:
+        RemoteProtocolError: it is something else.
+    """
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except BAD_INPUT:
+        pass
+    try:
+        return salvage(_mended(bytes(raw)), kind)
+    except BAD_INPUT as error:
+        raise RemoteProtocolError(f"Codex answered with something that is no {kind.__name__}: {error}") from error
+
+
+def _opened(line: bytes) -> Line:
+    found = _envelope.decode(line)
+    method = found.method
+    if method is None:
+        return _answer(found)
+    if found.id is None:
+        decoder = _decoders.get(method)
+        if decoder is not None:
+            return Told(method=method, params=decoder.decode(found.params))
+        return Told(method=method, params=_params(method, found.params, NOTIFICATIONS))
+    try:
+        params = _params(method, found.params, REQUESTS)
+    except BAD_INPUT as error:  # whoever asked waits for an answer
+        params = _unread(found.params, str(error)[:HEAD])
+    return Asked(id=found.id, method=method, params=params)
+
+
+def _answer(found: _Envelope) -> Line:
+    if found.id is None:
+        raise msgspec.ValidationError("Neither `method` nor `id`")
+    if found.error is not None:
+        error = found.error if isinstance(found.error, Failure) else Failure(message=found.error)
+        return Answer(id=found.id, error=error)
+    if found.result is msgspec.UNSET:
+        raise msgspec.ValidationError("Neither `method` nor `result`")
+    return Answer(id=found.id, result=found.result)
+
+
+def _params(method: str, raw: msgspec.Raw, table: dict[str, type[Part]]) -> Any:
+    kind = table.get(method)
+    if kind is None:
+        return _unread(raw)
+    decoder = _decoders.get(method)
+    if decoder is None:
+        decoder = _decoders[method] = msgspec.json.Decoder(kind)
+    try:
+        return decoder.decode(raw)
+    except BAD_INPUT:
+        return salvage(raw, kind)
+
+
+def _unread(raw: msgspec.Raw, error: str | None = None) -> Unread:
+    try:
+        head = _head.decode(raw)
+    except BAD_INPUT:
+        head = _Head()
+    return Unread(raw=raw, thread_id=head.thread_id or head.conversation_id, error=error)
+
+
+def _second_look(line: bytes, refusal: Exception) -> Line:
+    mended = _mended(line)
+    try:
+        found = _envelope.decode(mended)
+        if found.method is not None and found.id is None:
+            return Told(method=found.method, params=_params(found.method, found.params, NOTIFICATIONS))
+        if mended is not line:
+            return _opened(mended)
+    except BAD_INPUT as error:
+        refusal = error
+    return _garbled(mended, refusal)
+
+
+def _mended(line: bytes) -> bytes:
+    """Characters that were cut in two become U+FFFD: programs cut output by length."""
+    mended = _SURROGATES.sub(lambda found: rb"\ufffd" if found[1] else found[0], line) if b"\\u" in line else line
+    try:
+        mended.decode()
+    except UnicodeDecodeError:
+        mended = mended.decode(errors="replace").encode()
+    return line if mended == line else mended
+
+
+def _garbled(line: bytes, error: Exception) -> Garbled:
+    reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+    return Garbled(text_head=line[: HEAD * 4].decode(errors="replace")[:HEAD], error=reason[:HEAD])

@@ -1,0 +1,284 @@
+"""Items: what happens in a turn, each with an id. They are told when they start, when they are complete, and again in histories."""
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+
+from antiphon.engines.codex.wire.base import Part
+from antiphon.engines.codex.wire.inputs import UserInput
+from antiphon.protocol.base import Items, Unknown
+
+__all__ = [
+    "AgentMessage", "AgentState", "CollabAgentToolCall", "CommandAction", "CommandExecution", "ContextCompaction", "DynamicToolCall",
+    "EnteredReviewMode", "ExitedReviewMode", "FileChange", "FileUpdate", "FunctionCallOutput", "HookFragment", "HookPrompt",
+    "ImageFailure", "ImageGeneration", "ImageView", "Item", "McpError", "McpResult", "McpToolCall", "ProposedPlan", "Reasoning",
+    "Sleep", "SubAgentActivity", "UpdateKind", "UserMessage", "WebAction", "WebSearch",
+]  # fmt: skip
+
+
+class UserMessage(Part, frozen=True, tag_field="type", tag="userMessage"):
+    """What the user said."""
+
+    id: str
+    content: Items[UserInput] = msgspec.field(default_factory=list)
+    client_id: str | None = None
+
+
+class HookFragment(Part, frozen=True):
+    """A piece of what a hook says to the model."""
+
+    text: str = ""
+
+
+class HookPrompt(Part, frozen=True, tag_field="type", tag="hookPrompt"):
+    """What hooks say to the model in the user's stead."""
+
+    id: str
+    fragments: Items[HookFragment] = msgspec.field(default_factory=list)
+
+
+class AgentMessage(Part, frozen=True, tag_field="type", tag="agentMessage"):
+    """What the model says. `phase` tells a remark by the way from the answer."""
+
+    id: str
+    text: str = ""
+    phase: str | None = None
+
+
+class FunctionCallOutput(Part, frozen=True, tag_field="type", tag="functionCallOutput"):
+    """What a call came to that has no item of its own."""
+
+    id: str
+    name: str = ""
+    namespace: str | None = None
+    output: Any = None
+
+
+class ProposedPlan(Part, frozen=True, tag_field="type", tag="plan"):
+    """A plan that the model lays before the user."""
+
+    id: str
+    text: str = ""
+
+
+class Reasoning(Part, frozen=True, tag_field="type", tag="reasoning"):
+    """What the model thinks: in short, and at length where it shows that."""
+
+    id: str
+    summary: Items[str] = msgspec.field(default_factory=list)
+    content: Items[str] = msgspec.field(default_factory=list)
+
+
+class CommandAction(Part, frozen=True):
+    """What a part of a command is taken to do: `read`, `listFiles`, `search` or `unknown`."""
+
+    type: str = "unknown"
+    command: str = ""
+    name: str | None = None
+    path: str | None = None
+    query: str | None = None
+
+
+class CommandExecution(Part, frozen=True, tag_field="type", tag="commandExecution"):
+    """A command; `command` is the line with the shell that runs it."""
+
+    id: str
+    command: str = ""
+    cwd: str | None = None
+    process_id: str | None = None
+    source: str = "agent"
+    status: str = "inProgress"
+    command_actions: Items[CommandAction] = msgspec.field(default_factory=list)
+    aggregated_output: str | None = None
+    exit_code: int | None = None
+    duration_ms: int | None = None
+
+
+class UpdateKind(Part, frozen=True):
+    """What becomes of a file: `add`, `delete` or `update`, which may move it."""
+
+    type: str = "update"
+    move_path: str | None = msgspec.field(default=None, name="move_path")
+
+
+class FileUpdate(Part, frozen=True):
+    """A change to one file. `diff` is the whole text of a file that is added or deleted, else unified hunks."""
+
+    path: str
+    kind: UpdateKind = UpdateKind()
+    diff: str = ""
+
+
+class FileChange(Part, frozen=True, tag_field="type", tag="fileChange"):
+    """Changes to files."""
+
+    id: str
+    changes: Items[FileUpdate] = msgspec.field(default_factory=list)
+    status: str = "inProgress"
+
+
+class McpResult(Part, frozen=True):
+    """What a server's tool returned; the content is in MCP's own shape."""
+
+    content: list[Any] = msgspec.field(default_factory=list)
+    structured_content: Any = None
+
+
+class McpError(Part, frozen=True):
+    """Why a server's tool failed."""
+
+    message: str = ""
+
+
+class McpToolCall(Part, frozen=True, tag_field="type", tag="mcpToolCall"):
+    """A call of an MCP server's tool."""
+
+    id: str
+    server: str = ""
+    tool: str = ""
+    arguments: Any = None
+    status: str = "inProgress"
+    result: McpResult | None = None
+    error: McpError | None = None
+    read_only_hint: bool | None = None
+    duration_ms: int | None = None
+
+
+class DynamicToolCall(Part, frozen=True, tag_field="type", tag="dynamicToolCall"):
+    """A call of a tool that the client itself offers."""
+
+    id: str
+    tool: str = ""
+    namespace: str | None = None
+    arguments: Any = None
+    status: str = "inProgress"
+    content_items: list[Any] | None = None
+    success: bool | None = None
+
+
+class AgentState(Part, frozen=True):
+    """How another agent stands."""
+
+    status: str = ""
+    message: str | None = None
+
+
+class CollabAgentToolCall(Part, frozen=True, tag_field="type", tag="collabAgentToolCall"):
+    """The agent works with other agents: it starts them, talks to them, waits for them."""
+
+    id: str
+    tool: str = ""
+    status: str = "inProgress"
+    prompt: str | None = None
+    model: str | None = None
+    receiver_thread_ids: Items[str] = msgspec.field(default_factory=list)
+    agents_states: dict[str, AgentState] = msgspec.field(default_factory=dict)
+
+
+class SubAgentActivity(Part, frozen=True, tag_field="type", tag="subAgentActivity"):
+    """Another agent was started, spoken to, interrupted, or is done."""
+
+    id: str
+    kind: str = ""
+    agent_path: str = ""
+    agent_thread_id: str = ""
+
+
+class WebAction(Part, frozen=True):
+    """What was done on the web: `search`, `openPage`, `findInPage` or `other`."""
+
+    type: str = "other"
+    query: str | None = None
+    queries: list[str] | None = None
+    url: str | None = None
+    pattern: str | None = None
+
+
+class WebSearch(Part, frozen=True, tag_field="type", tag="webSearch"):
+    """A search on the web, or a page read there."""
+
+    id: str
+    query: str = ""
+    action: WebAction | None = None
+    results: list[Any] | None = None
+
+
+class ImageView(Part, frozen=True, tag_field="type", tag="imageView"):
+    """The model looks at a picture."""
+
+    id: str
+    path: str = ""
+
+
+class Sleep(Part, frozen=True, tag_field="type", tag="sleep"):
+    """The agent waits."""
+
+    id: str
+    duration_ms: int = 0
+
+
+class ImageFailure(Part, frozen=True):
+    """Why there is no picture."""
+
+    type: str = ""
+    resets_at: int | None = None
+
+
+class ImageGeneration(Part, frozen=True, tag_field="type", tag="imageGeneration"):
+    """A picture that the model makes: base64 in `result`, or kept by the service as `file_id`."""
+
+    id: str
+    status: str = ""
+    result: str | None = None
+    file_id: str | None = None
+    revised_prompt: str | None = None
+    saved_path: str | None = None
+    failure: ImageFailure | None = None
+
+
+class EnteredReviewMode(Part, frozen=True, tag_field="type", tag="enteredReviewMode"):
+    """A review begins; `review` says of what."""
+
+    id: str
+    review: str = ""
+
+
+class ExitedReviewMode(Part, frozen=True, tag_field="type", tag="exitedReviewMode"):
+    """A review is done; `review` is the finding."""
+
+    id: str
+    review: str = ""
+
+
+class ContextCompaction(Part, frozen=True, tag_field="type", tag="contextCompaction"):
+    """The context is made shorter."""
+
+    id: str
+
+
+_Known: TypeAlias = (
+    UserMessage
+    | HookPrompt
+    | AgentMessage
+    | FunctionCallOutput
+    | ProposedPlan
+    | Reasoning
+    | CommandExecution
+    | FileChange
+    | McpToolCall
+    | DynamicToolCall
+    | CollabAgentToolCall
+    | SubAgentActivity
+    | WebSearch
+    | ImageView
+    | Sleep
+    | ImageGeneration
+    | EnteredReviewMode
+    | ExitedReviewMode
+    | ContextCompaction
+)
+
+if TYPE_CHECKING:
+    Item: TypeAlias = _Known | Unknown
+else:
+    Item = _Known

@@ -1,0 +1,185 @@
+"""What the server asks. The last two of the approvals are of the older protocol, where a thread is a conversation."""
+
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from antiphon.engines.codex.wire.base import OfThread, Part
+from antiphon.engines.codex.wire.items import CommandAction
+from antiphon.protocol.base import Items, JsonObject
+
+__all__ = [
+    "REQUESTS", "ApplyPatchApproval", "CommandApproval", "DynamicCall", "Elicitation", "ExecApproval", "FileApproval", "LegacyChange",
+    "NetworkContext", "ParsedCommand", "PermissionsApproval", "Question", "QuestionOption", "Request", "ThreadRequest", "UserInputAsked",
+]  # fmt: skip
+
+
+class NetworkContext(Part, frozen=True):
+    """Where on the network a command wants to go."""
+
+    host: str = ""
+    protocol: str = ""
+
+
+class CommandApproval(OfThread, frozen=True, kw_only=True):
+    """May this command run? With `network_approval_context`: may it reach this host?"""
+
+    item_id: str
+    kind: str = "command"
+    approval_id: str | None = None
+    command: str | None = None
+    cwd: str | None = None
+    reason: str | None = None
+    command_actions: Items[CommandAction] | None = None
+    proposed_execpolicy_amendment: list[str] | None = None
+    proposed_network_policy_amendments: list[Any] | None = None
+    network_approval_context: NetworkContext | None = None
+    additional_permissions: JsonObject | None = None
+    available_decisions: list[Any] | None = None
+
+
+class FileApproval(OfThread, frozen=True, kw_only=True):
+    """May these changes be made? Which ones stands in the item alone."""
+
+    item_id: str
+    reason: str | None = None
+    grant_root: str | None = None
+
+
+class PermissionsApproval(OfThread, frozen=True, kw_only=True):
+    """May the agent do more than its sandbox allows?"""
+
+    item_id: str
+    reason: str | None = None
+    cwd: str | None = None
+    permissions: JsonObject = msgspec.field(default_factory=dict)
+
+
+class QuestionOption(Part, frozen=True):
+    """One of the answers on offer."""
+
+    label: str = ""
+    description: str = ""
+
+
+class Question(Part, frozen=True):
+    """A question to the user, who may also answer in their own words where `is_other` is set."""
+
+    id: str
+    header: str = ""
+    question: str = ""
+    is_other: bool = False
+    is_secret: bool = False
+    options: Items[QuestionOption] | None = None
+
+
+class UserInputAsked(OfThread, frozen=True, kw_only=True):
+    """The agent wants to know something from the user."""
+
+    item_id: str
+    questions: Items[Question] = msgspec.field(default_factory=list)
+    is_blocking: bool = True
+    auto_resolution_ms: int | None = None
+
+
+class Elicitation(OfThread, frozen=True, kw_only=True):
+    """An MCP server wants something from the user, or Codex asks whether one of its tools may run (`meta` tells)."""
+
+    server_name: str = ""
+    mode: str | None = None
+    message: str = ""
+    requested_schema: JsonObject | None = None
+    url: str | None = None
+    elicitation_id: str | None = None
+    meta: JsonObject | None = msgspec.field(default=None, name="_meta")
+
+
+class DynamicCall(OfThread, frozen=True, kw_only=True):
+    """A tool of the client is called."""
+
+    call_id: str
+    tool: str = ""
+    namespace: str | None = None
+    arguments: Any = None
+
+
+class ThreadRequest(OfThread, frozen=True, kw_only=True):
+    """A question that has nothing to say but its method."""
+
+
+class ParsedCommand(Part, frozen=True):
+    """What a part of a command is taken to do, in the older words: `read`, `list_files`, `search` or `unknown`."""
+
+    type: str = "unknown"
+    cmd: str = ""
+    name: str | None = None
+    path: str | None = None
+    query: str | None = None
+
+
+class ExecApproval(Part, frozen=True):
+    """May this command run? The older form."""
+
+    call_id: str
+    conversation_id: str | None = None
+    approval_id: str | None = None
+    command: Items[str] = msgspec.field(default_factory=list)
+    cwd: str | None = None
+    reason: str | None = None
+    parsed_cmd: Items[ParsedCommand] = msgspec.field(default_factory=list)
+
+    @property
+    def thread_id(self) -> str | None:
+        """The thread that it is about."""
+        return self.conversation_id
+
+
+class LegacyChange(Part, frozen=True, rename=None):
+    """A change to one file, the older form: the content of one that is added or deleted, else hunks."""
+
+    type: str = "update"
+    content: str = ""
+    unified_diff: str = ""
+    move_path: str | None = None
+
+
+class ApplyPatchApproval(Part, frozen=True):
+    """May these changes be made? The older form, by path."""
+
+    call_id: str
+    conversation_id: str | None = None
+    file_changes: dict[str, LegacyChange] = msgspec.field(default_factory=dict)
+    reason: str | None = None
+    grant_root: str | None = None
+
+    @property
+    def thread_id(self) -> str | None:
+        """The thread that it is about."""
+        return self.conversation_id
+
+
+Request: TypeAlias = (
+    CommandApproval
+    | FileApproval
+    | PermissionsApproval
+    | UserInputAsked
+    | Elicitation
+    | DynamicCall
+    | ThreadRequest
+    | ExecApproval
+    | ApplyPatchApproval
+)
+
+REQUESTS: Final[dict[str, type[Part]]] = {
+    "item/commandExecution/requestApproval": CommandApproval,
+    "item/fileChange/requestApproval": FileApproval,
+    "item/permissions/requestApproval": PermissionsApproval,
+    "item/tool/requestUserInput": UserInputAsked,
+    "mcpServer/elicitation/request": Elicitation,
+    "item/tool/call": DynamicCall,
+    "currentTime/read": ThreadRequest,
+    "account/chatgptAuthTokens/refresh": ThreadRequest,
+    "attestation/generate": ThreadRequest,
+    "execCommandApproval": ExecApproval,
+    "applyPatchApproval": ApplyPatchApproval,
+}

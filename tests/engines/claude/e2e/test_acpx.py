@@ -1,0 +1,102 @@
+"""`acpx`, a client that nobody here wrote, drives the engine through its own commands. It prints the raw traffic."""
+
+import asyncio
+import json
+import shlex
+from typing import Any
+
+import pytest
+
+from tests.engines.claude.model.steps import PATIENCE, Call, Gate, Text, Think, Wait
+from tests.engines.claude.place import AGENT, Place
+from tests.engines.claude.proofs import proves
+from tests.engines.claude.versions import BOTH
+from tests.interop.who import everybody
+
+Message = dict[str, Any]
+
+
+class Acpx:
+    """It, at a place."""
+
+    def __init__(self, at: Place) -> None:
+        who = everybody()["acpx"]
+        if who.missing:
+            pytest.skip(f"{who.name} {who.missing}")
+        self.at = at
+        agent = shlex.join(AGENT)
+        self.command = [*who.client, "--agent", agent, "--cwd", str(at.folder), "--format", "json"]
+        self.command += ["--auth-policy", "skip", "--non-interactive-permissions", "deny"]
+
+    async def start(self, *words: str, permission: str = "--approve-all") -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            *self.command, permission, *words, cwd=self.at.folder, env=self.at.environment, limit=2**26,
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+
+    async def run(self, *words: str, permission: str = "--approve-all", status: int = 0) -> list[Message]:
+        started = await self.start(*words, permission=permission)
+        async with asyncio.timeout(PATIENCE):
+            out, err = await started.communicate()
+        assert started.returncode == status, f"{words}: {out[-2000:]!r}\n{err!r}"
+        return [json.loads(line) for line in out.splitlines()]
+
+
+def stop_of(messages: list[Message]) -> list[str]:
+    return [each["result"]["stopReason"] for each in messages if "stopReason" in (each.get("result") or {})]
+
+
+def updates_of(messages: list[Message], kind: str) -> list[Message]:
+    found = [each["params"]["update"] for each in messages if each.get("method") == "session/update"]
+    return [each for each in found if each["sessionUpdate"] == kind]
+
+
+def text_of(messages: list[Message]) -> str:
+    return "".join(each["content"]["text"] for each in updates_of(messages, "agent_message_chunk"))
+
+
+@proves("turn.text", "turn.thinking", "turn.once", "stop.end-turn", on=BOTH)
+async def test_acpx_gets_an_answer(at: Place) -> None:
+    at.model.answers(Think("hm"), Text("an answer in parts"))
+    messages = await Acpx(at).run("exec", "hello")
+    assert text_of(messages) == "an answer in parts" and stop_of(messages) == ["end_turn"]
+    assert "".join(each["content"]["text"] for each in updates_of(messages, "agent_thought_chunk")) == "hm"
+
+
+@proves("permission.asked", "permission.allow-once", "permission.reject-once", "turn.diff-write", on=BOTH)
+async def test_acpx_allows_and_rejects(at: Place) -> None:
+    acpx, song = Acpx(at), at.folder / "song.txt"
+    write = Call("Write", {"file_path": str(song), "content": "la\n"})
+    at.model.answers(write)
+    at.model.answers(Text("not written"))
+    messages = await acpx.run("exec", "write", permission="--deny-all", status=5)
+    assert any(each.get("method") == "session/request_permission" for each in messages) and not song.exists()
+    at.model.answers(write)
+    messages = await acpx.run("exec", "write")
+    assert song.read_text(encoding="utf-8") == "la\n" and stop_of(messages) == ["end_turn"]
+    diffs = [item for each in updates_of(messages, "tool_call_update") for item in each.get("content") or []]
+    assert {"type": "diff", "path": str(song), "newText": "la\n"} in [
+        {key: value for key, value in item.items() if value is not None} for item in diffs
+    ]
+
+
+@proves("sessions.list", "modes.at-once", "cancel.speaking", "cancel.next")
+async def test_acpx_keeps_a_session_changes_its_mode_and_cancels_a_turn(at: Place) -> None:
+    acpx, gate = Acpx(at), Gate()
+    assert (await acpx.run("sessions", "new"))[-1]["created"] is True
+    assert text_of(await acpx.run("prompt", "remember the river")) == "echo: remember the river"
+    assert (await acpx.run("set-mode", "acceptEdits"))[-1]["modeId"] == "acceptEdits"
+    at.model.answers(Call("Write", {"file_path": str(at.folder / "song.txt"), "content": "la\n"}))
+    messages = await acpx.run("prompt", "write", permission="--deny-all")
+    assert (at.folder / "song.txt").exists() and not any("request_permission" in str(each) for each in messages)
+    at.model.answers(Text("la la "), Wait(gate))
+    prompting = await acpx.start("prompt", "sing for ever")
+    await gate.is_reached()
+    assert (await acpx.run("cancel"))[-1]["cancelled"] is True
+    out, _ = await prompting.communicate()
+    assert stop_of([json.loads(line) for line in out.splitlines()]) == ["cancelled"]
+    assert text_of(await acpx.run("prompt", "go on")) == "echo: go on"
+    assert "remember the river" in at.model.last.texts
+    [listed] = await acpx.run("sessions", "list")
+    assert listed["source"] == "agent" and len(listed["sessions"]) == 1
+    assert (await acpx.run("sessions", "close"))[-1]["action"] == "session_closed"

@@ -1,0 +1,179 @@
+"""MCP servers and their tools: may one run, and what does a server want to know."""
+
+from typing import Any
+
+import pytest
+
+from antiphon.agent.turn import Turn
+from antiphon.engines.codex import wire
+from antiphon.engines.codex.approvals import Asker
+from antiphon.errors import Code, RequestError
+from antiphon.protocol import v1
+from antiphon.protocol.v1 import methods as m
+from tests.agent.editor import FULL, only_prompt, playing
+from tests.engines.codex.ask.user import NO_FORMS, SERVER, User, answer, asks
+
+EMPTY: dict[str, Any] = {"type": "object", "properties": {}}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "title": "Name"},
+        "voice": {"type": "string", "enum": ["h", "l"], "enumNames": ["High", "Low"]},
+    },
+    "required": ["name"],
+}
+CALL = v1.ToolCallPatch("call_1", title="songs: sing", name="mcp__songs__sing", raw_input={"text": "la"})
+DECLINED = {"action": "decline"}
+
+
+def tool(persist: Any = ("session", "always"), schema: dict[str, Any] = EMPTY) -> wire.Asked:
+    meta = {
+        "codex_approval_kind": "mcp_tool_call", "persist": persist, "tool_description": "Sings", "tool_params": {"text": "la"},
+    }  # fmt: skip
+    return asks(
+        SERVER,
+        serverName="songs",
+        mode="form",
+        message='Allow songs to run "sing"?',
+        requestedSchema=schema,
+        _meta=meta,
+    )
+
+
+def accepted(persist: str | None) -> dict[str, Any]:
+    return {"action": "accept", "content": None, "_meta": None if persist is None else {"persist": persist}}
+
+
+@pytest.mark.parametrize(
+    ("reply", "body"),
+    [
+        (v1.Selected("allow"), accepted(None)),
+        (v1.Selected("allow_session"), accepted("session")),
+        (v1.Selected("allow_always_tool"), accepted("always")),
+        (v1.Selected("reject"), DECLINED),
+        (v1.Selected("accept"), DECLINED),
+        (v1.Selected("allow_always"), DECLINED),
+        (v1.Cancelled(), {"action": "cancel"}),
+        (RequestError(Code.METHOD_NOT_FOUND, "Method not found"), DECLINED),
+    ],
+)
+async def test_whether_a_tool_may_run_is_a_question_for_permission(reply: Any, body: dict[str, Any]) -> None:
+    user = User(reply)
+    assert await answer(tool(), user, call=CALL) == body
+    assert user.names == [
+        "Allow once",
+        "Always allow this tool in this session",
+        "Always allow this tool, in all projects",
+        "Reject",
+    ]
+    assert user.asked[0].tool_call.tool_call_id == "call_1"
+    assert user.shown == 'Allow songs to run "sing"?\n\nSings'
+
+
+@pytest.mark.parametrize(
+    ("persist", "ids"),
+    [
+        (None, ["allow", "reject"]),
+        ("session", ["allow", "allow_session", "reject"]),
+        (["always"], ["allow", "allow_always_tool", "reject"]),
+        (["never", 3], ["allow", "reject"]),
+    ],
+)
+async def test_only_what_codex_would_remember_is_offered(persist: Any, ids: list[str]) -> None:
+    user = User(v1.Selected("allow"))
+    await answer(tool(persist), user, call=CALL)
+    assert user.ids == ids
+
+
+async def test_a_server_that_the_client_brought_is_not_in_codexs_settings() -> None:
+    user, asked = User(v1.Selected("allow_session")), tool()
+
+    async def prompt(turn: Turn) -> None:
+        await Asker(turn.session).answer(asked.method, asked.params, turn, CALL)
+
+    async with playing(only_prompt(prompt), FULL, user.router) as editor:
+        brought = v1.NewSession("/w", [v1.StdioServer(name="songs", command="/bin/songs", args=[], env=[])])
+        session = await editor.connection.request(m.NEW_SESSION, brought)
+        await editor.prompt(session.session_id)
+    assert user.ids == ["allow", "allow_session", "reject"]
+
+
+async def test_a_tool_call_that_nobody_has_told_of_is_told_with_the_question() -> None:
+    user = User(v1.Selected("allow"))
+    assert await answer(tool(), user, call=None) == accepted(None)
+    (told,) = user.told("tool_call")
+    assert (told["title"], told["rawInput"]) == ('Allow songs to run "sing"?', {"text": "la"})
+
+
+async def test_a_form_that_calls_itself_an_approval_is_a_form_still() -> None:
+    user = User(v1.Accepted({"name": "Ada"}))
+    assert await answer(tool(schema=SCHEMA), user, call=CALL) == {"action": "accept", "content": {"name": "Ada"}}
+
+
+def wants(**fields: Any) -> wire.Asked:
+    return asks(SERVER, **{"serverName": "songs", "message": "Who sings?", "_meta": None, **fields})
+
+
+FORM = wants(mode="form", requestedSchema=SCHEMA)
+PAGE = wants(mode="url", url="https://songs.example/in", elicitationId="e-1")
+
+
+@pytest.mark.parametrize("mode", ["form", "openai/form", "openaiForm"])
+async def test_a_form_is_shown_and_its_answers_go_back(mode: str) -> None:
+    user = User(v1.Accepted({"name": "Ada", "voice": "h"}))
+    body = await answer(wants(mode=mode, requestedSchema=SCHEMA), user)
+    assert body == {"action": "accept", "content": {"name": "Ada", "voice": "h"}}
+    (asked,) = user.asked
+    assert asked.message == "songs asks: Who sings?"
+    voice = asked.requested_schema.properties["voice"]
+    assert [(each.const, each.title) for each in voice.one_of] == [("h", "High"), ("l", "Low")]
+
+
+@pytest.mark.parametrize(
+    ("reply", "body"),
+    [
+        (v1.Declined(), DECLINED),
+        (v1.Dismissed(), {"action": "cancel"}),
+        (v1.Accepted({"voice": "x"}), DECLINED),
+        (RequestError(Code.METHOD_NOT_FOUND, "Method not found"), DECLINED),
+    ],
+)
+async def test_anything_but_a_filled_in_form_gives_no_answers(reply: Any, body: dict[str, Any]) -> None:
+    assert await answer(FORM, User(reply)) == body
+
+
+@pytest.mark.parametrize("asked", [FORM, PAGE], ids=["form", "page"])
+async def test_a_client_that_shows_neither_is_not_asked(asked: wire.Asked) -> None:
+    user = User()
+    assert await answer(asked, user, NO_FORMS) == DECLINED
+    assert user.asked == []
+
+
+@pytest.mark.parametrize(("reply", "body"), [(v1.Accepted(), {"action": "accept"}), (v1.Declined(), DECLINED)])
+async def test_a_page_is_opened_if_the_user_agrees(reply: Any, body: dict[str, Any]) -> None:
+    user = User(reply)
+    assert await answer(PAGE, user) == body
+    assert user.asked[0].url == "https://songs.example/in"
+
+
+async def test_only_pages_of_the_web_are_opened() -> None:
+    user = User()
+    assert await answer(wants(mode="url", url="file:///etc/passwd", elicitationId="e"), user) == DECLINED
+    assert user.asked == []
+
+
+@pytest.mark.parametrize(
+    ("chosen", "body"),
+    [("accept", {"action": "accept", "content": {}}), ("decline", DECLINED), ("allow", DECLINED)],
+)
+async def test_a_form_with_nothing_to_fill_in_needs_no_forms(chosen: str, body: dict[str, Any]) -> None:
+    user = User(v1.Selected(chosen))
+    assert await answer(wants(mode="form", requestedSchema=EMPTY), user, NO_FORMS) == body
+    assert user.asked[0].tool_call.title == "songs asks: Who sings?"
+
+
+async def test_a_proof_that_no_client_can_give_is_declined_and_the_user_hears_of_it() -> None:
+    user = User()
+    asked = asks(SERVER, serverName="songs", mode="openai/userVerification", challenge="c", title="t", description="d")
+    assert await answer(asked, user, FULL) == DECLINED
+    assert "openai/userVerification" in str(user.told("notice"))

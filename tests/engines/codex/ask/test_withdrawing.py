@@ -1,0 +1,184 @@
+"""Questions that are taken back, several at once, turns that end while one is open, and questions that are none of ours."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from antiphon.agent.asking import Asking
+from antiphon.agent.turn import Turn
+from antiphon.connection.router import Router
+from antiphon.engines.codex import wire
+from antiphon.engines.codex.approvals import Asker
+from antiphon.protocol import v1
+from antiphon.protocol.v1 import methods as m
+from tests.agent.editor import FULL, only_prompt, playing
+from tests.engines.codex.ask.user import (
+    CALL,
+    CHANGES,
+    COMMAND,
+    OLD_CHANGES,
+    OLD_COMMAND,
+    PERMISSIONS,
+    QUESTIONS,
+    SERVER,
+    Body,
+    User,
+    answer,
+    asks,
+)
+
+ONE = {"id": "q", "header": "H", "question": "?", "options": [{"label": "a", "description": ""}]}
+NOTHING: Body = {"permissions": {}, "scope": "turn"}
+EVERY: list[tuple[wire.Asked, Body]] = [
+    (asks(COMMAND, command="ls"), {"decision": "cancel"}),
+    (asks(CHANGES), {"decision": "cancel"}),
+    (asks(PERMISSIONS, permissions={"network": {"enabled": True}}), NOTHING),
+    (asks(QUESTIONS, questions=[ONE]), {"answers": {}}),
+    (asks(SERVER, mode="form", requestedSchema={"properties": {}}), {"action": "cancel"}),
+    (asks(OLD_COMMAND, command=["ls"]), {"decision": "abort"}),
+    (asks(OLD_CHANGES), {"decision": "abort"}),
+]
+NAMES = [asked.method for asked, _ in EVERY]
+
+
+class Slow:
+    """A user who answers only when told to."""
+
+    def __init__(self) -> None:
+        self.open: dict[str, asyncio.Future[str]] = {}
+        self._asked = asyncio.Event()
+        self.withdrawn = 0
+        self.router = Router()
+        self.router.on_request(m.REQUEST_PERMISSION, self._permission)
+        self.router.on_request(m.CREATE_ELICITATION, self._form)
+
+    async def _permission(self, asked: v1.RequestPermission) -> v1.PermissionResult:
+        return v1.PermissionResult(v1.Selected(await self._wait(asked.tool_call.tool_call_id)))
+
+    async def _form(self, asked: Any) -> v1.CreateElicitationResult:
+        return v1.Accepted({"question_1": await self._wait("form")})
+
+    async def asked(self, count: int = 1) -> None:
+        """Wait until there are so many questions."""
+        while len(self.open) < count:
+            self._asked.clear()
+            await self._asked.wait()
+
+    async def _wait(self, name: str) -> str:
+        self.open[name] = asyncio.get_running_loop().create_future()
+        self._asked.set()
+        try:
+            return await self.open[name]
+        except asyncio.CancelledError:
+            self.withdrawn += 1
+            raise
+
+
+@pytest.mark.parametrize("asked", [asked for asked, _ in EVERY], ids=NAMES)
+async def test_a_question_that_is_resolved_elsewhere_is_withdrawn_at_the_client(asked: wire.Asked) -> None:
+    slow = Slow()
+
+    async def prompt(turn: Turn) -> None:
+        asking = asyncio.ensure_future(Asker(turn.session).answer(asked.method, asked.params, turn, CALL))
+        await slow.asked()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+
+    async with playing(only_prompt(prompt), FULL, slow.router) as editor:
+        await editor.turn()
+        await editor.until("$/cancel_request")
+    assert slow.withdrawn == 1
+
+
+@pytest.mark.parametrize(("asked", "body"), EVERY, ids=NAMES)
+async def test_a_turn_that_ends_first_leaves_the_server_an_answer(asked: wire.Asked, body: Body) -> None:
+    slow = Slow()
+    waiting: list[asyncio.Future[Any]] = []
+
+    async def prompt(turn: Turn) -> None:
+        waiting.append(asyncio.ensure_future(Asker(turn.session).answer(asked.method, asked.params, turn, CALL)))
+        await slow.asked()
+
+    async with playing(only_prompt(prompt), FULL, slow.router) as editor:
+        await editor.turn()
+        assert await waiting[0] == body
+    assert slow.withdrawn == 1
+
+
+@pytest.mark.parametrize(("asked", "body"), EVERY, ids=NAMES)
+async def test_a_question_in_a_turn_that_is_over_is_called_off(asked: wire.Asked, body: Body) -> None:
+    stages: list[Turn] = []
+    async with playing(only_prompt(stages.append), FULL) as editor:
+        await editor.turn()
+        (stage,) = stages
+        assert await Asker(stage.session).answer(asked.method, asked.params, stage, CALL) == body
+        assert editor.updates() == []
+
+
+async def test_several_at_once_get_their_own_answers() -> None:
+    slow, bodies = Slow(), list[Any]()
+
+    async def prompt(turn: Turn) -> None:
+        asker = Asker(turn.session)
+        calls = [v1.ToolCallPatch(name) for name in ("one", "two", "three")]
+        asked = asks(COMMAND, command="ls")
+        bodies.extend(await asyncio.gather(*(asker.answer(asked.method, asked.params, turn, call) for call in calls)))
+
+    async with playing(only_prompt(prompt), FULL, slow.router) as editor:
+        turn = asyncio.create_task(editor.turn())
+        await slow.asked(3)
+        slow.open["three"].set_result("allow")
+        slow.open["one"].set_result("reject")
+        slow.open["two"].set_result("reject_and_stop")
+        await turn
+    assert bodies == [{"decision": "decline"}, {"decision": "cancel"}, {"decision": "accept"}]
+
+
+async def test_questions_outside_of_a_turn_are_asked_too() -> None:
+    sessions: list[Any] = []
+    user = User(v1.Selected("allow"))
+    asked = asks(COMMAND, command="ls")
+    async with playing(only_prompt(lambda turn: sessions.append(turn.session)), FULL, user.router) as editor:
+        await editor.turn()
+        body = await Asker(sessions[0]).answer(asked.method, asked.params, Asking(sessions[0]), CALL)
+    assert body == {"decision": "accept"}
+
+
+@pytest.mark.parametrize("asked", [asked for asked, _ in EVERY], ids=NAMES)
+async def test_a_client_that_is_gone_allows_nothing(asked: wire.Asked) -> None:
+    sessions: list[Any] = []
+    async with playing(only_prompt(lambda turn: sessions.append(turn.session)), FULL) as editor:
+        await editor.turn()
+    body = await Asker(sessions[0]).answer(asked.method, asked.params, Asking(sessions[0]), CALL)
+    assert body is not None
+    assert "accept" not in str(body)
+    assert "approved" not in str(body)
+    assert body.get("permissions", {}) == {}
+
+
+async def test_questions_with_a_time_limit_go_unanswered_when_it_is_over() -> None:
+    slow = Slow()
+    asked = asks(QUESTIONS, questions=[ONE], autoResolutionMs=20)
+    bodies: list[Any] = []
+
+    async def prompt(turn: Turn) -> None:
+        bodies.append(await Asker(turn.session).answer(asked.method, asked.params, turn, None))
+
+    async with playing(only_prompt(prompt), FULL, slow.router) as editor:
+        await editor.turn()
+        await editor.until("$/cancel_request")
+    assert bodies == [{"answers": {}}]
+
+
+@pytest.mark.parametrize("method", ["item/tool/call", "account/chatgptAuthTokens/refresh", "something/new"])
+async def test_what_is_no_question_for_a_user_is_none_of_ours(method: str) -> None:
+    assert await answer(asks(method, callId="c"), User()) is None
+
+
+async def test_a_question_that_cannot_be_read_is_declined() -> None:
+    user = User()
+    assert await answer(asks(COMMAND, itemId=7), user) == {"decision": "decline"}
+    assert user.asked == []
+    assert "could not be read" in str(user.told("notice"))

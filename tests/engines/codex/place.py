@@ -1,0 +1,95 @@
+"""Where Codex works in a test: a place and a home of its own, and a model on loopback."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from tests.engines.codex.model.server import Model, serving
+from tests.engines.model.steps import Json
+from tests.engines.places import Place as AnyPlace
+from tests.engines.places import agent_command, kept_clean
+
+__all__ = ["KEY", "Place", "place"]
+
+KEY: Final = "a-key-of-no-account"
+
+SETTINGS: Final = """\
+model = "{model}"
+check_for_update_on_startup = false
+{top}
+[model_providers.choir]
+name = "choir"
+base_url = "{address}/v1"
+wire_api = "responses"
+env_key = "CHOIR_API_KEY"
+request_max_retries = {retries}
+stream_max_retries = {retries}
+
+[analytics]
+enabled = false
+
+[tools.update_plan]
+enabled = true
+
+[features]
+plugins = false
+apps = false
+remote_plugin = false
+tool_suggest = false
+{features}
+
+{tables}
+"""
+"""Loopback only, nothing told to anybody, and no long patience with a model that fails."""
+
+
+USUAL: Final = {"model": "gpt-5.5", "top": 'model_provider = "choir"', "features": "", "tables": "", "retries": 1}
+
+
+class Place(AnyPlace):
+    """A place, with Codex and its model."""
+
+    def __init__(self, path: Path, model: Model, program: Path, version: str) -> None:
+        super().__init__(path, program, version, agent_command("codex"), "CODEX_EXECUTABLE")
+        self.model = model
+        self.codex_home = self.home / ".codex"
+        self.codex_home.mkdir()
+        self.environment |= {"CODEX_HOME": str(self.codex_home), "CHOIR_API_KEY": KEY}
+        self.settings()
+
+    def settings(self, **changed: object) -> None:
+        """What the user wrote into Codex's own `config.toml`."""
+        written = SETTINGS.format_map({**USUAL, "address": self.model.address, **changed})
+        (self.codex_home / "config.toml").write_text(written, encoding="utf-8")
+
+    def processes(self) -> list[int]:
+        """The ids of the servers. Codex starts itself for other things too, such as a sandbox."""
+        return [pid for pid in super().processes() if "app-server" in _words(pid)]
+
+    def contexts(self) -> dict[str, list[Json]]:
+        """How each turn of each thread was set up, as Codex has written it down."""
+        found: dict[str, list[Json]] = {}
+        for path in sorted(self.codex_home.glob("sessions/*/*/*/rollout-*.jsonl")):
+            lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            found[path.stem[-36:]] = [line["payload"] for line in lines if line["type"] == "turn_context"]
+        return found
+
+    def wants_login(self) -> None:
+        """The model's provider is OpenAI itself, and nobody is signed in."""
+        self.settings(top=f'model_provider = "openai"\nopenai_base_url = "{self.model.address}/v1"')
+
+
+def _words(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+    except OSError:  # gone
+        return []
+
+
+@contextmanager
+def place(path: Path, program: Path, version: str) -> Iterator[Place]:
+    """A place in which nothing is left when the block is."""
+    with serving() as model, kept_clean(Place(path, model, program, version)) as made:
+        yield made

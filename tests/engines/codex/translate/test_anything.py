@@ -1,0 +1,84 @@
+"""Whatever the server says: nothing raises, calls are told in order, and none is left open."""
+
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon.engines.codex import wire
+from antiphon.engines.codex.translate import Translator
+from antiphon.engines.codex.wire.notifications import NOTIFICATIONS
+from antiphon.engines.codex.wire.requests import REQUESTS
+from antiphon.engines.news import TurnEnded
+from antiphon.protocol import v1
+from antiphon.protocol.base import UNSET, encode
+
+TYPES = (
+    "userMessage", "hookPrompt", "agentMessage", "functionCallOutput", "plan", "reasoning", "commandExecution", "fileChange", "mcpToolCall",
+    "dynamicToolCall", "collabAgentToolCall", "subAgentActivity", "webSearch", "imageView", "sleep", "imageGeneration",
+    "enteredReviewMode", "exitedReviewMode", "contextCompaction", "dance",
+)  # fmt: skip
+IDS = st.sampled_from(["a", "b", "c"])
+VALUES: Any = st.none() | st.booleans() | st.integers(-5, 5) | st.sampled_from(["", "x", "y\n", "completed", "failed", "@@ -1 +1 @@\n-a\n+b\n", "data:image/png;base64,AA"])  # fmt: skip
+THINGS = VALUES | st.lists(
+    VALUES | st.dictionaries(st.sampled_from(["type", "text", "path", "diff", "kind", "url"]), VALUES, max_size=3),
+    max_size=2,
+)
+FIELDS = (
+    "text", "command", "status", "changes", "aggregatedOutput", "exitCode", "content", "summary", "query", "action", "path", "result",
+    "arguments", "processId", "output", "contentItems", "review", "fragments", "server", "tool", "commandActions",
+)  # fmt: skip
+ITEMS = st.builds(lambda type, id, rest: {"type": type, "id": id, **rest}, st.sampled_from(TYPES), IDS, st.dictionaries(st.sampled_from(FIELDS), THINGS, max_size=4))  # fmt: skip
+TURNS = st.builds(lambda id, status, items: {"id": id, "status": status, "items": items}, IDS, st.sampled_from(["completed", "failed", "interrupted"]), st.lists(ITEMS, max_size=2))  # fmt: skip
+PARAMS = st.fixed_dictionaries({}, optional={
+    "item": ITEMS, "itemId": IDS, "delta": VALUES, "turn": TURNS, "error": st.fixed_dictionaries({"message": VALUES, "codexErrorInfo": THINGS}),
+    "willRetry": st.booleans(), "summaryIndex": st.integers(0, 2), "stdin": VALUES, "changes": THINGS, "message": VALUES, "plan": THINGS,
+    "callId": IDS, "command": THINGS, "fileChanges": THINGS, "serverName": VALUES, "_meta": THINGS, "run": THINGS, "threadName": VALUES,
+})  # fmt: skip
+LINES = st.lists(st.tuples(st.sampled_from([*NOTIFICATIONS, *REQUESTS]), PARAMS), max_size=25)
+
+
+def check(news: list[Any]) -> None:
+    """Calls begin once, are updated only then, and come to an end; every update can be sent."""
+    known: dict[str, object] = {}
+    for each in news:
+        if isinstance(each, v1.ToolCall):
+            assert each.tool_call_id not in known
+            known[each.tool_call_id] = each.status
+        elif isinstance(each, v1.ToolCallUpdate):
+            assert each.tool_call_id in known
+            known[each.tool_call_id] = known[each.tool_call_id] if each.status is UNSET else each.status
+        if type(each).__module__.startswith("antiphon.protocol"):
+            encode(each)
+    assert set(known.values()) <= {v1.ToolStatus.COMPLETED, v1.ToolStatus.FAILED}
+    ends = [id for each in news if isinstance(each, TurnEnded) for id in each.ids]
+    assert len(ends) == len(set(ends))
+    assert all(
+        (each.end.error is None) != (each.end.stop_reason is None) for each in news if isinstance(each, TurnEnded)
+    )
+
+
+@given(LINES, st.booleans(), st.booleans(), st.sampled_from([None, "a\n", "b\n"]))
+def test_whatever_is_said_nothing_breaks(
+    lines: list[tuple[str, Any]], terminals: bool, mirror: bool, text: str | None
+) -> None:
+    translator = Translator("/w", terminals=terminals, mirror=mirror, read=lambda _: text)
+    news: list[Any] = []
+    for number, (method, params) in enumerate(lines):
+        line = {"method": method, "params": params, **({"id": number} if method in REQUESTS else {})}
+        read = wire.decode(msgspec.json.encode(line))
+        if isinstance(read, wire.Told):
+            news += translator.feed(read.method, read.params)
+        elif isinstance(read, wire.Asked):
+            patch = translator.patch_of(read.params)
+            encode(patch)
+            news += translator.allowed(patch.tool_call_id) if number % 2 else ()
+    news += translator.close_open()
+    check(news)
+
+
+@given(st.lists(ITEMS, max_size=8))
+def test_whatever_is_in_a_history_it_is_told(items: list[Any]) -> None:
+    raw = msgspec.Raw(msgspec.json.encode({"thread": {"id": "t", "turns": [{"id": "u", "items": items}]}}))
+    check(list(Translator("/w").turns(wire.read(raw, wire.ThreadOpened).thread.turns)))

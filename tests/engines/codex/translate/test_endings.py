@@ -1,0 +1,154 @@
+"""How turns end."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from antiphon.engines.news import EndError, TurnEnded
+from antiphon.errors import Code
+from antiphon.protocol import v1
+from tests.engines.codex.translate.stage import VERSIONS, Stage, failure
+
+NAMES = {
+    "contextWindowExceeded": "prompt_too_long", "usageLimitExceeded": "usage_limit", "rateLimitExceeded": "rate_limit",
+    "flexUnavailable": "overloaded", "serverOverloaded": "overloaded", "modelNotFound": "model_not_found",
+    "policyCapacityUnavailable": "overloaded", "tooManyDenials": "denied", "internalServerError": "server_error",
+    "unauthorized": "auth", "badRequest": "invalid_request", "threadRollbackFailed": "rollback", "sandboxError": "sandbox",
+    "other": "api", "somethingNew": "api",
+}  # fmt: skip
+STATUSES = {None: "connection", 400: "invalid_request", 401: "auth", 402: "billing", 403: "access", 413: "too_large", 429: "rate_limit", 500: "server_error", 503: "overloaded"}  # fmt: skip
+HTTP = (
+    "httpConnectionFailed",
+    "responseStreamConnectionFailed",
+    "responseStreamDisconnected",
+    "responseTooManyFailedAttempts",
+)
+
+
+def end_of(stage: Stage) -> TurnEnded:
+    [end] = [each for each in stage.news if isinstance(each, TurnEnded)]
+    return end
+
+
+def error_in(info: Any, message: str = "It went wrong") -> EndError:
+    stage = Stage()
+    stage.begin()
+    stage.over("failed", failure(message, info))
+    error = end_of(stage).end.error
+    assert error is not None
+    return error
+
+
+@pytest.mark.parametrize(("name", "kind"), NAMES.items())
+def test_each_name_of_an_error_is_a_kind_with_a_hint(name: str, kind: str) -> None:
+    error = error_in(name)
+    assert (error.kind, error.message) == (kind, "It went wrong") and error.hint
+    assert error.code == (Code.AUTH_REQUIRED if kind == "auth" else Code.INTERNAL_ERROR)
+
+
+@pytest.mark.parametrize("name", HTTP)
+@pytest.mark.parametrize(("status", "kind"), STATUSES.items())
+def test_a_status_tells_the_kind(name: str, status: int | None, kind: str) -> None:
+    error = error_in({name: {"httpStatusCode": status}})
+    assert (error.kind, error.status) == (kind, status)
+
+
+def test_a_turn_that_takes_nothing_in_is_busy() -> None:
+    assert error_in({"activeTurnNotSteerable": {"turnKind": "review"}}).kind == "busy"
+
+
+@pytest.mark.parametrize("info", [None, 5, [], {}, {"x": 5}, {"x": None}])
+def test_an_error_of_any_shape_is_an_error(info: Any) -> None:
+    assert error_in(info).kind == "api"
+
+
+@pytest.mark.parametrize(("message", "kind"), [
+    ("unexpected status 404 Not Found: no such model, url: http://x", "model_not_found"),
+    ('{"error":{"message":"m","code":"insufficient_quota"}}', "billing"),
+    ('{"detail":"You have hit your usage limit"}', "usage_limit"),
+    ("error sending request for url", "connection"),
+    ("Not logged in", "auth"),
+])  # fmt: skip
+def test_where_the_name_says_nothing_the_text_does(message: str, kind: str) -> None:
+    assert error_in("other", message).kind == kind
+
+
+@pytest.mark.parametrize(("name", "reason"), [
+    ("cyberPolicy", v1.StopReason.REFUSAL), ("misalignmentPolicyViolation", v1.StopReason.REFUSAL),
+    ("sessionBudgetExceeded", v1.StopReason.MAX_TURN_REQUESTS),
+])  # fmt: skip
+def test_what_the_protocol_has_a_word_for_is_no_error_but_is_explained(name: str, reason: v1.StopReason) -> None:
+    stage = Stage()
+    stage.begin()
+    stage.over("failed", failure("Because.", name))
+    assert end_of(stage).end.stop_reason == reason
+    assert stage.tale[0].endswith("| Because.")
+
+
+def test_a_used_up_limit_says_when_it_ends() -> None:
+    stage = Stage()
+    stage.begin()
+    windows = {
+        "primary": {"usedPercent": 100, "resetsAt": 1_900_000_000},
+        "secondary": {"usedPercent": 40, "resetsAt": 2_000_000_000},
+    }
+    stage.told("account/rateLimits/updated", rateLimits={**windows, "rateLimitReachedType": "rate_limit_reached"})
+    stage.told("account/rateLimits/updated", rateLimits={"primary": None, "secondary": None})
+    stage.over("failed", failure("limit", "usageLimitExceeded"))
+    error = end_of(stage).end.error
+    assert error is not None and error.resets_at == 1_900_000_000
+    assert datetime.fromtimestamp(1_900_000_000, UTC).isoformat() in error.hint
+
+
+@pytest.mark.parametrize("spoken", VERSIONS)
+def test_a_turn_ends_once(spoken: str) -> None:
+    stage = Stage(spoken)
+    stage.begin()
+    stage.over()
+    stage.over()
+    assert stage.tale == ["end u1 end_turn"]
+
+
+def test_a_failure_without_a_reason_has_the_one_that_was_told_before() -> None:
+    stage = Stage()
+    stage.begin()
+    stage.error("no sandbox", "sandboxError")
+    stage.over("failed")
+    assert stage.tale == ["end u1 error sandbox -32603 no sandbox"]
+
+
+def test_an_error_of_an_earlier_turn_is_not_that_of_this_one() -> None:
+    stage = Stage()
+    stage.begin()
+    stage.error("no sandbox", "sandboxError")
+    stage.over("failed")
+    stage.begin()
+    stage.over()
+    assert stage.tale[-1] == "end u2 end_turn"
+
+
+def test_the_end_has_the_tokens_of_the_whole_thread() -> None:
+    stage = Stage()
+    stage.begin()
+    stage.answered(700, 70)
+    stage.over()
+    usage = end_of(stage).end.usage
+    assert usage is not None and usage.total_tokens == 700
+    assert stage.tale[0] == "usage 70/9000"
+
+
+def test_a_compaction_that_is_broken_off_is_closed() -> None:
+    stage = Stage()
+    stage.begin()
+    stage.started("contextCompaction", "k")
+    stage.over("interrupted")
+    assert stage.tale == ["compaction k [in_progress]", "compaction k [cancelled]", "end u1 cancelled"]
+
+
+def test_older_servers_say_only_that_it_was_compacted() -> None:
+    stage = Stage()
+    stage.begin()
+    stage.told("thread/compacted")
+    stage.told("thread/compacted")
+    assert stage.tale == ["compaction u1 [completed]"]

@@ -1,0 +1,97 @@
+"""What the model of a test is told to say, whoever's interface it has: an answer to one request is a row of steps."""
+
+import asyncio
+import threading
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+__all__ = ["PATIENCE", "Cut", "Gate", "Header", "Json", "Stop", "Text", "Think", "Used", "Wait", "pieces"]
+
+Json: TypeAlias = dict[str, Any]
+
+PATIENCE: Final = 40.0
+"""Seconds after which nobody waits for anybody any more: longer than any test needs, shorter than the limit of a test."""
+
+
+class Gate:
+    """Where the model stops until the test lets it go on. The test may also wait until it is there, or until it was left there."""
+
+    def __init__(self) -> None:
+        self.reached = threading.Event()
+        self.opened = threading.Event()
+        self.left = threading.Event()
+        """The program hung up while the model waited."""
+
+    def open(self) -> None:
+        """Let the model go on, now and whenever it comes by."""
+        self.opened.set()
+
+    async def is_reached(self) -> None:
+        """Wait until the model is here: all that comes before has been sent."""
+        await _soon(self.reached, "the model was not asked for this")
+
+    async def is_left(self) -> None:
+        """Wait until the program hangs up on the model that waits here."""
+        await _soon(self.left, "the program still listens to the model")
+
+
+async def _soon(event: threading.Event, otherwise: str) -> None:
+    assert await asyncio.to_thread(event.wait, PATIENCE), otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Words, in deltas of so many characters."""
+
+    text: str
+    size: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Think:
+    """A thought, in deltas of so many characters."""
+
+    text: str
+    size: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Hold here."""
+
+    gate: Gate
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A header of the answer."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The line goes dead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why the answer ends, where it is not the usual reason."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """The tokens of this answer."""
+
+    input: int = 10
+    output: int = 5
+    cache_read: int = 0
+    cache_made: int = 0
+
+
+def pieces(text: str, size: int) -> list[str]:
+    """A text in parts of so many characters."""
+    return [text[start : start + size] for start in range(0, len(text), size)]

@@ -1,0 +1,152 @@
+"""Where a program that an engine drives works in a test: a folder, a home, a place for temporary files, all its own.
+
+Nothing of the machine's environment reaches it but the way to the programs, and nothing may be left running there.
+"""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from secrets import token_hex
+from typing import Final, TypeVar
+
+from antiphon.transports import tree
+
+__all__ = ["Place", "agent_command", "comes", "is_gone", "kept_clean"]
+
+GRACE: Final = 10.0
+"""Seconds in which everything has to be gone by itself. What is still there then is ended, and the test has failed."""
+
+
+def agent_command(engine: str) -> tuple[str, ...]:
+    """How an engine is started, as its users start it."""
+    return (sys.executable, "-P", "-m", "antiphon", "agent", "--engine", engine)
+
+
+class Place:
+    """A place, with the program that works there."""
+
+    def __init__(self, path: Path, program: Path, version: str, agent: tuple[str, ...], variable: str) -> None:
+        self.version = version
+        self.program = program
+        self.agent = agent
+        self.mark = token_hex()
+        self.home, self.folder, self.tools = path / "home", path / "work", path / "tools"
+        for folder in (self.home, self.folder, self.tools, path / "tmp"):
+            folder.mkdir()
+        self.environment = tree.marked(
+            {
+                "PATH": f"{self.tools}:/usr/local/bin:/usr/bin:/bin",
+                "HOME": str(self.home),
+                "TMPDIR": str(path / "tmp"),
+                "LANG": "C.UTF-8",
+                variable: str(program),
+                "ANTIPHON_STATE_DIR": str(path / "state"),
+                "ANTIPHON_CONFIG_DIR": str(path / "config"),
+                "PYTHONDONTWRITEBYTECODE": "1",
+            },
+            self.mark,
+        )
+
+    # What is there.
+
+    @property
+    def temporary(self) -> Path:
+        """Where temporary files go."""
+        return Path(self.environment["TMPDIR"])
+
+    def write(self, name: str, text: str) -> Path:
+        """A file in the folder."""
+        file = self.folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        return file
+
+    def pipe(self, name: str = "pipe") -> Path:
+        """A named pipe: whoever reads it waits until somebody writes."""
+        path = self.temporary / name
+        os.mkfifo(path)
+        return path
+
+    def configure(self, text: str) -> None:
+        """The user's own `config.toml` for Antiphon."""
+        folder = Path(self.environment["ANTIPHON_CONFIG_DIR"])
+        folder.mkdir(exist_ok=True)
+        (folder / "config.toml").write_text(text, encoding="utf-8")
+
+    def git(self, *words: str) -> None:
+        """A command of git in the folder."""
+        git = shutil.which("git")
+        assert git is not None
+        who = ["-c", "user.name=A Singer", "-c", "user.email=singer@example.org"]
+        subprocess.run([git, "-C", str(self.folder), *who, *words], env=self.environment, check=True, capture_output=True)
+
+    # Who runs there.
+
+    def processes(self) -> list[int]:
+        """The ids of the programs that run."""
+        return [pid for pid in tree.processes_with(self.mark) if _is(pid, self.program)]
+
+    async def runs(self, number: int) -> list[int]:
+        """Wait until so many are running: their ids."""
+        assert await asyncio.to_thread(comes, lambda: len(self.processes()) == number), self.processes()
+        return self.processes()
+
+    def names(self) -> list[str]:
+        """The programs that run, by the names that they were started with."""
+        return [Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0].decode() for pid in self.processes()]
+
+    def run(self, *words: str, seconds: float = 30) -> subprocess.CompletedProcess[str]:
+        """The program itself, as somebody uses it in a terminal."""
+        return subprocess.run(
+            [self.program, *words], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
+            capture_output=True, encoding="utf-8", timeout=seconds,
+        )  # fmt: skip
+
+
+def _is(pid: int, program: Path) -> bool:
+    try:
+        return os.path.samefile(f"/proc/{pid}/exe", program)
+    except OSError:  # gone, or not ours
+        return False
+
+
+async def is_gone(pid: int) -> None:
+    """Wait until a process is no more."""
+    assert await asyncio.to_thread(comes, lambda: not _lives(pid)), f"{pid} still runs"
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def comes(holds: Callable[[], bool]) -> bool:
+    """Whether something comes to hold that nobody tells us of."""
+    deadline = time.monotonic() + GRACE
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+P = TypeVar("P", bound=Place)
+
+
+@contextmanager
+def kept_clean(made: P) -> Iterator[P]:
+    """A place in which nothing is left when the block is."""
+    try:
+        yield made
+        assert tree.wait_until_gone(made.mark, GRACE), f"still running: {tree.processes_with(made.mark)}"
+    finally:
+        tree.kill_tree(0, made.mark)

@@ -1,0 +1,151 @@
+"""Which test proves which bullet on which version of a program, and the tables of that in the page about its engine."""
+
+from collections.abc import Callable, Generator, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+import pytest
+
+from tests.interop.table import REWRITE, on_page, put
+
+__all__ = ["STAND_IN", "Book", "Proof", "Recorder", "proof_of"]
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+NAME: Final = "proved"
+"""The markers in the page."""
+
+STAND_IN: Final = "stand-in"
+"""Instead of a version: a program that says what no version of today can be brought to say."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Proof(NamedTuple):
+    """A test proves a bullet on a version."""
+
+    bullet: str
+    test: str
+    version: str
+
+
+def proof_of(test: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What a test says that it proves, and on which versions; nothing if it says nothing."""
+    found: tuple[tuple[str, ...], tuple[str, ...]] = getattr(test, "__proves__", ((), ()))
+    return found
+
+
+class Book:
+    """What has to be proved of one engine. `usual` is the version that a test runs on unless it says otherwise."""
+
+    def __init__(self, page: str, bullets: Mapping[str, str], chapters: Mapping[str, str], usual: str) -> None:
+        self.page = ROOT / page
+        self.bullets = bullets
+        self.chapters = chapters
+        self.usual = usual
+
+    def proves(self, *bullets: str, on: Iterable[str] = ()) -> Callable[[F], F]:
+        """Say what a test proves, on which versions. It runs once on each."""
+        if unknown := [bullet for bullet in bullets if bullet not in self.bullets]:
+            raise pytest.UsageError(f"there is no bullet {unknown}")
+        versions = tuple(on) or (self.usual,)
+
+        def mark(test: F) -> F:
+            test.__proves__ = (bullets, versions)  # type: ignore[attr-defined]  # a function takes any attribute
+            marked: F = pytest.mark.slow(test)
+            return marked
+
+        return mark
+
+    def on_versions(self, *versions: str) -> Callable[[F], F]:
+        """Run a test on these versions, though it proves nothing."""
+        return self.proves(on=versions)
+
+    def declared(self, modules: Iterable[Any]) -> list[Proof]:
+        """All that the tests of these modules say that they prove."""
+        proofs = []
+        for module in modules:
+            for name, test in vars(module).items():
+                bullets, versions = proof_of(test)
+                place = f"{place_of(module.__file__)}::{name}"
+                proofs += [Proof(bullet, place, version) for bullet in bullets for version in versions]
+        return proofs
+
+    def render(self, proofs: Iterable[Proof]) -> str:
+        """A table for each chapter, a line for each bullet."""
+        by_bullet: dict[str, dict[str, list[str]]] = {}
+        for bullet, test, version in sorted(set(proofs)):
+            by_bullet.setdefault(bullet, {}).setdefault(test, []).append(version)
+        parts = []
+        for chapter, title in self.chapters.items():
+            lines = [f"### {title}", "", "| bullet | what must work | proved by | on |", "| --- | --- | --- | --- |"]
+            for bullet, sentence in self.bullets.items():
+                if bullet.partition(".")[0] == chapter and bullet in by_bullet:
+                    lines.append(_row(bullet, sentence, by_bullet[bullet]))
+            parts.append("\n".join(lines))
+        return "\n\n".join(parts)
+
+    def shown(self) -> str:
+        """The tables as the page has them."""
+        return on_page(NAME, self.page.read_text(encoding="utf-8"))
+
+    def write(self, proofs: Iterable[Proof]) -> None:
+        """Put the tables into the page."""
+        put(self.page, NAME, self.render(proofs))
+
+
+def place_of(file: str) -> str:
+    return Path(file).resolve().relative_to(ROOT).as_posix()
+
+
+def _row(bullet: str, sentence: str, tests: dict[str, list[str]]) -> str:
+    links = []
+    for test in tests:
+        file, _, name = test.partition("::")
+        links.append(f"[{name.removeprefix('test_').replace('_', ' ')}](../../{file})")
+    versions = sorted({version for each in tests.values() for version in each}, reverse=True)
+    return f"| {bullet} | {sentence} | {'; '.join(links)} | {', '.join(versions)} |"
+
+
+class Recorder:
+    """Keeps what was proved, and writes it into the page if that was asked for. The same whether one process runs the tests or several."""
+
+    def __init__(self, book: Book, folder: str) -> None:
+        self._book = book
+        self._folder = place_of(folder)
+        self._property = f"proved of {book.page.stem}"
+        self._proved: list[Proof] = []
+        self._failed: list[str] = []
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        if report.when == "call" and isinstance(item, pytest.Function) and self._is_ours(item.nodeid):
+            bullets, _ = proof_of(item.function)
+            version = item.callspec.params["version"] if bullets else ""
+            test = item.nodeid.partition("[")[0]
+            report.user_properties += [(self._property, [bullet, test, version]) for bullet in bullets]
+        return report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if not self._is_ours(report.nodeid):
+            return
+        if report.failed:
+            self._failed.append(report.nodeid)
+        elif report.when == "call" and report.passed:
+            found = [value for name, value in report.user_properties if name == self._property]
+            self._proved += [Proof(*map(str, each)) for each in found]  # type: ignore[call-overload]
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if not REWRITE or hasattr(session.config, "workerinput"):
+            return
+        missing = set(self._book.bullets) - {proof.bullet for proof in self._proved}
+        if not self._failed and not missing:
+            self._book.write(self._proved)
+            return
+        reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            why = f"not proved {sorted(missing)}, failed {self._failed}"
+            reporter.write_line(f"{self._book.page.name} stays as it is: {why}")
+
+    def _is_ours(self, nodeid: str) -> bool:
+        return nodeid.startswith(f"{self._folder}/")
