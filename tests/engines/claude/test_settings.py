@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from antiphon.engines.claude.settings import Offer, choices_of, commands_of, model_shown, offer_of
+from antiphon.engines.claude.settings import Offer, choices_of, commands_of, forbids_bypass, model_shown, offer_of
 from antiphon.protocol import v1
 
 INITIALIZED: dict[str, Any] = {
@@ -21,7 +21,7 @@ INITIALIZED: dict[str, Any] = {
 
 
 def offer(**applied: object) -> Offer:
-    return offer_of(INITIALIZED, applied)
+    return offer_of(INITIALIZED, {"applied": applied})
 
 
 def shown(of: Offer, *, bypass: bool = False, mode: str = "default", model: str = "default", effort: str = "") -> Any:
@@ -37,7 +37,9 @@ def test_what_the_cli_says_is_on_offer() -> None:
 
 def test_an_answer_of_another_shape_gives_what_can_be_understood() -> None:
     assert offer_of({}, {}) == Offer()
-    odd = offer_of({"models": [{"value": 7}, {"value": "x"}, None], "commands": "none"}, {"model": 3, "effort": []})
+    odd = offer_of(
+        {"models": [{"value": 7}, {"value": "x"}, None], "commands": "none"}, {"applied": {"model": 3, "effort": []}}
+    )
     assert [model.value for model in odd.models] == ["x"] and odd.commands == [] and odd.effort == ""
 
 
@@ -90,3 +92,9 @@ def test_commands_are_short_and_those_of_the_machinery_hidden() -> None:
 def test_a_prompt_of_an_mcp_server_has_a_name_that_can_be_typed() -> None:
     of = offer_of({"commands": [{"name": "little:greet (MCP)"}, {"name": "plug:in"}]}, {})
     assert [command.name for command in commands_of(of)] == ["mcp__little__greet", "plug:in"]
+
+
+def test_settings_may_forbid_the_mode_without_questions() -> None:
+    assert forbids_bypass({"effective": {"permissions": {"disableBypassPermissionsMode": "disable"}}})
+    others: list[dict[str, Any]] = [{}, {"effective": None}, {"effective": {"permissions": []}}]
+    assert not any(map(forbids_bypass, others))

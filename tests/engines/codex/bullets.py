@@ -101,7 +101,7 @@ BULLETS: Final = {
     "modes.plan": "in `plan` the model plans and may ask questions",
     "modes.dont-ask": "in `dontAsk` nothing is asked, and what goes beyond the workspace fails",
     "modes.bypass": "in `bypassPermissions` nothing is asked, and nothing is in the way",
-    "modes.again": "the mode is sent again with every resume",
+    "modes.again": "the mode is sent again when a thread is resumed; a session of an earlier agent shows the mode that is in force",
     "modes.configured": "what the user's own configuration says is in force until another mode is chosen",
     "modes.refusals": "what the read-only sandbox refuses is told as a call that failed",
     "modes.refusals-resumed": "so it is in a session that was resumed",
@@ -127,7 +127,8 @@ BULLETS: Final = {
     "stop.model-not-found": "a model that does not exist is an error that says so",
     "stop.prompt-too-long": "a prompt that is too long is an error that says so",
     "stop.bad-request": "a request that the model refuses is an error with its words",
-    "stop.connection": "a model that cannot be reached is an error that says so",
+    "stop.connection": "a stream that keeps breaking is an error that says so",
+    "stop.unreachable": "while Codex waits for a model that cannot be reached, that is told, and the turn can be cancelled",
     "stop.expired-login": "a login that is refused is the error for signing in",
     # Signing in.
     "auth.ways": "signing in with ChatGPT in a terminal and with an API key are offered",

@@ -11,7 +11,7 @@ from antiphon.engines.pending import Pending
 if TYPE_CHECKING:
     from antiphon.agent.session import Session
     from antiphon.engines.claude.process import Process
-    from antiphon.engines.claude.translate import Translator
+    from antiphon.engines.claude.translate.translator import Translator
     from antiphon.engines.telling import Telling
 
 __all__ = ["Answering"]

@@ -8,19 +8,19 @@ import asyncio
 import logging
 import os
 import uuid
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from antiphon.engines.claude import settings, wire
-from antiphon.engines.claude.answering import Answering
 from antiphon.engines.claude.launch import Launch, command_of, environment_of
 from antiphon.engines.claude.login import sign_in_needed
 from antiphon.engines.claude.process import ControlRefused, Process
 from antiphon.engines.claude.prompts import message_of
 from antiphon.engines.claude.servers import ServerFile
-from antiphon.engines.claude.translate import Translator, news
+from antiphon.engines.claude.translate import news
 from antiphon.engines.mirror import mirrors
 from antiphon.engines.running import Running
 from antiphon.engines.telling import Telling
@@ -34,10 +34,12 @@ if TYPE_CHECKING:
     from antiphon.agent.hooks import Outcome
     from antiphon.agent.session import Session
     from antiphon.agent.turn import Turn
+    from antiphon.engines.claude.answering import Answering
     from antiphon.engines.claude.choosing import Choosing
     from antiphon.engines.claude.history import History
     from antiphon.engines.claude.session import Place
-    from antiphon.engines.claude.translate import End
+    from antiphon.engines.claude.translate.translator import Translator
+    from antiphon.engines.news import End
 
 __all__ = ["Conversation"]
 
@@ -90,7 +92,6 @@ class Conversation:
         self._place = place
         self._history = history
         self._choosing = choosing
-        self._translator = self._new_translator()
         self._telling = Telling(
             session,
             {
@@ -102,14 +103,27 @@ class Conversation:
                 news.ConversationReset: _nothing,
             },
         )
-        self._answering = Answering(session, self._translator, self._telling)
         self._servers = ServerFile(session.mcp_servers)
         self._running: Running[Process] = Running(self)
         self._waiting: _Waiting | None = None
         self._last_words = ""
         self._titled = place.source == place.id
 
-    def _new_translator(self, replay: bool = False) -> Translator:
+    # The larger half of the imports: they are made while the CLI starts, which takes longer.
+
+    @cached_property
+    def _translator(self) -> "Translator":
+        return self._new_translator()
+
+    @cached_property
+    def _answering(self) -> "Answering":
+        from antiphon.engines.claude.answering import Answering
+
+        return Answering(self._session, self._translator, self._telling)
+
+    def _new_translator(self, replay: bool = False) -> "Translator":
+        from antiphon.engines.claude.translate.translator import Translator
+
         client = self._session.client
         meta = client.capabilities.meta or {}
         return Translator(
@@ -151,13 +165,16 @@ class Conversation:
 
     async def began(self, process: Process) -> None:
         """Ask what it has on offer, show where that differs from what was remembered, and remember it."""
+        _ = self._answering  # imported now, while the CLI starts
         initialized = await process.control("initialize", {"forwardSubagentText": True}, START_LIMIT)
         self._servers.remove()  # it has been read: what is secret in it is on the disk for this moment only
         try:
-            applied = (await process.control("get_settings")).get("applied")
+            told = await process.control("get_settings")
         except ControlRefused:  # an older one
-            applied = None
-        await self._choosing.learn(settings.offer_of(initialized, applied if isinstance(applied, dict) else {}))
+            told = {}
+        if settings.forbids_bypass(told):
+            self._choosing.bypass = False
+        await self._choosing.learn(settings.offer_of(initialized, told))
         if self._place.source is None:  # what a session goes on with is its own
             offer: dict[str, Any] = msgspec.to_builtins(self._choosing.offer)
             await asyncio.to_thread(self._place.remembered.save, offer)

@@ -83,8 +83,9 @@ class Choice(msgspec.Struct, frozen=True):
     options: list[v1.ConfigOption]
 
 
-def offer_of(initialized: dict[str, Any], applied: dict[str, Any]) -> Offer:
+def offer_of(initialized: dict[str, Any], told: dict[str, Any]) -> Offer:
     """From the CLI's answers to `initialize` and `get_settings`."""
+    applied = _object(told.get("applied"))
     models = _each(initialized.get("models"), CliModel) or Offer().models
     resolved = applied.get("model")
     return Offer(
@@ -94,6 +95,12 @@ def offer_of(initialized: dict[str, Any], applied: dict[str, Any]) -> Offer:
         model_shown(models, resolved if isinstance(resolved, str) else "", "default"),
         _text(applied.get("effort")),
     )
+
+
+def forbids_bypass(told: dict[str, Any]) -> bool:
+    """Whether the user's settings, or an administrator's, forbid the mode without questions."""
+    permissions = _object(_object(told.get("effective")).get("permissions"))
+    return permissions.get("disableBypassPermissionsMode") == "disable"
 
 
 def model_shown(models: Sequence[CliModel], name: str, current: str) -> str:
@@ -201,6 +208,10 @@ def _name(model: CliModel) -> str:
 
 def _middle(levels: Sequence[str]) -> str:
     return "medium" if "medium" in levels else levels[0]
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _text(value: object) -> str:

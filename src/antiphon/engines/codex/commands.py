@@ -39,8 +39,9 @@ async def run_command(turn: "Turn", name: str, rest: str, server: "Server", thre
             await server.request("thread/compact/start", {"threadId": thread})
             return NEXT_TURN
         case "rename":
-            await server.request("thread/name/set", {"threadId": thread, "name": _needed(name, rest)})
-            await turn.say(f"The session is called “{rest.strip()}” now.")
+            title = _needed(name, rest)
+            await server.request("thread/name/set", {"threadId": thread, "name": title})
+            await turn.say(f"The session is called “{title}” now.")
         case "archive":
             await server.request("thread/archive", {"threadId": thread})
             await turn.say("The session is archived: it is off the list, and can still be loaded by its id.")

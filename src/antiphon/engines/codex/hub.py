@@ -68,6 +68,11 @@ class Hub:
         """It hangs: end it. Whoever needs one gets another."""
         self._running.give_up(server)
 
+    def give_up_unused(self, server: Server) -> None:
+        """End it if no session needs it."""
+        if not self._listeners:
+            self.give_up(server)
+
     def listen(self, thread_id: str, listener: Listener) -> None:
         """Give what concerns a thread to this session."""
         self._listeners[thread_id] = listener

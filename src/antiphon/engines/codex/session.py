@@ -19,7 +19,7 @@ from antiphon.engines.codex.files import text_before
 from antiphon.engines.codex.history import turns_of
 from antiphon.engines.codex.login import must_be_signed_in, sign_in_needed
 from antiphon.engines.codex.prompts import input_of
-from antiphon.engines.codex.refusing import refused
+from antiphon.engines.codex.refusing import key_at_fault, refused
 from antiphon.engines.codex.server import Server, ServerRefused
 from antiphon.engines.codex.servers import servers_of
 from antiphon.engines.codex.settings import MODE, MODEL
@@ -99,7 +99,7 @@ class CodexSession(EngineSession):
         self.session.id = self._thread
 
     async def _open(self, method: str, params: dict[str, Any]) -> None:
-        server = await must_be_signed_in(self._hub)
+        server = await self._signed_in()
         models = await self._hub.models()
         opened = await self._opened(server, method, params)
         self._choosing.begin(models, opened)
@@ -107,6 +107,15 @@ class CodexSession(EngineSession):
             self._titled = True
             await self.session.entitle(title)
         await self.session.offer(*COMMANDS)
+
+    async def _signed_in(self) -> Server:
+        try:
+            return await must_be_signed_in(self._hub)
+        except RequestError as error:
+            server = await self._hub.ready()
+            if error.code != Code.AUTH_REQUIRED or await key_at_fault(server) is None:
+                raise
+        return server  # it cannot read its configuration and falls back on one that wants a login; it says so when a thread is opened
 
     async def _opened(self, server: Server, method: str, params: dict[str, Any]) -> wire.ThreadOpened:
         """Open the thread in this server, and listen to it from now on."""
@@ -119,7 +128,10 @@ class CodexSession(EngineSession):
         try:
             opened = await server.call(method, {**params, **extra, **self._choosing.for_thread()}, wire.ThreadOpened)
         except ServerRefused as error:
-            raise refused(error) from error
+            key = await key_at_fault(server)
+            if key is not None:
+                self._hub.give_up_unused(server)  # the next one looks at the file again
+            raise refused(error, key) from error
         self._hub.forget(self._thread)
         self._thread, self._server = opened.thread.id, server
         self._unseen.opened(opened.thread, live=starts)

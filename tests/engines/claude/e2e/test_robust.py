@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +34,15 @@ async def test_what_nobody_knows_is_ignored(at: Place) -> None:
         {**assistant({"type": "text", "text": "still here"}, {"type": "hologram", "data": 1}), "from_tomorrow": [1]},
         {**RESULT, "from_tomorrow": {"a": 1}},
     )
-    async with connected(at) as client:
+    # The agent logs what matters to most; how often something was ignored matters to who looks for it.
+    code = "import logging; logging.basicConfig(level='INFO'); from antiphon.cli.main import main; "
+    command = (sys.executable, "-P", "-c", f"{code}main(['agent', '--engine', 'claude'])")
+    async with connected(at, command=command) as client:
         for _ in range(2):
             told = await client.say("sing")
             assert told.text == "still here" and told.stop == "end_turn"
+        agent = client.agent
+    assert "'from_tomorrow': 2" in agent.stderr and "'system/also_from_tomorrow': 2" in agent.stderr
 
 
 @proves("robust.long-line", "turn.once")

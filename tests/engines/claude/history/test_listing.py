@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.engines.claude.history import History, LastSettings
+from antiphon.engines.claude.history import History
 from antiphon.engines.claude.history.listing import PAGE
 from antiphon.engines.claude.history.places import folder_name
+from antiphon.engines.claude.history.settings import LastSettings
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 from tests.engines.claude.history.files import NEW, OLD, SessionFile, text

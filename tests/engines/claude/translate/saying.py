@@ -7,7 +7,9 @@ from typing import Any
 import msgspec
 
 from antiphon.engines.claude import wire
-from antiphon.engines.claude.translate import News, Translator, news
+from antiphon.engines.claude.translate import news
+from antiphon.engines.claude.translate.news import News
+from antiphon.engines.claude.translate.translator import Translator
 from antiphon.protocol import v1
 
 __all__ = [

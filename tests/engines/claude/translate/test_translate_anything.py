@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.engines.claude import wire
-from antiphon.engines.claude.translate import Translator
+from antiphon.engines.claude.translate.translator import Translator
 from antiphon.protocol import v1
 from antiphon.protocol.base import encode
 from tests.engines.claude.translate.saying import (

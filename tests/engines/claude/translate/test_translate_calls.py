@@ -1,7 +1,8 @@
 """Tool calls: told from the first token of their input to their result, and never left open."""
 
 from antiphon.engines.claude import wire
-from antiphon.engines.claude.translate import Translator, news
+from antiphon.engines.claude.translate import news
+from antiphon.engines.claude.translate.translator import Translator
 from antiphon.protocol import v1
 from tests.engines.claude.translate.saying import (
     answer,

@@ -1,7 +1,7 @@
 """Sub-agents: their calls are told, their talk is folded into the call that started them, which ends when they do."""
 
-from antiphon.engines.claude.translate import Translator
 from antiphon.engines.claude.translate.subagents import MAX_FOLDED
+from antiphon.engines.claude.translate.translator import Translator
 from antiphon.protocol import v1
 from tests.engines.claude.translate.saying import (
     answer,

@@ -5,7 +5,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.engines.claude.translate import Translator, news
+from antiphon.engines.claude.translate import news
+from antiphon.engines.claude.translate.translator import Translator
 from antiphon.protocol import v1
 from tests.engines.claude.translate.saying import (
     answer,

@@ -1,38 +1,38 @@
 """Claude Code's own files: the sessions it kept, also those from a terminal. Reads them; only `delete` changes anything."""
 
-import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from antiphon.engines.claude.history.listing import Listing
 from antiphon.engines.claude.history.places import SUFFIX, config_dir, is_id, projects
-from antiphon.engines.claude.history.replaying import wire_lines
-from antiphon.engines.claude.history.settings import LastSettings, read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
+    from antiphon.engines.claude.history.listing import Listing
+    from antiphon.engines.claude.history.settings import LastSettings
     from antiphon.engines.claude.history.summaries import Summary
     from antiphon.engines.claude.translate.news import News
     from antiphon.engines.claude.translate.translator import Translator
     from antiphon.protocol import v1
 
-__all__ = ["History", "LastSettings"]
+__all__ = ["History"]
+
+# What reads the files is imported when a file is read: a new session waits for none of it.
 
 
 class History:
     """The sessions that Claude Code kept. Everything here waits for the disk: call it in a thread."""
 
-    def __init__(self, config_dir: Path | None = None) -> None:
+    def __init__(self, config_dir: "Path | None" = None) -> None:
         self._given = config_dir
         self._listings: dict[Path, Listing] = {}
 
     @property
-    def root(self) -> Path:
+    def root(self) -> "Path":
         """Claude Code's directory."""
         return self._given or config_dir()
 
-    def find(self, session_id: str) -> Path | None:
+    def find(self, session_id: str) -> "Path | None":
         """The file of a session; of several that have its name, the one written last."""
         return max(self._files(session_id), key=_written, default=None)
 
@@ -53,12 +53,16 @@ class History:
         path = self.find(session_id)
         if path is None:
             return
+        from antiphon.engines.claude.history.replaying import wire_lines
+
         for line in wire_lines(path):
             yield from translator.feed(line)
         yield from translator.close_open(background=True)
 
     def delete(self, session_id: str) -> bool:
         """Remove a session with its sub-agents; whether there was one."""
+        import shutil
+
         files = self._files(session_id)
         for path in files:
             path.unlink(missing_ok=True)
@@ -82,8 +86,10 @@ class History:
         found = self._summary(session_id)
         return found.cwd if found else None
 
-    def settings_of(self, session_id: str) -> LastSettings:
+    def settings_of(self, session_id: str) -> "LastSettings":
         """With what a session was last held, as far as its file tells."""
+        from antiphon.engines.claude.history.settings import LastSettings, read_settings
+
         path = self.find(session_id)
         return read_settings(path) if path else LastSettings()
 
@@ -91,17 +97,19 @@ class History:
         path = self.find(session_id)
         return self._listing().summary(path) if path else None
 
-    def _listing(self) -> Listing:
+    def _listing(self) -> "Listing":
+        from antiphon.engines.claude.history.listing import Listing
+
         return self._listings.setdefault(self.root, Listing(self.root))
 
-    def _files(self, session_id: str) -> tuple[Path, ...]:
+    def _files(self, session_id: str) -> "tuple[Path, ...]":
         if not is_id(session_id):
             return ()
         found = (folder / f"{session_id}{SUFFIX}" for folder in projects(self.root))
         return tuple(path for path in found if path.is_file())
 
 
-def _written(path: Path) -> int:
+def _written(path: "Path") -> int:
     try:
         return path.stat().st_mtime_ns
     except OSError:  # removed at this moment

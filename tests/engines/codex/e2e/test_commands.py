@@ -1,0 +1,61 @@
+"""The slash commands of a session."""
+
+from antiphon import v1
+from tests.engines.codex.bullets import proves
+from tests.engines.codex.driving import connected
+from tests.engines.codex.place import Place
+from tests.engines.codex.versions import BOTH
+from tests.engines.mcp_servers.serving import stdio_server
+from tests.engines.model.steps import Text
+
+FOUND = '{"findings": [{"title": "Out of tune", "body": "The high note is flat.", "confidence_score": 0.9, "priority": 1, "code_location": {"absolute_file_path": "%s", "line_range": {"start": 1, "end": 1}}}], "overall_correctness": "patch is incorrect", "overall_explanation": "One note is flat.", "overall_confidence_score": 0.9}'
+
+
+@proves("commands.review", on=BOTH)
+async def test_a_review_tells_what_it_found(at: Place) -> None:
+    at.git("init", "--quiet")
+    at.write("song.txt", "la\n")
+    at.git("add", ".")
+    at.git("commit", "--quiet", "-m", "a song")
+    song = at.write("song.txt", "laa\n")
+    at.model.answers(Text(FOUND % song))
+    async with connected(at) as client:
+        told = await client.say("/review")
+        assert told.stop == "end_turn" and "Out of tune" in told.text and "The high note is flat." in told.text
+        at.model.answers(Text("nothing to say"))
+        told = await client.say("/review only the last verse")
+        assert "only the last verse" in at.model.last.everything and told.stop == "end_turn"
+        assert (await client.say("thank you")).text == "echo: thank you"
+
+
+@proves("commands.rename", on=BOTH)
+async def test_a_session_gets_another_title(at: Place) -> None:
+    async with connected(at) as client:
+        await client.say("a song")
+        told = await client.say("/rename The river song")
+        assert "The river song" in told.text
+        await client.until(lambda: client.updates_of("session_info_update")[-1]["title"] == "The river song")
+        [listed] = [each async for each in client.agent.list_sessions()]
+    assert listed.title == "The river song"
+
+
+@proves("commands.archive", on=BOTH)
+async def test_a_session_that_is_archived_is_off_the_list(at: Place) -> None:
+    async with connected(at) as client:
+        await client.say("a song")
+        await client.say("/archive")
+        assert [each async for each in client.agent.list_sessions()] == []
+
+
+@proves("commands.reports", on=BOTH)
+async def test_reports_say_how_things_are(at: Place) -> None:
+    async with connected(at) as client:
+        await client.open(mcp_servers=[stdio_server()])
+        commands = await client.until(lambda: client.session.commands)
+        assert {"review", "compact", "rename", "archive", "status", "mcp", "skills"} <= {each.name for each in commands}
+        status = await client.say("/status")
+        assert client.session.id in status.text and isinstance(status.result, v1.PromptResult)
+        servers = await client.say("/mcp")
+        assert "little" in servers.text and "`tell`" in servers.text
+        assert (await client.say("/skills")).text
+    assert at.model.asked == []

@@ -1,0 +1,90 @@
+"""Questions of the model and of MCP servers to the user."""
+
+from typing import Any
+
+from antiphon import v1
+from tests.engines.codex.bullets import proves
+from tests.engines.codex.driving import Can, connected
+from tests.engines.codex.model.steps import Call
+from tests.engines.codex.place import Place
+from tests.engines.codex.versions import BOTH
+from tests.engines.mcp_servers.serving import stdio_server
+
+ASK = Call(
+    "request_user_input",
+    {
+        "questions": [
+            {
+                "id": "voice",
+                "header": "Voice",
+                "question": "Which voice?",
+                "options": [{"label": "High", "description": "A soprano"}, {"label": "Low", "description": "A bass"}],
+            },
+            {
+                "id": "pace",
+                "header": "Pace",
+                "question": "How fast?",
+                "options": [{"label": "Slow", "description": "Largo"}, {"label": "Fast", "description": "Presto"}],
+            },
+        ]
+    },
+)
+
+
+@proves("approval.questions-form", "modes.plan", on=BOTH)
+async def test_questions_are_a_form_where_the_client_shows_forms(at: Place) -> None:
+    def fill_in(form: v1.FormElicitation) -> v1.Accepted:
+        names = [name for name in form.requested_schema.properties if not name.endswith("_other")]
+        return v1.Accepted({names[0]: "High", names[1]: "Fast"})
+
+    at.model.answers(ASK)
+    async with connected(at, Can(forms=fill_in)) as client:
+        await client.open()
+        await client.session.set_mode("plan")
+        told = await client.say("plan a song")
+    [form] = client.forms
+    assert "Which voice?" in str(form) and "How fast?" in str(form) and told.stop == "end_turn"
+    assert "High" in at.model.last.results[0] and "Fast" in at.model.last.results[0]
+
+
+@proves("approval.questions-choice", on=BOTH)
+async def test_questions_are_choices_where_the_client_shows_no_forms(at: Place) -> None:
+    def choose(wanted: str) -> Any:
+        return lambda request: next(each.option_id for each in request.options if each.name.startswith(wanted))
+
+    at.model.answers(ASK)
+    async with connected(at) as client:
+        await client.open()
+        await client.session.set_mode("plan")
+        client.decisions += [choose("Low"), choose("Slow")]
+        await client.say("plan a song")
+    assert len(client.asked) == 2
+    assert "Low" in at.model.last.results[0] and "Slow" in at.model.last.results[0]
+
+
+@proves("approval.mcp-tool", "turn.mcp-call", "turn.name", on=BOTH)
+async def test_a_tool_of_a_server_is_asked_for_once_or_for_the_session(at: Place) -> None:
+    add = Call("add", {"a": 40, "b": 2}, namespace="mcp__little")
+    async with connected(at) as client:
+        await client.open(mcp_servers=[stdio_server()])
+        await client.session.set_mode("default")
+        client.decisions += ["reject", "allow_once", "allow_session"]
+        for status in ("failed", "completed", "completed", "completed"):
+            at.model.answers(add)
+            told = await client.say("add them")
+            call = told.call("mcp__little__add")
+            assert call["status"] == status and call["rawInput"] == {"a": 40, "b": 2}
+            assert "little" in call["title"] and "add" in call["title"]
+        assert "42" in str(call["content"]) and "42" in at.model.last.results[0]
+    assert len(client.asked) == 3 and {each.tool_call.name for each in client.asked} == {"mcp__little__add"}
+
+
+@proves("approval.mcp-form", on=BOTH)
+async def test_a_question_of_a_server_is_a_form_and_its_answer_reaches_the_server(at: Place) -> None:
+    at.model.answers(Call("ask", namespace="mcp__little"))
+    async with connected(at, Can(forms=lambda _: v1.Accepted({"name": "Ada"}))) as client:
+        await client.open(mcp_servers=[stdio_server()])
+        await client.say("who am I?")
+    [form] = client.forms
+    assert "Who are you?" in str(form.message) and "name" in form.requested_schema.properties
+    assert "accept" in at.model.last.results[0] and "Ada" in at.model.last.results[0]

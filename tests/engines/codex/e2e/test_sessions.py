@@ -1,0 +1,153 @@
+"""Sessions: new, resumed, forked, loaded, listed, deleted, and added to while a turn runs."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon import v1
+from antiphon.errors import Code, RequestRefused
+from antiphon.protocol.methods import Call
+from tests.engines.codex.bullets import proves
+from tests.engines.codex.driving import connected
+from tests.engines.codex.model.steps import Call as Use
+from tests.engines.codex.model.steps import Search, command, patch
+from tests.engines.codex.place import Place
+from tests.engines.codex.versions import BOTH
+from tests.engines.mcp_servers.serving import stdio_server
+from tests.engines.model.steps import Gate, Text, Think, Wait
+
+STEER: Call[Any, Any] = Call("_session/steering", dict, dict, side="agent")
+NOBODY = "01900000-0000-7000-8000-00000000ffff"
+
+
+@proves("sessions.new", on=BOTH)
+async def test_a_new_session_works_in_its_own_directory_and_in_those_that_are_added(at: Place) -> None:
+    # Not in the directory for temporary files: every sandbox may write there.
+    other, added = at.write("other/x", "").parent, Path.home() / f"antiphon-{at.mark[:16]}"
+    added.mkdir()
+    try:
+        async with connected(at) as client:
+            await client.open(other, additional_directories=[added])
+            await client.session.set_mode("acceptEdits")
+            at.model.answers(command(f"pwd; touch {added}/song.txt"))
+            told = await client.say("where are you?")
+        assert told.call("Bash")["rawOutput"]["aggregatedOutput"].strip() == str(other)
+        assert told.call("Bash")["status"] == "completed" and (added / "song.txt").exists() and client.asked == []
+    finally:
+        (added / "song.txt").unlink(missing_ok=True)
+        added.rmdir()
+
+
+@proves("sessions.resume", on=BOTH)
+async def test_a_session_is_resumed_by_another_agent_and_knows_what_was_said(at: Place) -> None:
+    async with connected(at) as client:
+        await client.say("remember the river")
+        id = client.session.id
+    async with connected(at) as client:
+        await client.resume(id)
+        told = await client.say("what was it?")
+        assert client.session.id == id
+    assert told.text == "echo: what was it?" and at.model.last.texts == ["remember the river", "what was it?"]
+    assert not [each for each in client.updates if "river" in str(each) and "chunk" in each["sessionUpdate"]]
+
+
+@proves("sessions.fork", on=BOTH)
+async def test_a_fork_knows_what_was_said_and_leaves_the_first_session_alone(at: Place) -> None:
+    async with connected(at) as client:
+        await client.say("remember the river")
+        first = client.session
+        fork = await client.fork(first.id)
+        assert fork.id != first.id
+        await client.say("the fork goes on")
+        assert at.model.last.texts == ["remember the river", "the fork goes on"]
+        await client.say("and so does the first", first)
+        assert at.model.last.texts == ["remember the river", "and so does the first"]
+
+
+@proves("sessions.load", on=BOTH)
+async def test_a_loaded_session_tells_all_of_it_again(at: Place) -> None:
+    at.write("song.txt", "do\nre\nmi\n")
+    at.model.answers(Think("how to begin"), Text("I read it. "), command("cat song.txt"))
+    at.model.answers(patch("*** Update File: song.txt", "@@", " do", "-re", "+RE", " mi"))
+    at.model.answers(Use("add", {"a": 1, "b": 2}, namespace="mcp__little"), Search("songs"))
+    at.model.answers(Text("All is sung."))
+    async with connected(at) as client:
+        await client.open(mcp_servers=[stdio_server()])
+        await client.session.set_mode("acceptEdits")
+        before = await client.say("sing the song")
+        id = client.session.id
+    async with connected(at) as client:
+        again = await client.load(id)
+        said = "".join(each.content.text for each in again.of(v1.UserMessageChunk))
+        assert said == "sing the song"
+        assert again.text == before.text == "I read it. All is sung." and again.thoughts == "how to begin"
+        for name in ("Bash", "Edit", "mcp__little__add", "WebSearch"):
+            then, now = before.call(name), again.call(name)
+            assert now["status"] == then["status"] == "completed" and now["title"] == then["title"]
+            assert now["rawInput"] == then["rawInput"] and now.get("kind") == then.get("kind")
+        [diff] = [each for each in again.call("Edit")["content"] if each["type"] == "diff"]
+        assert "re\n" in diff["oldText"] and "RE\n" in diff["newText"]
+        assert again.call("Bash")["rawOutput"] == before.call("Bash")["rawOutput"]
+        assert (await client.say("more")).text == "echo: more"
+    assert at.model.last.texts == ["sing the song", "more"]
+
+
+@proves("sessions.list", "sessions.delete", on=BOTH)
+async def test_sessions_are_listed_also_those_of_a_terminal_and_can_be_deleted(at: Place) -> None:
+    done = at.run("exec", "--skip-git-repo-check", "a song from the terminal")
+    assert done.returncode == 0 and "echo: a song from the terminal" in done.stdout
+    async with connected(at) as client:
+        await client.say("a song from the editor")
+        ours = client.session.id
+        listed = [each async for each in client.agent.list_sessions()]
+        editor, terminal = listed
+        assert editor.session_id == ours
+        assert "editor" in str(editor.title) and "terminal" in str(terminal.title)
+        assert {each.cwd for each in listed} == {str(at.folder)} and all(each.updated_at for each in listed)
+        assert [each async for each in client.agent.list_sessions(at.home)] == []
+        again = await client.load(terminal.session_id)
+        assert again.text == "echo: a song from the terminal"
+        await client.session.close()
+        await client.agent.delete_session(terminal.session_id)
+        assert [each.session_id async for each in client.agent.list_sessions(at.folder)] == [ours]
+        await client.agent.delete_session(terminal.session_id)  # twice is no error
+
+
+@proves("sessions.paging", on=BOTH)
+async def test_a_long_list_comes_in_pages(at: Place) -> None:
+    many = 60
+    async with connected(at) as client:
+        for number in range(many):
+            await client.open()
+            await client.say(f"song {number}")
+        listed = [each async for each in client.agent.list_sessions()]
+        pages = [each for each in client.frames if "sessions" in (each.get("result") or {})]
+    assert len({each.session_id for each in listed}) == many and len(pages) == 2
+    assert {str(each.title) for each in listed} == {f"song {number}" for number in range(many)}
+
+
+@proves("sessions.unknown", on=BOTH)
+async def test_a_session_that_does_not_exist_is_an_error_that_says_so(at: Place) -> None:
+    async with connected(at) as client:
+        for open_it in (client.load, client.resume, client.fork):
+            with pytest.raises(RequestRefused) as caught:
+                await open_it(NOBODY)
+            assert caught.value.code == Code.RESOURCE_NOT_FOUND and NOBODY in str(caught.value)
+
+
+@proves("sessions.steering", on=BOTH)
+async def test_what_is_said_while_a_turn_runs_is_added_to_it(at: Place) -> None:
+    gate = Gate()
+    at.model.answers(Text("la "), Wait(gate), command("true"))
+    async with connected(at) as client:
+        await client.open()
+        turn = asyncio.create_task(client.say("sing"))
+        await gate.is_reached()
+        added = {"sessionId": client.session.id, "prompt": [{"type": "text", "text": "in a higher voice"}]}
+        outcome = await client.agent.connection.request(STEER, added)
+        gate.open()
+        told = await turn
+    assert outcome == {"outcome": "injected"} and told.stop == "end_turn"
+    assert at.model.last.texts == ["sing", "in a higher voice"] and len(at.model.asked) == 2

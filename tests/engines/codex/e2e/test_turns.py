@@ -1,0 +1,199 @@
+"""What a turn tells: text, thoughts, plans, searches, pictures, usage, compaction, notices, a title."""
+
+import asyncio
+from base64 import b64decode
+
+from antiphon import v1
+from tests.engines.codex.bullets import proves
+from tests.engines.codex.driving import connected
+from tests.engines.codex.model.steps import Call, Patch, Search, command, plan
+from tests.engines.codex.place import Place
+from tests.engines.codex.stand_in_lines import stand_in_says
+from tests.engines.codex.stand_in_lines import told as told_of
+from tests.engines.codex.versions import BOTH
+from tests.engines.mcp_servers.serving import stdio_server
+from tests.engines.model.steps import Cut, Gate, Text, Think, Used, Wait
+from tests.engines.pictures import DOT
+from tests.engines.proofs import STAND_IN
+
+
+def said(updates: list[v1.Update], kind: type[v1.AgentMessageChunk | v1.AgentThoughtChunk]) -> str:
+    chunks = [each.content for each in updates if isinstance(each, kind)]
+    return "".join(each.text for each in chunks if isinstance(each, v1.TextBlock))
+
+
+@proves("turn.text", "turn.once", "turn.thinking", "stop.end-turn", on=BOTH)
+async def test_text_and_thoughts_stream_as_they_come_and_are_told_once(at: Place) -> None:
+    gate = Gate()
+    at.model.answers(Think("what might rhyme"), Text("a first line, "), Wait(gate), Text("and then a second"))
+    async with connected(at) as client:
+        await client.open()
+        turn = client.session.prompt("sing")
+        heard: list[v1.Update] = []
+        async for update in turn:
+            heard.append(update)
+            if "first line, " in said(heard, v1.AgentMessageChunk):
+                break
+        await gate.is_reached()  # it was told before the model had finished
+        gate.open()
+        heard += [update async for update in turn]
+        assert turn.result.stop_reason is v1.StopReason.END_TURN
+    assert said(heard, v1.AgentMessageChunk) == "a first line, and then a second"
+    assert said(heard, v1.AgentThoughtChunk) == "what might rhyme"
+    assert len([each for each in heard if isinstance(each, v1.AgentMessageChunk)]) > 2
+
+
+@proves("turn.retried", "turn.once", "turn.notices", on=BOTH)
+async def test_a_stream_that_breaks_and_is_tried_again_repeats_nothing(at: Place) -> None:
+    at.model.answers(Think("what might rhyme"), Text("a first line, "), Text("and then a"), Cut())
+    at.model.answers(Think("what might rhyme"), Text("a first line, "), Text("and then a second"))
+    async with connected(at) as client:
+        told = await client.say("sing")
+    assert told.text == "a first line, and then a second" and told.thoughts == "what might rhyme"
+    assert told.stop == "end_turn" and len(at.model.asked) == 2 and told.notices
+
+
+@proves("turn.retried")
+async def test_what_is_new_after_a_broken_stream_is_told(at: Place) -> None:
+    at.model.answers(Text("a line that is lost"), Cut())
+    at.model.answers(Text("another line"))
+    async with connected(at) as client:
+        told = await client.say("sing")
+    ids = list(dict.fromkeys(each.message_id for each in told.of(v1.AgentMessageChunk)))
+    assert told.text == "a line that is lostanother line" and len(ids) == 2
+
+
+@proves("turn.message-ids", on=BOTH)
+async def test_the_parts_of_a_message_share_its_id_and_the_next_message_has_another(at: Place) -> None:
+    at.model.answers(Text("let me look"), command("true"))
+    at.model.answers(Text("I have seen it"))
+    async with connected(at) as client:
+        told = await client.say("look")
+    ids = [each.message_id for each in told.of(v1.AgentMessageChunk)]
+    assert told.text == "let me lookI have seen it"
+    assert None not in ids and len(set(ids)) == 2 and ids == sorted(ids, key=ids.index)
+
+
+@proves("turn.plan", on=BOTH)
+async def test_a_plan_is_told_as_a_plan(at: Place) -> None:
+    steps = {"Read the score": "completed", "Sing it": "in_progress", "Bow": "pending"}
+    at.model.answers(plan(**steps))
+    async with connected(at) as client:
+        told = await client.say("plan")
+    [*_, shown] = told.of(v1.Plan)
+    assert {each.content: each.status.value for each in shown.entries} == steps
+
+
+@proves("turn.usage", on=BOTH)
+async def test_the_tokens_and_the_size_of_the_window_are_told(at: Place) -> None:
+    at.model.answers(Text("la"), Used(1000, 20, cache_read=300))
+    async with connected(at) as client:
+        told = await client.say("sing")
+    [*_, usage] = told.of(v1.UsageUpdate)
+    assert usage.used == 1020 and usage.size > 100_000
+    assert told.result.usage is not None and told.result.usage.output_tokens == 20
+
+
+@proves("turn.web-search", on=BOTH)
+async def test_a_search_of_the_web_is_told_with_what_was_searched_for(at: Place) -> None:
+    at.model.answers(Search("songs of the river"), Text("found"))
+    async with connected(at) as client:
+        told = await client.say("search")
+    call = told.call("WebSearch")
+    assert call["status"] == "completed" and call["kind"] == "fetch" and "songs of the river" in call["title"]
+    assert call["rawInput"] == {"query": "songs of the river"}
+
+
+@proves("turn.images-out", on=BOTH)
+async def test_a_picture_that_a_tool_makes_is_shown(at: Place) -> None:
+    at.model.answers(Call("draw", namespace="mcp__little"))
+    async with connected(at) as client:
+        await client.open(mcp_servers=[stdio_server()])
+        told = await client.say("draw")
+    call = told.call("mcp__little__draw")
+    [picture] = [each["content"] for each in call["content"] if each["type"] == "content"]
+    assert (picture["type"], picture["data"], picture["mimeType"]) == ("image", DOT, "image/png")
+
+
+@proves("turn.images-out", on=[STAND_IN])
+async def test_a_picture_that_the_model_makes_is_shown(at: Place) -> None:
+    made = {"type": "imageGeneration", "id": "ig_1", "status": "completed", "revisedPrompt": "a dot", "result": DOT}
+    begun = {**made, "status": "generating", "result": ""}
+    stand_in_says(at, told_of("item/started", item=begun), told_of("item/completed", item=made))
+    async with connected(at) as client:
+        told = await client.say("draw")
+    call = told.call("ImageGeneration")
+    [picture] = [each["content"] for each in call["content"] if each["type"] == "content"]
+    assert call["status"] == "completed" and "a dot" in call["title"]
+    assert (picture["type"], picture["data"], picture["mimeType"]) == ("image", DOT, "image/png")
+
+
+@proves("turn.image-view")
+async def test_a_picture_that_the_model_looks_at_is_told(at: Place) -> None:
+    dot = at.folder / "dot.png"
+    dot.write_bytes(b64decode(DOT))
+    at.model.answers(Call("view_image", {"path": str(dot)}))
+    async with connected(at) as client:
+        told = await client.say("look")
+    call = told.call("Read")
+    assert call["status"] == "completed" and call["locations"] == [{"path": str(dot)}] and "dot.png" in call["title"]
+
+
+@proves("turn.compaction", "commands.compact", on=BOTH)
+async def test_compaction_is_told_and_the_conversation_goes_on_with_a_summary(at: Place) -> None:
+    async with connected(at) as client:
+        await client.say("remember the river")
+        at.model.answers(Text("They spoke of a river."))
+        told = await client.say("/compact")
+        assert told.stop == "end_turn"
+        shown = [each for each in client.updates if "compact" in str(each).lower()]
+        assert shown
+        await client.say("go on")
+    assert "They spoke of a river." in at.model.last.everything
+
+
+@proves("turn.notices")
+async def test_what_the_program_warns_of_is_a_notice(at: Place) -> None:
+    at.settings(top='model_provider = "choir"', model="a-model-of-tomorrow")
+    async with connected(at) as client:
+        told = await client.say("sing")
+    assert "a-model-of-tomorrow" in told.notices and told.text == "echo: sing"
+
+
+@proves("turn.session-title")
+async def test_the_session_gets_a_title(at: Place) -> None:
+    async with connected(at) as client:
+        await client.say("write a song about the river")
+        [info] = client.updates_of("session_info_update")
+    assert "song about the river" in info["title"]
+
+
+@proves("turn.script", on=BOTH)
+async def test_the_calls_of_a_script_are_told_like_any_others(at: Place) -> None:
+    script = "const r = await tools.exec_command({cmd: 'echo sung aloud'});\ntext(JSON.stringify(r));"
+    async with connected(at) as client:
+        await client.open()
+        scripting = next(each for each in client.option("model").options if "5.6" in each.value)
+        await client.session.set_config_option("model", scripting.value)
+        at.model.answers(Patch(script, "exec"))
+        told = await client.say("sing")
+    call = told.call("Bash")
+    assert call["status"] == "completed" and call["title"] == "echo sung aloud"
+    assert call["rawOutput"]["aggregatedOutput"] == "sung aloud\n" and len(told.of(v1.ToolCall)) == 1
+
+
+@proves("server.one", on=BOTH)
+async def test_one_process_serves_all_sessions_at_the_same_time(at: Place) -> None:
+    gates = Gate(), Gate()
+    for gate in gates:
+        at.model.answers_by(lambda asked, gate=gate: (Text(f"{asked.prompt}: la "), Wait(gate), Text("la")))  # type: ignore[misc]
+    async with connected(at) as client:
+        first, second = await client.open(), await client.open()
+        turns = [asyncio.create_task(client.say(name, session)) for name, session in (("one", first), ("two", second))]
+        for gate in gates:
+            await gate.is_reached()
+        assert len(at.processes()) == 1
+        for gate in gates:
+            gate.open()
+        told = [await turn for turn in turns]
+    assert [each.text for each in told] == ["one: la la", "two: la la"]
