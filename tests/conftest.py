@@ -8,6 +8,8 @@ import pytest
 from hypothesis import settings
 
 ALLOWED_SKIPS = Path(__file__).with_name("allowed_skips.txt")
+TOGETHER = ("interop", "thirdparty")
+"""Folders whose tests fill one table, so that they have to run in one process."""
 IN_CI = os.environ.get("ANTIPHON_CI") == "1"
 
 # No deadline: a busy machine is not a failing property. In CI the same examples every time, so red means a change.
@@ -51,3 +53,10 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     report = yield
     forbid_skip(report)
     return report
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    here = Path(__file__).parent
+    folder = item.path.relative_to(here).parts[0] if item.path.is_relative_to(here) else ""
+    if folder in TOGETHER:
+        item.add_marker(pytest.mark.together)
