@@ -18,9 +18,23 @@ OURS: Final = "antiphon"
 PYTHON_SDK: Final = "python-sdk"
 TYPESCRIPT_SDK: Final = "typescript-sdk"
 RIVALS: Final = (PYTHON_SDK, TYPESCRIPT_SDK)
+CLAUDE_AGENT_ACP: Final = "claude-agent-acp"
+CODEX_ACP: Final = "codex-acp"
 NEUTRAL: Final = "neutral"
 
-Role = Literal["client", "agent", "minimal", "echo"]
+Role = Literal["client", "agent", "minimal", "echo", "claude", "codex"]
+"""The last two: a bridge to that CLI."""
+
+_NPM: Final = HERE / "node_modules" / "@agentclientprotocol"
+_PACKAGES: Final = {
+    OURS: "antiphon",
+    PYTHON_SDK: "acp",
+    TYPESCRIPT_SDK: "sdk",
+    CLAUDE_AGENT_ACP: "claude-agent-acp",
+    CODEX_ACP: "codex-acp",
+}
+_ENGINES: Final = {"echo": "demo", "claude": "claude", "codex": "codex"}
+"""The roles in which ours is what an editor starts: the installed program, by its own name."""
 
 
 def node() -> str:
@@ -37,7 +51,7 @@ def node() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """One implementation. `module` names its files in `contestants/`."""
+    """One implementation. `module` names its files in `contestants/`; who only plays as what is installed has none."""
 
     name: str
     module: str
@@ -45,8 +59,10 @@ class Contestant:
 
     def command(self, role: Role, *args: str) -> list[str]:
         """Make the command line of one role."""
-        if self.name == OURS and role == "echo":  # what an editor starts: the installed program, by its own name
-            return [str(Path(sys.executable).with_name("antiphon")), "agent", "--engine", "demo"]
+        if self.name == OURS and role in _ENGINES:
+            return [str(Path(sys.executable).with_name("antiphon")), "agent", "--engine", _ENGINES[role]]
+        if role in ("claude", "codex"):
+            return [node(), str(_NPM / _PACKAGES[self.name] / "dist" / "index.js")]
         if self.language == "node":
             return [node(), str(self._file(role)), *args]
         if role in ("minimal", "echo"):  # a plain file, as a user's agent would be: no `-m` machinery in the start-up
@@ -54,12 +70,9 @@ class Contestant:
         return [sys.executable, "-m", f"benchmarks.contestants.{self.module}_{role}", *args]
 
     def available(self) -> bool:
-        """Tell whether its programs and its library are there."""
-        if not self._file("client").exists():
-            return False
-        if self.language == "node":
-            return (HERE / "node_modules" / "@agentclientprotocol" / "sdk").exists()
-        return util.find_spec({PYTHON_SDK: "acp"}.get(self.name, "antiphon")) is not None
+        """Tell whether it is installed."""
+        package = _PACKAGES[self.name]
+        return (_NPM / package).exists() if self.language == "node" else util.find_spec(package) is not None
 
     def _file(self, role: Role) -> Path:
         suffix = "mjs" if self.language == "node" else "py"
@@ -70,6 +83,8 @@ CONTESTANTS: Final = {
     OURS: Contestant(OURS, "antiphon", "python"),
     PYTHON_SDK: Contestant(PYTHON_SDK, "python_sdk", "python"),
     TYPESCRIPT_SDK: Contestant(TYPESCRIPT_SDK, "typescript_sdk", "node"),
+    CLAUDE_AGENT_ACP: Contestant(CLAUDE_AGENT_ACP, "", "node"),
+    CODEX_ACP: Contestant(CODEX_ACP, "", "node"),
 }
 
 
@@ -85,8 +100,8 @@ def _version(package: str) -> str:
         return "absent"
 
 
-def _installed_typescript_sdk() -> str:
-    path = HERE / "node_modules" / "@agentclientprotocol" / "sdk" / "package.json"
+def _npm_version(package: str) -> str:
+    path = _NPM / package / "package.json"
     return str(json.loads(path.read_text(encoding="utf-8"))["version"]) if path.exists() else "absent"
 
 
@@ -104,5 +119,9 @@ def versions() -> dict[str, str]:
         "uvloop": _version("uvloop"),
         "agent-client-protocol": _version("agent-client-protocol"),
         "pydantic": _version("pydantic"),
-        "@agentclientprotocol/sdk": _installed_typescript_sdk(),
+        "@agentclientprotocol/sdk": _npm_version("sdk"),
+        "@agentclientprotocol/claude-agent-acp": _npm_version("claude-agent-acp"),
+        "claude-agent-sdk": _version("claude-agent-sdk"),  # the CLI that the bridges drive is inside
+        "@agentclientprotocol/codex-acp": _npm_version("codex-acp"),
+        "openai-codex-cli-bin": _version("openai-codex-cli-bin"),
     }

@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from benchmarks.bridges.playing import play_bridge
 from benchmarks.commands import CONTESTANTS, neutral_command
 from benchmarks.measure import Run, RunFailed, Side, bare_import, converse, start_up
 from benchmarks.rest import at_rest
@@ -45,6 +46,7 @@ class Record:
 def play(workload: Workload, names: Sequence[str], rounds: int, say: Say) -> Record:
     """Play one workload: A B C, A B C, …; a contestant that fails is recorded and not asked again."""
     record = Record()
+    names = [name for name in names if name in workload.among]
     if workload.kind in ("start", "start_agent"):
         names = [BARE_IMPORT, *names]
     for number in range(rounds * workload.repeat):
@@ -72,6 +74,8 @@ def _once(workload: Workload, name: str) -> Values:
     if workload.kind == "idle":
         alone, each = at_rest(CONTESTANTS[name].command("echo"), workload.sessions)
         return {"idle": alone / 1e6, "session": each / 1e3}
+    if workload.engine is not None:
+        return play_bridge(CONTESTANTS[name].command(workload.engine), workload.engine, workload.count)
     run = _converse(workload, name)
     needs_idle = {"cpu_rusage", "memory"} & set(workload.measures)
     idle = _converse(workload.idle(), name) if needs_idle else run
@@ -119,8 +123,8 @@ def _value(measure: Measure, workload: Workload, run: Run, idle: Run) -> float:
             if workload.facing == "itself":
                 sides = [(run.client.peak, idle.client.peak), (run.agent.peak, idle.agent.peak)]
             return max(peak - before for peak, before in sides) / workload.size
-        case "start" | "idle" | "session":
-            raise AssertionError("start-up is measured by the harness")
+        case _:
+            raise AssertionError(f"{measure} is measured by the harness")
 
 
 def _quantile(samples: list[float], part: float) -> float:

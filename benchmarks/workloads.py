@@ -1,16 +1,25 @@
 """The workloads and their targets, as data. Knows neither processes nor SDKs."""
 
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
-from benchmarks.commands import PYTHON_SDK, TYPESCRIPT_SDK
+from benchmarks.commands import CLAUDE_AGENT_ACP, CODEX_ACP, OURS, PYTHON_SDK, RIVALS, TYPESCRIPT_SDK
 
 MIB: Final = 1 << 20
 BARE_IMPORT: Final = "bare import"
 """The contestant that is only `python -c "import asyncio, msgspec"`."""
 
 Facing = Literal["neutral agent", "neutral client", "itself"]
-Measure = Literal["cpu", "cpu_rusage", "wall", "wall_total", "p50", "p99", "memory", "start", "idle", "session"]
+Engine = Literal["claude", "codex"]
+BridgeMeasure = Literal[
+    "new_home", "new", "new_paused", "start_to_new_home", "start_to_new",
+    "first", "new_to_first", "start_to_first", "later", "warm",
+    "cpu_deltas", "cpu_deltas_again", "rss_idle", "rss_after", "pss_idle", "pss_after",
+]  # fmt: skip
+Measure = (
+    Literal["cpu", "cpu_rusage", "wall", "wall_total", "p50", "p99", "memory", "start", "idle", "session"]
+    | BridgeMeasure
+)
 
 UNITS: Final[dict[str, str]] = {
     "cpu": "CPU µs/message",
@@ -23,6 +32,22 @@ UNITS: Final[dict[str, str]] = {
     "start": "ms",
     "idle": "MB resident, idle",
     "session": "KB resident per idle session",
+    "new_home": "ms, new, first ever",
+    "new": "ms, new",
+    "new_paused": "ms, new, after a pause",
+    "start_to_new_home": "ms, start to new, first ever",
+    "start_to_new": "ms, start to new",
+    "first": "ms, prompt to words, at once",
+    "new_to_first": "ms, new to words",
+    "start_to_first": "ms, start to words",
+    "later": "ms, prompt to words, later",
+    "warm": "ms, prompt to words, warm",
+    "cpu_deltas": "CPU ms/10,000 deltas",
+    "cpu_deltas_again": "the same, once more",
+    "rss_idle": "MB resident, idle",
+    "rss_after": "MB resident, after deltas",
+    "pss_idle": "MB PSS, idle",
+    "pss_after": "MB PSS, after deltas",
 }
 
 
@@ -54,6 +79,10 @@ class Workload:
     size: int = 0
     repeat: int = 1
     """How many times a round is repeated: short measurements need more samples."""
+    among: tuple[str, ...] = (OURS, *RIVALS)
+    """Who plays it."""
+    engine: Engine | None = None
+    """Which CLI is bridged, if one is."""
 
     def arguments(self) -> tuple[str, ...]:
         """Make the command-line arguments both programs get."""
@@ -196,6 +225,38 @@ def workloads(*, quick: bool = False) -> tuple[Workload, ...]:
             (Goal("idle", 25.0),),
             sessions=1000,
         ),
+        _bridges("claude", CLAUDE_AGENT_ACP, 2_000 if quick else 10_000, ("new_home", "new", "new_to_first")),
+        _bridges("codex", CODEX_ACP, 2_000 if quick else 10_000),
+    )
+
+
+def _bridges(engine: Engine, rival: str, count: int, also: tuple[Measure, ...] = ()) -> Workload:
+    """Ours beside the rival, in front of one CLI: no worse in any time, and a third of the CPU and memory.
+
+    `also`: times that begin with `session/new`. They say something where no rival starts its CLI before it answers `initialize`.
+    """
+    no_worse: tuple[Measure, ...] = (
+        "new_paused",
+        "start_to_new_home",
+        "start_to_new",
+        "start_to_first",
+        "later",
+        "warm",
+    )
+    a_third: tuple[Measure, ...] = ("cpu_deltas", "cpu_deltas_again", "rss_idle", "rss_after")
+    return Workload(
+        f"bridges-{engine}",
+        f"a bridge to {engine}: sessions opened, prompts answered, {count:,} deltas passed on",
+        "bridge",
+        "itself",
+        get_args(BridgeMeasure),
+        (
+            *(Goal(measure, 1, rival) for measure in (*also, *no_worse)),
+            *(Goal(measure, 3, rival) for measure in a_third),
+        ),
+        count,
+        among=(OURS, rival),
+        engine=engine,
     )
 
 

@@ -184,12 +184,21 @@ class Client:
         """Those of one kind."""
         return [each for each in self.updates if each["sessionUpdate"] == kind]
 
+    @property
+    def said(self) -> str:
+        """All that the agent said, in turns and between them."""
+        return "".join(each["content"]["text"] for each in self.updates_of("agent_message_chunk"))
+
     def option(self, config_id: str) -> v1.SelectConfig:
         """A setting of the session, as it stands."""
         for option in self.session.config_options or ():
             if isinstance(option, v1.SelectConfig) and option.id == config_id:
                 return option
         raise AssertionError(f"no setting {config_id} in {self.session.config_options}")
+
+    def choices(self, config_id: str) -> list[str]:
+        """The values that a setting may have."""
+        return [each.value for each in self.option(config_id).options if isinstance(each, v1.SelectOption)]
 
 
 @asynccontextmanager

@@ -84,7 +84,9 @@ class Place:
         git = shutil.which("git")
         assert git is not None
         who = ["-c", "user.name=A Singer", "-c", "user.email=singer@example.org"]
-        subprocess.run([git, "-C", str(self.folder), *who, *words], env=self.environment, check=True, capture_output=True)
+        subprocess.run(
+            [git, "-C", str(self.folder), *who, *words], env=self.environment, check=True, capture_output=True
+        )
 
     # Who runs there.
 

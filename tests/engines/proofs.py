@@ -71,16 +71,20 @@ class Book:
         return proofs
 
     def render(self, proofs: Iterable[Proof]) -> str:
-        """A table for each chapter, a line for each bullet."""
-        by_bullet: dict[str, dict[str, list[str]]] = {}
-        for bullet, test, version in sorted(set(proofs)):
-            by_bullet.setdefault(bullet, {}).setdefault(test, []).append(version)
+        """A table for each chapter, a line for each bullet and test."""
+        versions: dict[tuple[str, str], list[str]] = {}
+        for bullet, test, version in sorted(set(proofs), reverse=True):  # the newest version first
+            versions.setdefault((bullet, test), []).append(version)
         parts = []
         for chapter, title in self.chapters.items():
-            lines = [f"### {title}", "", "| bullet | what must work | proved by | on |", "| --- | --- | --- | --- |"]
+            lines = [f"### {title}", "", "| | what must work | proved by | on |", "| --- | --- | --- | --- |"]
             for bullet, sentence in self.bullets.items():
-                if bullet.partition(".")[0] == chapter and bullet in by_bullet:
-                    lines.append(_row(bullet, sentence, by_bullet[bullet]))
+                if bullet.partition(".")[0] == chapter:
+                    tests = sorted(test for each, test in versions if each == bullet)
+                    lines += [
+                        f"| {bullet} | {sentence if place == 0 else ''} | {_link(test)} | {', '.join(versions[bullet, test])} |"
+                        for place, test in enumerate(tests)
+                    ]
             parts.append("\n".join(lines))
         return "\n\n".join(parts)
 
@@ -97,13 +101,9 @@ def place_of(file: str) -> str:
     return Path(file).resolve().relative_to(ROOT).as_posix()
 
 
-def _row(bullet: str, sentence: str, tests: dict[str, list[str]]) -> str:
-    links = []
-    for test in tests:
-        file, _, name = test.partition("::")
-        links.append(f"[{name.removeprefix('test_').replace('_', ' ')}](../../{file})")
-    versions = sorted({version for each in tests.values() for version in each}, reverse=True)
-    return f"| {bullet} | {sentence} | {'; '.join(links)} | {', '.join(versions)} |"
+def _link(test: str) -> str:
+    file, _, name = test.partition("::")
+    return f"[{name.removeprefix('test_').replace('_', ' ')}](../../{file})"
 
 
 class Recorder:

@@ -6,13 +6,14 @@ Nothing here imports the event loop. `run` answers `initialize` first and import
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from antiphon.agent.capabilities import VERSION, capabilities
-from antiphon.agent.hooks import Hooks
+from antiphon.agent.hooks import Hooks, HooksApart
 from antiphon.errors import LocalProtocolError
 from antiphon.protocol.v1.initialize import Implementation, InitializeResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
+    from antiphon.agent.hooks import Maybe
     from antiphon.protocol.v1.auth import AuthMethod
     from antiphon.protocol.v1.initialize import Initialize
     from antiphon.transports.base import Transport
@@ -24,7 +25,7 @@ F = TypeVar("F", bound="Callable[..., Any]")
 _TAKES_ANY = 0x04
 """The flag of a function with `*args`."""
 
-_HOOKS = tuple(name for name in vars(Hooks) if not name.startswith("_"))
+_HOOKS = tuple(name for kind in (Hooks, HooksApart) for name in vars(kind) if not name.startswith("_"))
 
 
 class Agent(Hooks):
@@ -47,6 +48,8 @@ class Agent(Hooks):
     """Kinds of content that a prompt may hold though clients are not told so, because only words about them reach the model."""
     mcp: "Collection[str]" = ()
     auth_methods: "Sequence[AuthMethod]" = ()
+    ahead: "Callable[[], Maybe[None]] | None" = None
+    """What to do once a client is there, before it asks for anything. Nobody waits for it or hears that it failed."""
     clients = 0
     """How many are being served."""
 

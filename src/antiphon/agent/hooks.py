@@ -21,10 +21,32 @@ if TYPE_CHECKING:
     Outcome: TypeAlias = v1.PromptResult | v1.StopReason | None
     """How a turn ended; None is `end_turn`."""
 
-__all__ = ["Hooks"]
+__all__ = ["Hooks", "HooksApart"]
 
 
-class Hooks:
+class HooksApart:
+    """Those that concern no session that is open."""
+
+    def list_sessions(self, query: "v1.ListSessions") -> "Maybe[v1.ListSessionsResult | Iterable[v1.SessionInfo]]":
+        """The sessions there are, newest first: a page of them, or all."""
+        raise _missing("session/list")
+
+    def delete_session(self, session_id: str) -> "Maybe[None]":
+        """Forget a session for good. One that does not exist is no error."""
+        raise _missing("session/delete")
+
+    def authenticate(self, method_id: str) -> "Maybe[None]":
+        """Sign in by one of the methods on offer."""
+
+    def logout(self) -> "Maybe[None]":
+        """Sign out."""
+        raise _missing("logout")
+
+    def close(self) -> "Maybe[None]":
+        """The last client is gone, and its sessions are closed: free what they shared. Another client may still come."""
+
+
+class Hooks(HooksApart):
     """The base of `Agent`: override what you need."""
 
     def prompt(self, turn: "Turn") -> "Maybe[Outcome]":
@@ -46,16 +68,8 @@ class Hooks:
         """A session begins where the session `source` stands."""
         raise _missing("session/fork")
 
-    def list_sessions(self, query: "v1.ListSessions") -> "Maybe[v1.ListSessionsResult | Iterable[v1.SessionInfo]]":
-        """The sessions there are, newest first: a page of them, or all."""
-        raise _missing("session/list")
-
     def close_session(self, session: "Session") -> "Maybe[None]":
         """A session ends, and its turn has: free what it holds. Also when the client is gone."""
-
-    def delete_session(self, session_id: str) -> "Maybe[None]":
-        """Forget a session for good. One that does not exist is no error."""
-        raise _missing("session/delete")
 
     def set_mode(self, session: "Session", mode_id: str) -> "Maybe[None]":
         """The user switches the mode, to one of those on offer. Refuse by raising."""
@@ -66,19 +80,12 @@ class Hooks:
     def set_config_option(self, session: "Session", config_id: str, value: bool | str) -> "Maybe[None]":
         """The user changes a setting, to one of the values on offer."""
 
+    def cancel(self, session: "Session") -> "Maybe[None]":
+        """The user calls off whatever runs in a session, and no prompt does. Prompts are called off by cancelling their hook."""
+
     def steer(self, turn: "Turn") -> "Maybe[bool]":
         """The user adds something while a turn runs: say it to the one that runs. False: it is too late, and nothing was taken."""
         raise _missing("_session/steering")
-
-    def authenticate(self, method_id: str) -> "Maybe[None]":
-        """Sign in by one of the methods on offer."""
-
-    def logout(self) -> "Maybe[None]":
-        """Sign out."""
-        raise _missing("logout")
-
-    def close(self) -> "Maybe[None]":
-        """The last client is gone, and its sessions are closed: free what they shared. Another client may still come."""
 
 
 def _missing(method: str) -> RequestError:

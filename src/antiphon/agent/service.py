@@ -1,13 +1,14 @@
 """One client being served: which question goes where."""
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Raw
 
 from antiphon.agent.client import Client
 from antiphon.agent.sessions import Sessions, settle, wait_for_ends
+from antiphon.agent.stage import seen
 from antiphon.agent.steering import STEERING, read_steering
 from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
@@ -21,11 +22,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Service", "serve"]
 
+MOMENT: Final = 0.05
+"""Seconds that a client has to be there before anything is done ahead: one that only shakes hands is gone by then."""
+
 
 async def serve(agent: "Agent", transport: "Transport", asked: v1.Initialize | None = None) -> None:
     """Serve one client until it is gone. `asked` is its `initialize`, if that has been answered already."""
     service = Service(agent, transport, asked)
     agent.clients += 1
+    ahead = asyncio.ensure_future(_get_ahead(agent))
+    ahead.add_done_callback(seen)
     try:
         async with service.connection:
             try:
@@ -33,9 +39,16 @@ async def serve(agent: "Agent", transport: "Transport", asked: v1.Initialize | N
             finally:  # also when we are told to stop while the client is still there
                 await service.sessions.end()
     finally:
+        ahead.cancel()
         agent.clients -= 1
         if not agent.clients:
             await wait_for_ends([asyncio.ensure_future(_close(agent))], "what sessions share")
+
+
+async def _get_ahead(agent: "Agent") -> None:
+    if agent.ahead is not None:
+        await asyncio.sleep(MOMENT)
+        await settle(agent.ahead())
 
 
 async def _close(agent: "Agent") -> None:

@@ -64,6 +64,7 @@ class Sessions:
         self._agent = agent
         self._client = client
         self._open: dict[str, _Open] = {}
+        self._chores: set[asyncio.Task[None]] = set()
 
     # Opening.
 
@@ -158,9 +159,23 @@ class Sessions:
         if found is None:
             return
         if sys.version_info >= (3, 12):
-            found.turns.cancel()
+            self._call_off(found)
         else:  # a prompt that came just before begins in the next turn of the loop: let it stand in line first
-            asyncio.get_running_loop().call_soon(found.turns.cancel)
+            asyncio.get_running_loop().call_soon(self._call_off, found)
+
+    def _call_off(self, found: _Open) -> None:
+        if found.turns.busy or found.ending is not None:
+            found.turns.cancel()
+        elif self._agent.does("cancel"):  # what an agent does by itself, between prompts
+            task = asyncio.get_running_loop().create_task(self._cancel(found.session), name="cancel")
+            self._chores.add(task)
+            task.add_done_callback(self._chores.discard)
+
+    async def _cancel(self, session: Session) -> None:
+        try:
+            await settle(self._agent.cancel(session))
+        except Exception:  # nobody waits for an answer
+            _log.exception("cancelling failed")
 
     def _find(self, session_id: str) -> _Open:
         self._introduced()

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final, Literal, TextIO
 from unicodedata import combining, east_asian_width
 
-from antiphon.tui.clean import EXACT, PROSE
+from antiphon.visible import EXACT, PROSE
 
 __all__ = ["Screen", "Style", "exact", "plain"]
 

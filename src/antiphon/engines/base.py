@@ -30,6 +30,9 @@ class EngineSession:
         """The user adds something to the turn that runs. False: it is too late, and nothing was taken."""
         return False
 
+    def cancel(self) -> "Maybe[None]":
+        """The user calls off what it does by itself, between prompts."""
+
     def set_mode(self, mode_id: str) -> "Maybe[None]":
         """The user switches to a mode that is on offer."""
 
@@ -93,6 +96,9 @@ class Engine:
     def logout(self) -> "Maybe[None]":
         """Sign out."""
         raise _missing("logout")
+
+    def warm_up(self) -> "Maybe[None]":
+        """A client is there: do what its first session would have to wait for. Failing is no news; the session will."""
 
     def close(self) -> "Maybe[None]":
         """The last client is gone: free what the sessions shared. Another client may still come."""

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-__all__ = ["BadBlob", "Blob", "opened", "shown_size", "text_of"]
+__all__ = ["BadBlob", "Blob", "opened", "text_of"]
 
 _DATA_URL: Final = re.compile(r"data:[^,]{0,200};base64,")
 _BEGINNINGS: Final = (
@@ -82,10 +82,3 @@ def text_of(blob: Blob) -> str | None:
         return blob.bytes.decode(blob.charset).removeprefix("\ufeff")
     except (UnicodeDecodeError, LookupError):
         return None
-
-
-def shown_size(size: int) -> str:
-    """A number of bytes in words."""
-    if size < 1024:
-        return "1 byte" if size == 1 else f"{size} bytes"
-    return f"{size / (1 << 20):.3g} MiB" if size >= 1 << 20 else f"{size / 1024:.3g} KiB"

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from antiphon.engines.blobs import BadBlob, Blob, opened, shown_size, text_of
+from antiphon.engines.blobs import BadBlob, Blob, opened, text_of
 from antiphon.engines.fences import fenced
 from antiphon.engines.links import Place, place_of
+from antiphon.engines.wording import size_in_words
 from antiphon.errors import RemoteProtocolError, RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
@@ -251,7 +252,7 @@ class _Gathered:
             self.mention(mention)
             self._context.append(Context(text))
             return
-        about = (block.description, block.mime_type, shown_size(block.size) if block.size else "")
+        about = (block.description, block.mime_type, size_in_words(block.size) if block.size else "")
         facts = ", ".join(each for each in about if each)
         self.mention(f"{mention} ({facts})" if facts else mention)
 
@@ -275,7 +276,7 @@ class _Gathered:
         except BadBlob:
             self._name(uri, what, [mime or "", "its base64 is broken, so it was left out"])
             return
-        facts = [blob.mime_type or "unknown type", shown_size(len(blob.bytes))]
+        facts = [blob.mime_type or "unknown type", size_in_words(len(blob.bytes))]
         if blob.mime_type in self._pictures or blob.mime_type in self._documents:
             self._show(blob, uri, what, facts)
         elif (text := text_of(blob)) is not None:
@@ -285,7 +286,7 @@ class _Gathered:
 
     def _text(self, text: str, uri: str, what: str, facts: list[str]) -> None:
         if not self._has_room(text):
-            size = shown_size(len(text.encode(errors="replace")))
+            size = size_in_words(len(text.encode(errors="replace")))
             self._name(uri, what, [f"{size} of text: too long to be put here"])
             return
         self._name(uri, what, facts)

@@ -34,6 +34,7 @@ class _Whole(Agent):
     def __init__(self, engine: "Engine") -> None:
         self.engine = engine
         self.also_takes = engine.also_takes
+        self.ahead = engine.warm_up if engine.does("warm_up") else None
         super().__init__(
             engine.name,
             engine.version,
@@ -85,6 +86,9 @@ class Host(_Whole):
 
     def prompt(self, turn: "Turn") -> "Maybe[Outcome]":
         return _at_work(turn.session).prompt(turn)
+
+    def cancel(self, session: "Session") -> "Maybe[None]":
+        return _at_work(session).cancel()
 
     def steer(self, turn: "Turn") -> "Maybe[bool]":
         return _at_work(turn.session).steer(turn)

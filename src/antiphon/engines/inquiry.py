@@ -1,7 +1,6 @@
 """What every question of a program needs on its way to the user and back. Nothing that is not understood is ever an approval."""
 
 import asyncio
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import msgspec
 
 from antiphon.agent.permission import Permission
+from antiphon.engines.wording import prose
 from antiphon.errors import AcpError, RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
@@ -16,7 +16,7 @@ from antiphon.protocol.v1 import methods as m
 if TYPE_CHECKING:
     from antiphon.agent.asking import Asking
 
-__all__ = ["Body", "CalledOff", "noted", "pick", "pick_alone", "shown", "text", "why", "withdrawn", "words"]
+__all__ = ["MAX_NOTE", "Body", "CalledOff", "noted", "pick", "pick_alone", "shown", "text", "why", "withdrawn", "words"]
 
 Body: TypeAlias = dict[str, Any]
 """What the program gets to read as the answer."""
@@ -25,7 +25,6 @@ MAX_NOTE: Final = 2000
 """Most characters of what a program says about a question that are shown with it. A reason is a sentence."""
 
 _WORDS: Final = "words"
-_COLOURS: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _Kind = v1.PermissionOptionKind
 
 
@@ -92,7 +91,7 @@ def shown(call: v1.ToolCallPatch, **changes: Any) -> v1.ToolCallPatch:
 
 def noted(said: str | None) -> str:
     """What a program says about a question, as it can be shown."""
-    return _COLOURS.sub("", said or "").strip()[:MAX_NOTE]
+    return prose(said or "").strip()[:MAX_NOTE]
 
 
 def withdrawn() -> bool:

@@ -29,7 +29,7 @@ VARIABLE: Final = "ANTIPHON_MIRROR_TERMINALS"
 MIRROR_BYTES: Final = 100_000
 """Bytes that are printed in a terminal: systems take 128 KiB as one argument. Longer output is shown as text."""
 
-CREATE_WAIT: Final = 2.0
+CREATE_WAIT: Final = 0.5
 """Seconds until the terminal must be there. All that the engine says waits meanwhile; after that the output is shown as text."""
 
 EXIT_WAIT: Final = 10.0

@@ -1,5 +1,6 @@
 """What engines tell a session besides ACP's own updates. Values only; how a turn ended is one of them."""
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TypeAlias
 
@@ -81,7 +82,8 @@ class EndError(msgspec.Struct, frozen=True):
         if self.status is not None:
             data["status"] = self.status
         if self.resets_at is not None:
-            data["resetsAt"] = datetime.fromtimestamp(self.resets_at, UTC).isoformat(timespec="seconds")
+            with suppress(ValueError, OverflowError, OSError):  # no moment that anybody could wait for
+                data["resetsAt"] = datetime.fromtimestamp(self.resets_at, UTC).isoformat(timespec="seconds")
         return RequestError(self.code, str(self), data)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
+from functools import partial
 
 from antiphon.agent.stage import seen
 
@@ -22,7 +23,11 @@ class Pending:
         task = asyncio.get_running_loop().create_task(asking, name=f"ask {key}")
         self._open[key] = task
         task.add_done_callback(seen)
-        task.add_done_callback(lambda _: self._open.pop(key, None))
+        task.add_done_callback(partial(self._over, key))
+
+    def _over(self, key: Hashable, task: "asyncio.Task[None]") -> None:
+        if self._open.get(key) is task:  # the program may have asked again by the same key
+            del self._open[key]
 
     def withdraw(self, key: Hashable) -> None:
         """The program does not want to know any more; nor does the client have to ask."""

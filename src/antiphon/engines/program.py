@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["Program"]
 
 MANY: Final = 1024
-"""Lines that wait to be heard before reading pauses."""
+MUCH: Final = 4 * 1024 * 1024
+"""Lines, and bytes of them, that wait to be heard before reading pauses."""
 
 BREATH: Final = 0.001
 """Seconds between two handfuls of lines while a program speaks without pause. Nobody reads faster, and to wake us and the client
@@ -35,6 +36,7 @@ class _Ear:
         self._child = child
         self._before = before
         self._heard: list[bytes] = []
+        self._size = 0
         self._over = False
         self._last = 0.0
         self._more: asyncio.Future[None] | None = None
@@ -42,7 +44,8 @@ class _Ear:
     def block_received(self, block: "Frame") -> None:
         if isinstance(block, bytes | bytearray):
             self._heard += lines_of(block)
-            if len(self._heard) > MANY:
+            self._size += len(block)
+            if len(self._heard) > MANY or self._size > MUCH:
                 self._child.pause()
             self._wake()
         else:  # only the remains of one
@@ -63,7 +66,7 @@ class _Ear:
         while not self._heard and not self._over:
             self._more = self._child.loop.create_future()
             await self._more
-        heard, self._heard = self._heard, []
+        heard, self._heard, self._size = self._heard, [], 0
         self._breathe()
         return heard
 

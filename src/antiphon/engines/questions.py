@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from antiphon.engines.inquiry import pick, shown, text
+from antiphon.engines.wording import prose, sentence
 from antiphon.protocol import v1
 from antiphon.protocol.base import JsonObject
 from antiphon.protocol.v1 import methods as m
@@ -148,7 +149,7 @@ async def _one(question: Question, stage: "Asking", call: v1.ToolCallPatch) -> l
     ids = _ids(question.choices)
     if not ids:
         return []
-    options = [v1.PermissionOption(id, choice.label, _Kind.ALLOW_ONCE) for id, choice in ids.items()]
+    options = [v1.PermissionOption(id, sentence(choice.label), _Kind.ALLOW_ONCE) for id, choice in ids.items()]
     chosen = await _pick(question, question.choices, stage, call, [*options, _NONE])
     return [ids[chosen].label] if chosen in ids else []
 
@@ -157,7 +158,7 @@ async def _several(question: Question, stage: "Asking", call: v1.ToolCallPatch) 
     """Again and again, until the user is done. None of these takes back what was chosen."""
     left, labels = _ids(question.choices), list[str]()
     while left:
-        options = [v1.PermissionOption(id, choice.label, _Kind.ALLOW_ONCE) for id, choice in left.items()]
+        options = [v1.PermissionOption(id, sentence(choice.label), _Kind.ALLOW_ONCE) for id, choice in left.items()]
         chosen = await _pick(
             question, left.values(), stage, call, [*options, *([_DONE] if labels else []), _NONE], labels
         )
@@ -186,7 +187,9 @@ async def _pick(
         parts.append(f"Chosen so far: {', '.join(labels)}")
     elif question.several:
         parts.append("You can choose several, one after the other.")
-    chosen = await pick(stage, shown(call, title=question.text, content=[text("\n\n".join(parts))]), options)
+    chosen = await pick(
+        stage, shown(call, title=sentence(question.text), content=[text(prose("\n\n".join(parts)))]), options
+    )
     return _NONE.option_id if chosen is None else chosen.option_id
 
 

@@ -5,11 +5,10 @@ import logging
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from antiphon.agent.stage import seen
+from antiphon.errors import ConnectionClosed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable
-
-    from antiphon.errors import ConnectionClosed
 
 __all__ = ["Owner", "Running", "Spoken"]
 
@@ -26,7 +25,7 @@ class Spoken(Protocol[L]):
         """Its id."""
 
     @property
-    def end(self) -> "ConnectionClosed | None":
+    def end(self) -> ConnectionClosed | None:
         """Why it says nothing more; None while it lives."""
 
     def lines(self) -> "AsyncIterator[L]":
@@ -82,14 +81,21 @@ class Running(Generic[P]):
         self._starting.add_done_callback(seen)  # a prompt will hear of it; there may never be one
 
     async def ready(self) -> P:
-        """The process, once it can be spoken to. Raises what kept it from starting."""
+        """The process, once it can be spoken to. Raises what kept it from starting.
+
+        Raises:
+            ConnectionClosed: it was ended for good.
+        """
+        if self._closed:
+            raise ConnectionClosed("the session is closed")
         self.start_soon()
         assert self._starting is not None  # noqa: S101 - just made
         return await asyncio.shield(self._starting)  # who stops waiting does not stop it
 
     async def _start(self) -> P:
-        while self._ends:  # two of them would write to one file
-            await asyncio.wait(self._ends)
+        # Two of them would write to one file; and what the one before still has to say is not about the next one's work.
+        while before := self._ends | self._pumps:
+            await asyncio.wait(before)
         process = await self._owner.start()
         pump = asyncio.get_running_loop().create_task(self._pump(process), name=f"hear {process.pid}")
         self._pumps.add(pump)

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from antiphon.engines.wording import sentence
+
 __all__ = ["TITLE_LENGTH", "title_of"]
 
 TITLE_LENGTH: Final = 80
@@ -9,5 +11,4 @@ TITLE_LENGTH: Final = 80
 
 def title_of(text: str) -> str | None:
     """One line of it; None if there are no words."""
-    line = " ".join(text.split())
-    return (line[: TITLE_LENGTH - 1] + "…" if len(line) > TITLE_LENGTH else line) or None
+    return sentence(text, TITLE_LENGTH) or None

@@ -8,23 +8,13 @@ shown by its number.
 import re
 from typing import Final
 
+from antiphon import visible
+from antiphon.visible import EXACT, PROSE
+
 __all__ = ["EXACT", "PROSE", "clean", "exact", "one_line", "output_lines"]
 
 TAB: Final = 4
 """Columns from one tab stop to the next, in everything that is shown."""
-
-_CONTROLS: Final = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\n\t"} | {0x7F: "\u2421"}
-_C1: Final = {code: f"<U+{code:04X}>" for code in range(0x80, 0xA0)}
-# Embeddings, overrides and isolates: with them a line can be shown in another order than it is read by the shell.
-_TURNING: Final = {code: f"<U+{code:04X}>" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
-_BREAKS: Final = {0x2028: "\n", 0x2029: "\n", 0x85: "\n"}
-_INVISIBLE: Final = {
-    code: f"<U+{code:04X}>"
-    for code in (0x00A0, 0x00AD, 0x061C, 0x180E, *range(0x200B, 0x2010), *range(0x2060, 0x2065), 0xFEFF, *range(0xE0000, 0xE0080))
-}  # fmt: skip
-
-PROSE: Final = str.maketrans({**_CONTROLS, **_C1, **_TURNING, **_BREAKS})
-EXACT: Final = str.maketrans({**_CONTROLS, **_C1, **_TURNING, **_INVISIBLE, 0x2028: "<U+2028>", 0x2029: "<U+2029>"})
 
 _ESCAPES: Final = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, cursor movements
@@ -40,7 +30,7 @@ def clean(text: str) -> str:
 
 def exact(text: str) -> str:
     """What somebody decides by: nothing in it is invisible."""
-    return _unmixed(text).translate(EXACT).expandtabs(TAB)
+    return visible.exact(text).expandtabs(TAB)
 
 
 def one_line(text: str) -> str:

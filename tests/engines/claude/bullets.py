@@ -62,6 +62,7 @@ BULLETS: Final = {
     "turn.notices": "what the program wants the user to know is told as a notice",
     "turn.commands": "the program's slash commands are offered, and work",
     "turn.session-title": "the session gets a title",
+    "turn.steering": "something can be added to a turn that runs, and the prompt ends when all of it is answered",
     # Permission and questions.
     "permission.asked": "a tool that needs permission is asked for, and shows what it would do",
     "permission.allow-once": "allowed once: it runs, and the next one is asked for again",
@@ -98,6 +99,7 @@ BULLETS: Final = {
     "cancel.speaking": "a turn that speaks is interrupted and ends as cancelled, once",
     "cancel.asking": "a question that waits for the user is withdrawn",
     "cancel.tool": "a command that runs is stopped",
+    "cancel.own": "a turn that the program started by itself can be called off",
     "cancel.next": "the next prompt works",
     "cancel.hung": "a program that hangs is ended, and the session goes on in a new process",
     # How a turn ends.
@@ -127,6 +129,7 @@ BULLETS: Final = {
     "mcp.http": "a server over HTTP is reached with its headers",
     "mcp.sse": "a server over SSE is reached with its headers",
     "mcp.failed": "a server that fails is a notice, and the session works without it",
+    "mcp.secret": "nothing secret is on a command line or left on a disk",
     # Sessions.
     "sessions.new": "a new session works in its own directory, and in those that are added",
     "sessions.resume": "a session is resumed in another process, and knows what was said",

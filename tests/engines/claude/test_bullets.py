@@ -3,15 +3,16 @@
 import importlib
 from pathlib import Path
 
-from tests.engines.claude import proofs
 from tests.engines.claude.bullets import BULLETS, CHAPTERS
+from tests.engines.claude.proofs import BOOK
+from tests.engines.proofs import Proof
 
 E2E = Path(__file__).with_name("e2e")
 
 
-def declared() -> list[proofs.Proof]:
+def declared() -> list[Proof]:
     names = sorted(path.stem for path in E2E.glob("test_*.py"))
-    return proofs.declared(importlib.import_module(f"tests.engines.claude.e2e.{name}") for name in names)
+    return BOOK.declared(importlib.import_module(f"tests.engines.claude.e2e.{name}") for name in names)
 
 
 def test_every_bullet_is_proved_by_a_test() -> None:
@@ -23,5 +24,4 @@ def test_every_bullet_is_in_a_chapter() -> None:
 
 
 def test_the_page_names_every_bullet_and_the_tests_that_prove_it() -> None:
-    page = proofs.on_page(proofs.NAME, proofs.PAGE.read_text(encoding="utf-8"))
-    assert page == proofs.render(declared()), "run `make engines`, read the difference"
+    assert BOOK.shown() == BOOK.render(declared()), "run `make engines`, read the difference"

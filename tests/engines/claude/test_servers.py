@@ -13,7 +13,7 @@ import pytest
 
 from antiphon.engines.claude.servers import ServerFile, servers_of
 from antiphon.protocol import v1
-from tests.engines.claude.mcp_servers.serving import LITTLE, serving, stdio_server
+from tests.engines.mcp_servers.serving import LITTLE, serving, stdio_server
 
 HEADERS = [v1.HttpHeader("Authorization", "Bearer 1")]
 
@@ -31,7 +31,25 @@ def test_a_session_without_servers_needs_no_file() -> None:
     assert ServerFile([]).path() is None
 
 
-def test_only_its_owner_can_read_the_file() -> None:
+def test_only_its_owner_can_read_it() -> None:
+    file = ServerFile([stdio_server(KEY="secret")])
+    path = file.path()
+    assert path is not None
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    file.remove()
+    assert not Path(path).exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="this system has no memory with a name")
+def test_nothing_secret_is_written_to_a_disk() -> None:
+    file = ServerFile([stdio_server(KEY="secret")])
+    path = file.path()
+    assert path is not None and os.stat(path).st_nlink == 0
+    file.remove()
+
+
+def test_where_memory_has_no_name_it_is_a_file_for_its_owner_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "memfd_create", raising=False)
     file = ServerFile([stdio_server(KEY="secret")])
     path = file.path()
     assert path is not None

@@ -65,8 +65,9 @@ class Place(AnyPlace):
         (self.codex_home / "config.toml").write_text(written, encoding="utf-8")
 
     def processes(self) -> list[int]:
-        """The ids of the servers. Codex starts itself for other things too, such as a sandbox."""
-        return [pid for pid in super().processes() if "app-server" in _words(pid)]
+        """The ids of the servers. Codex starts itself for other things too, and is for a moment what it forks."""
+        found = super().processes()
+        return [pid for pid in found if "app-server" in _words(pid) and _parent(pid) not in found]
 
     def contexts(self) -> dict[str, list[Json]]:
         """How each turn of each thread was set up, as Codex has written it down."""
@@ -86,6 +87,13 @@ def _words(pid: int) -> list[str]:
         return Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
     except OSError:  # gone
         return []
+
+
+def _parent(pid: int) -> int | None:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
+    except OSError:  # gone
+        return None
 
 
 @contextmanager

@@ -40,6 +40,8 @@ RESULTS: dict[str, Any] = {
 def play(lines: str, number: int, heard: Iterator[str]) -> None:
     """One turn."""
     turn = f"turn-{number}"
+    begun = {"id": turn, "status": "inProgress", "items": []}
+    say({"method": "turn/started", "params": {"threadId": THREAD, "turn": begun}})
     for line in lines.replace("$THREAD", THREAD).replace("$TURN", turn).splitlines():
         said = json.loads(line)
         if "pipe" in said:
@@ -50,8 +52,7 @@ def play(lines: str, number: int, heard: Iterator[str]) -> None:
         if waits:
             with open(os.environ["STAND_IN_ANSWERS"], "a", encoding="utf-8") as answers:
                 answers.write(next(each for each in heard if json.loads(each).get("id") == said["id"]))
-    ended = {"id": turn, "status": "completed", "items": [], "error": None}
-    say({"method": "turn/completed", "params": {"threadId": THREAD, "turn": ended}})
+    say({"method": "turn/completed", "params": {"threadId": THREAD, "turn": {**begun, "status": "completed"}}})
 
 
 def main(words: list[str]) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from tests.engines.model.steps import PATIENCE, Gate, Json, Wait
 
-__all__ = ["Connection", "Hold", "Model", "Part", "listening"]
+__all__ = ["Connection", "Hold", "Model", "Part", "Queued", "listening"]
 
 BATCH: Final = 64
 """Events sent at once: small enough to stream, large enough that ten thousand do not take a second."""
@@ -28,6 +28,9 @@ TICK: Final = 0.02
 Asked = TypeVar("Asked")
 Step = TypeVar("Step")
 M = TypeVar("M", bound="Model[Any, Any]")
+
+Queued: TypeAlias = tuple[Step, ...] | Callable[[Asked], tuple[Step, ...]]
+"""An answer, or who finds one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ class Model(ThreadingHTTPServer, Generic[Asked, Step]):
         """Asked before the queue, for whoever wants to answer by the request; None leaves it to the queue."""
         self.otherwise: tuple[Step, ...] | None = None
         """The answer to all for which none is queued, instead of an echo."""
-        self._queue: deque[tuple[Step, ...] | Callable[[Asked], tuple[Step, ...]]] = deque()
+        self._queue: deque[Queued[Step, Asked]] = deque()
         self._changed = threading.Condition()
 
     @property
@@ -88,14 +91,19 @@ class Model(ThreadingHTTPServer, Generic[Asked, Step]):
 
     def take(self, asked: Asked) -> tuple[Step, ...]:
         """Keep the request, find its answer."""
+        book, queue = self.kept(asked)
         with self._changed:
-            self.asked.append(asked)
+            book.append(asked)
             self._changed.notify_all()
             answer = self.choose(asked) if self.choose is not None else None
-            if answer is None and self._queue:
-                queued = self._queue.popleft()
+            if answer is None and queue:
+                queued = queue.popleft()
                 answer = queued(asked) if callable(queued) else queued
-        return answer or self.otherwise or self.echo(asked)
+        return answer or (self.otherwise if book is self.asked else None) or self.echo(asked)
+
+    def kept(self, asked: Asked) -> "tuple[list[Asked], deque[Queued[Step, Asked]]]":
+        """Where a request is kept, and which answers are for it."""
+        return self.asked, self._queue
 
     def echo(self, asked: Asked) -> tuple[Step, ...]:
         """What is said to who asks for more than was queued."""

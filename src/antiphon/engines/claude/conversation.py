@@ -8,6 +8,7 @@ import asyncio
 import logging
 import os
 import uuid
+from contextlib import suppress
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +22,7 @@ from antiphon.engines.claude.process import ControlRefused, Process
 from antiphon.engines.claude.prompts import message_of
 from antiphon.engines.claude.servers import ServerFile
 from antiphon.engines.claude.translate import news
+from antiphon.engines.claude.waiting import Waiting
 from antiphon.engines.mirror import mirrors
 from antiphon.engines.running import Running
 from antiphon.engines.telling import Telling
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from antiphon.engines.claude.history import History
     from antiphon.engines.claude.session import Place
     from antiphon.engines.claude.translate.translator import Translator
-    from antiphon.engines.news import End
+    from antiphon.engines.news import End, EndError
 
 __all__ = ["Conversation"]
 
@@ -49,39 +51,13 @@ START_LIMIT: Final = 60.0
 INTERRUPT_LIMIT: Final = 2.0
 """Seconds that a turn may take to end after it was interrupted, before the process counts as hung. Real ones take 40 ms."""
 
+STEERABLE: Final = frozenset({"msg_lifecycle_v1", "interrupt_cancel_queued_v1"})
+"""What the CLI says it can, if something can be added to a turn."""
+
 BATCH: Final = 200
 """Updates of a history that are read at a time."""
 
 _log = logging.getLogger(__name__)
-
-
-class _Waiting:
-    """A prompt that waits for its end, with what the user added to it meanwhile: all of it has to be answered."""
-
-    def __init__(self, id: str) -> None:
-        self.id = id
-        self._ids = {id}
-        self.end: asyncio.Future[End | None] = asyncio.get_running_loop().create_future()
-        """None: it never began, because it was called off."""
-
-    def add(self, id: str) -> None:
-        """The user adds something."""
-        self._ids.add(id)
-
-    def owns(self, id: str) -> bool:
-        """Whether it was said here."""
-        return id in self._ids
-
-    def answered(self, ids: "Sequence[str]", end: "End | None") -> None:
-        """These have been answered, or, without ids, all of them: an older CLI does not tell."""
-        self._ids -= set(ids or self._ids)
-        if not self._ids and not self.end.done():
-            self.end.set_result(end)
-
-    def fail(self, error: AcpError) -> None:
-        """There will be no end."""
-        if not self.end.done():
-            self.end.set_exception(error)
 
 
 class Conversation:
@@ -105,8 +81,9 @@ class Conversation:
         )
         self._servers = ServerFile(session.mcp_servers)
         self._running: Running[Process] = Running(self)
-        self._waiting: _Waiting | None = None
-        self._last_words = ""
+        self._waiting: Waiting | None = None
+        self._last_error: EndError | None = None
+        self._can: frozenset[str] = frozenset()
         self._titled = place.source == place.id
 
     # The larger half of the imports: they are made while the CLI starts, which takes longer.
@@ -150,6 +127,11 @@ class Conversation:
         """A process for its own conversation if there is one by now, else for where it comes from."""
         place = self._place
         own = await asyncio.to_thread(self._history.find, place.id)
+        if own is not None and await asyncio.to_thread(self._history.cwd_of, place.id) is None:
+            own, place.id = (
+                None,
+                str(uuid.uuid4()),
+            )  # nothing was said in it, and the CLI neither resumes it nor begins it again
         launch = Launch(
             program=place.program,
             conversation=place.id,
@@ -161,13 +143,20 @@ class Conversation:
         )
         # What comes in together leaves together: words of the model are small, and each write wakes the client.
         gather = self._session.client.connection.transport.gather
-        return await Process.start(command_of(launch), self._session.cwd, environment_of(os.environ), gather)
+        try:
+            return await Process.start(command_of(launch), self._session.cwd, environment_of(os.environ), gather)
+        except BaseException:
+            self._servers.remove()
+            raise
 
     async def began(self, process: Process) -> None:
         """Ask what it has on offer, show where that differs from what was remembered, and remember it."""
         _ = self._answering  # imported now, while the CLI starts
-        initialized = await process.control("initialize", {"forwardSubagentText": True}, START_LIMIT)
-        self._servers.remove()  # it has been read: what is secret in it is on the disk for this moment only
+        self._last_error = None
+        try:
+            initialized = await process.control("initialize", {"forwardSubagentText": True}, START_LIMIT)
+        finally:
+            self._servers.remove()  # it has been read, or never will be: what is secret in it is not kept
         try:
             told = await process.control("get_settings")
         except ControlRefused:  # an older one
@@ -196,12 +185,30 @@ class Conversation:
                 await self._answering.page_done(id)
             case wire.Lifecycle(command_uuid=id, state="cancelled") if self._waiting and self._waiting.owns(id):
                 self._waiting.answered([id], None)
+            case wire.Result():
+                await self._hear_result(line)
             case _:
                 await self._hear_all(self._translator.feed(line))
 
+    async def _hear_result(self, line: wire.Result) -> None:
+        """Somebody waits for this one: whatever is wrong with it, the prompt ends."""
+        try:
+            told = self._translator.feed(line)
+        except Exception as error:
+            if self._waiting is not None:
+                wrong = f"the end of the turn could not be read: {type(error).__name__}"
+                self._waiting.fail(RequestError(Code.INTERNAL_ERROR, f"Claude Code: {wrong}"))
+            raise
+        await self._hear_all(told)
+
     async def _hear_all(self, told: "Sequence[news.News]") -> None:
         for each in told:
-            await self._hear_news(each)
+            try:
+                await self._hear_news(each)
+            except Exception:  # what follows in the line may be what somebody waits for
+                if self._session.closed:
+                    raise
+                _log.exception("news of Claude Code could not be told: %.200r", each)
 
     async def _hear_news(self, each: "news.News") -> None:
         match each:
@@ -218,6 +225,7 @@ class Conversation:
                 await self._telling.tell(each)
 
     async def _started(self, started: "news.Started") -> None:
+        self._can = frozenset(started.capabilities)
         if started.mode is not None:
             await self._choosing.mode_is(started.mode)
         if started.model is not None:
@@ -231,7 +239,7 @@ class Conversation:
         if self._session.closed:
             return
         await self._close_calls(background=True)
-        if self._waiting is not None:
+        if self._waiting is not None and self._waiting.process is process:
             self._waiting.fail(self._gone(process.end or ConnectionClosed("Claude Code ended")))
 
     async def _close_calls(self, *, background: bool = False) -> None:
@@ -240,11 +248,17 @@ class Conversation:
 
     def _gone(self, error: AcpError) -> RequestError:
         """What kept the CLI from doing its work, for the user."""
-        why, self._last_words = self._last_words or str(error), ""
+        said, self._last_error = self._last_error, None
+        if said is not None and said.kind == "session_not_found":
+            return RequestError(
+                said.code,
+                f"Claude Code cannot go on with this conversation: {said.message}\nhint: an older one only does so in the directory "
+                "where it was begun: open it there, or update Claude Code",
+            )
         return RequestError(
             Code.INTERNAL_ERROR,
             "Claude Code ended unexpectedly",
-            f"{why}\nhint: send your prompt again: the conversation goes on in a new process",
+            f"{said.message if said is not None else error}\nhint: send your prompt again: the conversation goes on in a new process",
         )
 
     # Working.
@@ -252,9 +266,10 @@ class Conversation:
     async def prompt(self, turn: "Turn") -> "Outcome":
         """Say what the user says, and wait for the end of it."""
         content = await message_of(turn)
-        process = await self.ready()
         await self._entitle(turn.text)
-        waiting = self._waiting = _Waiting(str(uuid.uuid4()))
+        process = await self.ready()
+        self._last_error = None  # of what it did by itself
+        waiting = self._waiting = Waiting(process, str(uuid.uuid4()))
         process.prompt(content, waiting.id)
         try:
             end = await asyncio.shield(waiting.end)  # it is still waited for when the turn is called off
@@ -267,15 +282,26 @@ class Conversation:
         return _outcome(end)
 
     async def steer(self, turn: "Turn") -> bool:
-        """Add to the turn that runs: the CLI takes it in between two steps, or answers it next."""
+        """Add to the turn that runs: the CLI takes it in between two steps, or answers it next.
+
+        An older one names no prompts in its answers and does not call off what waits, so it is not asked to.
+        """
         content = await message_of(turn)
-        waiting, process = self._waiting, self._running.process
-        if waiting is None or process is None or waiting.end.done():
+        waiting = self._waiting
+        if waiting is None or waiting.end.done() or not self._can >= STEERABLE:
             return False
         id = str(uuid.uuid4())
         waiting.add(id)
-        process.prompt(content, id)
+        waiting.process.prompt(content, id)
         return True
+
+    async def interrupt(self) -> None:
+        """Call off what it does by itself: there is no prompt that waits for its end."""
+        process = self._running.process
+        if process is not None and self._waiting is None:
+            with suppress(ControlRefused, ConnectionClosed):
+                await process.control("interrupt", {"cancel_queued": True})
+            self._answering.withdraw_all(process)
 
     async def ready(self) -> Process:
         """The process, once it can be spoken to.
@@ -292,7 +318,7 @@ class Conversation:
         except AcpError as error:
             raise RequestError(Code.INTERNAL_ERROR, "Claude Code does not start", str(error)) from error
 
-    async def _call_off(self, process: Process, waiting: _Waiting) -> None:
+    async def _call_off(self, process: Process, waiting: Waiting) -> None:
         """Interrupt the turn and wait for its end. One that does not end has a process that hangs: it is replaced."""
         try:
             async with asyncio.timeout(INTERRUPT_LIMIT):
@@ -309,8 +335,8 @@ class Conversation:
         waiting, ids = self._waiting, ended.user_message_uuids
         if waiting is not None and (any(map(waiting.owns, ids)) or not (ids or ended.origin)):
             waiting.answered(ids, ended.end)
-        elif ended.end.error is not None:
-            self._last_words = ended.end.error.message  # of a process that could not begin, say
+        else:
+            self._last_error = ended.end.error  # of a process that could not begin, say
 
     async def _entitle(self, text: str) -> None:
         """Until the CLI finds a better one, the first prompt is the title."""

@@ -1,4 +1,4 @@
-"""The Claude Code engine's front: who it is and how its sessions are opened. Imports no event loop, and looks for no CLI before a session."""
+"""The Claude Code engine's front: who it is and how its sessions are opened. Imports no event loop, and looks for no CLI before `initialize` is answered."""
 
 from typing import TYPE_CHECKING
 
@@ -40,13 +40,12 @@ class Claude(Engine):
 
     async def load(self, session: "Session") -> "ClaudeSession":
         claude = await self._begin(session)
-        await claude.restore()
-        await claude.tell_history()
+        await claude.restore(tell=True)
         return claude
 
     async def resume(self, session: "Session") -> "ClaudeSession":
         claude = await self._begin(session)
-        await claude.restore()
+        await claude.restore(tell=False)
         return claude
 
     async def fork(self, session: "Session", source: str) -> "ClaudeSession":
@@ -63,6 +62,11 @@ class Claude(Engine):
         import asyncio
 
         await asyncio.to_thread(self._kept().delete, session_id)
+
+    async def warm_up(self) -> None:
+        """Look for the CLI, and import what every session needs."""
+        await _find()
+        from antiphon.engines.claude.session import ClaudeSession  # noqa: F401 - takes its time
 
     async def _begin(self, session: "Session") -> "ClaudeSession":
         found, version = await _find()

@@ -2,7 +2,8 @@
 
 Rule 1: a suggestion to switch the mode or to add directories is never taken up: it would allow more than what is asked.
 Rule 2: an option says exactly what it allows, or it is not offered.
-Rule 3: where the user's own settings ask for a question each time, nothing lasting is offered.
+Rule 3: where the user's own settings ask for a question each time, or a part of the question could not be read, nothing lasting is
+offered.
 """
 
 import os.path
@@ -46,8 +47,9 @@ class Rule(msgspec.Struct, frozen=True):
 
     @property
     def plain(self) -> bool:
-        """Whether a person sees all of it."""
-        return f"{self.tool}{self.content or ''}".isprintable() and "`" not in (self.content or "")
+        """Whether a person sees all of it. Content that is blank would be a rule for everything that the tool can do."""
+        said = self.content
+        return f"{self.tool}{said or ''}".isprintable() and (said is None or ("`" not in said and bool(said.strip())))
 
 
 class Grant(msgspec.Struct, frozen=True):
@@ -81,10 +83,11 @@ def grants(request: "wire.CanUseTool", roots: Sequence[str]) -> list[Grant]:
 
 def _asked_on_purpose(request: "wire.CanUseTool") -> bool:
     return (
-        request.suppress_always_allow_rule
+        request.mended
+        or request.suppress_always_allow_rule
         or request.requires_user_interaction
         or request.decision_reason_type == "rule"
-        or getattr(request, "matched_ask_rule", None) is not None
+        or request.matched_ask_rule is not None
     )
 
 

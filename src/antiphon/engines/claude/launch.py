@@ -6,6 +6,8 @@ from typing import Final
 
 import msgspec
 
+from antiphon.engines.claude.history import places
+
 __all__ = ["Launch", "command_of", "environment_of", "may_bypass"]
 
 STREAMING: Final = (
@@ -64,6 +66,10 @@ def environment_of(environment: Mapping[str, str]) -> dict[str, str]:
     """The user's own, so that keys, proxies and settings are where they are in a terminal."""
     ours = {name: value for name, value in environment.items() if name not in _NESTED}
     ours.setdefault("CLAUDE_CODE_ENABLE_TODO_TOOLS", "1")  # without them there is no plan to show
+    if ours.get(
+        places.VARIABLE
+    ):  # the child works elsewhere, and a name without a root would mean another directory there
+        ours[places.VARIABLE] = str(places.config_dir(ours))
     return ours
 
 

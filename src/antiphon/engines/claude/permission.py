@@ -11,7 +11,8 @@ from antiphon.engines.claude.inquiry import allow, deny
 from antiphon.engines.claude.plans import ask_about_plan
 from antiphon.engines.claude.questions import ask_questions
 from antiphon.engines.elicitation import CANCEL, DECLINE
-from antiphon.engines.inquiry import Body, CalledOff, noted, pick, shown, text, why, withdrawn, words
+from antiphon.engines.inquiry import MAX_NOTE, Body, CalledOff, noted, pick, shown, text, why, withdrawn, words
+from antiphon.engines.wording import exact
 from antiphon.errors import AcpError
 from antiphon.protocol import v1
 
@@ -86,7 +87,7 @@ class Asker:
         allowing = [_ALLOW, *(grant.option for grant in lasting)]
         rejecting = [_REJECT, *([_REJECT_WITH_WORDS] if session.client.shows_forms else [])]
         # Clients put the first option under the user's finger.
-        options = [*rejecting, *allowing] if request.default_to_no else [*allowing, *rejecting]
+        options = [*rejecting, *allowing] if request.default_to_no or request.mended else [*allowing, *rejecting]
         chosen = await pick(stage, _explained(request, call, lasting), options)
         if chosen is None:
             return deny(NOT_ALLOWED)
@@ -128,7 +129,7 @@ def _notes(request: "wire.CanUseTool", call: v1.ToolCallPatch) -> Iterator[str]:
         if note and not any(note in each for each in known):
             known.append(note)
             yield note
-    blocked = noted(request.blocked_path)
+    blocked = exact(request.blocked_path or "").strip()[:MAX_NOTE]
     if blocked and not any(blocked in each for each in known):
         yield f"It reaches for `{blocked}`."
 

@@ -28,7 +28,7 @@ STAYS: Final = (
 
 async def ask_about_plan(request: "wire.CanUseTool", stage: "Asking", call: v1.ToolCallPatch) -> Body:
     """Show the plan and ask."""
-    options = [_ACCEPTING, _ASKING, _STAYING]
+    options = [_ASKING, _STAYING] if request.mended else [_ACCEPTING, _ASKING, _STAYING]
     if stage.session.client.shows_forms:
         options.append(_CHANGING)
     plan = request.input.get("plan")

@@ -24,28 +24,46 @@ _TIMES_IN_HEADERS: Final = 2
 
 
 class ServerFile:
-    """Written when a process first asks for it, and kept for the next one until it is removed."""
+    """Made when a process first asks for it, and kept for the next one until it is removed.
+
+    Where the system can, it is no file on a disk but memory of ours that has a name: it is gone when we are, however that happens.
+    """
 
     def __init__(self, servers: "Iterable[v1.McpServer]") -> None:
         self._servers = servers_of(servers)
+        self._memory: int | None = None
         self._folder: str | None = None
 
     def path(self) -> str | None:
         """Where it is; None without servers, which need no file."""
         if not self._servers:
             return None
-        if self._folder is None or not os.path.isdir(self._folder):  # a cleaner of old files may have been there
-            self._folder = tempfile.mkdtemp(prefix="antiphon-")  # for its owner alone
-            self._write(os.path.join(self._folder, "servers.json"))
-        return os.path.join(self._folder, "servers.json")
+        if self._memory is None and self._folder is None:
+            self._make(msgspec.json.encode({"mcpServers": self._servers}))
+        if self._folder is not None:
+            return os.path.join(self._folder, "servers.json")
+        return f"/proc/{os.getpid()}/fd/{self._memory}"
 
-    def _write(self, path: str) -> None:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    def _make(self, data: bytes) -> None:
+        if hasattr(os, "memfd_create"):
+            self._memory = os.memfd_create("antiphon")
+            os.fchmod(self._memory, 0o600)
+            if os.access(f"/proc/{os.getpid()}/fd/{self._memory}", os.R_OK):
+                os.write(self._memory, data)
+                return
+            self.remove()  # there is no /proc to find it in
+        self._folder = tempfile.mkdtemp(prefix="antiphon-")  # for its owner alone
+        fd = os.open(
+            os.path.join(self._folder, "servers.json"), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
+        )
         with os.fdopen(fd, "wb") as file:
-            file.write(msgspec.json.encode({"mcpServers": self._servers}))
+            file.write(data)
 
     def remove(self) -> None:
         """It is not needed any more."""
+        memory, self._memory = self._memory, None
+        if memory is not None:
+            os.close(memory)
         folder, self._folder = self._folder, None
         if folder is not None:
             with suppress(OSError):

@@ -54,11 +54,14 @@ class ClaudeSession(EngineSession):
         self.session.id = self._place.id
         await self._begin()
 
-    async def restore(self) -> None:
-        """As it was left."""
+    async def restore(self, *, tell: bool) -> None:
+        """As it was left; with all that was said again, if wished. The process is started when that is done, so that it says nothing in between."""
         await self._must_exist(self.session.id)
         self._place.id = self._place.source = self.session.id
-        await self._begin()
+        await self._choosing.begin(self._place.remembered.load())
+        if tell:
+            await self._conversation.tell_history()
+        self._start_soon()
 
     async def copy(self, source: str) -> None:
         """As another stands."""
@@ -66,10 +69,6 @@ class ClaudeSession(EngineSession):
         self.session.id = self._place.id
         self._place.source = source
         await self._begin()
-
-    async def tell_history(self) -> None:
-        """All that was said, again."""
-        await self._conversation.tell_history()
 
     async def _must_exist(self, id: str) -> None:
         if await asyncio.to_thread(self._history.find, id) is None:
@@ -103,6 +102,10 @@ class ClaudeSession(EngineSession):
 
     async def steer(self, turn: "Turn") -> bool:
         return await self._conversation.steer(turn)
+
+    async def cancel(self) -> None:
+        if self._open is not None:
+            await self._open.interrupt()
 
     # A choice has two views, and who changes it in the one is told of the other.
 

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from antiphon.engines.codex import settings
+from antiphon.engines.codex.configured import configured
 from antiphon.engines.codex.modes import mode_of, sandbox_policy, setup_of
 from antiphon.protocol import v1
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
 
     from antiphon.agent.session import Session
     from antiphon.engines.codex import wire
+    from antiphon.engines.codex.server import Server
 
 __all__ = ["Choosing"]
 
@@ -27,6 +29,9 @@ class Choosing:
         self._summary = "auto"
         self._chosen: set[str] = set()
         self._planned = False
+        self._learnt = False
+        self._sent: tuple[str, str, str] = ("", "", "")
+        """Mode, model and effort as they were last sent: that Codex has taken them over is no news."""
         self._workspace: dict[str, Any] | None = None
 
     def begin(self, models: "Sequence[wire.Model]", opened: "wire.ThreadOpened") -> None:
@@ -45,6 +50,22 @@ class Choosing:
         if settings.EFFORT not in self._chosen and effort:
             self._effort = effort
 
+    async def learn(self, server: "Server") -> None:
+        """Before the first turn: what the user has set up for Codex, so that our own words for it do not undo that."""
+        if self._learnt:
+            return
+        self._learnt = True
+        found = await configured(server, self._session.cwd)
+        self._workspace = self._workspace or found.workspace
+        if settings.SUMMARY not in self._chosen and found.model_reasoning_summary in settings.SUMMARIES:
+            self._summary = found.model_reasoning_summary
+            await self._show_and_tell()
+
+    def follow(self, other: "Choosing") -> None:
+        """Choose what was chosen in another session."""
+        self.mode, self.model, self._effort, self._summary = other.mode, other.model, other._effort, other._summary
+        self._chosen = set(other._chosen)
+
     # For Codex.
 
     def for_thread(self) -> dict[str, Any]:
@@ -59,6 +80,7 @@ class Choosing:
 
     def for_turn(self) -> dict[str, Any]:
         """What a turn is started with. Codex keeps it for the turns that follow; it is sent again all the same."""
+        self._sent = self.mode, self.model, self._effort
         chosen: dict[str, Any] = {"summary": self._summary}
         setup = setup_of(self.mode) if settings.MODE in self._chosen else None
         if setup is not None:
@@ -108,14 +130,16 @@ class Choosing:
             await self._show_and_tell()
 
     async def settings_are(self, now: "wire.ThreadSettings") -> None:
-        """The thread is set up like this, whoever did it."""
-        if now.model and now.model != self.model:
+        """The thread is set up like this. What somebody else has changed is taken over; what the user chose meanwhile stays."""
+        mode, model, effort = self._sent
+        if now.model and now.model != model:
             self.model = now.model
-        if now.effort and now.effort != self._effort:
+        if now.effort and now.effort != effort:
             self._effort = now.effort
         plans = isinstance(now.collaboration_mode, dict) and now.collaboration_mode.get("mode") == "plan"
         if now.approval_policy is not None and now.sandbox_policy is not None:
-            self.mode = mode_of(now.approval_policy, now.sandbox_policy, plans)
+            found = mode_of(now.approval_policy, now.sandbox_policy, plans)
+            self.mode = found if found != mode else self.mode
         await self._show_and_tell()
 
     # Showing.

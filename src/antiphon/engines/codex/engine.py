@@ -1,4 +1,4 @@
-"""The Codex engine's front: who it is and how its sessions are opened. Imports no event loop, and looks for no CLI before a session."""
+"""The Codex engine's front: who it is and how its sessions are opened. Imports no event loop, and looks for no CLI before `initialize` is answered."""
 
 from typing import TYPE_CHECKING
 
@@ -71,12 +71,27 @@ class Codex(Engine):
         if hub is not None:
             await hub.close()
 
+    async def warm_up(self) -> None:
+        """Start the server, and ask it what every session has to know."""
+        hub = await self._starting()
+        from antiphon.engines.codex.session import CodexSession  # noqa: F401 - takes its time
+
+        await hub.models()
+
     async def _begin(self, session: "Session") -> "CodexSession":
-        hub = await self._shared()
-        hub.start_soon()  # while the rest is imported
+        hub = await self._starting()
         from antiphon.engines.codex.session import CodexSession
 
         return CodexSession(session, hub)
+
+    async def _starting(self) -> "Hub":
+        """The hub, with a server that starts while the rest is imported."""
+        import asyncio
+
+        hub = await self._shared()
+        hub.start_soon()
+        await asyncio.sleep(0)  # now
+        return hub
 
     async def _shared(self) -> "Hub":
         """The one hub. It is made when the program has been found, which may be at the second try: people install it in between."""

@@ -11,6 +11,8 @@ from antiphon.engines.running import Running
 from antiphon.errors import AcpError, Code, RequestError
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from antiphon.engines.finding import Found
 
 __all__ = ["Hub", "Listener"]
@@ -27,7 +29,10 @@ _log = logging.getLogger(__name__)
 class Listener(Protocol):
     """A thread's session."""
 
-    async def hear(self, told: wire.Told) -> None:
+    def expect(self) -> None:
+        """The server has said something, perhaps about it, which is heard in the next turn of the loop."""
+
+    def hear(self, told: wire.Told) -> "Awaitable[None]":
         """The server says something about it."""
 
     def asked(self, server: Server, question: wire.Asked) -> None:
@@ -77,6 +82,10 @@ class Hub:
         """Give what concerns a thread to this session."""
         self._listeners[thread_id] = listener
 
+    def listener_of(self, thread_id: str) -> Listener | None:
+        """The session of a thread, if it is open here."""
+        return self._listeners.get(thread_id)
+
     def forget(self, thread_id: str) -> None:
         """Nobody listens to it any more."""
         self._listeners.pop(thread_id, None)
@@ -105,15 +114,26 @@ class Hub:
 
     async def start(self) -> Server:
         """A server, in the user's own environment: it finds its home, its login and its settings there."""
-        return await Server.start([self.found.path, "app-server"], os.getcwd(), os.environ)
+        return await Server.start([self.found.path, "app-server"], os.getcwd(), os.environ, self._expect)
+
+    def _expect(self) -> None:
+        for each in self._listeners.values():
+            each.expect()
 
     async def began(self, server: Server) -> None:
         """Introduce ourselves."""
         await server.request("initialize", INTRODUCTION)
         server.notify("initialized")
 
-    async def hear(self, server: Server, line: "wire.Told | wire.Asked | wire.Garbled") -> None:
-        """Give a word to whom it concerns."""
+    def hear(self, server: Server, line: "wire.Told | wire.Asked | wire.Garbled") -> "Awaitable[None]":
+        """Give a word to whom it concerns. Nearly all are a word of the model, which is told without a coroutine."""
+        if type(line) is wire.Told and type(line.params) is wire.Delta:
+            listener = self._listeners.get(line.params.thread_id or "")
+            if listener is not None:
+                return listener.hear(line)
+        return self._hear(server, line)
+
+    async def _hear(self, server: Server, line: "wire.Told | wire.Asked | wire.Garbled") -> None:
         match line:
             case wire.Garbled():
                 _log.warning("Codex said what nobody understands: %.200s", line.text_head)

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from antiphon.engines.content import Context, Document, MEDIA_LIMIT, Picture, Piece, Text, pieces_of, reader_of
+from antiphon.engines.content import MEDIA_LIMIT, Context, Document, Picture, Piece, Text, pieces_of, reader_of
 from antiphon.engines.links import place_of
 from antiphon.protocol import v1
 

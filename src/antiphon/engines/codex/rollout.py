@@ -1,4 +1,4 @@
-"""The file in which Codex keeps a thread: the words of the model that were added to it since we last looked."""
+"""The file in which Codex keeps a thread: the words of the model and the items that were added to it since we last looked."""
 
 import os
 from typing import Final
@@ -11,7 +11,7 @@ from antiphon.protocol.base import BAD_INPUT
 __all__ = ["LARGEST", "Rollout"]
 
 LARGEST: Final = 16 * 1024 * 1024
-"""Bytes that are read at once. A turn that wrote more is not looked through."""
+"""Bytes that are read at once. More is not looked through."""
 
 
 class _Line(msgspec.Struct, frozen=True):
@@ -22,12 +22,12 @@ class _Line(msgspec.Struct, frozen=True):
 class Rollout:
     """Of one thread. It blocks."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, whole: bool = False) -> None:
         self._path = path
-        self._at = self._size()
+        self._at = 0 if whole else self._size()
 
     def fresh(self) -> list[Said]:
-        """The items of the Responses API that came since."""
+        """What came since, in its order."""
         start, self._at = self._at, self._size()
         if not 0 < self._at - start <= LARGEST:
             return []
@@ -37,7 +37,7 @@ class Rollout:
                 lines = file.read(self._at - start).splitlines()
         except OSError:
             return []
-        return [line.payload for line in map(_read, lines) if line is not None and line.type == "response_item"]
+        return [said for said in map(_read, lines) if said is not None]
 
     def _size(self) -> int:
         try:
@@ -46,8 +46,10 @@ class Rollout:
             return 0
 
 
-def _read(line: bytes) -> _Line | None:
+def _read(line: bytes) -> Said | None:
     try:
-        return msgspec.json.decode(line, type=_Line)
+        found = msgspec.json.decode(line, type=_Line)
     except BAD_INPUT:
         return None
+    said = found.payload
+    return said if found.type == "response_item" or said.type == "item_completed" else None

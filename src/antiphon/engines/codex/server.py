@@ -11,7 +11,7 @@ from antiphon.engines.program import Program
 from antiphon.errors import AcpError, ConnectionClosed
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 __all__ = ["REQUEST_LIMIT", "Server", "ServerRefused"]
 
@@ -39,9 +39,15 @@ class Server:
         self._numbers = itertools.count(1)
 
     @classmethod
-    async def start(cls, command: "Sequence[str]", cwd: str, environment: "Mapping[str, str]") -> "Server":
-        """Start one. Raises `SpawnFailed`."""
-        return cls(await Program.start(command, cwd=cwd, env=environment))
+    async def start(
+        cls,
+        command: "Sequence[str]",
+        cwd: str,
+        environment: "Mapping[str, str]",
+        before: "Callable[[], None] | None" = None,
+    ) -> "Server":
+        """Start one; `before` as a `Program` has it. Raises `SpawnFailed`."""
+        return cls(await Program.start(command, cwd=cwd, env=environment, before=before))
 
     @property
     def pid(self) -> int:
@@ -55,12 +61,13 @@ class Server:
 
     async def lines(self) -> "AsyncIterator[wire.Told | wire.Asked | wire.Garbled]":
         """What it says and asks, until it ends."""
-        async for raw in self._program.lines():
-            line = wire.decode(raw)
-            if isinstance(line, wire.Answer):
-                self._answered(line)
-            else:
-                yield line
+        async for handful in self._program.handfuls():
+            for raw in handful:
+                line = wire.decode(raw)
+                if isinstance(line, wire.Answer):
+                    self._answered(line)
+                else:
+                    yield line
         for _, answer in self._waiting.values():
             if not answer.done():
                 answer.set_exception(self.end or ConnectionClosed("Codex has ended"))

@@ -34,6 +34,8 @@ from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterable
+
     from antiphon.agent.hooks import Outcome
     from antiphon.agent.session import Session
     from antiphon.agent.turn import Turn
@@ -95,6 +97,9 @@ class CodexSession(EngineSession):
 
     async def copy(self, source: str) -> None:
         """As another stands."""
+        other = self._hub.listener_of(source)
+        if isinstance(other, CodexSession):
+            self._choosing.follow(other._choosing)
         await self._open("thread/fork", {"threadId": source, "cwd": self.session.cwd})
         self.session.id = self._thread
 
@@ -143,8 +148,9 @@ class CodexSession(EngineSession):
         server = await self._ready()
         translator = self._new_translator()
         try:
+            missing = await self._unseen.history()
             async for turns in turns_of(server, self._thread):
-                for each in translator.turns(turns):
+                for each in translator.turns(missing.put_into(turn) for turn in turns):
                     await self._telling.tell(each)
         except ServerRefused as error:
             raise refused(error) from error
@@ -174,8 +180,18 @@ class CodexSession(EngineSession):
 
     # Hearing.
 
-    async def hear(self, told: wire.Told) -> None:
+    def expect(self) -> None:
+        """What comes in together leaves together: words of the model are small, and each write wakes the client."""
+        self.session.client.connection.transport.gather()
+
+    def hear(self, told: wire.Told) -> "Awaitable[None]":
         """The server says something about the thread."""
+        if type(told.params) is not wire.Delta:
+            return self._hear(told)
+        words = self._translator.feed(told.method, told.params)
+        return self._telling.tell(words[0]) if len(words) == 1 else self._tell_all(words)
+
+    async def _hear(self, told: wire.Told) -> None:
         match told.params:
             case wire.Resolved(request_id=id) if self._server is not None:
                 self._pending.withdraw((self._server.pid, id))
@@ -185,11 +201,13 @@ class CodexSession(EngineSession):
                 pass
         unseen = await self._unseen.turn_ended() if told.method == "turn/completed" else self._unseen.hear(told)
         for item in unseen:
-            for each in self._translator.item(item, replay=False):
-                await self._telling.tell(each)
+            await self._tell_all(self._translator.item(item, replay=False))
         if told.method not in RAW:
-            for each in self._translator.feed(told.method, told.params):
-                await self._telling.tell(each)
+            await self._tell_all(self._translator.feed(told.method, told.params))
+
+    async def _tell_all(self, told: "Iterable[news.News]") -> None:
+        for each in told:
+            await self._telling.tell(each)
 
     def asked(self, server: Server, question: wire.Asked) -> None:
         """It asks something about it."""
@@ -249,28 +267,39 @@ class CodexSession(EngineSession):
             self._titled = True
             await self.session.entitle(title)
         waiting = self._waiting = Waiting()
+        # A task of its own: a turn that is called off while it begins must still be known, or it could not be interrupted.
+        beginning = asyncio.create_task(self._begin(server, turn, content, waiting))
         try:
-            id = await self._begin(server, turn, content)
-            if id == NEXT_TURN:
-                waiting.is_next_turn()
-            else:
-                waiting.is_turn(id)
+            await asyncio.shield(beginning)
             end = await asyncio.shield(waiting.end)
         except asyncio.CancelledError:
             await self._call_off(server, waiting)
             raise
-        except ServerRefused as error:
-            raise refused(error) from error
         finally:
+            beginning.cancel()
             self._waiting = None
         if end.error is None:
             return v1.PromptResult(end.stop_reason or v1.StopReason.END_TURN, end.usage)
         raise sign_in_needed(end.error.message) if end.error.code == Code.AUTH_REQUIRED else end.error.refusal()
 
-    async def _begin(self, server: Server, turn: "Turn", content: list[dict[str, Any]]) -> str | None:
+    async def _begin(self, server: Server, turn: "Turn", content: list[dict[str, Any]], waiting: Waiting) -> None:
+        try:
+            id = await self._started_turn(server, turn, content)
+        except ServerRefused as error:
+            waiting.fail(refused(error))
+        except AcpError as error:
+            waiting.fail(error)
+        else:
+            if id == NEXT_TURN:
+                waiting.is_next_turn()
+            else:
+                waiting.is_turn(id)
+
+    async def _started_turn(self, server: Server, turn: "Turn", content: list[dict[str, Any]]) -> str | None:
         """Start the turn of a prompt; its id, or None if there is none to wait for."""
         if turn.command is not None and turn.command[0] in {command.name for command in COMMANDS}:
             return await run_command(turn, *turn.command, server, self._thread)
+        await self._choosing.learn(server)
         params = {"threadId": self._thread, "input": content, **self._choosing.for_turn()}
         begun = await server.call("turn/start", params, wire.TurnBegun)
         return begun.turn.id if begun.turn is not None else begun.turn_id

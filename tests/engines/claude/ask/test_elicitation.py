@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from antiphon.agent.turn import Turn
 from antiphon.engines.claude import wire
+from antiphon.engines.claude.elicitation import MOST_PAGES
 from antiphon.engines.claude.permission import Asker
 from antiphon.engines.elicitation import form_of
 from antiphon.errors import Code, RequestError
@@ -87,6 +89,19 @@ async def test_a_page_is_opened_and_the_client_hears_when_it_is_done() -> None:
     (asked,) = user.asked
     assert (asked.url, asked.message) == ("https://songs.example/in", "songs asks: Who sings?")
     assert user.completed == [asked.elicitation_id]
+
+
+async def test_pages_that_no_server_says_the_end_of_are_forgotten() -> None:
+    user = User(*[v1.Accepted()] * (MOST_PAGES + 1))
+
+    async def ask(asker: Asker, turn: Turn) -> Any:
+        for number in range(MOST_PAGES + 1):
+            await asker.elicit(msgspec.structs.replace(PAGE, elicitation_id=f"e-{number}"), turn)
+        await asker.page_done("e-0")
+        await asker.page_done("e-1")
+
+    await heard(ask, user)
+    assert len(user.completed) == 1
 
 
 async def test_a_page_that_the_user_does_not_want_is_declined() -> None:

@@ -43,6 +43,8 @@ def test_what_the_cli_would_forget_with_the_session_is_not_kept_for_longer() -> 
         {"decision_reason_type": "rule"},
         {"suppress_always_allow_rule": True},
         {"requires_user_interaction": True},
+        {"matched_ask_rule": {"source": "userSettings", "tool_name": "Bash"}},
+        {"_mended": True},
     ],
 )
 def test_where_somebody_wants_to_be_asked_each_time_nothing_lasts(fields: dict[str, Any]) -> None:
@@ -109,3 +111,8 @@ def test_no_rule_is_offered_that_would_not_hold_or_hold_for_more() -> None:
     assert grants(at, ["/w [1]"]) == []
     root = may("Edit", permission_suggestions=[ACCEPT_EDITS], input={"file_path": "/a"})
     assert grants(root, ["/"]) == []
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\t", "\u00a0"])
+def test_a_rule_with_nothing_in_it_is_never_offered(blank: str) -> None:
+    assert names(rules(blank)) == names(rules("a *", blank)) == []

@@ -57,6 +57,13 @@ async def test_no_answer_changes_the_mode_or_the_directories() -> None:
         assert {each["type"] for each in body.get("updatedPermissions", [])} <= {"addRules"}
 
 
+async def test_a_question_that_is_read_only_in_part_can_be_allowed_once_and_has_the_rejection_first() -> None:
+    user = User(v1.Selected("allow"))
+    asked = may(permission_suggestions=SUGGESTED, suppress_always_allow_rule="true")
+    assert await answer(asked, user, NO_FORMS) == ALWAYS
+    assert user.names == ["Reject", "Allow once"]
+
+
 async def test_without_a_rule_there_is_only_once() -> None:
     user = User(v1.Selected("allow"))
     await answer(may(permission_suggestions=SUGGESTED[1:]), user, NO_FORMS)

@@ -36,6 +36,13 @@ async def test_the_answer_sets_the_mode_or_stays(reply: v1.PermissionOutcome, to
     assert user.ids == ["accept_edits", "ask_for_edits", "keep_planning"]
 
 
+async def test_a_question_that_is_read_only_in_part_offers_nothing_that_lasts() -> None:
+    user = User(v1.Selected("accept_edits"))
+    asked = may("ExitPlanMode", input=INPUT, requires_user_interaction="yes")
+    assert await answer(asked, user, NO_FORMS, CALL) == {"behavior": "deny", "message": STAYS}
+    assert user.ids == ["ask_for_edits", "keep_planning"]
+
+
 async def test_the_user_may_say_what_to_change() -> None:
     user = User(v1.Selected("change_plan"), v1.Accepted({"words": "add tests"}))
     body = await answer(PLAN, user, FULL, CALL)

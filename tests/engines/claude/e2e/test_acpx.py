@@ -1,58 +1,12 @@
 """`acpx`, a client that nobody here wrote, drives the engine through its own commands. It prints the raw traffic."""
 
-import asyncio
 import json
-import shlex
-from typing import Any
 
-import pytest
-
-from tests.engines.claude.model.steps import PATIENCE, Call, Gate, Text, Think, Wait
-from tests.engines.claude.place import AGENT, Place
+from tests.engines.acpx import Acpx, stop_of, text_of, updates_of
+from tests.engines.claude.model.steps import Call, Gate, Text, Think, Wait
+from tests.engines.claude.place import Place
 from tests.engines.claude.proofs import proves
 from tests.engines.claude.versions import BOTH
-from tests.interop.who import everybody
-
-Message = dict[str, Any]
-
-
-class Acpx:
-    """It, at a place."""
-
-    def __init__(self, at: Place) -> None:
-        who = everybody()["acpx"]
-        if who.missing:
-            pytest.skip(f"{who.name} {who.missing}")
-        self.at = at
-        agent = shlex.join(AGENT)
-        self.command = [*who.client, "--agent", agent, "--cwd", str(at.folder), "--format", "json"]
-        self.command += ["--auth-policy", "skip", "--non-interactive-permissions", "deny"]
-
-    async def start(self, *words: str, permission: str = "--approve-all") -> asyncio.subprocess.Process:
-        return await asyncio.create_subprocess_exec(
-            *self.command, permission, *words, cwd=self.at.folder, env=self.at.environment, limit=2**26,
-            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        )  # fmt: skip
-
-    async def run(self, *words: str, permission: str = "--approve-all", status: int = 0) -> list[Message]:
-        started = await self.start(*words, permission=permission)
-        async with asyncio.timeout(PATIENCE):
-            out, err = await started.communicate()
-        assert started.returncode == status, f"{words}: {out[-2000:]!r}\n{err!r}"
-        return [json.loads(line) for line in out.splitlines()]
-
-
-def stop_of(messages: list[Message]) -> list[str]:
-    return [each["result"]["stopReason"] for each in messages if "stopReason" in (each.get("result") or {})]
-
-
-def updates_of(messages: list[Message], kind: str) -> list[Message]:
-    found = [each["params"]["update"] for each in messages if each.get("method") == "session/update"]
-    return [each for each in found if each["sessionUpdate"] == kind]
-
-
-def text_of(messages: list[Message]) -> str:
-    return "".join(each["content"]["text"] for each in updates_of(messages, "agent_message_chunk"))
 
 
 @proves("turn.text", "turn.thinking", "turn.once", "stop.end-turn", on=BOTH)
@@ -60,7 +14,7 @@ async def test_acpx_gets_an_answer(at: Place) -> None:
     at.model.answers(Think("hm"), Text("an answer in parts"))
     messages = await Acpx(at).run("exec", "hello")
     assert text_of(messages) == "an answer in parts" and stop_of(messages) == ["end_turn"]
-    assert "".join(each["content"]["text"] for each in updates_of(messages, "agent_thought_chunk")) == "hm"
+    assert text_of(messages, "agent_thought_chunk") == "hm"
 
 
 @proves("permission.asked", "permission.allow-once", "permission.reject-once", "turn.diff-write", on=BOTH)

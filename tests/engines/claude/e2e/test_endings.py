@@ -10,7 +10,8 @@ from antiphon.errors import AuthRequired, Code, RequestRefused
 from tests.engines.claude.driving import Client, connected
 from tests.engines.claude.model.steps import Call, Fail, Gate, Stop, Text, Wait
 from tests.engines.claude.place import BY_SUBSCRIPTION, Place
-from tests.engines.claude.proofs import proves
+from tests.engines.claude.proofs import STAND_IN, proves
+from tests.engines.claude.stand_in_lines import RESULT, stand_in_plays
 from tests.engines.claude.versions import BOTH
 
 AT_ONCE = (("retry-after", "0"),)
@@ -156,3 +157,15 @@ async def test_a_prompt_that_comes_while_another_runs_gets_its_own_end(at: Place
         gate.open()
         assert (await first).stop_reason is (await second).stop_reason is v1.StopReason.END_TURN
         assert client.said == "the first endsecho: two"
+
+
+@proves("stop.usage-limit", on=[STAND_IN])
+@pytest.mark.parametrize("moment", [9e17, -9e17, 1e400, 9_999_999_999_999], ids=["far", "before", "never", "in ms"])
+async def test_a_limit_that_ends_at_no_moment_at_all_is_still_the_end_of_the_prompt(at: Place, moment: float) -> None:
+    info = {"status": "rejected", "resetsAt": moment, "rateLimitType": "five_hour"}
+    failed = {**RESULT, "is_error": True, "result": "You've hit your limit", "api_error_status": 429}
+    stand_in_plays(at, [{"type": "rate_limit_event", "rate_limit_info": info}, failed], [RESULT])
+    async with connected(at) as client:
+        error = await refused(client)
+        assert "limit" in error.message and data(error)["kind"] == "usage_limit"
+        assert (await client.say("again")).stop == "end_turn"

@@ -3,7 +3,10 @@
 import os
 import time
 
+import pytest
+
 from antiphon import v1
+from antiphon.errors import Code, RequestRefused
 from tests.engines.claude.driving import Can, Client, connected
 from tests.engines.claude.model.steps import Call, Gate, Text, Wait
 from tests.engines.claude.place import Place
@@ -130,3 +133,21 @@ async def test_what_is_offered_comes_from_the_last_time_and_is_corrected(at: Pla
         await client.open()
         took = min(took, time.perf_counter() - first)
     assert took < 0.05
+
+
+@proves("modes.bypass", on=BOTH)
+async def test_the_mode_without_questions_is_taken_back_where_the_users_settings_forbid_it(at: Place) -> None:
+    at.environment["IS_SANDBOX"] = "1"  # where else even root has it
+    async with connected(at) as client:
+        assert "bypassPermissions" in await offered(client)
+    at.settings(permissions={"disableBypassPermissionsMode": "disable"})
+    async with connected(at) as client:
+        await client.open()
+        await client.until(lambda: "bypassPermissions" not in values(client.option("mode")))
+        with pytest.raises(RequestRefused) as caught:
+            await client.session.set_mode("bypassPermissions")
+        assert caught.value.code == Code.INVALID_PARAMS
+        at.model.answers(Call("Bash", {"command": "touch sung", "description": "Sing"}))
+        client.decisions.append("reject_once")
+        await client.say("sing")
+        assert len(client.asked) == 1 and not (at.folder / "sung").exists()

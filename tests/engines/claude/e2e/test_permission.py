@@ -6,7 +6,7 @@ from antiphon import v1
 from tests.engines.claude.driving import Can, Client, connected
 from tests.engines.claude.model.steps import Call, Text
 from tests.engines.claude.place import Place
-from tests.engines.claude.proofs import proves
+from tests.engines.claude.proofs import on_versions, proves
 from tests.engines.claude.versions import BOTH
 
 
@@ -166,3 +166,16 @@ async def test_a_question_that_is_withdrawn_is_cancelled_at_the_client(at: Place
         answered = [each for each in client.sent if "outcome" in (each.get("result") or {})]
         assert all(each["result"]["outcome"]["outcome"] == "cancelled" for each in answered)
         assert (await client.say("go on")).text == "echo: go on"
+
+
+@on_versions(*BOTH)
+async def test_a_rule_of_the_user_that_asks_stands_above_what_was_allowed_for_the_session(at: Place) -> None:
+    song = at.folder / "song.txt"
+    at.settings(permissions={"ask": ["Edit"]})
+    at.model.answers(Call("Write", {"file_path": str(song), "content": "la\n"}))
+    at.model.answers(Call("Edit", {"file_path": str(song), "old_string": "la", "new_string": "li"}))
+    async with connected(at) as client:
+        client.decisions.append("allow_session")
+        await client.say("write, then edit")
+    written, edited = client.asked
+    assert "allow_always" in kinds(written) and "allow_always" not in kinds(edited)

@@ -90,6 +90,7 @@ def write_plan(asked: Asked) -> Answer:
 
 async def planned(client: Client, decision: str) -> Told:
     """The model plans, and wants to begin; the user decides. Then it writes a file."""
+    assert isinstance(client.at, Place)
     model = client.at.model
     await client.open()
     await client.session.set_mode("plan")

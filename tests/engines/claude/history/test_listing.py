@@ -10,7 +10,7 @@ import pytest
 from antiphon.engines.claude.history import History
 from antiphon.engines.claude.history.listing import PAGE
 from antiphon.engines.claude.history.places import folder_name
-from antiphon.engines.claude.history.settings import LastSettings
+from antiphon.engines.claude.launch import environment_of
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 from tests.engines.claude.history.files import NEW, OLD, SessionFile, text
@@ -113,7 +113,7 @@ def test_words_that_look_like_a_title_are_not_taken_for_one(tmp_path: Path) -> N
 def test_a_title_is_one_short_line(tmp_path: Path) -> None:
     a_session(tmp_path, "word\x1b\u2028" * 500)
     [title] = titles(tmp_path)
-    assert title is not None and len(title) <= 200 and title.startswith("word word") and title.endswith("…")
+    assert title is not None and len(title) <= 200 and title.startswith("word␛ word␛ ") and title.endswith("…")
 
 
 def test_a_first_prompt_longer_than_what_is_read_still_gives_the_title(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_an_id_that_leads_elsewhere_names_nothing(tmp_path: Path, id: str) -> No
     outside.write_text("{}", encoding="utf-8")
     history = History(tmp_path)
     a_session(tmp_path)
-    assert history.find(id) is None and not history.exists(id) and not history.delete(id)
+    assert history.find(id) is None and history.cwd_of(id) is None and not history.delete(id)
     assert outside.exists()
 
 
@@ -239,24 +239,9 @@ def test_a_deleted_session_is_gone_with_its_sub_agents_and_the_others_stay(tmp_p
     session, other = a_session(tmp_path), a_session(tmp_path)
     session.agent("a1", "t1").user("x")
     history = History(tmp_path)
-    assert history.delete(session.id) and not history.exists(session.id)
+    assert history.delete(session.id) and history.find(session.id) is None
     assert not session.path.with_suffix("").exists() and other.path.exists()
     assert not history.delete(session.id)
-
-
-def test_a_session_says_with_what_it_was_last_held(tmp_path: Path) -> None:
-    session = SessionFile(tmp_path)
-    session.user("hello", permissionMode="default")
-    session.assistant(text("yes"), model="claude-opus-5-5", effort="low")
-    session.user("plan", permissionMode="plan")
-    session.assistant(text("yes"), model="claude-haiku-4-5", effort="high")
-    session.assistant(text("Error"), model="<synthetic>", isApiErrorMessage=True)
-    session.say("attachment", attachment={"type": "prompt_snapshot", "text": "x" * 100_000})
-    history = History(tmp_path)
-    assert history.settings_of(session.id) == LastSettings("claude-haiku-4-5", "plan", "high")
-    assert history.settings_of("nobody") == LastSettings()
-    assert history.first_prompt(session.id) == "hello" and history.title_of(session.id) == "hello"
-    assert history.title_of("nobody") is None
 
 
 def test_the_directory_is_the_one_the_environment_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,6 +250,16 @@ def test_the_directory_is_the_one_the_environment_names(tmp_path: Path, monkeypa
     monkeypatch.delenv("CLAUDE_CONFIG_DIR")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert History().root == tmp_path / ".claude"
+
+
+def test_a_directory_without_a_root_is_the_same_one_for_us_and_for_the_cli(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", "mine")
+    assert History().root == tmp_path / "mine"
+    assert environment_of({"CLAUDE_CONFIG_DIR": "mine"})["CLAUDE_CONFIG_DIR"] == str(tmp_path / "mine")
+    assert "CLAUDE_CONFIG_DIR" not in environment_of({})
 
 
 @pytest.mark.slow

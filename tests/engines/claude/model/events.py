@@ -2,23 +2,13 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TypeAlias
 from uuid import uuid4
 
 from tests.engines.claude.model.steps import Answer, Call, Cut, Json, Stop, Text, Think, Used, Wait
+from tests.engines.model.server import Hold, Part
+from tests.engines.model.steps import pieces
 
-__all__ = ["Hold", "Part", "events_of", "message_of", "named"]
-
-
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """Between two events: the sender has something to do. None: the line goes dead."""
-
-    wait: Wait | None
-
-
-Part: TypeAlias = Json | Hold
+__all__ = ["events_of", "message_of", "named"]
 
 
 def named(answer: Answer) -> Answer:
@@ -99,19 +89,16 @@ def _block(index: int, step: Text | Think | Call) -> Iterator[Json]:
 def _parts(step: Text | Think | Call) -> tuple[Json, list[Json]]:
     """How a block begins, and what comes after."""
     if isinstance(step, Text):
-        pieces = _pieces(step.text, step.size)
-        return {"type": "text", "text": ""}, [{"type": "text_delta", "text": piece} for piece in pieces]
+        return {"type": "text", "text": ""}, [
+            {"type": "text_delta", "text": each} for each in pieces(step.text, step.size)
+        ]
     if isinstance(step, Think):
-        thought: list[Json] = [{"type": "thinking_delta", "thinking": each} for each in _pieces(step.text, step.size)]
+        thought: list[Json] = [{"type": "thinking_delta", "thinking": each} for each in pieces(step.text, step.size)]
         signed = {"type": "signature_delta", "signature": "c2lnbmVk"}
         return {"type": "thinking", "thinking": "", "signature": ""}, [*thought, signed]
-    written = ("", *_pieces(json.dumps(step.input), step.size))
+    written = ("", *pieces(json.dumps(step.input), step.size))
     start = {"type": "tool_use", "id": step.id, "name": step.name, "input": {}}
     return start, [{"type": "input_json_delta", "partial_json": piece} for piece in written]
-
-
-def _pieces(text: str, size: int) -> list[str]:
-    return [text[start : start + size] for start in range(0, len(text), size)]
 
 
 def _used(answer: Answer) -> Used:

@@ -1,60 +1,13 @@
-"""What the model of the tests is told to say: an answer to one request is a row of steps."""
+"""What the model of the tests of Claude Code is told to say, beside what every model can say."""
 
-import asyncio
-import threading
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import TypeAlias
+
+from tests.engines.model.steps import PATIENCE, Cut, Gate, Header, Json, Stop, Text, Think, Used, Wait
 
 __all__ = [
     "PATIENCE", "Answer", "Call", "Cut", "Fail", "Gate", "Header", "Json", "Step", "Stop", "Text", "Think", "Used", "Wait",
 ]  # fmt: skip
-
-Json: TypeAlias = dict[str, Any]
-
-PATIENCE: Final = 40.0
-"""Seconds after which nobody waits for anybody any more: longer than any test needs, shorter than the limit of a test."""
-
-
-class Gate:
-    """Where the model stops until the test lets it go on. The test may also wait until it is there, or until it was left there."""
-
-    def __init__(self) -> None:
-        self.reached = threading.Event()
-        self.opened = threading.Event()
-        self.left = threading.Event()
-        """The program hung up while the model waited."""
-
-    def open(self) -> None:
-        """Let the model go on, now and whenever it comes by."""
-        self.opened.set()
-
-    async def is_reached(self) -> None:
-        """Wait until the model is here: all that comes before has been sent."""
-        await _soon(self.reached, "the model was not asked for this")
-
-    async def is_left(self) -> None:
-        """Wait until the program hangs up on the model that waits here."""
-        await _soon(self.left, "the program still listens to the model")
-
-
-async def _soon(event: threading.Event, otherwise: str) -> None:
-    assert await asyncio.to_thread(event.wait, PATIENCE), otherwise
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """Words, in deltas of so many characters."""
-
-    text: str
-    size: int = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Think:
-    """A thought, in deltas of so many characters."""
-
-    text: str
-    size: int = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +21,6 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
-    """Hold here."""
-
-    gate: Gate
-
-
-@dataclass(frozen=True, slots=True)
 class Fail:
     """An error instead of an answer, so it stands alone."""
 
@@ -82,36 +28,6 @@ class Fail:
     kind: str = "api_error"
     message: str = "out of tune"
     headers: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Header:
-    """A header of the answer."""
-
-    name: str
-    value: str
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """The line goes dead."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """Why the answer ends, where it is not the usual reason."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Used:
-    """The tokens of this answer."""
-
-    input: int = 10
-    output: int = 5
-    cache_read: int = 0
-    cache_made: int = 0
 
 
 Step: TypeAlias = Text | Think | Call | Wait | Fail | Cut | Header | Stop | Used

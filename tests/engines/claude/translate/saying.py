@@ -145,7 +145,7 @@ def _about_the_session(each: News) -> str:
             by = f", begun by {each.origin['kind']}" if each.origin else ""
             return f"turn ended {how}{ids}{by}"
         case news.Started():
-            return f"started {each.model} {each.mode} {each.version}"
+            return f"started {each.model} {each.mode}"
         case news.Notice():
             return f"notice {each.severity}: {each.title}"
         case _:

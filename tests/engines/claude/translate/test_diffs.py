@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from antiphon.engines.claude.translate.diffs import apply, diffs_of, hunks_in, places
@@ -44,6 +44,7 @@ def test_a_patch_of_another_text_is_refused_or_applied_and_never_raises(old: str
 
 
 @given(TABBED, st.integers(0, 40), st.integers(1, 12), TABBED)
+@example("\t\tb\n\n  two\n\ta", 7, 3, "")
 def test_tabs_that_the_patch_has_lost_are_in_the_diff(old: str, start: int, length: int, new: str) -> None:
     words = old[start : start + length]
     if not words or old.count(words) != 1:

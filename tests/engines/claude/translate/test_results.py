@@ -47,8 +47,8 @@ COMMANDS = [
     ("a task that took too long", "a\nmoved", ran(stdout="a", backgroundTaskId="b1", timedOutAfterMs=1500), None,
      (["```console\na\n```", "Goes on in the background after 1.5 s as b1"], None, "a\n[Goes on in the background after 1.5 s as b1]")),
     ("more than fits", "<persisted-output>…", ran(stdout="a", persistedOutputPath="/o.txt", persistedOutputSize=40000), None,
-     (["```console\na\n```", "Only the beginning of 40.0 kB: all of it is in /o.txt"], 0,
-      "a\n[Only the beginning of 40.0 kB: all of it is in /o.txt]")),
+     (["```console\na\n```", "Only the beginning of 39.1 KiB: all of it is in /o.txt"], 0,
+      "a\n[Only the beginning of 39.1 KiB: all of it is in /o.txt]")),
     ("more than fits, and no structure", "<persisted-output>\nToo large\n</persisted-output>", None, None,
      (["```console\nToo large\n```"], 0, "Too large")),
 ]  # fmt: skip
@@ -172,7 +172,7 @@ def test_a_picture_that_was_read_is_a_picture_and_not_said_twice() -> None:
     data = "A" * 8000
     result = told("Read", [], {"type": "image", "file": {"base64": data, "type": "image/webp", "originalSize": 6000}})
     assert result.content == [v1.ContentItem(content=v1.ImageBlock(data=data, mime_type="image/webp"))]
-    assert result.raw_output["file"]["base64"] == "(6.0 kB in base64, left out)"
+    assert result.raw_output["file"]["base64"] == "(5.86 KiB in base64, left out)"
 
 
 def test_a_document_is_told_by_its_size_and_its_pages_are_pictures() -> None:
@@ -182,7 +182,7 @@ def test_a_document_is_told_by_its_size_and_its_pages_are_pictures() -> None:
         "file": {"filePath": "/d.pdf", "originalSize": 1_500_000, "count": 1, "outputDir": "/tmp/x"},
     }
     result = told("Read", [{"type": "text", "text": "PDF pages extracted"}, page], structured)
-    assert texts(result) == ["PDF (1.5 MB, 1 page read)"]
+    assert texts(result) == ["PDF (1.43 MiB, 1 page read)"]
     assert result.content[1:] == [v1.ContentItem(content=v1.ImageBlock(data=PIXEL, mime_type="image/jpeg"))]
 
 

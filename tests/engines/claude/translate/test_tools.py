@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.engines.claude.translate.tools import describe, early_title
-from antiphon.engines.claude.translate.wording import LONGEST_TITLE
+from antiphon.engines.wording import LONGEST_TITLE
 from antiphon.protocol import v1
 
 CWD = "/work/project"
@@ -215,3 +215,33 @@ def test_a_long_input_is_not_read_again_and_again() -> None:
 
 def test_a_tool_without_telling_words_has_no_early_title() -> None:
     assert early_title("TodoWrite", '{"todos":[]}', CWD) is None and early_title("mcp__s__t", '{"a":"b"}', CWD) is None
+
+
+def shown(name: str, /, **input: Any) -> str:
+    """All text of a call's preview."""
+    items = [each.content for each in describe(name, input, CWD).content if isinstance(each, v1.ContentItem)]
+    return "\n".join(item.text for item in items if isinstance(item, v1.TextBlock))
+
+
+def test_what_a_command_hides_is_visible_in_its_title_and_its_preview() -> None:
+    command = "rm -rf \u202e/ ohce # ok \u200b\x9b31m"
+    visible = "rm -rf <U+202E>/ ohce # ok <U+200B><U+009B>31m"
+    assert describe("Bash", {"command": command}, CWD).title == visible
+    assert shown("Bash", command=command) == f"```sh\n{visible}\n```"
+    assert describe("Read", {"file_path": f"{CWD}/a\u2066.py"}, CWD).title == "Read a<U+2066>.py"
+
+
+def test_what_the_title_has_no_room_for_is_shown_whole() -> None:
+    address = f"https://ok.example/{'a' * 250}?leak=all"
+    assert shown("WebFetch", url=address, prompt="read") == f"url:\n```\n{address}\n```\nread"
+    assert shown("WebFetch", url="https://ok.example", prompt="read") == "read"
+    assert shown("SlashCommand", command=f"/deploy {'x' * 300}").endswith(f"{'x' * 300}\n```")
+    assert shown("Grep", pattern="y" * 300) == f"pattern:\n```\n{'y' * 300}\n```"
+
+
+def test_what_no_title_speaks_of_is_shown() -> None:
+    assert shown("Skill", skill="deploy", args="--prod --force") == "args:\n```\n--prod --force\n```"
+    assert "curl evil" in shown("Workflow", name="nice", script="await bash('curl evil')", args={"a": 1})
+    assert shown("ExitWorktree", action="remove", discard_changes=True) == "discard_changes:\n```json\ntrue\n```"
+    assert shown("Bash", command="ls", dangerouslyDisableSandbox=True) == "It runs outside of the sandbox."
+    assert shown("WebSearch", query="acp", allowed_domains=["x.org"]) == 'allowed_domains:\n```json\n["x.org"]\n```'

@@ -1,15 +1,20 @@
 """Whatever the CLI says, in whatever order, the translator does not raise and leaves no call open."""
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from antiphon.engines.claude import wire
+from antiphon.engines.claude.grants import grants
+from antiphon.engines.claude.translate import news
 from antiphon.engines.claude.translate.translator import Translator
+from antiphon.engines.claude.wire.decoding import Line
+from antiphon.engines.news import EndError
 from antiphon.protocol import v1
 from antiphon.protocol.base import encode
+from tests.engines.anything import anything
 from tests.engines.claude.translate.saying import (
     answer,
     call,
@@ -22,7 +27,9 @@ from tests.engines.claude.translate.saying import (
     text,
     thought,
 )
+from tests.engines.weighing import weight
 
+LINES = get_args(Line)
 IDS = st.sampled_from(["t", "u", "a"])
 PARENTS = st.none() | IDS
 NAMES = st.sampled_from(
@@ -108,3 +115,97 @@ def test_an_input_that_comes_in_many_pieces_costs_no_more_than_its_length() -> N
     for piece in pieces:
         delta = wire.InputDelta(partial_json=piece)
         assert translator.feed(wire.StreamEvent(event=wire.BlockDelta(delta=delta))) == ()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", LINES, ids=[kind.__name__ for kind in LINES])
+@settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
+@given(st.data(), st.booleans(), st.booleans())
+def test_lines_with_any_values_are_taken(kind: type, data: st.DataObject, terminals: bool, replay: bool) -> None:
+    translator = Translator("/work", terminals=terminals, mirror=not terminals, replay=replay)
+    heard: list[Any] = []
+    for each in (wire.Assistant, kind, wire.User, kind, wire.Result):
+        line = data.draw(anything(each))
+        heard += translator.feed(line)
+        if isinstance(line, wire.ControlRequest) and isinstance(line.request, wire.CanUseTool):
+            _ = translator.patch_of(line.request), grants(line.request, ["/work"])
+    heard += translator.close_open(background=True)
+    for each in heard:
+        if isinstance(each, v1.UpdateModel):
+            encode(each)
+        if isinstance(each, news.TurnEnded) and each.end.error is not None:
+            _ = each.end.error.refusal()
+        if isinstance(each, v1.UsageUpdate):
+            assert 0 <= each.used < 2**53 and (each.cost is None or 0 <= each.cost.amount < 2**53)
+        if isinstance(each, v1.ToolCall | v1.ToolCallUpdate):
+            lines = [place.line for place in (each.locations if isinstance(each.locations, list) else [])]
+            assert all(line is None or 1 <= line < 2**32 for line in lines)
+
+
+HOSTILE = (9e17, 253_402_300_800_000, -1, 1e308, float("nan"), float("inf"))
+
+
+@pytest.mark.parametrize("seconds", HOSTILE)
+def test_a_limit_that_ends_at_no_moment_is_told_without_one(seconds: float) -> None:
+    translator = Translator("/work")
+    info = wire.RateLimitInfo(status="rejected", resets_at=seconds, rate_limit_type="five_hour")
+    [notice] = translator.feed(wire.RateLimit(rate_limit_info=info))
+    assert isinstance(notice, news.Notice) and notice.description is None
+    ended = translator.feed(wire.Result(subtype="success", is_error=True, result="You've hit your limit"))[-1]
+    assert isinstance(ended, news.TurnEnded) and ended.end.error is not None
+    assert ended.end.error.resets_at is None and ended.end.error.refusal().data == {
+        "kind": "usage_limit",
+        "hint": ended.end.error.hint,
+    }
+
+
+@pytest.mark.parametrize("seconds", HOSTILE)
+def test_an_error_with_an_odd_moment_can_still_be_answered(seconds: float) -> None:
+    data = EndError(kind="x", code=1, message="m", resets_at=seconds).refusal().data
+    assert data == {"kind": "x"} or (seconds == -1 and data == {"kind": "x", "resetsAt": "1969-12-31T23:59:59+00:00"})
+
+
+def test_ten_thousand_turns_leave_nothing_behind_that_grows() -> None:
+    translator = Translator("/work", terminals=True)
+    for turn in range(5_000):
+        _play_a_turn(translator, turn)
+    before = weight(translator)
+    for turn in range(5_000, 10_000):
+        _play_a_turn(translator, turn)
+    assert weight(translator) <= before + 10
+    assert len(translator.unknown) <= 101
+
+
+def _play_a_turn(translator: Translator, turn: int) -> None:
+    agent, inner, todo, task = (f"toolu_{turn:020d}{each}" for each in "ABCD")
+    sub = wire.Message(
+        id=f"sub_{turn}", model="m", content=[wire.ToolUseBlock(id=inner, name="Bash", input={"command": "ls"})]
+    )
+    main = [
+        wire.ToolUseBlock(id=agent, name="Task", input={"description": "d", "prompt": "p"}),
+        wire.ToolUseBlock(id=todo, name="TodoWrite", input={"todos": []}),
+    ]
+    for line in (
+        wire.StreamEvent(event=wire.MessageStart(message=wire.Message(id=f"msg_{turn}"))),
+        wire.StreamEvent(event=wire.BlockDelta(delta=wire.TextDelta(text="words"))),
+        wire.Assistant(uuid=f"a{turn}", message=wire.Message(id=f"msg_{turn}", model="m", content=[*main])),
+        wire.TaskStarted(task_id=task, tool_use_id=f"{agent}-elsewhere"),
+        wire.StreamEvent(event=wire.MessageStart(message=sub), parent_tool_use_id=agent),
+        wire.StreamEvent(event=wire.MessageStart(message=sub), parent_tool_use_id=f"{agent}-unknown"),
+        wire.Assistant(uuid=f"b{turn}", message=sub, parent_tool_use_id=agent),
+        _result(inner, {"stdout": "", "backgroundTaskId": task}, agent),
+        _result(agent, {"status": "completed", "content": []}, None),
+        wire.RateLimit(rate_limit_info=wire.RateLimitInfo(status="allowed_warning", utilization=turn % 50 / 100)),
+        wire.Unknown(type="telepathy", subtype=str(turn)),
+        wire.Result(subtype="success", result="ok"),
+    ):  # fmt: skip
+        translator.feed(line)
+
+
+def _result(id: str, structured: Any, parent: str | None) -> wire.User:
+    block = wire.ToolResultBlock(tool_use_id=id, content="x")
+    return wire.User(
+        message=wire.Message(content=[block]),
+        tool_use_result=structured,
+        parent_tool_use_id=parent,
+    )

@@ -105,7 +105,7 @@ def test_a_question_shows_what_the_call_would_do_and_the_answer_lets_it_run() ->
 
 
 def test_a_question_about_a_call_that_was_not_told_of_has_an_id() -> None:
-    assert Translator("/work").patch_of(wire.CanUseTool(tool_name="Bash")).tool_call_id
+    assert Translator("/work").patch_of(wire.CanUseTool(tool_name="Bash", input={})).tool_call_id
 
 
 def test_a_terminal_of_the_client_gets_the_output_and_the_exit() -> None:

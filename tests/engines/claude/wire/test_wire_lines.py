@@ -189,3 +189,48 @@ def test_control_lines_have_their_forms() -> None:
     assert answered == {"type": "control_response", "response": body}
     refused = json.loads(wire.control_refusal("1", "no"))
     assert refused == {"type": "control_response", "response": {"subtype": "error", "request_id": "1", "error": "no"}}
+
+
+ASKED = {"subtype": "can_use_tool", "tool_name": "Bash", "tool_use_id": "t", "input": {"command": "git push"}}
+
+
+def asked(**fields: Any) -> Any:
+    line = {"type": "control_request", "request_id": "1", "request": {**ASKED, **fields}}
+    found = wire.decode(msgspec.json.encode(line))
+    assert isinstance(found, wire.ControlRequest) and found.request_id == "1"
+    return found.request
+
+
+@pytest.mark.parametrize("input", ["ls", None, 7, ["ls"]])
+def test_a_question_about_an_input_that_cannot_be_read_can_only_be_refused(input: Any) -> None:
+    assert isinstance(asked(input=input), wire.OtherControl)
+
+
+def test_a_question_without_an_input_or_with_a_number_that_nobody_can_read_can_only_be_refused() -> None:
+    missing = b'{"type":"control_request","request_id":"1","request":{"subtype":"can_use_tool","tool_name":"Bash"}}'
+    huge = missing.replace(b'"Bash"', b'"Bash","input":{"command":"ls","n":1e400}')
+    for line in (missing, huge):
+        found = wire.decode(line)
+        assert isinstance(found, wire.ControlRequest) and isinstance(found.request, wire.OtherControl)
+
+
+@pytest.mark.parametrize("odd", [
+    {"suppress_always_allow_rule": "true"}, {"requires_user_interaction": 1}, {"decision_reason_type": {"kind": "rule"}},
+    {"matched_ask_rule": "Bash(git push:*)"}, {"permission_suggestions": "none"}, {"permission_suggestions": [7]}, {"default_to_no": "yes"},
+])  # fmt: skip
+def test_a_question_that_is_read_only_in_part_says_so(odd: dict[str, Any]) -> None:
+    assert asked(**odd).mended and asked(**odd).input == {"command": "git push"}
+
+
+def test_a_question_with_a_character_that_was_cut_in_two_says_so() -> None:
+    line = b'{"type":"control_request","request_id":"1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"\\ud83d"}}}'
+    found = wire.decode(line)
+    assert (
+        isinstance(found, wire.ControlRequest) and isinstance(found.request, wire.CanUseTool) and found.request.mended
+    )
+
+
+def test_a_question_that_is_as_it_should_be_is_not_mended() -> None:
+    rule = {"source": "userSettings", "tool_name": "Bash"}
+    found = asked(matched_ask_rule=rule, server_policy_ask_only=True)
+    assert not found.mended and found.matched_ask_rule == rule

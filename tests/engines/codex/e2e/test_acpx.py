@@ -20,7 +20,7 @@ async def test_acpx_gets_an_answer(at: Place) -> None:
     assert text_of(messages, "agent_thought_chunk") == "hm"
 
 
-@proves("approval.change", "approval.accept", "approval.decline", "turn.diff-add", on=BOTH)
+@proves("approval.change", "approval.accept", "approval.decline", "turn.diff-add")
 async def test_acpx_allows_and_rejects(at: Place) -> None:
     acpx, song = Acpx(at), at.folder / "song.txt"
     at.model.answers(ADD)

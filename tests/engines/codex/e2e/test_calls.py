@@ -60,7 +60,9 @@ async def test_a_command_that_only_looks_is_called_so(at: Place) -> None:
 @proves("turn.live-output", "turn.whole-output", on=BOTH)
 async def test_what_a_command_prints_is_shown_while_it_runs_and_all_of_it_in_the_end(at: Place) -> None:
     pipe, lines = at.pipe(), "".join(f"line {number}\n" for number in range(1, 6))
-    loop = f"echo line 1; for n in 2 3 4; do cat {pipe} >/dev/null; echo line $n; done; cat {pipe} >/dev/null; echo line 5"
+    loop = (
+        f"echo line 1; for n in 2 3 4; do cat {pipe} >/dev/null; echo line $n; done; cat {pipe} >/dev/null; echo line 5"
+    )
     at.model.answers(command(loop, yield_time_ms=30_000))
     async with connected(at) as client:
         await free(client)
@@ -84,7 +86,7 @@ async def test_a_client_that_announces_it_gets_the_output_by_the_meta_of_termina
         await free(client)
         told = await client.say("sing")
     history, call = told.history("Bash"), told.call("Bash")
-    id, metas = call["toolCallId"], {}
+    id, metas = call["toolCallId"], Json()
     for each in history:
         metas |= each.get("_meta") or {}
     assert metas["terminal_info"] == {"terminal_id": id, "cwd": str(at.folder)}
@@ -134,7 +136,7 @@ async def test_changes_show_the_whole_text_before_and_after(at: Place) -> None:
     assert there.read_text(encoding="utf-8") == "a\nc\n" and not here.exists() and not old.exists()
 
 
-@proves("turn.diff-update", on=BOTH)
+@proves("turn.diff-update")
 async def test_several_files_in_one_change_are_one_call_with_a_diff_for_each(at: Place) -> None:
     one, two = at.write("one.txt", "do\nre\n"), at.write("two.txt", "mi\nfa\n")
     at.model.answers(
@@ -159,7 +161,11 @@ async def test_a_command_that_outlives_its_turn_is_told_to_its_end(at: Place) ->
         told = await client.say("run something long")
         assert told.text == "It runs." and told.stop == "end_turn" and told.call("Bash")["status"] == "in_progress"
         await asyncio.to_thread(pipe.write_text, "after\n", encoding="utf-8")
-        await client.until(lambda: client.updates_of("tool_call_update")[-1:] and client.updates_of("tool_call_update")[-1].get("status"))
+        await client.until(
+            lambda: (
+                client.updates_of("tool_call_update")[-1:] and client.updates_of("tool_call_update")[-1].get("status")
+            )
+        )
         last = client.updates_of("tool_call_update")[-1]
         assert last["status"] == "failed" and last["rawOutput"]["exitCode"] == 4
         assert last["rawOutput"]["aggregatedOutput"] == "before\nafter\n"

@@ -82,7 +82,9 @@ async def test_a_command_that_an_earlier_turn_left_running_is_stopped_too(at: Pl
         await gate.is_reached()
         await turn.cancel()
         await is_gone(pid)
-        await client.until(lambda: [each for each in client.updates_of("tool_call_update") if each.get("status") == "failed"])
+        await client.until(
+            lambda: [each for each in client.updates_of("tool_call_update") if each.get("status") == "failed"]
+        )
 
 
 @proves("cancel.hung")
@@ -103,10 +105,44 @@ async def test_a_server_that_hangs_is_ended_and_the_session_goes_on_in_a_new_one
     assert "remember the river" in at.model.last.everything
 
 
-@proves("cancel.speaking")
-async def test_a_prompt_that_is_cancelled_at_once_never_speaks(at: Place) -> None:
+@proves("cancel.speaking", on=BOTH)
+async def test_a_prompt_that_is_cancelled_at_once_ends_and_the_server_lives_on(at: Place) -> None:
     async with connected(at) as client:
         await client.open()
-        turn = client.session.prompt("never mind")
-        assert (await turn.cancel()).stop_reason is v1.StopReason.CANCELLED
-        assert (await client.say("this one")).text == "echo: this one"
+        before = at.processes()
+        for _ in range(3):
+            turn = client.session.prompt("never mind")
+            assert (await turn.cancel()).stop_reason is v1.StopReason.CANCELLED
+        assert (await client.say("this one")).text == "echo: this one" and at.processes() == before
+
+
+@proves("cancel.speaking", "cancel.next", on=BOTH)
+async def test_a_compaction_and_a_review_are_cancelled_like_any_turn(at: Place) -> None:
+    at.git("init", "--quiet")
+    at.write("song.txt", "la\n")
+    async with connected(at) as client:
+        await client.say("remember the river")
+        for command in ("/compact", "/review"):
+            gate = Gate()
+            at.model.answers(Text("la "), Wait(gate))
+            turn = client.session.prompt(command)
+            await gate.is_reached()
+            assert (await turn.cancel()).stop_reason is v1.StopReason.CANCELLED
+            await gate.is_left()
+            assert (await client.say("go on")).text == "echo: go on"
+        assert len(at.processes()) == 1
+
+
+@proves("cancel.speaking")
+async def test_only_the_turn_that_is_cancelled_ends(at: Place) -> None:
+    gates = Gate(), Gate()
+    for gate in gates:
+        at.model.answers(Text("la "), Wait(gate), Text("la"))
+    async with connected(at) as client:
+        turns = []
+        for gate in gates:
+            turns.append((await client.open()).prompt("sing"))
+            await gate.is_reached()
+        assert (await turns[0].cancel()).stop_reason is v1.StopReason.CANCELLED
+        gates[1].open()
+        assert (await turns[1]).stop_reason is v1.StopReason.END_TURN

@@ -1,6 +1,9 @@
 """The slash commands of a session."""
 
+import pytest
+
 from antiphon import v1
+from antiphon.errors import Code, RequestRefused
 from tests.engines.codex.bullets import proves
 from tests.engines.codex.driving import connected
 from tests.engines.codex.place import Place
@@ -39,7 +42,7 @@ async def test_a_session_gets_another_title(at: Place) -> None:
     assert listed.title == "The river song"
 
 
-@proves("commands.archive", on=BOTH)
+@proves("commands.archive")
 async def test_a_session_that_is_archived_is_off_the_list(at: Place) -> None:
     async with connected(at) as client:
         await client.say("a song")
@@ -47,7 +50,7 @@ async def test_a_session_that_is_archived_is_off_the_list(at: Place) -> None:
         assert [each async for each in client.agent.list_sessions()] == []
 
 
-@proves("commands.reports", on=BOTH)
+@proves("commands.reports")
 async def test_reports_say_how_things_are(at: Place) -> None:
     async with connected(at) as client:
         await client.open(mcp_servers=[stdio_server()])
@@ -59,3 +62,23 @@ async def test_reports_say_how_things_are(at: Place) -> None:
         assert "little" in servers.text and "`tell`" in servers.text
         assert (await client.say("/skills")).text
     assert at.model.asked == []
+
+
+@proves("commands.compact", "commands.review", on=BOTH)
+async def test_commands_that_have_nothing_to_do_come_to_an_end(at: Place) -> None:
+    async with connected(at) as client:
+        for command in ("/compact", "/review"):
+            told = await client.say(command)
+            assert told.stop == "end_turn"
+        assert (await client.say("go on")).text == "echo: go on"
+
+
+@proves("commands.rename")
+async def test_a_command_without_the_word_that_it_needs_is_an_error_that_says_so(at: Place) -> None:
+    async with connected(at) as client:
+        await client.open()
+        for command in ("/rename", "/review-branch", "/review-commit"):
+            with pytest.raises(RequestRefused) as caught:
+                await client.say(command)
+            assert caught.value.code == Code.INVALID_PARAMS and "needs a word" in str(caught.value)
+        assert (await client.say("go on")).text == "echo: go on"

@@ -47,7 +47,7 @@ async def test_images_that_are_files_reach_the_model_as_images(at: Place) -> Non
     assert picture.startswith("data:image/")
 
 
-@proves("content.embedded", on=BOTH)
+@proves("content.embedded")
 async def test_embedded_text_reaches_the_model_with_where_it_is_from(at: Place) -> None:
     score = v1.TextResource("do re mi fa so", f"file://{at.folder}/score.txt", "text/plain")
     async with connected(at) as client:
@@ -55,7 +55,7 @@ async def test_embedded_text_reaches_the_model_with_where_it_is_from(at: Place) 
     assert "do re mi fa so" in at.model.last.everything and "score.txt" in at.model.last.everything
 
 
-@proves("content.link", "content.range", on=BOTH)
+@proves("content.link", "content.range")
 async def test_links_are_read_as_the_clients_editor_has_them_and_only_the_lines_they_name(at: Place) -> None:
     song, long = at.write("song.txt", "saved\n"), at.write("long.txt", "saved too\n")
     editor = Editor({str(song): "not saved yet\n", str(long): LINES})
@@ -75,7 +75,7 @@ async def test_what_the_model_does_not_take_is_told_by_its_name_type_and_size(at
     svg = base64.b64encode(b"<svg xmlns='http://www.w3.org/2000/svg'/>").decode()
     sound = v1.AudioBlock(base64.b64encode(b"\0" * 2048).decode(), "audio/wav")
     at.model.answers(Text("I see"))
-    blocks = [
+    blocks: list[v1.ContentBlock] = [
         v1.TextBlock("look at"),
         v1.ImageBlock(svg, "image/svg+xml", uri="file:///drawings/score.svg"),
         v1.EmbeddedResource(v1.BlobResource(data, "file:///data/songs.bin", "application/octet-stream")),

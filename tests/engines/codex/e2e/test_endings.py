@@ -68,7 +68,7 @@ async def test_overload_is_an_error_that_says_so(at: Place) -> None:
     assert kind_of(error) == "overloaded"
 
 
-@proves("stop.rate-limit", on=BOTH)
+@proves("stop.rate-limit")
 async def test_too_many_requests_are_an_error_that_says_so(at: Place) -> None:
     assert kind_of(await fails(at, Fail(429, "requests", "too fast", "rate_limit_exceeded"))) == "rate_limit"
 
@@ -91,7 +91,7 @@ async def test_a_prompt_that_is_too_long_is_an_error_that_says_so(at: Place) -> 
     assert kind_of(error) == "prompt_too_long"
 
 
-@proves("stop.bad-request", on=BOTH)
+@proves("stop.bad-request")
 async def test_a_request_that_the_model_refuses_is_an_error_with_its_words(at: Place) -> None:
     error = await fails(at, Fail(400, "invalid_request_error", "no such chord"))
     assert kind_of(error) == "invalid_request" and "no such chord" in error.message and "{" not in error.message

@@ -28,7 +28,7 @@ async def refused(client: Client) -> RequestRefused:
     return caught.value
 
 
-@proves("find.variable", "find.config", "find.path", "find.order", on=BOTH)
+@proves("find.variable", "find.config", "find.path", "find.order")
 async def test_the_variable_wins_over_the_configuration_and_that_over_the_path(at: Place, tmp_path: Path) -> None:
     by_variable, by_config = link(at, tmp_path / "a"), link(at, tmp_path / "b")
     on_path = link(at, at.tools)

@@ -39,7 +39,7 @@ async def test_a_server_over_http_is_reached_with_its_headers(at: Place) -> None
     assert "la la la" in at.model.last.results[0] and told.call(TELL)["status"] == "completed"
 
 
-@proves("mcp.failed", on=BOTH)
+@proves("mcp.failed")
 async def test_a_server_that_fails_is_a_notice_and_the_session_works_without_it(at: Place) -> None:
     broken = v1.StdioServer("broken", sys.executable, ["-c", "raise SystemExit(3)"], [])
     at.model.answers(tell("SECRET_SONG"))

@@ -1,16 +1,23 @@
 """Modes, and what each means to Codex; models, effort and summary."""
 
-from pathlib import Path
+import asyncio
+import itertools
+from typing import Any
 
 import pytest
 
 from antiphon import v1
+from antiphon.errors import AcpError
 from tests.engines.codex.bullets import proves
 from tests.engines.codex.driving import Client, connected
 from tests.engines.codex.model.steps import Patch, command, patch
 from tests.engines.codex.place import Place
+from tests.engines.codex.stand_in_lines import message, stand_in_says, told
 from tests.engines.codex.versions import BOTH
-from tests.engines.model.steps import Text
+from tests.engines.model.steps import Gate, Text, Wait
+from tests.engines.proofs import STAND_IN
+
+Json = dict[str, Any]
 
 TABLE = {
     "default": ("on-request", "read-only"),
@@ -20,6 +27,10 @@ TABLE = {
     "bypassPermissions": ("never", "danger-full-access"),
 }
 
+NO_TEMPORARY_FILES = "[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true"
+"""Else every sandbox may write where the places of the tests are."""
+
+SHOWN = v1.ToolCall, v1.AgentMessageChunk
 ADD = patch("*** Add File: song.txt", "+la")
 
 
@@ -58,23 +69,39 @@ async def test_changes_are_asked_for_unless_edits_are_accepted(at: Place) -> Non
         assert len(client.asked) == 1 and (at.folder / "song.txt").exists()
 
 
-@proves("modes.dont-ask", "modes.bypass", on=BOTH)
-async def test_what_goes_beyond_the_workspace_fails_unless_permissions_are_bypassed(at: Place, tmp_path: Path) -> None:
-    # Not in the directory for temporary files: every sandbox may write there.
-    outside = Path.home() / f"antiphon-{at.mark[:16]}.txt"
-    try:
-        async with connected(at) as client:
-            await in_mode(client, "dontAsk")
-            at.model.answers(command(f"touch inside.txt; touch {outside}"))
-            told = await client.say("touch")
-            assert (at.folder / "inside.txt").exists() and not outside.exists()
-            assert told.call("Bash")["status"] == "failed"
-            await client.session.set_mode("bypassPermissions")
-            at.model.answers(command(f"touch {outside}"))
-            told = await client.say("touch")
-            assert outside.exists() and told.call("Bash")["status"] == "completed" and client.asked == []
-    finally:
-        outside.unlink(missing_ok=True)
+@proves("modes.dont-ask", "modes.bypass", "modes.own-workspace", on=BOTH)
+async def test_what_goes_beyond_the_workspace_fails_unless_permissions_are_bypassed(at: Place) -> None:
+    at.settings(tables=NO_TEMPORARY_FILES)
+    outside = at.temporary / "outside.txt"
+    async with connected(at) as client:
+        await in_mode(client, "dontAsk")
+        at.model.answers(command(f"touch inside.txt; touch {outside}"))
+        heard = await client.say("touch")
+        assert (at.folder / "inside.txt").exists() and not outside.exists()
+        assert heard.call("Bash")["status"] == "failed"
+        await client.session.set_mode("bypassPermissions")
+        at.model.answers(command(f"touch {outside}"))
+        heard = await client.say("touch")
+        assert outside.exists() and heard.call("Bash")["status"] == "completed" and client.asked == []
+
+
+@proves("modes.own-workspace", on=BOTH)
+async def test_the_users_own_workspace_and_summary_count_in_every_mode(at: Place) -> None:
+    own = 'network_access = true\nwritable_roots = ["/songs"]'
+    at.settings(
+        tables=f"{NO_TEMPORARY_FILES}\n{own}", top='model_provider = "choir"\nmodel_reasoning_summary = "concise"'
+    )
+    async with connected(at) as client:
+        await in_mode(client, "acceptEdits")
+        await client.say("hello")
+        assert at.model.last.summary == "concise" and client.option("summary").current_value == "concise"
+    [[turn]] = at.contexts().values()
+    sandbox = turn["sandbox_policy"]
+    assert (
+        sandbox["network_access"] is True
+        and sandbox["exclude_slash_tmp"] is True
+        and "/songs" in sandbox["writable_roots"]
+    )
 
 
 @proves("modes.configured", on=BOTH)
@@ -86,7 +113,7 @@ async def test_the_users_own_configuration_is_in_force_until_a_mode_is_chosen(at
         await client.say("hello")
         await client.session.set_mode("acceptEdits")
         await client.say("hello")
-        assert "configured" not in [each.value for each in client.option("mode").options]
+        assert "configured" not in client.choices("mode")
     [turns] = at.contexts().values()
     assert [turn["approval_policy"] for turn in turns] == ["never", "on-request"]
 
@@ -109,15 +136,76 @@ async def test_a_session_that_is_resumed_shows_the_mode_that_is_in_force(at: Pla
     assert rights[1] == TABLE[resumed] and rights[2] == TABLE["dontAsk"]
 
 
+@proves("modes.meanwhile", on=BOTH)
+async def test_a_mode_that_is_chosen_while_a_turn_runs_counts_from_the_next_on(at: Place) -> None:
+    gate = Gate()
+    at.model.answers(Text("la "), Wait(gate), Text("la"))
+    async with connected(at) as client:
+        await in_mode(client, "default")
+        turn = client.session.prompt("sing")
+        await gate.is_reached()
+        await client.session.set_mode("acceptEdits")
+        gate.open()
+        await turn
+        await client.say("go on")
+    [turns] = at.contexts().values()
+    assert [turn["sandbox_policy"]["type"] for turn in turns] == ["read-only", "workspace-write"]
+
+
+def settings(approval: str, sandbox: str, model: str = "choir") -> Json:
+    now = {"model": model, "approvalPolicy": approval, "sandboxPolicy": {"type": sandbox}}
+    return told("thread/settings/updated", threadSettings=now)
+
+
+@proves("modes.meanwhile", on=[STAND_IN])
+async def test_what_the_user_chose_meanwhile_is_not_undone_by_news_of_what_was_sent_before(at: Place) -> None:
+    pipe = at.pipe()
+    stand_in_says(at, message("m1", "la"), {"pipe": str(pipe)}, settings("on-request", "readOnly"))
+    async with connected(at) as client:
+        await in_mode(client, "default")
+        turn = client.session.prompt("sing")
+        await client.until(lambda: client.updates_of("agent_message_chunk"))
+        await client.session.set_mode("acceptEdits")
+        await asyncio.to_thread(pipe.write_text, "go", encoding="utf-8")
+        await turn
+        assert client.option("mode").current_value == "acceptEdits"
+        assert not [each for each in client.updates_of("current_mode_update") if each["currentModeId"] == "default"]
+
+
+@proves("modes.reported", on=[STAND_IN])
+async def test_a_change_by_codex_itself_is_told(at: Place) -> None:
+    stand_in_says(at, settings("never", "dangerFullAccess", "another"), message("m1", "la"))
+    async with connected(at) as client:
+        await in_mode(client, "default")
+        await client.say("sing")
+        assert client.updates_of("current_mode_update")[-1]["currentModeId"] == "bypassPermissions"
+        assert client.option("model").current_value == "another"
+
+
+@proves("modes.forked", on=BOTH)
+async def test_a_fork_has_the_mode_of_the_session_that_it_comes_from(at: Place) -> None:
+    async with connected(at) as client:
+        await in_mode(client, "dontAsk")
+        await client.session.set_config_option("effort", "high")
+        await client.say("hello")
+        await client.fork(client.session.id)
+        assert client.session.modes is not None and client.session.modes.current_mode_id == "dontAsk"
+        assert client.option("effort").current_value == "high"
+        await client.say("hello")
+        fork = at.contexts()[client.session.id][-1]
+    assert (fork["approval_policy"], fork["sandbox_policy"]["type"]) == TABLE["dontAsk"]
+    assert at.model.last.effort == "high"
+
+
 @proves("modes.refusals", on=BOTH)
 async def test_what_the_read_only_sandbox_refuses_is_told_as_a_call_that_failed(at: Place) -> None:
     at.settings(top='model_provider = "choir"\napproval_policy = "never"\nsandbox_mode = "read-only"')
     at.model.answers(Text("I try. "), command("touch refused.txt"), ADD)
     at.model.answers(Text("It was refused."))
     async with connected(at) as client:
-        told = await client.say("write")
-    refused(told.call("Bash"), told.call("Write"))
-    kinds = [type(each) for each in told.updates if isinstance(each, v1.AgentMessageChunk | v1.ToolCall)]
+        heard = await client.say("write")
+    refused(heard.call("Bash"), heard.call("Write"))
+    kinds = [type(each) for each in heard.updates if isinstance(each, v1.AgentMessageChunk | v1.ToolCall)]
     assert kinds.index(v1.ToolCall) < len(kinds) - 1 - kinds[::-1].index(v1.AgentMessageChunk)  # told in its place
 
 
@@ -137,18 +225,53 @@ async def test_refusals_are_told_in_a_session_that_was_resumed(at: Place) -> Non
         await client.resume(id)
         for _ in range(2):
             at.model.answers(command("touch refused.txt"), ADD)
-            told = await client.say("write")
-            refused(told.call("Bash"), told.call("Write"))
-            assert len(told.of(v1.ToolCall)) == 2
+            heard = await client.say("write")
+            refused(heard.call("Bash"), heard.call("Write"))
+            assert len(heard.of(v1.ToolCall)) == 2
+
+
+@proves("modes.refusals-loaded", on=BOTH)
+async def test_refusals_are_told_in_their_place_when_a_session_is_loaded(at: Place) -> None:
+    at.settings(top='model_provider = "choir"\napproval_policy = "never"\nsandbox_mode = "read-only"')
+    at.model.answers(Text("I try. "), command("touch refused.txt"), ADD)
+    at.model.answers(command("ls"))
+    at.model.answers(Text("It was refused."))
+    async with connected(at) as client:
+        before = await client.say("write")
+        id = client.session.id
+    async with connected(at) as client:
+        heard = await client.load(id)
+    refused(heard.call("Bash"), heard.call("Write"))
+    assert heard.text == before.text == "I try. It was refused."
+    assert outline(heard.updates) == outline(before.updates)
+
+
+def outline(updates: list[v1.Update]) -> list[str]:
+    """Who says or does what in which order."""
+    said = [each.title if isinstance(each, v1.ToolCall) else "words" for each in updates if isinstance(each, SHOWN)]
+    return [each for each, _ in itertools.groupby(said)]
+
+
+@proves("modes.refusals", "modes.dont-ask", on=BOTH)
+async def test_a_command_that_may_not_even_ask_is_told_as_one_that_failed(at: Place) -> None:
+    at.model.answers(command("touch song.txt", sandbox_permissions="require_escalated", justification="May I?"))
+    async with connected(at) as client:
+        await in_mode(client, "dontAsk")
+        heard = await client.say("sing")
+    call = heard.call("Bash")
+    assert call["title"] == "touch song.txt" and call["status"] == "failed" and call["rawOutput"]["aggregatedOutput"]
+    assert client.asked == [] and not (at.folder / "song.txt").exists()
 
 
 @proves("modes.refusals")
 async def test_a_script_of_which_everything_is_refused_is_told(at: Place) -> None:
-    at.settings(model="gpt-5.6-sol", top='model_provider = "choir"\napproval_policy = "never"\nsandbox_mode = "read-only"')
+    at.settings(
+        model="gpt-5.6-sol", top='model_provider = "choir"\napproval_policy = "never"\nsandbox_mode = "read-only"'
+    )
     at.model.answers(Patch("text(JSON.stringify(await tools.exec_command({cmd: 'touch refused.txt'})));", "exec"))
     async with connected(at) as client:
-        told = await client.say("write")
-    call = told.call("Script")
+        heard = await client.say("write")
+    call = heard.call("Script")
     assert "touch refused.txt" in str(call["content"]) and "Read-only file system" in str(call["content"])
 
 
@@ -157,7 +280,7 @@ async def test_model_effort_and_summary_reach_the_next_request(at: Place) -> Non
     async with connected(at) as client:
         await client.open()
         assert client.session.models is not None and client.session.models.current_model_id == "gpt-5.5"
-        models = [each.value for each in client.option("model").options]
+        models = client.choices("model")
         assert [each.model_id for each in client.session.models.available_models] == models and len(models) > 1
         await client.say("hello")
         assert at.model.last.model == "gpt-5.5" and at.model.last.summary == "auto"
@@ -177,8 +300,6 @@ async def test_model_effort_and_summary_reach_the_next_request(at: Place) -> Non
 
 @proves("modes.models")
 async def test_a_mode_or_model_that_is_not_on_offer_is_refused(at: Place) -> None:
-    from antiphon.errors import AcpError
-
     async with connected(at) as client:
         await client.open()
         with pytest.raises(AcpError):

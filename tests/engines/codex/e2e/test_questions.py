@@ -69,6 +69,7 @@ async def test_a_tool_of_a_server_is_asked_for_once_or_for_the_session(at: Place
         await client.open(mcp_servers=[stdio_server()])
         await client.session.set_mode("default")
         client.decisions += ["reject", "allow_once", "allow_session"]
+        call: dict[str, Any] = {}
         for status in ("failed", "completed", "completed", "completed"):
             at.model.answers(add)
             told = await client.say("add them")

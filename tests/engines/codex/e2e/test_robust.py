@@ -13,7 +13,7 @@ from antiphon.errors import RequestRefused
 from antiphon.transports.process import ProcessTransport
 from tests.engines.codex.bullets import proves
 from tests.engines.codex.driving import connected
-from tests.engines.codex.model.steps import command
+from tests.engines.codex.model.steps import command, patch
 from tests.engines.codex.place import Place
 from tests.engines.codex.stand_in_lines import asked, message, stand_in_says, told
 from tests.engines.codex.versions import BOTH
@@ -48,7 +48,11 @@ async def test_what_nobody_knows_is_ignored_and_counted(at: Place) -> None:
             assert answer.text == "still here" and answer.stop == "end_turn"
         await client.session.close()
     said = log.read_text(encoding="utf-8")
-    assert "Codex said things that nobody here knows" in said and "'thread/from/tomorrow': 2" in said and "hologram" in said
+    assert (
+        "Codex said things that nobody here knows" in said
+        and "'thread/from/tomorrow': 2" in said
+        and "hologram" in said
+    )
 
 
 @proves("robust.bad-config", on=BOTH)
@@ -95,6 +99,23 @@ async def test_a_server_that_dies_in_a_turn_is_an_error_and_the_session_goes_on(
         assert "remember the river" in at.model.last.texts
         await is_gone(pid)
         await is_gone(hanging)
+
+
+@proves("robust.crash", "approval.elsewhere")
+async def test_a_question_of_a_server_that_dies_is_withdrawn(at: Place) -> None:
+    at.model.answers(patch("*** Add File: song.txt", "+la"))
+    async with connected(at) as client:
+        client.decisions.append(lambda _: asyncio.Event().wait())
+        await client.open()
+        await client.session.set_mode("default")
+        turn = client.session.prompt("write")
+        await client.until(lambda: client.asked)
+        [pid] = at.processes()
+        os.kill(pid, signal.SIGKILL)
+        with pytest.raises(RequestRefused):
+            await turn
+        await client.until(lambda: [each for each in client.frames if each.get("method") == "$/cancel_request"])
+        assert (await client.say("go on")).text == "echo: go on" and not (at.folder / "song.txt").exists()
 
 
 @proves("robust.crash")

@@ -63,7 +63,7 @@ async def test_what_is_new_after_a_broken_stream_is_told(at: Place) -> None:
     assert told.text == "a line that is lostanother line" and len(ids) == 2
 
 
-@proves("turn.message-ids", on=BOTH)
+@proves("turn.message-ids")
 async def test_the_parts_of_a_message_share_its_id_and_the_next_message_has_another(at: Place) -> None:
     at.model.answers(Text("let me look"), command("true"))
     at.model.answers(Text("I have seen it"))
@@ -173,8 +173,8 @@ async def test_the_calls_of_a_script_are_told_like_any_others(at: Place) -> None
     script = "const r = await tools.exec_command({cmd: 'echo sung aloud'});\ntext(JSON.stringify(r));"
     async with connected(at) as client:
         await client.open()
-        scripting = next(each for each in client.option("model").options if "5.6" in each.value)
-        await client.session.set_config_option("model", scripting.value)
+        scripting = next(each for each in client.choices("model") if "5.6" in each)
+        await client.session.set_config_option("model", scripting)
         at.model.answers(Patch(script, "exec"))
         told = await client.say("sing")
     call = told.call("Bash")

@@ -27,7 +27,11 @@ def played(asked: Asked) -> Answer | None:
     # Each round of tools since the prompt moves on to the next answer.
     last = max(n for n, item in enumerate(asked.items) if item.get("role") == "user" and SCRIPT in json.dumps(item))
     kinds = [str(item.get("type")) for item in asked.items[last + 1 :]]
-    rounds = [n for n, kind in enumerate(kinds) if kind.endswith("_output") and (n == 0 or not kinds[n - 1].endswith("_output"))]
+    rounds = [
+        n
+        for n, kind in enumerate(kinds)
+        if kind.endswith("_output") and (n == 0 or not kinds[n - 1].endswith("_output"))
+    ]
     done = len(rounds)
     return tuple(step_of(each) for each in answers[done]) if done < len(answers) else (Text("The script is over."),)
 

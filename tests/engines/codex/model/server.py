@@ -30,7 +30,9 @@ class Handler(Connection):
 
     def do_GET(self) -> None:
         self.server.others.append(self.path)
-        self.json({"error": {"message": "no such thing", "type": "invalid_request_error"}}, 404)
+        # Codex asks OpenAI for a WebSocket first. 426: not here, take the usual way at once.
+        status = 426 if self.headers.get("Upgrade") else 404
+        self.json({"error": {"message": "no such thing", "type": "invalid_request_error"}}, status)
 
     def do_POST(self) -> None:
         asked = Asked(self.path, {name.lower(): value for name, value in self.headers.items()}, self.body())

@@ -3,7 +3,8 @@
 from typing import Any
 
 import msgspec
-from hypothesis import given
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from antiphon.engines.codex import wire
@@ -13,6 +14,8 @@ from antiphon.engines.codex.wire.requests import REQUESTS
 from antiphon.engines.news import TurnEnded
 from antiphon.protocol import v1
 from antiphon.protocol.base import UNSET, encode
+from tests.engines.anything import anything
+from tests.engines.weighing import weight
 
 TYPES = (
     "userMessage", "hookPrompt", "agentMessage", "functionCallOutput", "plan", "reasoning", "commandExecution", "fileChange", "mcpToolCall",
@@ -82,3 +85,52 @@ def test_whatever_is_said_nothing_breaks(
 def test_whatever_is_in_a_history_it_is_told(items: list[Any]) -> None:
     raw = msgspec.Raw(msgspec.json.encode({"thread": {"id": "t", "turns": [{"id": "u", "items": items}]}}))
     check(list(Translator("/w").turns(wire.read(raw, wire.ThreadOpened).thread.turns)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", [*NOTIFICATIONS, *REQUESTS])
+@settings(max_examples=30, suppress_health_check=list(HealthCheck), deadline=None)
+@given(st.data(), st.booleans())
+def test_any_values_are_taken(method: str, data: st.DataObject, terminals: bool) -> None:
+    translator = Translator("/w", terminals=terminals, mirror=not terminals, read=lambda _: "a\n")
+    news: list[Any] = []
+    for each in ("item/started", method, "item/completed", method, "account/rateLimits/updated", "turn/completed"):
+        if each in REQUESTS:
+            encode(translator.patch_of(data.draw(anything(REQUESTS[each]))))
+        else:
+            news += translator.feed(each, data.draw(anything(NOTIFICATIONS[each])))
+    news += translator.close_open()
+    check(news)
+    for told in news:
+        if isinstance(told, TurnEnded) and told.end.error is not None:
+            _ = told.end.error.refusal()
+
+
+def test_ten_thousand_turns_leave_nothing_behind_that_grows() -> None:
+    translator = Translator("/w", terminals=True)
+    for turn in range(5_000):
+        play_a_turn(translator, turn)
+    before = weight(translator)
+    for turn in range(5_000, 10_000):
+        play_a_turn(translator, turn)
+    assert weight(translator) <= before + 10
+    assert len(translator.unknown) <= 101
+
+
+def play_a_turn(translator: Translator, turn: int) -> None:
+    id = f"{turn:020d}"
+    ran = wire.CommandExecution(id=f"c{id}", command="ls", process_id="1")
+    made = wire.FileChange(id=f"f{id}", changes=[])
+    said = wire.AgentMessage(id=f"m{id}", text="words")
+    turned = wire.TurnTold(thread_id="t", turn=wire.Turn(id=f"t{id}", status="interrupted", items=[said]))
+    for method, params in (
+        ("turn/started", turned),
+        ("item/started", wire.ItemTold(item=ran)),
+        ("item/commandExecution/outputDelta", wire.Delta(item_id=ran.id, delta="x" * 100)),
+        ("item/started", wire.ItemTold(item=made)),
+        ("item/completed", wire.ItemTold(item=said)),
+        ("item/completed", wire.ItemTold(item=wire.ContextCompaction(id=f"k{id}"))),
+        ("turn/completed", turned),
+    ):
+        translator.feed(method, params)
+    translator.feed(f"telepathy/{turn}", wire.Unread())

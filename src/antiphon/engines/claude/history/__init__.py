@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from antiphon.engines.claude.history.listing import Listing
-    from antiphon.engines.claude.history.settings import LastSettings
     from antiphon.engines.claude.history.summaries import Summary
     from antiphon.engines.claude.translate.news import News
     from antiphon.engines.claude.translate.translator import Translator
@@ -35,10 +34,6 @@ class History:
     def find(self, session_id: str) -> "Path | None":
         """The file of a session; of several that have its name, the one written last."""
         return max(self._files(session_id), key=_written, default=None)
-
-    def exists(self, session_id: str) -> bool:
-        """Whether a session was kept."""
-        return self.find(session_id) is not None
 
     def list(self, query: "v1.ListSessions") -> "v1.ListSessionsResult":
         """A page of sessions, the last used first.
@@ -71,27 +66,10 @@ class History:
                 shutil.rmtree(folder, ignore_errors=True)
         return bool(files)
 
-    def title_of(self, session_id: str) -> str | None:
-        """The title that the list has."""
-        found = self._summary(session_id)
-        return found.title if found else None
-
-    def first_prompt(self, session_id: str) -> str | None:
-        """What was asked first, in one line."""
-        found = self._summary(session_id)
-        return found.prompt if found else None
-
     def cwd_of(self, session_id: str) -> str | None:
         """The directory of a session."""
         found = self._summary(session_id)
         return found.cwd if found else None
-
-    def settings_of(self, session_id: str) -> "LastSettings":
-        """With what a session was last held, as far as its file tells."""
-        from antiphon.engines.claude.history.settings import LastSettings, read_settings
-
-        path = self.find(session_id)
-        return read_settings(path) if path else LastSettings()
 
     def _summary(self, session_id: str) -> "Summary | None":
         path = self.find(session_id)

@@ -12,6 +12,7 @@ from msgspec import UNSET, UnsetType
 
 from antiphon.engines.claude.history.places import is_folder_of, projects, session_files
 from antiphon.engines.claude.history.summaries import Summary, read_summary, read_time
+from antiphon.engines.recent import trim
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 
@@ -19,6 +20,9 @@ __all__ = ["Listing"]
 
 PAGE: Final = 50
 """Sessions in one answer to `session/list`."""
+
+MOST_KNOWN: Final = 10_000
+"""Files that are remembered. Those of more sessions are read again each time."""
 
 
 class _File:
@@ -103,6 +107,7 @@ class Listing:
         known = self._known.get(path)
         if known is None or (known.size, known.time) != (status.st_size, status.st_mtime_ns):
             known = self._known[path] = _File(path, status)
+            trim(self._known, MOST_KNOWN)
         return known
 
 

@@ -9,6 +9,7 @@ from typing import Final
 __all__ = [
     "AGENTS",
     "SUFFIX",
+    "VARIABLE",
     "config_dir",
     "folder_name",
     "is_folder_of",
@@ -17,6 +18,7 @@ __all__ = [
     "session_files",
 ]
 
+VARIABLE: Final = "CLAUDE_CONFIG_DIR"
 SUFFIX: Final = ".jsonl"
 AGENTS: Final = "subagents"
 """The folder with the sub-agents of a session, inside the folder that is named after the session."""
@@ -29,9 +31,9 @@ _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 
 
 def config_dir(environment: Mapping[str, str] = os.environ) -> Path:
-    """Claude Code's own directory. It may not exist."""
-    chosen = environment.get("CLAUDE_CONFIG_DIR")
-    return Path(chosen).expanduser() if chosen else Path.home() / ".claude"
+    """Claude Code's own directory. It may not exist. One that is named without a root lies where we were started."""
+    chosen = environment.get(VARIABLE)
+    return Path(chosen).expanduser().absolute() if chosen else Path.home() / ".claude"
 
 
 def is_id(text: str) -> bool:

@@ -12,10 +12,11 @@ from msgspec import Raw
 from antiphon.engines.claude.history.places import is_folder_of
 from antiphon.engines.claude.history.records import mended
 from antiphon.engines.claude.history.typed import Typed, read_text
+from antiphon.engines.wording import sentence
 from antiphon.protocol.base import BAD_INPUT
 from antiphon.store.times import stamp
 
-__all__ = ["Summary", "one_line", "read_summary", "read_time"]
+__all__ = ["Summary", "read_summary", "read_time"]
 
 WINDOW: Final = 64 * 1024
 """Bytes read at each end of a file. Claude Code repeats titles at the end so that they are found there."""
@@ -23,9 +24,6 @@ WINDOW: Final = 64 * 1024
 SHORT: Final = 4 * 1024
 """Bytes at the end of a file that mostly have the time of the last line."""
 
-LONGEST_TITLE: Final = 200
-
-_SPACE: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _TIME: Final = re.compile(rb'"timestamp":"([0-9T:.+Z-]{19,35})"')
 _CUT_PROMPT: Final = re.compile(
     rb'"type":"user","message":\{"role":"user","content":(?:\[\{"type":"text","text":)?"((?:[^"\\]|\\.){1,4096})'
@@ -40,8 +38,6 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
     cwd: str
     title: str
     branch: str | None = None
-    prompt: str | None = None
-    """What was asked first."""
 
 
 class _Line(msgspec.Struct, rename="camel", gc=False):
@@ -97,9 +93,8 @@ def read_summary(path: Path, status: stat_result) -> Summary | None:
     return Summary(
         id=path.stem,
         cwd=cwd,
-        title=one_line(title or asked) or one_line(asked),
+        title=sentence(title or asked) or sentence(asked),
         branch=branch if branch != "HEAD" else None,
-        prompt=one_line(asked),
     )
 
 
@@ -114,12 +109,6 @@ def read_time(path: str, status: stat_result) -> str:
             if window >= status.st_size:
                 break
     return stamp(datetime.fromtimestamp(status.st_mtime, UTC))
-
-
-def one_line(text: str) -> str:
-    """A text as a title: in one line, and not too long."""
-    short = _SPACE.sub(" ", text[: LONGEST_TITLE * 4]).strip()
-    return short if len(short) <= LONGEST_TITLE else short[: LONGEST_TITLE - 1].rstrip() + "…"
 
 
 class _Opening:

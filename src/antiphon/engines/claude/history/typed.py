@@ -8,6 +8,9 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from antiphon.engines.fences import fenced
+from antiphon.engines.wording import without_colours
+
 __all__ = ["Finished", "Printed", "Typed", "read_text"]
 
 
@@ -55,8 +58,6 @@ _COMMAND: Final = re.compile(r"<command-(?:name|message)>")
 _PRINTED: Final = re.compile(
     r"<(local-command-stdout|local-command-stderr|bash-stdout|bash-stderr)>(.*?)</\1>", re.DOTALL
 )
-_ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
-_FENCE: Final = re.compile(r"`{3,}")
 
 
 def read_text(text: str) -> Said | None:
@@ -90,15 +91,10 @@ def _command(text: str) -> Typed | None:
 
 
 def _printed(text: str) -> Printed | None:
-    parts = [(tag, _ESCAPES.sub("", output).strip("\n").rstrip()) for tag, output in _PRINTED.findall(text)]
-    shown = [_fenced(output) if tag.startswith("bash") else output for tag, output in parts if output.strip()]
+    parts = [(tag, without_colours(output).strip("\n").rstrip()) for tag, output in _PRINTED.findall(text)]
+    shown = [fenced(output) if tag.startswith("bash") else output for tag, output in parts if output.strip()]
     # The mark in the conversation says it already.
     return None if not shown or shown[0].startswith("Compacted") else Printed("\n\n".join(shown))
-
-
-def _fenced(output: str) -> str:
-    fence = max((run for run in _FENCE.findall(output)), key=len, default="``") + "`"
-    return f"{fence}\n{output}\n{fence}"
 
 
 def _finished(text: str) -> Finished | None:

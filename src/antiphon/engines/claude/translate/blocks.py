@@ -4,7 +4,7 @@ import re
 from typing import Any, Final
 
 from antiphon.engines.claude.translate.fields import items, number, part, text
-from antiphon.engines.claude.translate.wording import bytes_in_words, one_line, shown_text
+from antiphon.engines.wording import one_line, shown_text, size_in_words
 from antiphon.protocol import v1
 
 __all__ = ["content_of", "is_text", "lean", "readable", "text_in"]
@@ -56,7 +56,7 @@ def lean(structured: Any) -> Any:
 def _lean_value(name: str, value: Any) -> Any:
     if isinstance(value, str):
         heavy = len(value) > _HEAVY and name in ("base64", "blob", "data", "image_data")
-        return f"({bytes_in_words(len(value) * 3 // 4)} in base64, left out)" if heavy else value
+        return f"({size_in_words(len(value) * 3 // 4)} in base64, left out)" if heavy else value
     return lean(value) if isinstance(value, dict | list) else value
 
 
@@ -104,7 +104,7 @@ def _document(block: dict[str, Any]) -> str:
     if data is None:
         return f"[{sort}: {name or text(source, 'url') or 'not sent along'}]"
     size = len(data) if source.get("type") == "text" else len(data) * 3 // 4
-    return f"[{sort}{f' {one_line(name)}' if name else ''}, {bytes_in_words(size)}]"
+    return f"[{sort}{f' {one_line(name)}' if name else ''}, {size_in_words(size)}]"
 
 
 def _resource(resource: dict[str, Any]) -> v1.ContentBlock | None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from antiphon.engines.claude.translate.news import Mirror
 from antiphon.engines.claude.translate.tools import describe, early_title
+from antiphon.engines.recent import Recent
 from antiphon.protocol import v1
 from antiphon.protocol.base import UNSET
 
@@ -25,7 +26,7 @@ EARLY_INPUT: Final = 4096
 
 _PENDING, _RUNNING = v1.ToolStatus.PENDING, v1.ToolStatus.IN_PROGRESS
 _COMPLETED, _FAILED = v1.ToolStatus.COMPLETED, v1.ToolStatus.FAILED
-_EXIT_CODE = re.compile(r"\(exit code (\d+)\)")
+_EXIT_CODE = re.compile(r"\(exit code (\d{1,10})\)")
 
 
 class Call:
@@ -55,8 +56,8 @@ class Calls:
         self._terminals = terminals
         self._mirror = mirror and not terminals
         self._open: dict[str, Call] = {}
-        self._over: set[str] = set()
-        self._running_on: set[str] = set()
+        self._over: Recent[str] = Recent()
+        self._running_on: Recent[str] = Recent()
         """Commands in the background: their calls are over, their terminals are not."""
 
     def get(self, id: str | None) -> Call | None:
@@ -226,7 +227,7 @@ class Calls:
     def background_exit(self, id: str, summary: str | None) -> "Iterator[News]":
         """A command that went on in the background has ended, so its terminal does."""
         if id in self._running_on:
-            self._running_on.remove(id)
+            self._running_on.discard(id)
             code = _EXIT_CODE.search(summary or "")
             yield v1.ToolCallUpdate(tool_call_id=id, meta=_exit(id, int(code[1]) if code else None))
 

@@ -1,6 +1,5 @@
 """What is said and done: `stream_event`, `assistant` and `user` lines, of the main conversation and of sub-agents."""
 
-from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -12,7 +11,9 @@ from antiphon.engines.claude.translate.calls import AGENTS, SHELLS, Calls
 from antiphon.engines.claude.translate.results import result_of
 from antiphon.engines.claude.translate.streaming import Streamed
 from antiphon.engines.claude.translate.subagents import Subagents, is_launch, report
+from antiphon.engines.recent import Recent, tally, trim
 from antiphon.protocol import v1
+from antiphon.protocol.base import BAD_INPUT
 from antiphon.protocol.base import Unknown as UnknownPart
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from antiphon.engines.claude.translate.news import News
     from antiphon.protocol.base import JsonObject
 
-__all__ = ["Conversation"]
+__all__ = ["Talk"]
 
 NOTHING_SAID: Final = "(no content)"
 """What older CLIs write where a local command printed nothing."""
@@ -30,8 +31,8 @@ NOTHING_SAID: Final = "(no content)"
 INTERRUPTED: Final = "[Request interrupted by user"
 """How the CLI tells the model of an interrupt, in the user's name."""
 
-REMEMBERED: Final = 256
-"""Lines whose ids are kept, because the CLI may send one again."""
+MOST_OPEN: Final = 256
+"""Sub-agents that are listened to at once, and calls about the plan that wait for their results."""
 
 
 class _Lane:
@@ -44,8 +45,8 @@ class _Lane:
         self.tools: dict[int, str] = {}
 
 
-class Conversation:
-    """Keeps what has been told of it."""
+class Talk:
+    """Keeps what has been told of the conversation."""
 
     def __init__(self, cwd: str, *, terminals: bool, mirror: bool, replay: bool, unknown: "Counter[str]") -> None:
         self.calls = Calls(cwd, terminals=terminals, mirror=mirror)
@@ -62,7 +63,7 @@ class Conversation:
         self._lanes: dict[str, _Lane] = {}
         self._planned: dict[str, tuple[str, JsonObject]] = {}
         self._held: wire.Assistant | None = None
-        self._seen: deque[str] = deque(maxlen=REMEMBERED)
+        self._seen: Recent[str] = Recent()
 
     # As it is written.
 
@@ -78,7 +79,7 @@ class Conversation:
         elif type(event) is wire.BlockStart:
             return self._block_begins(lane, event, parent)
         elif type(event) is UnknownPart:
-            self._unknown[f"event/{event.kind}"] += 1
+            tally(self._unknown, f"event/{event.kind}")
         return ()
 
     def _delta(self, event: wire.BlockDelta, parent: str | None) -> "Sequence[News]":
@@ -93,7 +94,7 @@ class Conversation:
             call = self.calls.get(self._lane(parent).tools.get(event.index))
             return tuple(self.calls.more_input(call, delta.partial_json)) if call is not None else ()
         if type(delta) is UnknownPart:
-            self._unknown[f"delta/{delta.kind}"] += 1
+            tally(self._unknown, f"delta/{delta.kind}")
         return ()
 
     def _streams(
@@ -119,7 +120,11 @@ class Conversation:
         return ()
 
     def _lane(self, parent: str | None) -> _Lane:
-        return self._main if parent is None else self._lanes.setdefault(parent, _Lane())
+        if parent is None:
+            return self._main
+        lane = self._lanes.setdefault(parent, _Lane())
+        trim(self._lanes, MOST_OPEN)
+        return lane
 
     # As it is said.
 
@@ -128,7 +133,7 @@ class Conversation:
         if line.uuid is not None:
             if line.uuid in self._seen:
                 return
-            self._seen.append(line.uuid)
+            self._seen.add(line.uuid)
         parent = line.parent_tool_use_id
         if parent is None:
             yield from self.release_held()
@@ -162,7 +167,7 @@ class Conversation:
             case UnknownPart(kind=kind) if kind.endswith("_tool_result"):
                 yield from self._server_result(block, parent)
             case UnknownPart(kind=kind):
-                self._unknown[f"block/{kind}"] += 1
+                tally(self._unknown, f"block/{kind}")
             case _:
                 pass
 
@@ -194,6 +199,7 @@ class Conversation:
     def _call(self, id: str, name: str, input: "JsonObject", parent: str | None) -> "Iterator[News]":
         if name in plan.TOOLS:
             self._planned[id] = (name, input)
+            trim(self._planned, MOST_OPEN)
         else:
             yield from self.calls.complete_input(id, name, input, parent)
 
@@ -241,6 +247,7 @@ class Conversation:
             yield from self.close(background=True, below=id)
             content = [] if is_launch(structured) else told.content
             yield from self.calls.finish(call, told, self._subagents.all_said(id, content))
+            self._lanes.pop(id, None)
         else:
             call.background = (
                 call.name in SHELLS and isinstance(structured, dict) and bool(structured.get("backgroundTaskId"))
@@ -249,7 +256,11 @@ class Conversation:
 
     def _server_result(self, block: UnknownPart, parent: str | None) -> "Iterator[News]":
         """What a tool at the model's side came to."""
-        fields = block.fields
+        try:
+            fields = block.fields
+        except BAD_INPUT:
+            tally(self._unknown, f"block/{block.kind}")
+            return
         id, content = fields.get("tool_use_id"), fields.get("content")
         if isinstance(id, str) and self.calls.get(id) is not None:
             failed = isinstance(content, dict) and str(content.get("type", "")).endswith("_error")
@@ -281,3 +292,4 @@ class Conversation:
         """Calls that will get no result any more."""
         for call in self.calls.left_open(background=background, below=below):
             yield self.calls.end(call, True, self._subagents.all_said(call.id, []))
+            self._lanes.pop(call.id, None)

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from antiphon.engines.claude.translate.fields import items, text
+from antiphon.engines.wording import line_number
 from antiphon.protocol import v1
 
 __all__ = ["Hunk", "apply", "diffs_of", "hunks_in", "places"]
@@ -43,8 +44,8 @@ def hunks_in(structured: Any) -> list[Hunk]:
         return []
 
 
-def apply(before: str, hunks: Sequence[Hunk]) -> str | None:
-    """The text after the patch, or None if the patch is not of this text."""
+def apply(before: str, hunks: Sequence[Hunk], *, guess: bool = True) -> str | None:
+    """The text after the patch, or None if the patch is not of this text. With `guess` lost tabs are put where they may have been."""
     old = before.split("\n")
     lines = [f"{line}\n" for line in old[:-1]] + ([old[-1]] if old[-1] else [])
     out: list[str] = []
@@ -58,7 +59,7 @@ def apply(before: str, hunks: Sequence[Hunk]) -> str | None:
         for line in hunk.lines:
             sign, said = line[:1] or " ", line[1:]
             if sign == "+":
-                out.append(f"{_PAIRS.sub(_as_tabs, said) if tabs else said}\n")
+                out.append(f"{_PAIRS.sub(_as_tabs, said) if tabs and guess else said}\n")
             elif sign == "\\":
                 if last == "+":
                     out[-1] = out[-1][:-1]
@@ -113,7 +114,8 @@ def _made(before: str, after: str | None, hunks: Sequence[Hunk], edits: Sequence
     patched = apply(before, hunks) if hunks else None
     if patched is None:
         return candidates[0] if candidates else None
-    return next((made for made in candidates if _flat(made) == _flat(patched)), patched)
+    judge = _flat(apply(before, hunks, guess=False) or "")
+    return next((made for made in candidates if _flat(made) == judge), patched)
 
 
 def _replaced(before: str, edits: Sequence[_Edit]) -> list[str]:
@@ -175,13 +177,13 @@ def _side(hunk: Hunk, sign: str) -> str:
     return "".join(out)
 
 
-def _first_change(hunk: Hunk) -> int:
+def _first_change(hunk: Hunk) -> int | None:
     unchanged = 0
     for line in hunk.lines:
         if line[:1] not in ("", " "):
             break
         unchanged += 1
-    return max(hunk.new_start + unchanged, 1)
+    return line_number(hunk.new_start + unchanged)
 
 
 def _flat(said: str) -> str:

@@ -3,7 +3,9 @@
 from typing import Final
 
 from antiphon.engines.claude.translate.errors import EndError, error_of, says_limit
+from antiphon.engines.claude.translate.usage import cost_of
 from antiphon.engines.claude.wire import Assistant, RateLimitInfo, Result
+from antiphon.engines.counting import tokens
 from antiphon.engines.news import End
 from antiphon.protocol import v1
 
@@ -35,8 +37,7 @@ def end_of(
         last = None  # a sub-agent's trouble is not the turn's
     reason = _reason(result, last)
     error = error_of(result, last, limit, now=now) if reason is None else None
-    cost = v1.Cost(amount=result.total_cost_usd, currency="USD") if result.total_cost_usd is not None else None
-    return End(stop_reason=reason, error=error, usage=usage_of(result), cost=cost)
+    return End(stop_reason=reason, error=error, usage=usage_of(result), cost=cost_of(result))
 
 
 def usage_of(result: Result) -> v1.Usage | None:
@@ -57,10 +58,10 @@ def usage_of(result: Result) -> v1.Usage | None:
 
 
 def _usage(sent: int, got: int, read: int, write: int, thought: int | None) -> v1.Usage:
-    sent, got, read, write = max(sent, 0), max(got, 0), max(read, 0), max(write, 0)
+    sent, got, read, write = tokens(sent), tokens(got), tokens(read), tokens(write)
     return v1.Usage(
-        total_tokens=sent + got + read + write, input_tokens=sent, output_tokens=got, thought_tokens=thought,
-        cached_read_tokens=read, cached_write_tokens=write,
+        total_tokens=tokens(sent + got + read + write), input_tokens=sent, output_tokens=got,
+        thought_tokens=None if thought is None else tokens(thought), cached_read_tokens=read, cached_write_tokens=write,
     )  # fmt: skip
 
 

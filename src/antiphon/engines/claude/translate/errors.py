@@ -151,7 +151,7 @@ def _when(last: Assistant | None) -> float | None:
     """When the message was said: `3pm` means the next one after that."""
     try:
         return datetime.fromisoformat(last.timestamp).timestamp() if last is not None and last.timestamp else None
-    except ValueError:
+    except (ValueError, OverflowError, OSError):
         return None
 
 

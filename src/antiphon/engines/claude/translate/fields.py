@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from antiphon.engines.counting import MOST
+
 __all__ = ["items", "number", "part", "text"]
 
 
@@ -16,13 +18,13 @@ def text(values: Any, *names: str) -> str | None:
 
 
 def number(values: Any, *names: str) -> int | None:
-    """The first of these fields that is a whole number."""
+    """The first of these fields that is a whole number, and one that everybody can count to."""
     if isinstance(values, dict):
         for name in names:
             value = values.get(name)
-            if isinstance(value, float) and value.is_integer():
+            if isinstance(value, float) and value.is_integer() and abs(value) <= MOST:
                 return int(value)
-            if isinstance(value, int) and not isinstance(value, bool):
+            if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MOST:
                 return value
     return None
 

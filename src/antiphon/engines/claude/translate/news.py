@@ -10,7 +10,7 @@ from antiphon.protocol import v1
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from antiphon.engines.claude.wire import McpServer, SlashCommand
+    from antiphon.engines.claude.wire import SlashCommand
     from antiphon.protocol.base import JsonObject
 
 __all__ = [
@@ -32,17 +32,8 @@ class CommandsChanged(_News, frozen=True):
 class Started(_News, frozen=True):
     """How the CLI stands at the start of a turn."""
 
-    session_id: str | None = None
-    cwd: str | None = None
     model: str | None = None
     mode: str | None = None
-    version: str | None = None
-    api_key_source: str | None = None
-    slash_commands: "Sequence[str]" = ()
-    """Names only; `terminal_commands` are those of them that make sense in a terminal alone."""
-    terminal_commands: "Sequence[str]" = ()
-    mcp_servers: "Sequence[McpServer]" = ()
-    tools: "Sequence[str]" = ()
     capabilities: "Sequence[str]" = ()
 
 
@@ -58,9 +49,6 @@ class TurnEnded(_News, frozen=True):
     end: End
     user_message_uuids: "Sequence[str]" = ()
     origin: "JsonObject | None" = None
-    queued: int = 0
-    """Messages of ours that wait in the CLI and get turns of their own."""
-    local_command: str | None = None
 
 
 News: TypeAlias = (

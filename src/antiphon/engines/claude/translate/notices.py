@@ -9,7 +9,7 @@ from antiphon.engines.claude.translate.failures import failure_in
 from antiphon.engines.claude.translate.fields import text
 from antiphon.engines.claude.translate.news import Notice, SignInNeeded
 from antiphon.engines.claude.translate.titles import server_tool
-from antiphon.engines.claude.translate.wording import one_line, without_colours
+from antiphon.engines.wording import one_line, prose, sentence
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
@@ -19,6 +19,9 @@ __all__ = ["notices_of"]
 
 _INFO, _WARNING, _ERROR = v1.NoticeSeverity.INFO, v1.NoticeSeverity.WARNING, v1.NoticeSeverity.ERROR
 _LONGEST: Final = 2000
+_LONGEST_WAIT: Final = 86_400_000
+_FULL: Final = 10
+"""Ten times a limit is the most that is told of its use. More is a slip of the pen."""
 
 _TROUBLE: Final = {
     "account_on_hold": "The account is on hold",
@@ -57,7 +60,8 @@ def _retry(line: wire.ApiRetry) -> "Sequence[News]":
             if line.error_status is None
             else f"Claude answered with an error ({line.error_status})"
         )
-    wait = f" in {max(round(line.retry_delay_ms / 1000), 1)} s" if line.retry_delay_ms else ""
+    delay = line.retry_delay_ms or 0
+    wait = f" in {max(round(delay / 1000), 1)} s" if 0 < delay < _LONGEST_WAIT else ""
     count = f" ({line.attempt} of {line.max_retries})" if line.attempt and line.max_retries else ""
     return (Notice(f"{trouble}, retrying{wait}{count}", None, _WARNING),)
 
@@ -72,7 +76,8 @@ def _limit(line: wire.RateLimit) -> "Sequence[News]":
     if info.status == "rejected":
         return (Notice(f"The {name} is reached", until, _ERROR),)
     if info.status == "allowed_warning":
-        used = f"{round(info.utilization * 100)} % of the {name} is used" if info.utilization else f"The {name} is near"
+        part = info.utilization or 0
+        used = f"{round(part * 100)} % of the {name} is used" if 0 < part <= _FULL else f"The {name} is near"
         return (Notice(used, until, _WARNING),)
     return ()
 
@@ -93,7 +98,7 @@ def _denied(line: wire.PermissionDenied) -> "Sequence[News]":
     server = server_tool(line.tool_name)
     name = f"{server[1]} ({server[0]})" if server else line.tool_name or "A tool"
     why = line.decision_reason or failure_in(line.message)
-    return (Notice(f"{one_line(name)} was refused without asking", one_line(why, _LONGEST) or None, _WARNING),)
+    return (Notice(f"{one_line(name)} was refused without asking", sentence(why, _LONGEST) or None, _WARNING),)
 
 
 def _hook(line: wire.HookResponse) -> "Sequence[News]":
@@ -176,12 +181,12 @@ def _said(words: str, severity: v1.NoticeSeverity) -> "Sequence[News]":
     if not words:
         return ()
     first, _, rest = words.partition("\n")
-    short = one_line(first)
+    short = sentence(first)
     return (Notice(short, (words if short != first.strip() else rest.strip()) or None, severity),)
 
 
 def _plain(words: str) -> str:
-    words = without_colours(words).strip()
+    words = prose(words).strip()
     return words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…"
 
 

@@ -8,13 +8,13 @@ import msgspec
 from antiphon.engines.claude.translate.blocks import text_in
 from antiphon.engines.claude.translate.failures import failure_in
 from antiphon.engines.claude.translate.fields import number, text
-from antiphon.engines.claude.translate.wording import bytes_in_words, shown_text, without_colours
 from antiphon.engines.fences import fenced
+from antiphon.engines.wording import shown_text, size_in_words, without_colours
 from antiphon.protocol import v1
 
 __all__ = ["Printed", "as_content", "printed"]
 
-_EXIT: Final = re.compile(r"^Exit code (\d+)(?:\n|$)")
+_EXIT: Final = re.compile(r"^Exit code (\d{1,10})(?:\n|$)")
 _NOTHING: Final = re.compile(r"^\(\w+ completed with no output\)$")
 _SAVED: Final = re.compile(r"^<persisted-output>\s*(.*?)\s*(?:</persisted-output>)?\s*$", re.DOTALL)
 
@@ -77,7 +77,7 @@ def _of_structured(structured: dict[str, Any], *, failed: bool) -> Printed:
         notes.append("Stopped before it had ended")
     if path := text(structured, "persistedOutputPath"):
         size = number(structured, "persistedOutputSize")
-        notes.append(f"Only the beginning{f' of {bytes_in_words(size)}' if size else ''}: all of it is in {path}")
+        notes.append(f"Only the beginning{f' of {size_in_words(size)}' if size else ''}: all of it is in {path}")
     if running:
         late = number(structured, "timedOutAfterMs")
         took_long = f" after {late / 1000:g} s" if late else ""

@@ -6,18 +6,32 @@ import msgspec
 
 from antiphon.engines.claude.translate.diffs import diffs_of
 from antiphon.engines.claude.translate.fields import items, number, text
-from antiphon.engines.claude.translate.wording import absolute, one_line, shown_text
 from antiphon.engines.fences import fenced
+from antiphon.engines.wording import absolute, exact, one_line, sentence, shown_text
 from antiphon.protocol import v1
 
 __all__ = [
     "of_anything", "of_cell", "of_command", "of_edit", "of_findings", "of_message", "of_plan", "of_prompt", "of_questions",
+    "of_rest",
 ]  # fmt: skip
 
 _Values = dict[str, Any]
 _Shown = list[v1.ToolContent]
 _LONGEST: Final = 4000
 """Characters of arguments that nobody has made readable."""
+
+_IN_TITLE: Final = {
+    "Glob": ("pattern",), "Grep": ("pattern", "glob"), "Skill": ("skill", "command"), "SlashCommand": ("command",),
+    "WebFetch": ("url",), "WebSearch": ("query",),
+    **dict.fromkeys(("ReadMcpResource", "ReadMcpResourceDir", "ReadMcpResourceDirTool", "ReadMcpResourceTool"), ("uri",)),
+}  # fmt: skip
+"""Arguments that the title has, unless they are too long for it."""
+
+_BESIDE_TITLE: Final = {
+    "ExitWorktree": ("discard_changes",), "Monitor": ("ws",), "Skill": ("args",), "WebSearch": ("allowed_domains", "blocked_domains"),
+    "Workflow": ("script", "scriptPath", "args", "resumeFromRunId"),
+}  # fmt: skip
+"""Arguments that no title has room for, and that say what the call does."""
 
 
 def of_command(values: _Values, _: str) -> _Shown:
@@ -27,7 +41,9 @@ def of_command(values: _Values, _: str) -> _Shown:
     if about := text(values, "description", "command_description"):
         shown.append(shown_text(about))
     if command and one_line(command) != command:
-        shown.append(shown_text(fenced(command, "sh")))
+        shown.append(shown_text(fenced(exact(command), "sh")))
+    if values.get("dangerouslyDisableSandbox") is True:
+        shown.append(shown_text("It runs outside of the sandbox."))
     return shown
 
 
@@ -75,7 +91,7 @@ def of_findings(values: _Values, _: str) -> _Shown:
     for each in items(values, "findings"):
         line = number(each, "line")
         where = f"`{text(each, 'file') or '?'}{f':{line}' if line else ''}`"
-        lines.append(f"- {where}: {one_line(text(each, 'summary') or '', 500)}")
+        lines.append(f"- {where}: {sentence(text(each, 'summary') or '', 500)}")
     return [shown_text("\n".join(lines))] if lines else []
 
 
@@ -83,8 +99,21 @@ def of_anything(values: _Values) -> _Shown:
     """The arguments as they are: whoever is asked for permission has to see them."""
     if not values:
         return []
-    said = msgspec.json.format(msgspec.json.encode(values), indent=2).decode("utf-8", "replace")
+    said = exact(msgspec.json.format(msgspec.json.encode(values), indent=2).decode("utf-8", "replace"))
     return [shown_text(fenced(said if len(said) <= _LONGEST else said[:_LONGEST] + "\n…", "json"))]
+
+
+def of_rest(name: str, values: _Values, title: str) -> _Shown:
+    """What belongs to the call and does not stand in its title, or not whole."""
+    cut = [each for each in _IN_TITLE.get(name, ()) if (said := text(values, each)) and exact(said) not in title]
+    more = [each for each in _BESIDE_TITLE.get(name, ()) if values.get(each)]
+    return [shown_text(f"{each}:\n{_as_it_is(values[each])}") for each in (*cut, *more)]
+
+
+def _as_it_is(value: Any) -> str:
+    if isinstance(value, str):
+        return fenced(exact(value))
+    return fenced(exact(msgspec.json.encode(value).decode("utf-8", "replace")), "json")
 
 
 def _question(values: Any) -> str:
@@ -95,5 +124,5 @@ def _question(values: Any) -> str:
     for each in items(values, "options"):
         label, about = text(each, "label"), text(each, "description")
         if label:
-            choices.append(f"- {one_line(label)}{f': {one_line(about, 300)}' if about else ''}")
+            choices.append(f"- {sentence(label)}{f': {sentence(about, 300)}' if about else ''}")
     return "\n".join([asked, *choices])

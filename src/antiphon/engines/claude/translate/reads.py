@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from antiphon.engines.claude.translate.blocks import content_of, is_text, readable
 from antiphon.engines.claude.translate.fields import items, number, part, text
-from antiphon.engines.claude.translate.wording import bytes_in_words, shown_text
 from antiphon.engines.fences import fenced
+from antiphon.engines.wording import line_number, shown_text, size_in_words
 from antiphon.protocol import v1
 
 __all__ = ["as_content", "start_of"]
@@ -39,8 +39,7 @@ def as_content(content: Any, structured: Any, path: str | None) -> list[v1.ToolC
 
 def start_of(structured: Any) -> int | None:
     """The first line that was read."""
-    line = number(part(structured, "file"), "startLine")
-    return max(line, 1) if line is not None else None
+    return line_number(number(part(structured, "file"), "startLine"))
 
 
 def _pictures(content: Any) -> list[v1.ToolContent]:
@@ -91,7 +90,7 @@ def _cell(cell: Any) -> str:
 
 def _document(kind: str, file: dict[str, Any]) -> str:
     size, pages = number(file, "originalSize"), number(file, "count")
-    told = [bytes_in_words(size)] if size is not None else []
+    told = [size_in_words(size)] if size is not None else []
     if kind == "parts" and pages is not None:
         told.append(f"{pages} page{'' if pages == 1 else 's'} read")
     return f"PDF ({', '.join(told)})" if told else "PDF"

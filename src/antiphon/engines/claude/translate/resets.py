@@ -16,13 +16,16 @@ _WORDS: Final = re.compile(
     re.IGNORECASE,
 )
 _IN_MILLISECONDS: Final = 100_000_000_000
+_END: Final = 253_402_300_800
+"""The end of the year 9999, after which nothing that tells times can tell one."""
 
 
 def moment(seconds: float | None) -> float | None:
-    """Seconds since 1970, also where somebody counted milliseconds."""
-    if seconds is None or seconds <= 0:
+    """Seconds since 1970, also where somebody counted milliseconds; None for what is no time."""
+    if seconds is None or not 0 < seconds < _END * 1000:
         return None
-    return seconds / 1000 if seconds >= _IN_MILLISECONDS else float(seconds)
+    found = seconds / 1000 if seconds >= _IN_MILLISECONDS else float(seconds)
+    return found if found < _END else None
 
 
 def reset_in(text: str, now: float | None = None) -> float | None:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Final
 
+from antiphon.engines.recent import trim
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ class Subagents:
         """A task begins: later lines may name the task alone."""
         if task.tool_use_id is not None:
             self._call_of[task.task_id] = task.tool_use_id
+            trim(self._call_of)
 
     def call_of(self, task: "wire.TaskNotification | wire.TaskUpdated | wire.TaskProgress") -> str | None:
         """The call that started a task."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from antiphon.engines.claude.translate.fields import items, number, text
-from antiphon.engines.claude.translate.wording import one_line, shown, title
+from antiphon.engines.wording import one_line, sentence, shown, title
 
 __all__ = ["server_tool", "title_of"]
 
@@ -95,7 +95,7 @@ def _search_web(values: _Values, _: str) -> str:
 def _agent(values: _Values, _: str) -> str:
     about, sort = text(values, "description") or "", text(values, "subagent_type")
     who = "" if sort in (None, "general-purpose") else one_line(sort or "", 40)
-    return one_line(f"{who}: {about}" if who and about else about or who) or "Sub-agent"
+    return sentence(f"{who}: {about}" if who and about else about or who) or "Sub-agent"
 
 
 def _todos(values: _Values, _: str) -> str:
@@ -105,7 +105,7 @@ def _todos(values: _Values, _: str) -> str:
 
 def _new_task(values: _Values, _: str) -> str:
     subject = text(values, "subject")
-    return title("Add a task:", subject) if subject else "Add a task"
+    return sentence(f"Add a task: {subject}") if subject else "Add a task"
 
 
 def _task(values: _Values, _: str) -> str:
@@ -113,7 +113,7 @@ def _task(values: _Values, _: str) -> str:
     if which is None:
         return "Update a task"
     status, subject = text(values, "status"), text(values, "subject")
-    what = one_line(status.replace("_", " "), 40) if status else f"now “{one_line(subject, 100)}”" if subject else ""
+    what = one_line(status.replace("_", " "), 40) if status else f"now “{sentence(subject, 100)}”" if subject else ""
     return one_line(f"Task {which}: {what}" if what else f"Update task {which}")
 
 
@@ -123,7 +123,7 @@ def _look_at_task(values: _Values, _: str) -> str:
 
 def _question(values: _Values, _: str) -> str:
     asked = [question for each in items(values, "questions") if (question := text(each, "question"))]
-    return f"Ask {len(asked)} questions" if len(asked) > 1 else one_line("".join(asked)) or "Ask a question"
+    return f"Ask {len(asked)} questions" if len(asked) > 1 else sentence("".join(asked)) or "Ask a question"
 
 
 def _findings(values: _Values, _: str) -> str:

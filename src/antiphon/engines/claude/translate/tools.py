@@ -8,7 +8,7 @@ import msgspec
 from antiphon.engines.claude.translate import previews, titles
 from antiphon.engines.claude.translate.fields import number, text
 from antiphon.engines.claude.translate.partial import members_so_far
-from antiphon.engines.claude.translate.wording import absolute
+from antiphon.engines.wording import absolute, line_number
 from antiphon.policy.tools import canonical
 from antiphon.protocol import v1
 
@@ -86,12 +86,13 @@ _SHOWN_ELSEWHERE: Final = frozenset(_TELLING) | set(_KINDS) | {"CronList", "Ente
 def describe(name: str, tool_input: Any, cwd: str) -> Description:
     """How the call is shown. The input may lack anything."""
     values = tool_input if isinstance(tool_input, dict) else {}
+    title = titles.title_of(name, values, cwd)
     return Description(
-        title=titles.title_of(name, values, cwd),
+        title=title,
         kind=kind_of(name),
         name=canonical(name) or name,
         locations=_locations(name, values, cwd),
-        content=_preview(name, values, cwd),
+        content=[*previews.of_rest(name, values, title), *_preview(name, values, cwd)],
     )
 
 
@@ -122,7 +123,7 @@ def _locations(name: str, values: dict[str, Any], cwd: str) -> list[v1.ToolLocat
     if path is None:
         return []
     offset = number(values, "offset") if name == "Read" else None
-    return [v1.ToolLocation(path=path, line=max(offset, 1) if offset is not None else None)]
+    return [v1.ToolLocation(path=path, line=line_number(offset))]
 
 
 def _preview(name: str, values: dict[str, Any], cwd: str) -> list[v1.ToolContent]:

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 from antiphon.engines.claude import wire
 from antiphon.engines.claude.translate import news
 from antiphon.engines.claude.translate.compaction import Compaction
-from antiphon.engines.claude.translate.conversation import NOTHING_SAID, Conversation
+from antiphon.engines.claude.translate.conversation import NOTHING_SAID, Talk
 from antiphon.engines.claude.translate.endings import end_of
 from antiphon.engines.claude.translate.notices import notices_of
 from antiphon.engines.claude.translate.usage import Gauge
+from antiphon.engines.recent import Recent, tally
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
@@ -26,12 +27,12 @@ class Translator:
     def __init__(self, cwd: str, *, terminals: bool = False, mirror: bool = False, replay: bool = False) -> None:
         self.unknown: Counter[str] = Counter()
         """What was ignored, by sort."""
-        self._talk = Conversation(cwd, terminals=terminals, mirror=mirror, replay=replay, unknown=self.unknown)
+        self._talk = Talk(cwd, terminals=terminals, mirror=mirror, replay=replay, unknown=self.unknown)
         self._gauge = Gauge()
         self._compaction = Compaction()
         self._limit: wire.RateLimitInfo | None = None
         self._session_id: str | None = None
-        self._noticed: set[News] = set()
+        self._noticed: Recent[News] = Recent()
         self._by_type: dict[type, Callable[[Any], Iterable[News]]] = {
             wire.StreamEvent: self._stream,
             wire.Assistant: self._assistant,
@@ -72,9 +73,9 @@ class Translator:
 
     def _ignore(self, line: "wire.Unknown | wire.Garbled") -> "Sequence[News]":
         if isinstance(line, wire.Garbled):
-            self.unknown["garbled"] += 1
+            tally(self.unknown, "garbled")
         else:
-            self.unknown[f"{line.type}/{line.subtype}" if line.subtype else line.type] += 1
+            tally(self.unknown, f"{line.type}/{line.subtype}" if line.subtype else line.type)
         return ()
 
     def _stream(self, line: wire.StreamEvent) -> "Sequence[News]":
@@ -116,8 +117,6 @@ class Translator:
             end,
             tuple(line.user_message_uuids or ([line.user_message_uuid] if line.user_message_uuid else ())),
             line.origin,
-            line.queued_turn_count or 0,
-            line.local_command,
         )
 
     def _init(self, line: wire.Init) -> "Iterator[News]":
@@ -127,19 +126,7 @@ class Translator:
                 yield from self._reset(line)
                 yield news.ConversationReset(line.session_id)
             self._session_id = line.session_id
-        yield news.Started(
-            session_id=line.session_id,
-            cwd=line.cwd,
-            model=line.model,
-            mode=line.permission_mode,
-            version=line.claude_code_version,
-            api_key_source=line.api_key_source,
-            slash_commands=line.slash_commands,
-            terminal_commands=line.terminal_slash_commands,
-            mcp_servers=line.mcp_servers,
-            tools=line.tools,
-            capabilities=line.capabilities,
-        )
+        yield news.Started(line.model, line.permission_mode, line.capabilities)
         yield from self._once(notices_of(line))
 
     def _reset(self, _: "wire.Reset | wire.Init") -> "Iterator[News]":

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from antiphon.engines.counting import MOST, tokens
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
@@ -9,10 +10,16 @@ if TYPE_CHECKING:
 
     from antiphon.engines.claude import wire
 
-__all__ = ["Gauge"]
+__all__ = ["Gauge", "cost_of"]
 
 SYNTHETIC = "<synthetic>"
 """The model's name on messages that the CLI made up; they used nothing."""
+
+
+def cost_of(result: "wire.Result") -> v1.Cost | None:
+    """What the session has cost; None for what is no price."""
+    dollars = result.total_cost_usd
+    return v1.Cost(amount=dollars, currency="USD") if dollars is not None and 0 <= dollars <= MOST else None
 
 
 class Gauge:
@@ -23,7 +30,7 @@ class Gauge:
         self._prompt: wire.Usage | None = None
         self._used = 0
         self._size = 0
-        self._cost: float | None = None
+        self._cost: v1.Cost | None = None
         self._told: v1.UsageUpdate | None = None
 
     def message(self, message: "wire.Message | None") -> None:
@@ -60,8 +67,7 @@ class Gauge:
     def turn(self, result: "wire.Result") -> "Sequence[v1.UsageUpdate]":
         """A turn is over: the window's size and the price are known."""
         self._size = self._window(result) or self._size
-        if result.total_cost_usd is not None and result.total_cost_usd >= 0:
-            self._cost = result.total_cost_usd
+        self._cost = cost_of(result) or self._cost
         return self._news()
 
     def _window(self, result: "wire.Result") -> int:
@@ -74,8 +80,7 @@ class Gauge:
     def _news(self) -> "Sequence[v1.UsageUpdate]":
         if not self._size:
             return ()
-        cost = None if self._cost is None else v1.Cost(amount=self._cost, currency="USD")
-        update = v1.UsageUpdate(used=self._used, size=self._size, cost=cost)
+        update = v1.UsageUpdate(used=tokens(self._used), size=tokens(self._size), cost=self._cost)
         if update == self._told:
             return ()
         self._told = update

@@ -15,7 +15,8 @@ class CanUseTool(Part, frozen=True, tag_field="subtype", tag="can_use_tool"):
     """May this tool run with this input?"""
 
     tool_name: str
-    input: JsonObject = msgspec.field(default_factory=dict)
+    input: JsonObject
+    """Never guessed: nobody can allow what they do not see."""
     tool_use_id: str | None = None
     display_name: str | None = None
     title: str | None = None
@@ -29,6 +30,10 @@ class CanUseTool(Part, frozen=True, tag_field="subtype", tag="can_use_tool"):
     requires_user_interaction: bool = False
     suppress_always_allow_rule: bool = False
     default_to_no: bool = False
+    matched_ask_rule: JsonObject | None = None
+    """The user's own rule that made it a question, where that is not the reason it gives."""
+    mended: bool = msgspec.field(default=False, name="_mended")
+    """Something in it could not be read, and what it says about itself may be less than was meant."""
 
 
 class Elicitation(Part, frozen=True, tag_field="subtype", tag="elicitation"):

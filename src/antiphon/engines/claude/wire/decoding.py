@@ -13,6 +13,7 @@ from antiphon.engines.claude.wire import system
 from antiphon.engines.claude.wire.base import Part
 from antiphon.engines.claude.wire.blocks import Message
 from antiphon.engines.claude.wire.control import (
+    CanUseTool,
     ControlCancel,
     ControlRequest,
     ControlResponse,
@@ -192,7 +193,7 @@ def _second_look(line: bytes, refusal: Exception) -> Line:
     mended = _mended(line)
     try:
         if mended is not line:
-            return _strictly(mended)
+            return _marked(_strictly(mended))
     except BAD_INPUT as error:
         refusal = error
     try:
@@ -200,7 +201,7 @@ def _second_look(line: bytes, refusal: Exception) -> Line:
     except BAD_INPUT:
         return _garbled(mended, refusal)
     try:
-        return _forgivingly(mended, head.type, head.subtype if isinstance(head.subtype, str) else "")
+        return _marked(_forgivingly(mended, head.type, head.subtype if isinstance(head.subtype, str) else ""))
     except BAD_INPUT as error:
         return _unreadable_question(mended, head.type) or _garbled(mended, error)
 
@@ -218,6 +219,13 @@ def _forgivingly(line: bytes, type_: str, subtype: str) -> Line:
         told = salvage(line, kind)
     found: Line = told.read() if isinstance(told, RequestOnWire | ResponseOnWire) else told
     return found
+
+
+def _marked(line: Line) -> Line:
+    """A question for permission says that it was mended, so that nobody takes what is missing in it for a no to caution."""
+    if not isinstance(line, ControlRequest) or not isinstance(line.request, CanUseTool):
+        return line
+    return msgspec.structs.replace(line, request=msgspec.structs.replace(line.request, mended=True))
 
 
 def _unreadable_question(line: bytes, type_: str) -> ControlRequest | None:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.approvals.decisions import NEW, OLD, ONCE, REJECT, SESSION, STOP, Offer, decided
 from antiphon.engines.codex.approvals.telling import explained
-from antiphon.engines.codex.translate.wording import shown as named
 from antiphon.engines.fences import fenced
 from antiphon.engines.inquiry import Body, pick, pick_alone, text
+from antiphon.engines.wording import exact, one_line
+from antiphon.engines.wording import shown as named
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
@@ -31,7 +32,9 @@ async def ask_about_changes(
         Offer(ONCE, words.once), Offer(session, words.session), Offer(REJECT, words.decline), Offer(STOP, words.stop),
     ]  # fmt: skip
     root = (
-        f"It asks to write anywhere in `{asked.grant_root}` for the rest of the session." if asked.grant_root else None
+        f"It asks to write anywhere in `{exact(asked.grant_root)}` for the rest of the session."
+        if asked.grant_root
+        else None
     )
     ask = pick_alone if call is None else pick
     chosen = await ask(stage, explained(base, [asked.reason], [root]), [offer.option for offer in offers])
@@ -41,7 +44,7 @@ async def ask_about_changes(
 def _which(asked: wire.FileApproval | wire.ApplyPatchApproval, call: v1.ToolCallPatch, cwd: str) -> str:
     """It is the files that are remembered, and not the directory that they are in."""
     if asked.grant_root:
-        return f"changes in `{asked.grant_root}`"
+        return f"changes in `{one_line(asked.grant_root)}`"
     paths = list(dict.fromkeys(_paths(call)))
     if len(paths) == 1 and paths[0].isprintable() and "`" not in paths[0]:
         return f"changes to `{named(paths[0], cwd)}`"
@@ -60,12 +63,12 @@ def _alone(asked: wire.FileApproval | wire.ApplyPatchApproval, stage: "Asking") 
         return v1.ToolCallPatch(asked.item_id, title=title, kind=v1.ToolKind.EDIT, name="Edit", raw_input={})
     names = [named(path, stage.session.cwd) for path in asked.file_changes]
     parts = [
-        text(f"{change.type} `{name}`\n\n{fenced(change.unified_diff or change.content, 'diff')}")
+        text(f"{change.type} `{exact(name)}`\n\n{fenced(change.unified_diff or change.content, 'diff')}")
         for name, change in zip(names, asked.file_changes.values(), strict=True)
     ]
     return v1.ToolCallPatch(
         asked.call_id,
-        title=f"Change {', '.join(names)}" if names else "Change files",
+        title=one_line(f"Change {', '.join(names)}") if names else "Change files",
         kind=v1.ToolKind.EDIT,
         name="Edit",
         content=list(parts),

@@ -8,9 +8,10 @@ from antiphon.engines.codex.approvals.decisions import NEW, OLD, decided
 from antiphon.engines.codex.approvals.grants import offers_for, offers_of_old
 from antiphon.engines.codex.approvals.permissions import described
 from antiphon.engines.codex.approvals.telling import explained
-from antiphon.engines.codex.translate.wording import command_line, one_line, shell_line
+from antiphon.engines.codex.translate.wording import command_line, shell_line
 from antiphon.engines.fences import fenced
 from antiphon.engines.inquiry import Body, pick, pick_alone, text
+from antiphon.engines.wording import exact, one_line
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
@@ -45,13 +46,13 @@ def _alone(asked: wire.CommandApproval | wire.ExecApproval, stage: "Asking") -> 
         id, line = asked.approval_id or asked.item_id, command_line(asked.command or "")
         title = None if asked.kind == "command" else "Send input to a running command"
         if asked.network_approval_context is not None:
-            title = f"Network access to {asked.network_approval_context.host}"
+            title = one_line(f"Network access to {asked.network_approval_context.host}")
     return v1.ToolCallPatch(
         id,
         title=title or one_line(line) or "Run a command",
         kind=v1.ToolKind.EXECUTE,
         name="Bash",
-        content=[text(fenced(line, "sh"))] if line else [],
+        content=[text(fenced(exact(line), "sh"))] if line else [],
         # Never what the call itself runs: a client's rules would take it for that.
         raw_input={"command": line, "cwd": asked.cwd or stage.session.cwd},
     )
@@ -59,12 +60,12 @@ def _alone(asked: wire.CommandApproval | wire.ExecApproval, stage: "Asking") -> 
 
 def _facts(asked: wire.CommandApproval | wire.ExecApproval, stage: "Asking") -> Iterator[str]:
     if asked.cwd is not None and asked.cwd != stage.session.cwd:
-        yield f"It runs in `{asked.cwd}`."
+        yield f"It runs in `{exact(asked.cwd)}`."
     if isinstance(asked, wire.ExecApproval):
         return
     network = asked.network_approval_context
     if network is not None:
-        yield f"It wants to reach `{network.host}`" + (f" ({network.protocol})." if network.protocol else ".")
+        yield f"It wants to reach `{exact(network.host)}`" + (f" ({network.protocol})." if network.protocol else ".")
     more = described(asked.additional_permissions or {})
     if more:
         yield "It wants more than the sandbox allows:\n" + "\n".join(f"- {each}" for each in more)

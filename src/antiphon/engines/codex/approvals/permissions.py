@@ -8,6 +8,7 @@ from antiphon.engines.codex import wire
 from antiphon.engines.codex.approvals.telling import explained
 from antiphon.engines.fences import fenced
 from antiphon.engines.inquiry import Body, pick_alone, text
+from antiphon.engines.wording import exact
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def described(permissions: Mapping[str, Any]) -> list[str]:
 def _files(wanted: Mapping[str, Any]) -> Iterator[str]:
     lines = list[str]()
     for name in ("read", "write"):  # the older form, which newer servers send along
-        lines.extend(_line(name, f"`{path}`") for path in wanted.get(name) or () if isinstance(path, str))
+        lines.extend(_line(name, f"`{exact(path)}`") for path in wanted.get(name) or () if isinstance(path, str))
     for entry in wanted.get("entries") or ():
         lines.append(_entry(entry))
     yield from dict.fromkeys(lines)
@@ -86,9 +87,9 @@ def _entry(entry: Any) -> str:
         return _as_it_is(entry)
     match path:
         case {"type": "path", "path": str(name)}:
-            return _line(access, f"`{name}`")
+            return _line(access, f"`{exact(name)}`")
         case {"type": "glob_pattern", "pattern": str(pattern)}:
-            return _line(access, f"`{pattern}`")
+            return _line(access, f"`{exact(pattern)}`")
         case {"type": "special", "value": {"kind": str(kind), **more}} if kind in _PLACES:
             inside = more.get("subpath")
             return _line(access, f"`{inside}` in {_PLACES[kind]}" if inside else _PLACES[kind])
@@ -101,4 +102,4 @@ def _line(access: str, what: str) -> str:
 
 
 def _as_it_is(value: Any) -> str:
-    return "\n" + fenced(json.dumps(value, ensure_ascii=False, indent=2), "json")
+    return "\n" + fenced(exact(json.dumps(value, ensure_ascii=False, indent=2)), "json")

@@ -7,6 +7,7 @@ from antiphon.engines.codex import wire
 from antiphon.engines.codex.approvals.telling import explained
 from antiphon.engines.elicitation import DECLINE, ask_by_form, ask_on_page
 from antiphon.engines.inquiry import Body, noted, pick, pick_alone, text
+from antiphon.engines.wording import prose, sentence
 from antiphon.errors import NotSupported
 from antiphon.protocol import v1
 
@@ -53,7 +54,7 @@ def _fields(asked: wire.Elicitation) -> Any:
 
 def _message(asked: wire.Elicitation) -> str:
     """Who asks is said first: the words are the server's own."""
-    return f"{asked.server_name or 'An MCP server'} asks: {asked.message}"
+    return prose(f"{asked.server_name or 'An MCP server'} asks: {asked.message}")
 
 
 async def _ask_about_tool(asked: wire.Elicitation, stage: "Asking", call: v1.ToolCallPatch | None) -> Body:
@@ -86,7 +87,7 @@ def _alone(asked: wire.Elicitation, stage: "Asking") -> v1.ToolCallPatch:
     arguments = (asked.meta or {}).get("tool_params")
     return v1.ToolCallPatch(
         stage.next_id("question"),
-        title=noted(asked.message) or f"Use a tool of {asked.server_name}",
+        title=sentence(asked.message) or f"Use a tool of {asked.server_name}",
         kind=v1.ToolKind.OTHER,
         raw_input=arguments if isinstance(arguments, dict) else {},
     )
@@ -95,6 +96,8 @@ def _alone(asked: wire.Elicitation, stage: "Asking") -> v1.ToolCallPatch:
 async def _yes_or_no(asked: wire.Elicitation, stage: "Asking") -> Body:
     """A form with nothing to fill in, for clients without forms."""
     message = _message(asked)
-    call = v1.ToolCallPatch(stage.next_id("question"), title=message, kind=v1.ToolKind.OTHER, content=[text(message)])
+    call = v1.ToolCallPatch(
+        stage.next_id("question"), title=sentence(message), kind=v1.ToolKind.OTHER, content=[text(noted(message))]
+    )
     chosen = await pick_alone(stage, call, [_YES, _NO])
     return {"action": "accept", "content": {}} if chosen is _YES else dict(DECLINE)

@@ -11,8 +11,9 @@ from antiphon.engines.codex.translate.changes import show_changes
 from antiphon.engines.codex.translate.commands import kind_of_command, places_of_command
 from antiphon.engines.codex.translate.content import json_text
 from antiphon.engines.codex.translate.tools import mcp_name
-from antiphon.engines.codex.translate.wording import command_line, one_line, shell_line, shown_text
+from antiphon.engines.codex.translate.wording import command_line, shell_line
 from antiphon.engines.fences import fenced
+from antiphon.engines.wording import exact, one_line, prose, sentence, shown_text
 from antiphon.protocol import v1
 from antiphon.protocol.base import UNSET
 
@@ -65,7 +66,7 @@ class Approvals:
             asked = _show_command(command_line(params.command), actions, params.cwd or self._cwd, params.reason)
         elif call is not None:
             line = call.shown.raw_input.get("command", "") if isinstance(call.shown.raw_input, dict) else ""
-            content = _reasoned(params.reason, [shown_text(fenced(line, "sh"))] if line else [])
+            content = _reasoned(params.reason, [shown_text(fenced(exact(line), "sh"))] if line else [])
             asked = msgspec.structs.replace(call.shown, content=content, meta=None)
         else:
             asked = _show_command("", actions, params.cwd or self._cwd, params.reason)
@@ -127,7 +128,7 @@ class Approvals:
         content = _reasoned(described if isinstance(described, str) else None, _arguments(arguments))
         if found is not None:
             return found.id, msgspec.structs.replace(found.shown, content=content)
-        title = one_line(params.message) or f"Use a tool of {params.server_name}"
+        title = sentence(params.message) or f"Use a tool of {params.server_name}"
         return f"{params.server_name}-tool", Shown(title=title, raw_input=arguments, content=content)
 
     def _other(self, params: object) -> tuple[str, Shown]:
@@ -144,12 +145,12 @@ def _show_command(line: str, actions: list[wire.CommandAction], cwd: str, reason
         name="Bash",
         raw_input={"command": line, "cwd": cwd},
         locations=places_of_command(actions, cwd),
-        content=_reasoned(reason, [shown_text(fenced(line, "sh"))] if line else []),
+        content=_reasoned(reason, [shown_text(fenced(exact(line), "sh"))] if line else []),
     )
 
 
 def _reasoned(reason: str | None, content: list[v1.ToolContent]) -> list[v1.ToolContent]:
-    return [shown_text(reason), *content] if reason and reason.strip() else content
+    return [shown_text(prose(reason)), *content] if reason and reason.strip() else content
 
 
 def _arguments(arguments: Any) -> list[v1.ToolContent]:
@@ -157,7 +158,7 @@ def _arguments(arguments: Any) -> list[v1.ToolContent]:
 
 
 def _fenced_json(value: Any) -> str:
-    return fenced(json_text(value), "json")
+    return fenced(exact(json_text(value)), "json")
 
 
 def _nothing(_: str) -> None:

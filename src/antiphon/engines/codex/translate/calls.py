@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from antiphon.engines.codex.translate.news import News
+from antiphon.engines.recent import Recent
 from antiphon.protocol import v1
 from antiphon.protocol.base import UNSET, JsonObject
 
@@ -58,8 +59,8 @@ class Calls:
 
     def __init__(self) -> None:
         self._open: dict[str, Call] = {}
-        self._over: set[str] = set()
-        self._given_up: set[str] = set()
+        self._over: Recent[str] = Recent()
+        self._given_up: Recent[str] = Recent()
         """Closed by us; its end may still be told."""
 
     def get(self, id: str) -> Call | None:

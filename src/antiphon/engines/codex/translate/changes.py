@@ -10,9 +10,9 @@ from typing import Final, TypeAlias
 from antiphon.engines.codex.translate.calls import Call, Calls, Outcome, Shown
 from antiphon.engines.codex.translate.news import News
 from antiphon.engines.codex.translate.patches import BadPatch, Hunk, applied, hunks_of, reverted
-from antiphon.engines.codex.translate.wording import absolute, shown, shown_text, title
 from antiphon.engines.codex.wire import FileChange, FileUpdate
 from antiphon.engines.fences import fenced
+from antiphon.engines.wording import absolute, line_number, shown, shown_text, title
 from antiphon.policy.tools import KIND_OF
 from antiphon.protocol import v1
 
@@ -126,7 +126,9 @@ def _diffs(
         hunks = hunks_of(change.diff)
     except BadPatch:
         return [*moved, shown_text(fenced(change.diff, "diff"))], [v1.ToolLocation(path=target)]
-    places = [v1.ToolLocation(path=target, line=hunk.line) for hunk in hunks] or [v1.ToolLocation(path=target)]
+    places = [v1.ToolLocation(path=target, line=line_number(hunk.line)) for hunk in hunks] or [
+        v1.ToolLocation(path=target)
+    ]
     return [*moved, *_texts(target, hunks, before(path))], places
 
 

@@ -5,10 +5,11 @@ from typing import Final
 
 from antiphon.engines.codex.translate.calls import Call, Calls, Outcome, Shown, terminal_exit
 from antiphon.engines.codex.translate.news import News
-from antiphon.engines.codex.translate.wording import absolute, command_line, one_line, shown_text, without_colours
+from antiphon.engines.codex.translate.wording import command_line
 from antiphon.engines.codex.wire import CommandAction, CommandExecution
 from antiphon.engines.fences import fenced
 from antiphon.engines.news import Mirror
+from antiphon.engines.wording import absolute, one_line, shown_text, without_colours
 from antiphon.protocol import v1
 from antiphon.protocol.base import JsonObject
 
@@ -113,6 +114,10 @@ class Commands:
         yield from self._calls.finish(
             call, Outcome(failed=item.status != "completed", content=content, raw_output=raw, meta=meta)
         )
+
+    def forget(self) -> None:
+        """What commands printed that will not be told of any more is not needed."""
+        self._outputs = {id: output for id, output in self._outputs.items() if self._calls.get(id) is not None}
 
     def _rest(self, call: Call, told: str, output: str) -> Iterator[News]:
         """What of the whole output the terminal does not show yet."""

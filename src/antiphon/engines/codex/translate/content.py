@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from antiphon.engines.codex.translate.wording import file_uri, shown_text
+from antiphon.engines.codex.translate.wording import file_uri
 from antiphon.engines.codex.wire import (
     AudioInput,
     ImageInput,
@@ -17,6 +17,7 @@ from antiphon.engines.codex.wire import (
     UserInput,
 )
 from antiphon.engines.fences import fenced
+from antiphon.engines.wording import shown_text
 from antiphon.protocol import v1
 from antiphon.protocol.base import BAD_INPUT
 from antiphon.protocol.salvage import salvage

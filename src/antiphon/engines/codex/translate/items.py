@@ -13,6 +13,7 @@ from antiphon.engines.codex.translate.messages import Messages
 from antiphon.engines.codex.translate.news import News
 from antiphon.engines.codex.translate.tools import TOOLS, outcome_of, show
 from antiphon.engines.news import Notice
+from antiphon.engines.recent import tally
 from antiphon.protocol import v1
 from antiphon.protocol.base import Unknown
 
@@ -87,7 +88,7 @@ class Items:
         return self._calls.finish(Call(item.id, show(item, self._cwd)), outcome_of(item))
 
     def _strange(self, item: Unknown) -> Iterable[News]:
-        self._unknown[f"item {item.kind}"] += 1
+        tally(self._unknown, f"item {item.kind}")
         return ()
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 __all__ = ["BadPatch", "Hunk", "applied", "hunks_of", "reverted"]
 
-_HEADER: Final = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_HEADER: Final = re.compile(r"@@ -(\d{1,10})(?:,(\d{1,10}))? \+(\d{1,10})(?:,(\d{1,10}))? @@")
 _MOVED: Final = re.compile(r"\n\nMoved to: [^\n]*\n?\Z")
 
 

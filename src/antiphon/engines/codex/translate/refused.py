@@ -17,21 +17,27 @@ __all__ = ["Refused", "Said"]
 _SCRIPT: Final = "exec"
 """The one tool of newer models: a script that calls the others. Those that it calls have ids of their own."""
 
-_OUTPUT: Final = re.compile(r"Process exited with code (-?\d+)\n(?:.*\n)*?Output:\n", re.MULTILINE)
+_OUTPUT: Final = re.compile(r"Process exited with code (-?\d{1,10})\n(?:.*\n)*?Output:\n", re.MULTILINE)
 _FILE: Final = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _MOVE: Final = re.compile(r"^\*\*\* Move to: (.+)$", re.MULTILINE)
 _KINDS: Final = {"Add": "add", "Update": "update", "Delete": "delete"}
 
 
+class _Item(msgspec.Struct, frozen=True):
+    id: str = ""
+
+
 class Said(msgspec.Struct, frozen=True):
-    """What the model says, or is told: a call, the result of one, or something else, of which the type is enough."""
+    """What the model says, or is told: a call, the result of one, or something else. Or that there is an item, as Codex keeps it."""
 
     type: str = ""
+    id: str | None = None
     call_id: str = ""
     name: str = ""
     arguments: str = ""
     input: str = ""
     output: Any = None
+    item: _Item | None = None
 
 
 class _Command(msgspec.Struct, frozen=True):
@@ -58,8 +64,11 @@ class Refused:
         self._open.clear()
         self._seen.clear()
 
-    def feed(self, said: Said, *, live: bool = True) -> Item | None:
+    def feed(self, said: Said) -> Item | None:
         """The item that Codex should have told of a call, if it told none."""
+        if said.item is not None:
+            self.seen(said.item.id)
+            return None
         if said.type in ("function_call", "custom_tool_call"):
             self._open[said.call_id] = said, self._count
             return None
@@ -74,7 +83,7 @@ class Refused:
             return _command(call, output)
         if call.name == "apply_patch":
             return _change(call, output)
-        if call.name == _SCRIPT and live and self._count == before:  # nothing of what it did was told
+        if call.name == _SCRIPT and self._count == before:  # nothing of what it did was told
             return FunctionCallOutput(id=call.call_id, name="Script", output=f"{call.input}\n\n{output}")
         return None
 
@@ -112,9 +121,9 @@ def _change(call: Said, output: str) -> Item | None:
 def _changes(patch: str) -> list[FileUpdate]:
     """What the model wanted to do to which file."""
     heads = list(_FILE.finditer(patch))
-    ends = [head.start() for head in heads[1:]] + [len(patch)]
     found = []
-    for head, end in zip(heads, ends, strict=True):
+    for number, head in enumerate(heads):
+        end = heads[number + 1].start() if number + 1 < len(heads) else len(patch)
         body = patch[head.end() : end].replace("*** End Patch", "").strip("\n")
         moved = _MOVE.search(body)
         kind = _KINDS[head[1]]

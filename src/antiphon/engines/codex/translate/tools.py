@@ -6,7 +6,8 @@ from typing import Any, Final
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.translate.calls import Outcome, Shown
 from antiphon.engines.codex.translate.content import content_of_mcp, content_of_output
-from antiphon.engines.codex.translate.wording import absolute, file_uri, one_line, seconds, shown, shown_text, title
+from antiphon.engines.codex.translate.wording import file_uri, seconds
+from antiphon.engines.wording import absolute, one_line, shown, shown_text, title
 from antiphon.protocol import v1
 from antiphon.protocol.base import UNSET
 
@@ -45,7 +46,7 @@ def outcome_of(item: Any) -> Outcome:
 
 def _show_mcp(item: wire.McpToolCall, _: str) -> Shown:
     return Shown(
-        title=one_line(f"{item.server}: {item.tool}") if item.server else item.tool,
+        title=one_line(f"{item.server}: {item.tool}" if item.server else item.tool) or "Call a tool",
         kind=v1.ToolKind.READ if item.read_only_hint else v1.ToolKind.OTHER,
         name=mcp_name(item.server, item.tool),
         raw_input=item.arguments,

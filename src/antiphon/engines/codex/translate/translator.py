@@ -19,6 +19,7 @@ from antiphon.engines.codex.translate.notices import REPORTS, retry, told
 from antiphon.engines.codex.translate.plan import plan_of
 from antiphon.engines.codex.translate.usage import Gauge, Limits
 from antiphon.engines.news import Titled, TurnEnded
+from antiphon.engines.recent import Recent, tally
 from antiphon.protocol import v1
 
 __all__ = ["Translator"]
@@ -40,13 +41,13 @@ class Translator:
         self._changes = Changes(self._calls, cwd, read)
         self._approvals = Approvals(self._calls, cwd, read)
         self._compaction = Compaction()
-        commands = Commands(self._calls, cwd, terminals=terminals, mirror=mirror)
+        self._commands = commands = Commands(self._calls, cwd, terminals=terminals, mirror=mirror)
         self._items = Items(cwd, self._calls, self._messages, commands, self._changes, self._compaction, self.unknown)
         self._gauge = Gauge()
         self._limits = Limits()
         self._last_error: wire.TurnError | None = None
         self._goal = wire.Goal()
-        self._ended: set[str] = set()
+        self._ended: Recent[str] = Recent()
         self._handlers: dict[str, Callable[[Any], Iterable[News]]] = {
             "item/agentMessage/delta": self._says,
             "item/plan/delta": self._says,
@@ -80,7 +81,7 @@ class Translator:
         if report is not None and type(params) is not wire.Unread:
             return tuple(report(params))
         if method not in _NOT_NEWS:
-            self.unknown[method] += 1
+            tally(self.unknown, method)
         return ()
 
     def item(self, item: wire.Item, *, replay: bool = True) -> Sequence[News]:
@@ -118,6 +119,7 @@ class Translator:
         """Nothing more comes: the process is gone, or the session is."""
         news = (*self._calls.close(lasting=True), *self._compaction.over(interrupted=True))
         self._changes.forget()
+        self._commands.forget()
         return news
 
     # Pieces of items.
@@ -159,6 +161,7 @@ class Translator:
         yield from self._calls.close(lasting=interrupted)
         yield from self._compaction.over(interrupted=interrupted)
         self._changes.forget()
+        self._commands.forget()
         end = end_of(turn, self._last_error, self._gauge.usage, self._limits.resets_at())
         note = note_on(end, turn.error or self._last_error)
         if note is not None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from antiphon.engines.codex.wire import RateLimits, TokenUsage
+from antiphon.engines.counting import tokens
 from antiphon.protocol import v1
 
 __all__ = ["Gauge", "Limits"]
@@ -28,17 +29,17 @@ class Gauge:
         """A request was answered."""
         total = usage.total
         self.usage = v1.Usage(
-            total_tokens=max(total.total_tokens, 0),
-            input_tokens=max(total.input_tokens, 0),
-            output_tokens=max(total.output_tokens, 0),
-            thought_tokens=max(total.reasoning_output_tokens, 0),
-            cached_read_tokens=max(total.cached_input_tokens, 0),
-            cached_write_tokens=max(total.cache_write_input_tokens, 0),
+            total_tokens=tokens(total.total_tokens),
+            input_tokens=tokens(total.input_tokens),
+            output_tokens=tokens(total.output_tokens),
+            thought_tokens=tokens(total.reasoning_output_tokens),
+            cached_read_tokens=tokens(total.cached_input_tokens),
+            cached_write_tokens=tokens(total.cache_write_input_tokens),
         )
         used, size = usage.last.total_tokens, usage.model_context_window
         if used <= 0 or not size or size < 0:  # an answer that was cut short counts nothing
             return ()
-        update = v1.UsageUpdate(used=used, size=size)
+        update = v1.UsageUpdate(used=tokens(used), size=tokens(size))
         if update == self._told:
             return ()
         self._told = update

@@ -1,0 +1,91 @@
+"""How things are put into words: paths as the user knows them, titles on one line, sizes that people read."""
+
+import posixpath
+import re
+from typing import Final
+
+from antiphon.protocol import v1
+from antiphon.visible import PROSE, exact
+
+__all__ = [
+    "LONGEST_TITLE", "absolute", "exact", "line_number", "one_line", "prose", "sentence", "shown", "shown_text", "size_in_words",
+    "title", "without_colours",
+]  # fmt: skip
+
+LONGEST_TITLE: Final = 200
+"""Characters of a title; what is longer ends in an ellipsis."""
+
+LAST_LINE: Final = 0xFFFF_FFFF
+"""The largest number of a line that every client can read: the protocol gives it 32 bits."""
+
+_GAPS: Final = re.compile(r"[ \t\n]+")
+_SPACES: Final = re.compile(r"\s+")
+_ESCAPES: Final = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours and movements
+    r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)"  # titles, links, whole strings
+    r"|\x1b[ -/]*[0-~]"
+)
+
+
+def one_line(text: str, longest: int = LONGEST_TITLE) -> str:
+    """A command, a path or an address on one line, cut if it is long, with nothing in it that is invisible."""
+    return _cut(_GAPS.sub(" ", exact(text[: longest * 8])).strip(), longest, more=len(text) > longest * 8)
+
+
+def sentence(text: str, longest: int = LONGEST_TITLE) -> str:
+    """Words on one line, cut if they are long. Their spaces and joiners are a matter of language."""
+    return _cut(_SPACES.sub(" ", prose(text[: longest * 8])).strip(), longest, more=len(text) > longest * 8)
+
+
+def prose(text: str) -> str:
+    """Words of a program, without colours and without anything that turns them around."""
+    return without_colours(text).encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n").translate(PROSE)
+
+
+def _cut(line: str, longest: int, *, more: bool) -> str:
+    return line[: longest - 1].rstrip() + "…" if len(line) > longest or (more and line) else line
+
+
+def title(verb: str, what: str | None, *more: str) -> str:
+    """`Read src/a.py (from line 3)`: what it is about may be long, and what follows still gets its place."""
+    tail = "".join(f" {word}" for word in more if word)
+    room = max(LONGEST_TITLE - len(verb) - len(tail) - 1, 40)
+    return one_line(f"{verb} {one_line(what, room)}{tail}" if what else f"{verb}{tail}")
+
+
+def absolute(path: str, cwd: str) -> str:
+    """Where a path leads, seen from the session's directory."""
+    return posixpath.normpath(posixpath.join(cwd, path))
+
+
+def shown(path: str, cwd: str) -> str:
+    """A path as the user knows it: relative where it is inside the session's directory."""
+    full = absolute(path, cwd)
+    home = posixpath.normpath(cwd) if cwd else ""
+    if home and full == home:
+        return "."
+    inside = home if home.endswith("/") else f"{home}/"
+    return full[len(inside) :] if home not in ("", "/") and full.startswith(inside) else full
+
+
+def line_number(line: int | None) -> int | None:
+    """A line of a file, if there can be one with this number."""
+    return None if line is None or line > LAST_LINE else max(line, 1)
+
+
+def without_colours(text: str) -> str:
+    """The text without what only a terminal understands."""
+    return _ESCAPES.sub("", text) if "\x1b" in text else text
+
+
+def size_in_words(size: int) -> str:
+    """`39.1 KiB`."""
+    if size < 1024:
+        return "1 byte" if size == 1 else f"{size} bytes"
+    unit, name = (1 << 20, "MiB") if size >= 1000 << 10 else (1 << 10, "KiB")
+    return f"{(size + unit // 2) // unit} {name}" if size >= 100 * unit else f"{size / unit:.3g} {name}"
+
+
+def shown_text(text: str) -> v1.ContentItem:
+    """Text as content of a call."""
+    return v1.ContentItem(content=v1.TextBlock(text=text))

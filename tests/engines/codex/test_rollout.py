@@ -1,0 +1,40 @@
+"""The file in which Codex keeps a thread is read from where we last were."""
+
+import json
+from pathlib import Path
+
+from antiphon.engines.codex.rollout import Rollout
+
+
+def add(path: Path, *lines: object) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(line) + "\n" for line in lines)
+
+
+def test_only_what_the_model_said_since_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "rollout.jsonl"
+    add(path, {"type": "response_item", "payload": {"type": "function_call", "call_id": "before"}})
+    rollout = Rollout(str(path))
+    assert rollout.fresh() == []
+    add(
+        path,
+        {"type": "event_msg", "payload": {"type": "token_count"}},
+        {"type": "event_msg", "payload": {"type": "item_completed", "item": {"type": "AgentMessage", "id": "m1"}}},
+        {"type": "response_item", "payload": {"type": "function_call", "call_id": "c1", "name": "exec_command"}},
+        {"type": "response_item", "payload": "something else"},
+        ["no", "line"],
+    )
+    item, call = rollout.fresh()
+    assert item.item is not None and item.item.id == "m1" and (call.type, call.call_id) == ("function_call", "c1")
+    assert [said.call_id for said in Rollout(str(path), whole=True).fresh() if said.call_id] == ["before", "c1"]
+    assert rollout.fresh() == []
+
+
+def test_a_file_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "later.jsonl"
+    rollout = Rollout(str(path))
+    assert rollout.fresh() == []
+    add(path, {"type": "response_item", "payload": {"type": "message"}})
+    assert [said.type for said in rollout.fresh()] == ["message"]
+    path.unlink()
+    assert rollout.fresh() == []

@@ -1,0 +1,101 @@
+"""Calls that Codex has no item for are made into items, from the model's own words for them."""
+
+import json
+from typing import Any
+
+from antiphon.engines.codex import wire
+from antiphon.engines.codex.translate.refused import Refused, Said
+
+PATCH = "\n".join(
+    (
+        "*** Begin Patch",
+        "*** Add File: new.txt",
+        "+do",
+        "+re",
+        "*** Update File: old.txt",
+        "*** Move to: moved.txt",
+        "@@",
+        "-mi",
+        "+fa",
+        "*** Delete File: gone.txt",
+        "*** End Patch",
+    )
+)
+REFUSED = "Chunk ID: 1\nWall time: 0.0 seconds\nProcess exited with code 1\nOriginal token count: 3\nOutput:\nRead-only file system\n"
+
+
+def call(id: str, command: str, **more: Any) -> Said:
+    return Said(type="function_call", call_id=id, name="exec_command", arguments=json.dumps({"cmd": command, **more}))
+
+
+def result(id: str, output: Any) -> Said:
+    return Said(type="function_call_output", call_id=id, output=output)
+
+
+def test_a_command_without_an_item_becomes_one_that_failed() -> None:
+    refused = Refused()
+    assert refused.feed(call("c1", "touch x", workdir="/w")) is None
+    assert refused.feed(result("c1", REFUSED)) == wire.CommandExecution(
+        id="c1", command="touch x", cwd="/w", status="failed", aggregated_output="Read-only file system\n", exit_code=1
+    )
+
+
+def test_what_has_an_item_is_left_alone_and_nothing_is_told_twice() -> None:
+    refused = Refused()
+    refused.feed(call("c1", "ls"))
+    refused.seen("c1")
+    assert refused.feed(result("c1", REFUSED)) is None
+    refused.feed(call("c2", "touch x"))
+    assert refused.feed(result("c2", REFUSED)) is not None
+    refused.feed(call("c2", "touch x"))
+    assert refused.feed(result("c2", REFUSED)) is None
+
+
+def test_a_command_that_was_never_run_says_why() -> None:
+    refused = Refused()
+    refused.feed(call("c1", "touch x"))
+    item = refused.feed(result("c1", "rejected by a rule"))
+    assert isinstance(item, wire.CommandExecution)
+    assert (item.status, item.exit_code, item.aggregated_output) == ("failed", None, "rejected by a rule")
+
+
+def test_a_patch_without_an_item_becomes_one_with_its_changes() -> None:
+    refused = Refused()
+    refused.feed(Said(type="custom_tool_call", call_id="p1", name="apply_patch", input=PATCH))
+    item = refused.feed(Said(type="custom_tool_call_output", call_id="p1", output="patch rejected"))
+    assert isinstance(item, wire.FileChange) and item.status == "failed"
+    add, update, delete = item.changes
+    assert (add.path, add.kind.type, add.diff) == ("new.txt", "add", "do\nre\n")
+    assert (update.path, update.kind.type, update.kind.move_path) == ("old.txt", "update", "moved.txt")
+    assert "-mi\n+fa" in update.diff and (delete.path, delete.kind.type) == ("gone.txt", "delete")
+
+
+def test_a_script_is_told_if_nothing_that_it_did_was() -> None:
+    refused = Refused()
+    script = Said(
+        type="custom_tool_call", call_id="s1", name="exec", input="await tools.exec_command({cmd: 'touch x'})"
+    )
+    output = [{"type": "input_text", "text": "Read-only file system"}]
+    refused.feed(script)
+    item = refused.feed(Said(type="custom_tool_call_output", call_id="s1", output=output))
+    assert isinstance(item, wire.FunctionCallOutput) and "touch x" in item.output and "Read-only" in item.output
+    refused.turn_ended()
+    refused.feed(script)
+    refused.seen("exec-1")
+    assert refused.feed(Said(type="custom_tool_call_output", call_id="s1", output=output)) is None
+
+
+def test_other_words_and_broken_ones_are_nothing() -> None:
+    refused = Refused()
+    for said in (
+        Said(),
+        Said(type="message"),
+        result("nobody", "x"),
+        Said(type="function_call", call_id="c1", name="update_plan", arguments="{}"),
+        result("c1", "Plan updated"),
+        Said(type="function_call", call_id="c2", name="exec_command", arguments="no json"),
+        result("c2", None),
+        Said(type="custom_tool_call", call_id="p1", name="apply_patch", input="no patch"),
+        Said(type="custom_tool_call_output", call_id="p1", output="rejected"),
+    ):
+        assert refused.feed(said) is None

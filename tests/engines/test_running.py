@@ -1,0 +1,238 @@
+"""The one process of a CLI: started ahead, shared by who waits for it, followed by another when it is gone, never two at a time."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable
+from pathlib import Path
+
+import pytest
+
+from antiphon.engines.program import Program
+from antiphon.engines.running import Running
+from antiphon.errors import ConnectionClosed, SpawnFailed
+from tests.transports.children import gone
+
+
+class Fake:
+    """A process that says what it is told to."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.end: ConnectionClosed | None = None
+        self._said: asyncio.Queue[str | None] = asyncio.Queue()
+
+    def say(self, line: str) -> None:
+        self._said.put_nowait(line)
+
+    def die(self) -> None:
+        if self.end is None:
+            self.end = ConnectionClosed(f"{self.pid} is dead")
+            self._said.put_nowait(None)
+
+    async def lines(self) -> AsyncIterator[str]:
+        while (line := await self._said.get()) is not None:
+            yield line
+
+    async def close(self) -> None:
+        self.die()
+
+
+class Owner:
+    """Writes down what happens. Who starts and who hears can be made to wait, who starts and who begins can be made to fail."""
+
+    def __init__(self) -> None:
+        self.book: list[str] = []
+        self.started: list[Fake] = []
+        self.may_start, self.may_hear = asyncio.Event(), asyncio.Event()
+        self.may_start.set()
+        self.may_hear.set()
+        self.no_start: Exception | None = None
+        self.no_beginning: Exception | None = None
+
+    async def start(self) -> Fake:
+        await self.may_start.wait()
+        if self.no_start is not None:
+            raise self.no_start
+        process = Fake(len(self.started) + 1)
+        self.started.append(process)
+        self.book.append(f"start {process.pid}")
+        return process
+
+    async def began(self, process: Fake) -> None:
+        if self.no_beginning is not None:
+            raise self.no_beginning
+
+    def hear(self, process: Fake, line: str) -> Awaitable[None]:
+        return self._hear(process, line)
+
+    async def _hear(self, process: Fake, line: str) -> None:
+        await self.may_hear.wait()
+        if line == "nonsense":
+            raise ValueError(line)
+        self.book.append(f"{process.pid}: {line}")
+
+    async def ended(self, process: Fake) -> None:
+        self.book.append(f"end {process.pid}")
+
+
+async def others_work() -> None:
+    """Everybody who can do something has done it."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_what_a_given_up_process_still_has_to_say_is_heard_before_the_next_one_starts() -> None:
+    owner = Owner()
+    running: Running[Fake] = Running(owner)
+    first = await running.ready()
+    owner.may_hear.clear()
+    first.say("late")
+    first.say("and later")
+    await others_work()
+    running.give_up(first)
+    second = asyncio.create_task(running.ready())
+    await others_work()
+    assert first.end is not None and len(owner.started) == 1  # it is gone, but not all of it was heard
+    owner.may_hear.set()
+    assert (await second).pid == 2
+    assert owner.book == ["start 1", "1: late", "1: and later", "end 1", "start 2"]
+    await running.close()
+
+
+async def test_two_who_are_in_a_hurry_share_one_start() -> None:
+    owner = Owner()
+    owner.may_start.clear()
+    running: Running[Fake] = Running(owner)
+    running.start_soon()
+    waiting = [asyncio.create_task(running.ready()) for _ in range(2)]
+    await others_work()
+    assert running.process is None
+    owner.may_start.set()
+    one, other = await asyncio.gather(*waiting)
+    assert one is other is await running.ready() is running.process and len(owner.started) == 1
+    await running.close()
+
+
+async def test_who_stops_waiting_does_not_stop_the_start() -> None:
+    owner = Owner()
+    owner.may_start.clear()
+    running: Running[Fake] = Running(owner)
+    impatient = asyncio.create_task(running.ready())
+    await others_work()
+    impatient.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await impatient
+    patient = asyncio.create_task(running.ready())
+    owner.may_start.set()
+    assert (await patient).end is None and len(owner.started) == 1
+    await running.close()
+
+
+async def test_a_start_that_fails_is_told_and_tried_again() -> None:
+    owner = Owner()
+    owner.no_start = SpawnFailed("sing", OSError("there is none"))
+    running: Running[Fake] = Running(owner)
+    running.start_soon()
+    for _ in range(2):
+        with pytest.raises(SpawnFailed, match="there is none"):
+            await running.ready()
+    owner.no_start = None
+    assert (await running.ready()).pid == 1
+    await running.close()
+
+
+async def test_a_process_that_is_of_no_use_is_ended_and_the_next_one_waits_for_that() -> None:
+    owner = Owner()
+    owner.no_beginning = ConnectionClosed("it says nothing")
+    running: Running[Fake] = Running(owner)
+    with pytest.raises(ConnectionClosed, match="it says nothing"):
+        await running.ready()
+    owner.no_beginning = None
+    assert (await running.ready()).pid == 2
+    assert owner.started[0].end is not None and owner.book == ["start 1", "end 1", "start 2"]
+    await running.close()
+
+
+async def test_a_line_that_goes_wrong_does_not_silence_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    owner = Owner()
+    running: Running[Fake] = Running(owner)
+    process = await running.ready()
+    for line in ("one", "nonsense", "two"):
+        process.say(line)
+    await others_work()
+    assert owner.book == ["start 1", "1: one", "1: two"] and "nonsense" in caplog.text
+    assert running.process is process
+    await running.close()
+
+
+async def test_one_that_dies_by_itself_is_followed_by_another() -> None:
+    owner = Owner()
+    running: Running[Fake] = Running(owner)
+    first = await running.ready()
+    first.say("last words")
+    first.die()
+    assert running.process is None
+    second = await running.ready()
+    assert second is not first and second is running.process
+    assert owner.book == ["start 1", "1: last words", "end 1", "start 2"]
+    await running.close()
+
+
+async def test_after_the_end_nothing_is_started_any_more() -> None:
+    owner = Owner()
+    running: Running[Fake] = Running(owner)
+    process = await running.ready()
+    await running.close()
+    assert process.end is not None and owner.book == ["start 1", "end 1"]
+    with pytest.raises(ConnectionClosed):
+        await running.ready()
+    assert len(owner.started) == 1
+
+
+async def test_what_is_just_being_started_is_ended_too() -> None:
+    owner = Owner()
+    owner.may_start.clear()
+    running: Running[Fake] = Running(owner)
+    running.start_soon()
+    await others_work()
+    await running.close()
+    owner.may_start.set()
+    await others_work()
+    assert owner.started == [] and running.process is None
+
+
+class RealOwner:
+    """Has a real program, which says hello and waits for its end."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.heard: asyncio.Queue[bytes] = asyncio.Queue()
+        self.over: asyncio.Queue[int] = asyncio.Queue()
+
+    async def start(self) -> Program:
+        code = "import sys\nprint('hello', flush=True)\nsys.stdin.read()"
+        return await Program.start([sys.executable, "-c", code], cwd=str(self._folder), env=os.environ)
+
+    async def began(self, process: Program) -> None:
+        assert await self.heard.get() == b"hello"
+
+    async def hear(self, process: Program, line: bytes) -> None:
+        self.heard.put_nowait(line)
+
+    async def ended(self, process: Program) -> None:
+        self.over.put_nowait(process.pid)
+
+
+async def test_a_real_program_that_is_killed_is_followed_by_another(tmp_path: Path) -> None:
+    owner = RealOwner(tmp_path)
+    running: Running[Program] = Running(owner)
+    first = await running.ready()
+    os.kill(first.pid, signal.SIGKILL)
+    assert await owner.over.get() == first.pid
+    second = await running.ready()
+    assert second.pid != first.pid and second.end is None and running.process is second
+    await running.close()
+    assert await owner.over.get() == second.pid
+    await gone(second.pid)

@@ -1,0 +1,20 @@
+"""How much something holds on to: the number of things that can be reached from it."""
+
+import gc
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+
+__all__ = ["weight"]
+
+_NOT_ITS_OWN = (type, ModuleType, FunctionType, BuiltinFunctionType, CodeType)
+
+
+def weight(thing: object) -> int:
+    """Everything below it but code."""
+    seen: dict[int, object] = {}
+    todo = [thing]
+    while todo:
+        each = todo.pop()
+        if id(each) not in seen and not isinstance(each, _NOT_ITS_OWN):
+            seen[id(each)] = each
+            todo += gc.get_referents(each)
+    return len(seen)
