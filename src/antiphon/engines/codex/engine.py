@@ -40,8 +40,12 @@ class Codex(Engine):
 
     async def load(self, session: "Session") -> "CodexSession":
         codex = await self._begin(session)
-        await codex.restore()
-        await codex.tell_history()
+        try:
+            await codex.restore()
+            await codex.tell_history()
+        except BaseException:  # also when the client does not want to hear more: nobody else would close it
+            await codex.close()
+            raise
         return codex
 
     async def resume(self, session: "Session") -> "CodexSession":

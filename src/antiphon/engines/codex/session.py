@@ -9,10 +9,9 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from antiphon.agent.asking import Asking
 from antiphon.engines.base import EngineSession
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.approvals import Asker
+from antiphon.engines.codex.answering import Answering
 from antiphon.engines.codex.choosing import Choosing
 from antiphon.engines.codex.commands import COMMANDS, NEXT_TURN, run_command
 from antiphon.engines.codex.files import text_before
@@ -27,7 +26,6 @@ from antiphon.engines.codex.translate import Translator, news
 from antiphon.engines.codex.unseen import RAW, RAW_EVENTS, Unseen
 from antiphon.engines.codex.waiting import Waiting
 from antiphon.engines.mirror import mirrors
-from antiphon.engines.pending import Pending
 from antiphon.engines.telling import Telling
 from antiphon.engines.titles import title_of
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
@@ -45,6 +43,9 @@ __all__ = ["CodexSession"]
 
 INTERRUPT_LIMIT: Final = 2.0
 """Seconds that a turn may take to end after it was interrupted, before the server counts as hung. Real ones take 20 ms."""
+
+CLOSE_LIMIT: Final = 2.0
+"""Seconds for each farewell."""
 
 _log = logging.getLogger(__name__)
 
@@ -67,11 +68,10 @@ class CodexSession(EngineSession):
                 news.TurnEnded: self._turn_ended,
             },
         )
-        self._stage = Asking(session)
-        self._asker = Asker(session)
-        self._pending = Pending()
+        self._answering = Answering(session, self._translator, self._telling)
         self._unseen = Unseen()
         self._waiting: Waiting | None = None
+        self._turn: str | None = None
         self._titled = False
 
     def _new_translator(self) -> Translator:
@@ -194,44 +194,50 @@ class CodexSession(EngineSession):
     async def _hear(self, told: wire.Told) -> None:
         match told.params:
             case wire.Resolved(request_id=id) if self._server is not None:
-                self._pending.withdraw((self._server.pid, id))
-            case wire.TurnTold(turn=begun) if told.method == "turn/started" and self._waiting is not None:
-                self._waiting.started(begun.id)
+                self._answering.withdraw(self._server, id)
+            case wire.TurnTold(turn=begun) if told.method == "turn/started":
+                self._turn = begun.id
+                if self._waiting is not None:
+                    self._waiting.started(begun.id)
+            case wire.TurnTold(turn=over) if told.method == "turn/completed":
+                self._turn = None
+                await self._hear_end(told, over.id)
+                return
             case _:
                 pass
-        unseen = await self._unseen.turn_ended() if told.method == "turn/completed" else self._unseen.hear(told)
-        for item in unseen:
+        for item in self._unseen.hear(told):
             await self._tell_all(self._translator.item(item, replay=False))
         if told.method not in RAW:
             await self._tell_all(self._translator.feed(told.method, told.params))
 
+    async def _hear_end(self, told: wire.Told, id: str) -> None:
+        """Somebody may wait for this one: whatever is wrong with it, their prompt ends."""
+        try:
+            for item in await self._unseen.turn_ended():
+                await self._tell_all(self._translator.item(item, replay=False))
+            await self._tell_all(self._translator.feed(told.method, told.params))
+        except Exception as error:
+            if self._waiting is not None:
+                wrong = f"the end of the turn could not be read: {type(error).__name__}"
+                self._waiting.failed(id, RequestError(Code.INTERNAL_ERROR, f"Codex: {wrong}"))
+            raise
+
     async def _tell_all(self, told: "Iterable[news.News]") -> None:
         for each in told:
-            await self._telling.tell(each)
+            try:
+                await self._telling.tell(each)
+            except Exception:  # what follows may be what somebody waits for
+                if self.session.closed:
+                    raise
+                _log.exception("news of Codex could not be told: %.200r", each)
 
     def asked(self, server: Server, question: wire.Asked) -> None:
         """It asks something about it."""
-        self._pending.begin((server.pid, question.id), self._answer(server, question))
-
-    async def _answer(self, server: Server, question: wire.Asked) -> None:
-        try:
-            call = self._translator.patch_of(question.params)
-            result = await self._asker.answer(question.method, question.params, self._stage, call)
-            if result is not None and _allows(result):
-                for each in self._translator.allowed(call.tool_call_id):
-                    await self._telling.tell(each)
-        except Exception as error:  # a question that cannot be asked must not leave the server waiting
-            _log.exception("a question of Codex could not be asked")
-            server.refuse(question.id, f"the question could not be asked: {type(error).__name__}", Code.INTERNAL_ERROR)
-            return
-        if result is None:
-            server.refuse(question.id, f"not supported here: {question.method}", Code.METHOD_NOT_FOUND)
-        else:
-            server.answer(question.id, result)
+        self._answering.ask(server, question)
 
     async def lost(self, server: Server) -> None:
         """The server is gone: whoever waits is told, and what it left open is closed."""
-        self._pending.withdraw_all()
+        self._answering.withdraw_all()
         self._log_unknown()
         if self.session.closed:
             return
@@ -318,7 +324,16 @@ class CodexSession(EngineSession):
             _log.warning("Codex (pid %d) does not stop, so it is ended: %s", server.pid, error)
             self._hub.give_up(server)
         finally:
-            self._pending.withdraw_all()
+            self._answering.withdraw_all()
+
+    async def cancel(self) -> None:
+        server, turn = self._server, self._turn
+        if server is None or turn is None or self._waiting is not None:
+            return
+        with suppress(ServerRefused, ConnectionClosed):
+            await server.request("turn/interrupt", {"threadId": self._thread, "turnId": turn})
+            await server.request("thread/backgroundTerminals/clean", {"threadId": self._thread})
+        self._answering.withdraw_all()
 
     async def steer(self, turn: "Turn") -> bool:
         content = await input_of(turn)
@@ -350,18 +365,10 @@ class CodexSession(EngineSession):
 
     async def close(self) -> None:
         self._log_unknown()
-        self._pending.withdraw_all()
-        self._stage.end()
+        self._answering.close()
         self._hub.forget(self._thread)
         server = self._server
         if server is not None and server.end is None:
             with suppress(ServerRefused, ConnectionClosed):
-                await server.request("thread/backgroundTerminals/clean", {"threadId": self._thread})
-                await server.request("thread/unsubscribe", {"threadId": self._thread})
-
-
-def _allows(result: dict[str, Any]) -> bool:
-    """Whether an answer lets the call run."""
-    decision = result.get("decision")
-    name = next(iter(decision), "") if isinstance(decision, dict) else decision
-    return str(name).startswith(("accept", "approved")) or result.get("action") == "accept"
+                await server.request("thread/backgroundTerminals/clean", {"threadId": self._thread}, CLOSE_LIMIT)
+                await server.request("thread/unsubscribe", {"threadId": self._thread}, CLOSE_LIMIT)

@@ -59,6 +59,11 @@ class Waiting:
         if self._id.done() and self._id.result() in ids:
             self._finish(end)
 
+    def failed(self, id: str, error: "AcpError") -> None:
+        """A turn of the thread is over, in a way that nobody understands."""
+        if not self._id.done() or self._id.result() == id:
+            self.fail(error)
+
     def fail(self, error: "AcpError") -> None:
         """There will be no end."""
         if not self._id.done():

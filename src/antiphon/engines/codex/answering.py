@@ -1,0 +1,71 @@
+"""Answers to what the server asks about a thread: may this run, may this change be made, what does the user say."""
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from antiphon.agent.asking import Asking
+from antiphon.engines.codex.approvals import Asker
+from antiphon.engines.pending import Pending
+from antiphon.errors import Code
+
+if TYPE_CHECKING:
+    from antiphon.agent.session import Session
+    from antiphon.engines.codex import wire
+    from antiphon.engines.codex.server import Server
+    from antiphon.engines.codex.translate import Translator
+    from antiphon.engines.telling import Telling
+
+__all__ = ["Answering"]
+
+_log = logging.getLogger(__name__)
+
+
+class Answering:
+    """Of one session. Questions belong to it and not to a turn, because sub-agents ask between turns too."""
+
+    def __init__(self, session: "Session", translator: "Translator", telling: "Telling") -> None:
+        self._stage = Asking(session)
+        self._asker = Asker(session)
+        self._translator = translator
+        self._telling = telling
+        self._pending = Pending()
+
+    def ask(self, server: "Server", question: "wire.Asked") -> None:
+        """Begin to ask the user, and answer the server when they have."""
+        self._pending.begin((server.pid, question.id), self._answer(server, question))
+
+    async def _answer(self, server: "Server", question: "wire.Asked") -> None:
+        try:
+            call = self._translator.patch_of(question.params)
+            result = await self._asker.answer(question.method, question.params, self._stage, call)
+            if result is not None and _allows(result):
+                for each in self._translator.allowed(call.tool_call_id):
+                    await self._telling.tell(each)
+        except Exception as error:  # a question that cannot be asked must not leave the server waiting
+            _log.exception("a question of Codex could not be asked")
+            server.refuse(question.id, f"the question could not be asked: {type(error).__name__}", Code.INTERNAL_ERROR)
+            return
+        if result is None:
+            server.refuse(question.id, f"not supported here: {question.method}", Code.METHOD_NOT_FOUND)
+        else:
+            server.answer(question.id, result)
+
+    def withdraw(self, server: "Server", id: "wire.RequestId") -> None:
+        """The server does not want to know any more."""
+        self._pending.withdraw((server.pid, id))
+
+    def withdraw_all(self) -> None:
+        """Nor anything else."""
+        self._pending.withdraw_all()
+
+    def close(self) -> None:
+        """The session ends."""
+        self._pending.withdraw_all()
+        self._stage.end()
+
+
+def _allows(result: dict[str, Any]) -> bool:
+    """Whether an answer lets the call run."""
+    decision = result.get("decision")
+    name = next(iter(decision), "") if isinstance(decision, dict) else decision
+    return str(name).startswith(("accept", "approved")) or result.get("action") == "accept"
