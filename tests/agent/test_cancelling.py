@@ -407,7 +407,7 @@ async def test_a_session_that_is_being_closed_is_not_called_off() -> None:
         await session.update(v1.AgentMessageChunk(v1.TextBlock("closing")))
         await gate.wait()
 
-    agent.close_session = close_session  # type: ignore[method-assign, assignment]
+    agent.close_session = close_session  # type: ignore[method-assign]
     async with playing(agent) as editor:
         session = await editor.open()
         closing = asyncio.create_task(editor.connection.request(m.CLOSE_SESSION, v1.CloseSession(session)))
@@ -438,7 +438,7 @@ async def test_one_that_cannot_stop_is_logged_and_the_session_goes_on(
 
 async def test_the_hook_may_be_a_plain_function() -> None:
     agent, told = only_prompt(lambda _: None), asyncio.Event()
-    agent.cancel = lambda _: told.set()  # type: ignore[method-assign]
+    agent.cancel = lambda _: told.set()  # type: ignore[method-assign, assignment]
     async with playing(agent) as editor:
         editor.cancel(await editor.open())
         await told.wait()

@@ -56,7 +56,9 @@ async def test_without_a_turn_the_client_keeps_what_the_user_said() -> None:
         session = await editor.open()
         told = await add(editor, session, "too late", _meta=OPTED_IN)
         assert told == {"outcome": "promptRequired", "reason": "noRunningTurn"}
-        with pytest.raises(RequestRefused, match="there is no turn that it could be added to: send it with `session/prompt`"):
+        with pytest.raises(
+            RequestRefused, match="there is no turn that it could be added to: send it with `session/prompt`"
+        ):
             await add(editor, session, "too late")
 
 

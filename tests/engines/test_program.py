@@ -69,9 +69,9 @@ async def test_a_line_that_is_too_long_is_left_out_and_the_next_one_heard(tmp_pa
 
 async def test_its_end_says_how_it_ended_and_its_last_words(tmp_path: Path) -> None:
     program = await start("import sys\nprint('out')\nsys.stderr.write('I give up\\n')\nsys.exit(3)", tmp_path)
-    assert program.end is None
+    before = program.end
     assert [line async for line in program.lines()] == [b"out"]
-    assert isinstance(program.end, ProcessDied) and program.end.status == 3
+    assert before is None and isinstance(program.end, ProcessDied) and program.end.status == 3
     assert program.stderr == "I give up"
     program.send(b"nobody hears this\n")
     await program.close()

@@ -42,5 +42,7 @@ def too_late(asked: v1.Prompt) -> dict[str, str]:
     if isinstance(wish, dict) and wish.get("idleBehavior") == "promptRequired":
         return _TOO_LATE
     raise RequestError(
-        Code.INVALID_REQUEST, "Invalid request", "there is no turn that it could be added to: send it with `session/prompt`"
+        Code.INVALID_REQUEST,
+        "Invalid request",
+        "there is no turn that it could be added to: send it with `session/prompt`",
     )

@@ -166,12 +166,12 @@ def test_the_engine_has_every_method_that_is_offered() -> None:
 
 async def test_it_is_started_before_a_session_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun = tmp_path / "begun"
+    os.mkfifo(begun)
     program = script(tmp_path, f'echo > "{begun}"; exec cat > /dev/null')
     for name, value in environment(tmp_path, program).items():
         monkeypatch.setenv(name, value)
     async with asyncio.timeout(30), playing(Host(Codex())):
-        while not begun.exists():
-            await asyncio.sleep(0.01)
+        assert await asyncio.to_thread(begun.read_text, encoding="utf-8") == "\n"  # as soon as it says so
 
 
 async def test_sessions_that_are_opened_at_once_share_one_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,12 +4,12 @@ import base64
 from typing import Any
 
 from antiphon.client.terminals import Terminals
-from tests.engines.claude.driving import Can, connected
 from tests.engines.claude.model.steps import Call, Gate, Text, Wait
 from tests.engines.claude.place import Place
 from tests.engines.claude.proofs import STAND_IN, proves
 from tests.engines.claude.stand_in_lines import RESULT, assistant, stand_in_says, tool_result
 from tests.engines.claude.versions import BOTH
+from tests.engines.driving import Can, connected
 from tests.engines.pictures import DOT
 
 Json = dict[str, Any]

@@ -6,11 +6,11 @@ import signal
 from pathlib import Path
 
 from antiphon import v1
-from tests.engines.claude.driving import Client, connected
 from tests.engines.claude.model.steps import Call, Gate, Text, Wait
 from tests.engines.claude.place import Place, is_gone
 from tests.engines.claude.proofs import proves
 from tests.engines.claude.versions import BOTH
+from tests.engines.driving import Client, connected
 
 
 def ends(client: Client) -> list[str]:

@@ -5,11 +5,11 @@ import base64
 from antiphon import v1
 from antiphon.client.files import Files
 from antiphon.protocol.v1 import methods as m
-from tests.engines.claude.driving import Can, connected
 from tests.engines.claude.model.steps import Text
 from tests.engines.claude.place import Place
 from tests.engines.claude.proofs import proves
 from tests.engines.claude.versions import BOTH
+from tests.engines.driving import Can, connected
 from tests.engines.pictures import DOT
 
 LINES = "".join(f"line {number}\n" for number in range(1, 101))

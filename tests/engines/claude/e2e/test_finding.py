@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from antiphon.errors import RequestRefused
-from tests.engines.claude.driving import Client, connected
 from tests.engines.claude.place import Place
 from tests.engines.claude.proofs import STAND_IN, on_versions, proves
 from tests.engines.claude.stand_in_lines import RESULT, stand_in_says
 from tests.engines.claude.versions import BOTH, NEW, OLD, program
+from tests.engines.driving import Client, connected
 
 
 def link(at: Place, folder: Path) -> Path:

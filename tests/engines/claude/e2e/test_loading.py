@@ -14,11 +14,11 @@ import pytest
 from antiphon import v1
 from antiphon.errors import Code, RequestRefused
 from antiphon.protocol.v1 import methods as m
-from tests.engines.claude.driving import connected
 from tests.engines.claude.model.steps import Gate, Wait
 from tests.engines.claude.place import Place, is_gone
 from tests.engines.claude.proofs import proves
 from tests.engines.claude.versions import BOTH, OLD
+from tests.engines.driving import connected
 
 MANY = 20_000
 """Messages of a history that takes longer to tell than a process to start."""

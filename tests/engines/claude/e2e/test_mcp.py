@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Literal
 
 from antiphon import v1
-from tests.engines.claude.driving import connected
 from tests.engines.claude.model.steps import Call
 from tests.engines.claude.place import Place
 from tests.engines.claude.proofs import proves
 from tests.engines.claude.versions import BOTH
+from tests.engines.driving import connected
 from tests.engines.mcp_servers.serving import serving, stdio_server
 
 TELL = "mcp__little__tell"

@@ -7,11 +7,11 @@ import pytest
 
 from antiphon import v1
 from antiphon.errors import Code, RequestRefused
-from tests.engines.claude.driving import Can, Client, connected
 from tests.engines.claude.model.steps import Call, Gate, Text, Wait
 from tests.engines.claude.place import Place
 from tests.engines.claude.proofs import proves
 from tests.engines.claude.versions import BOTH
+from tests.engines.driving import Can, Client, connected
 
 
 def values(option: v1.SelectConfig) -> list[str]:

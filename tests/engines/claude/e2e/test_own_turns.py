@@ -1,22 +1,18 @@
 """Turns that Claude Code starts by itself: called off, and not blamed for what comes later."""
 
 import asyncio
-import os
-import signal
-from pathlib import Path
 
 import pytest
 
 from antiphon import v1
 from antiphon.errors import RequestRefused
 from antiphon.protocol.v1 import methods as m
-from antiphon.transports import tree
-from tests.engines.claude.driving import Client, connected
 from tests.engines.claude.model.steps import Call, Gate, Step, Text, Wait
 from tests.engines.claude.place import Place, is_gone
 from tests.engines.claude.proofs import STAND_IN, proves
 from tests.engines.claude.stand_in_lines import RESULT, assistant, stand_in_plays
 from tests.engines.claude.versions import BOTH
+from tests.engines.driving import Client, connected
 
 
 async def work_by_itself(at: Place, client: Client, *steps: Step) -> None:
@@ -127,23 +123,3 @@ async def test_the_error_of_a_turn_of_its_own_is_not_blamed_for_a_later_crash(at
         with pytest.raises(RequestRefused, match="ended unexpectedly") as caught:
             await client.say("two")  # it has nothing to say to that, and dies
     assert "Overloaded" not in f"{caught.value} {caught.value.data}"
-
-
-@proves("robust.crash", on=[STAND_IN])
-async def test_nor_is_the_error_of_one_that_fails_while_a_prompt_waits(at: Place) -> None:
-    stand_in_plays(at, [OVERLOADED, HEARD])
-    async with connected(at) as client:
-        await client.open()
-        turn = client.session.prompt("one")
-        await client.until(lambda: client.said.endswith("heard"))
-        os.kill(stand_in(at), signal.SIGKILL)
-        with pytest.raises(RequestRefused, match="ended unexpectedly") as caught:
-            await turn
-    assert "Overloaded" not in f"{caught.value} {caught.value.data}"
-
-
-def stand_in(at: Place) -> int:
-    """Its process."""
-    words = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in tree.processes_with(at.mark)}
-    [pid] = [pid for pid, line in words.items() if b"stand_in.py" in line]
-    return pid

@@ -4,12 +4,12 @@ import json
 import re
 
 from antiphon import v1
-from tests.engines.claude.driving import Can, Client, Told, connected
 from tests.engines.claude.model.asked import Asked
 from tests.engines.claude.model.steps import Answer, Call, Text
 from tests.engines.claude.place import Place
 from tests.engines.claude.proofs import proves
 from tests.engines.claude.versions import BOTH
+from tests.engines.driving import Can, Client, Told, connected
 
 PLAN = "# The plan\n\n1. Hum\n2. Sing\n"
 QUESTIONS = {

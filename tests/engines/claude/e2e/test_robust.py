@@ -12,12 +12,12 @@ import pytest
 
 from antiphon.errors import RequestRefused
 from antiphon.transports.process import ProcessTransport
-from tests.engines.claude.driving import connected
 from tests.engines.claude.model.steps import Call, Gate, Text, Wait
 from tests.engines.claude.place import AGENT, Place, is_gone
 from tests.engines.claude.proofs import STAND_IN, proves
 from tests.engines.claude.stand_in_lines import RESULT, assistant, stand_in_says
 from tests.engines.claude.versions import BOTH
+from tests.engines.driving import connected
 
 HUGE = 20 * 1024 * 1024
 

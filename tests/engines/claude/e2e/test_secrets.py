@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,11 +11,11 @@ from antiphon import v1
 from antiphon.errors import RequestRefused
 from antiphon.transports import tree
 from antiphon.transports.process import ProcessTransport
-from tests.engines.claude.driving import Client, connected
 from tests.engines.claude.model.steps import Call
 from tests.engines.claude.place import Place
 from tests.engines.claude.proofs import proves
 from tests.engines.claude.versions import BOTH
+from tests.engines.driving import Client, connected
 from tests.engines.mcp_servers.serving import serving, stdio_server
 from tests.engines.places import comes
 
@@ -36,22 +35,27 @@ exit 3
 
 def files_with_it(at: Place) -> list[Path]:
     """Files anywhere that it could have been written to."""
-    return [path for path in files(at.home.parent) if SECRET.encode() in path.read_bytes()]
+    return [path for path in at.home.parent.rglob("*") if path.is_file() and has_it(path)]
 
 
-def files(folder: Path) -> Iterator[Path]:
-    return (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+def has_it(path: Path) -> bool:
+    return SECRET.encode() in read(path)
+
+
+def read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:  # gone meanwhile
+        return b""
 
 
 def lines_with_it(at: Place) -> list[bytes]:
     """The command lines and environments that have it, of the agent and all that it started but the server itself."""
     found = []
     for pid in tree.processes_with(at.mark):
-        try:
-            line, room = (Path(f"/proc/{pid}/{name}").read_bytes() for name in ("cmdline", "environ"))
-        except OSError:  # gone meanwhile
-            continue
-        if SECRET.encode() in line or (SECRET.encode() in room and b"mcp_servers" not in line):
+        of = Path(f"/proc/{pid}")
+        serves = b"mcp_servers" in (line := read(of / "cmdline"))
+        if SECRET.encode() in line or (SECRET.encode() in read(of / "environ") and not serves):
             found.append(line)
     return found
 
@@ -98,7 +102,9 @@ def descriptors_with_it(client: Client) -> list[Path]:
     transport = client.agent.connection.transport
     assert isinstance(transport, ProcessTransport)
     links = Path(f"/proc/{transport.pid}/fd").iterdir()
-    return [link for link in links if os.readlink(link).startswith("/memfd:") and SECRET.encode() in link.read_bytes()]
+    return [
+        link for link in links if link.is_file() and has_it(link)
+    ]  # a pipe is none, and what has no name anywhere is
 
 
 @proves("mcp.secret")

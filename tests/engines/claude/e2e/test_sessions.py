@@ -10,11 +10,11 @@ import pytest
 
 from antiphon import v1
 from antiphon.errors import Code, RequestRefused
-from tests.engines.claude.driving import connected
 from tests.engines.claude.model.steps import Call, Gate, Text, Think, Wait
 from tests.engines.claude.place import Place
 from tests.engines.claude.proofs import proves
 from tests.engines.claude.versions import BOTH
+from tests.engines.driving import connected
 
 MANY = 500
 

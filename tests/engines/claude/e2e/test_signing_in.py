@@ -4,10 +4,10 @@ import pytest
 
 from antiphon import v1
 from antiphon.errors import AuthRequired, Code
-from tests.engines.claude.driving import Can, connected
 from tests.engines.claude.place import Place
 from tests.engines.claude.proofs import proves
 from tests.engines.claude.versions import BOTH
+from tests.engines.driving import Can, connected
 
 
 @proves("auth.terminal", "auth.api-key")

@@ -7,11 +7,11 @@ import pytest
 from antiphon import v1
 from antiphon.errors import Code, RequestRefused
 from antiphon.protocol.methods import Call as Method
-from tests.engines.claude.driving import Client, connected
 from tests.engines.claude.model.steps import Call, Cut, Fail, Gate, Text, Wait
 from tests.engines.claude.place import Place
 from tests.engines.claude.proofs import proves
 from tests.engines.claude.versions import OLD
+from tests.engines.driving import Client, connected
 
 OUT_OF_TUNE = (Fail(400, "invalid_request_error", "no such chord"),)
 STEER: "Method[Any, Any]" = Method("_session/steering", dict, dict, side="agent")
@@ -81,6 +81,7 @@ async def test_a_cancel_calls_off_the_turn_and_what_was_added_to_it(at: Place) -
         await client.open()
         turn = client.session.prompt("sing of the river")
         await gate.is_reached()
+        await client.until(lambda: client.said == "la la ")
         await add(client, "and of the sea")
         before = at.processes()
         assert (await turn.cancel()).stop_reason is v1.StopReason.CANCELLED

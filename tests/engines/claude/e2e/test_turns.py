@@ -4,11 +4,11 @@ import json
 import time
 
 from antiphon import v1
-from tests.engines.claude.driving import connected
 from tests.engines.claude.model.steps import Call, Gate, Header, Text, Think, Used, Wait
 from tests.engines.claude.place import BY_SUBSCRIPTION, Place
 from tests.engines.claude.proofs import proves
 from tests.engines.claude.versions import BOTH
+from tests.engines.driving import connected
 
 TODOS = [
     {"content": "Read the score", "status": "completed", "activeForm": "Reading the score"},
