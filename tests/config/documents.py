@@ -50,5 +50,6 @@ def _written(draw: st.DrawFn, data: Any) -> str:
 
 def _joined(draw: st.DrawFn, opening: str, items: list[str], closing: str) -> str:
     inner = "".join(f"{',' if place else ''}{_gap(draw)}{item}" for place, item in enumerate(items))
-    trailing = "," if items and draw(st.booleans()) else ""
+    more: bool = draw(st.booleans())
+    trailing = "," if items and more else ""
     return f"{opening}{inner}{trailing}{_gap(draw)}{closing}"
