@@ -96,14 +96,15 @@ def test_without_a_terminal_it_only_shows(home: Home) -> None:
     assert "--yes writes it" in done.stderr
 
 
-def test_the_change_that_is_shown_can_be_applied_by_patch(home: Home) -> None:
-    home.write(SETTINGS)
+@pytest.mark.parametrize("text", [SETTINGS, SETTINGS.rstrip(b"\n"), b"{}"])
+def test_the_change_that_is_shown_can_be_applied_by_patch(home: Home, text: bytes) -> None:
+    home.write(text)
     shown = home.setup("zed").stdout
     subprocess.run(["git", "init", "-q"], cwd=home.path, check=True)
     relative = shown.replace(str(home.zed), ".config/zed/settings.json")
     subprocess.run(["git", "apply", "-p0", "-"], input=relative, cwd=home.path, check=True, encoding="utf-8")
     by_patch = home.zed.read_bytes()
-    home.write(SETTINGS)
+    home.write(text)
     home.setup("zed", "--yes")
     assert home.zed.read_bytes() == by_patch
 
@@ -221,7 +222,7 @@ def test_what_was_there_is_kept_where_only_the_user_can_read_it(home: Home) -> N
 
 
 @pytest.mark.slow
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(documents())
 def test_after_setup_and_undo_the_bytes_are_the_same(tmp_path: Path, document: tuple[str, dict[str, Any]]) -> None:
     path = tmp_path / "settings.json"

@@ -1,6 +1,7 @@
 """`antiphon setup`: Antiphon in an editor's settings, shown first, written on yes, and taken out again."""
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import Final
@@ -72,6 +73,9 @@ def run(arguments: list[str]) -> int:
     except AcpError as error:
         sentence, _, hint = plain(str(error)).partition("\nhint: ")
         return fail(sentence, hint or HELP_HINT, FAILED)
+    except BrokenPipeError:  # `… | head`: who reads has seen enough, and nothing was written
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except KeyboardInterrupt:
         sys.stderr.write("\n")
         return 130

@@ -3,6 +3,7 @@
 import os
 import sys
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +13,7 @@ from antiphon.cli.setup_records import Record, digest, forget, keep, records
 from antiphon.config.editing import EditRefused
 from antiphon.local.files import write_text
 
-__all__ = ["NAME", "program", "set_up", "undo"]
+__all__ = ["NAME", "passing", "program", "set_up", "undo"]
 
 NAME: Final = "Antiphon"
 """What an editor calls us, if the user has no other name."""
@@ -33,6 +34,10 @@ def set_up(name: str, called: str, engine: str | None, path: Path | None, *, yes
     path = path or place_of(name, called)
     entry = Entry(called, (*program(), "agent", *(() if engine is None else ("--engine", engine))))
     screen = Screen()
+    if passing(entry.command[0]):
+        screen.note(
+            f"warning: {entry.command[0]} is in a cache and may go; install Antiphon first: uv tool install antiphon"
+        )
     before = _read(path)
     if before is None and not path.parent.exists():
         screen.note(f"note: there is no {path.parent} yet; if the settings of {editor.title} are elsewhere, say --file")
@@ -111,6 +116,12 @@ def program() -> tuple[str, ...]:
         if path.name == "antiphon" and path.is_file() and os.access(path, os.X_OK):
             return (str(path),)
     return (sys.executable, "-m", "antiphon")
+
+
+def passing(program: str) -> bool:
+    """Whether a program stands where uv keeps what it runs once (`uvx antiphon setup …`)."""
+    parts = Path(program).parts
+    return any(cache == "uv" and part.startswith("archive-v") for cache, part in pairwise(parts))
 
 
 def _without(editor: Editor, text: str | None, record: Record) -> str | None:
