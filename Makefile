@@ -6,6 +6,7 @@
 #   make interop  play with everybody else's agents and clients, and write docs/interop.md and docs/thirdparty.md
 #   make engines  run the engines with the real programs that they drive, and write what is proved into docs/engines
 #   make bench    benchmarks
+#   make zed-extension   the extension for Zed, in dist/zed   (REPOSITORY=https://… where its archives will be)
 #   make format   let ruff rewrite what it can
 #   make lock     resolve the locks again               (needs uv; LOCK_ARGS=--upgrade for newer versions)
 #   make clean    remove environments, caches and builds
@@ -17,15 +18,16 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-fast interop engines peers thirdparty check format bench lock clean env
+.PHONY: help run test test-fast interop engines peers thirdparty check format bench lock clean env zed-extension
 
 VENV ?= .venv
 JOBS ?= 2
 LOCK_ARGS ?=
+REPOSITORY ?=
 ARGS ?=
 PYTHON ?=
 
-CODE := $(wildcard src tests tools benchmarks examples)
+CODE := $(wildcard src tests tools benchmarks examples packages)
 DEV := $(VENV)/bin/python
 PYTEST := PYTHONWARNDEFAULTENCODING=1 $(DEV) -m pytest
 
@@ -226,4 +228,8 @@ lock:
 
 clean:
 	rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis benchmarks/node_modules tests/interop/node_modules tests/thirdparty/node_modules $(CLAUDE_MODULES) $(CODEX_MODULES)
-	find src tests tools benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests tools benchmarks examples packages -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# A folder to install in Zed or to publish, and an archive for each target beside it. Needs an index of packages.
+zed-extension: $(VENV)/.ready
+	@$(DEV) tools/zed_extension.py $(if $(REPOSITORY),--repository "$(REPOSITORY)")

@@ -16,6 +16,7 @@ COMMANDS = {
     "agents": "the agents there are: found, checked, added",
     "policy": "what is allowed, why, and what was decided",
     "agent": "the agent an editor starts: speaks ACP on stdin and stdout",
+    "setup": "Antiphon in an editor: Zed, JetBrains, Neovim, Emacs, VS Code",
     "completion": "completion for bash, zsh and fish",
 }
 """Name → what it is. Each is a module of this room with a function `run`."""

@@ -1,0 +1,168 @@
+"""The editors that `antiphon setup` knows: where their settings are, what is put in there, and what the user does next.
+
+Knows places and texts; reads and writes nothing, except that it looks which of Emacs's two homes is there.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from antiphon.cli.setup_snippets import elisp, lua, word_of
+from antiphon.config.editing import EditRefused
+from antiphon.config.jsonc_editing import Put, has_entry, put_entry, take_entry
+
+__all__ = ["EDITORS", "CodeEditor", "Editor", "Entry", "JsonEditor", "place_of"]
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """How an editor is to call us, and how it starts us."""
+
+    name: str
+    command: tuple[str, ...]
+
+
+class JsonEditor(msgspec.Struct, frozen=True):
+    """An editor whose settings are JSON with comments: one entry goes into an object of them."""
+
+    title: str
+    group: str
+    """The key of that object."""
+    steps: tuple[str, ...]
+    """What the user does next. `{name}` is what we are called there."""
+    fixed: tuple[tuple[str, str], ...] = ()
+    """What stands in the entry besides the command."""
+
+    def put(self, text: str | None, entry: Entry) -> Put:
+        """The settings with the entry."""
+        value: dict[str, Any] = {
+            **dict(self.fixed),
+            "command": entry.command[0],
+            "args": [*entry.command[1:]],
+            "env": {},
+        }
+        return put_entry(text or "", self.group, entry.name, value)
+
+    def take(self, text: str, name: str, *, made_group: bool, replaced: str | None) -> str | None:
+        """The settings, which have changed since, without the entry; None if it is not there any more."""
+        if not has_entry(text, self.group, name):
+            return None
+        return take_entry(text, self.group, name, made_group=made_group, replaced=replaced)
+
+    def told(self, path: Path, entry: Entry) -> list[str]:
+        """What to do next."""
+        return [step.format(name=entry.name) for step in self.steps]
+
+
+class CodeEditor(msgspec.Struct, frozen=True):
+    """An editor whose settings are a program: we write a file of our own, and the user adds a line that loads it."""
+
+    title: str
+    sign: str
+    """What stands in every file that we wrote."""
+    write: Callable[[str, Sequence[str]], str]
+    """Our name and command → the text of the file."""
+    tell: Callable[[Path, str], list[str]]
+    """The file and our name → what the user does next."""
+
+    def put(self, text: str | None, entry: Entry) -> Put:
+        """Our file."""
+        if text is not None and self.sign not in text:
+            raise EditRefused("it is there already, and is not ours\nhint: choose another --name, or move it away")
+        return Put(self.write(entry.name, entry.command))
+
+    def take(self, text: str, name: str, *, made_group: bool, replaced: str | None) -> str | None:
+        """Our file, which has changed since: somebody made it theirs."""
+        raise EditRefused("it was changed after it was written\nhint: delete it yourself if you do not need it")
+
+    def told(self, path: Path, entry: Entry) -> list[str]:
+        """The line to add, and what to do then."""
+        return self.tell(path, entry.name)
+
+
+def _tell_neovim(path: Path, name: str) -> list[str]:
+    word = path.stem
+    return [
+        f'CodeCompanion: add to its setup   adapters = {{ acp = {{ {word} = require("{word}").codecompanion }} }}',
+        f'avante.nvim: add to its setup   provider = "{word}", acp_providers = require("{word}").avante',
+        f"restart Neovim, then `:CodeCompanionChat adapter={word}` or `:AvanteAsk`",
+    ]
+
+
+def _tell_emacs(path: Path, name: str) -> list[str]:
+    return [
+        f'add to your init file   (load "{path.with_suffix("")}")',
+        f"install agent-shell from MELPA if you have not, restart Emacs, then `M-x agent-shell` and pick {name}",
+    ]
+
+
+Editor = JsonEditor | CodeEditor
+
+EDITORS: Final[Mapping[str, Editor]] = {
+    "zed": JsonEditor(
+        "Zed",
+        "agent_servers",
+        ("restart Zed, open the agent panel, and pick {name} in the menu of its `+`",),
+        fixed=(("type", "custom"),),
+    ),
+    "jetbrains": JsonEditor(
+        "JetBrains IDEs",
+        "agent_servers",
+        ("restart the IDE, open AI Chat, and pick {name} in its list of agents",),
+    ),
+    "neovim": CodeEditor("Neovim", "Written by `antiphon setup neovim`", lua, _tell_neovim),
+    "emacs": CodeEditor("Emacs", "Written by `antiphon setup emacs'", elisp, _tell_emacs),
+    "vscode": JsonEditor(
+        "VS Code",
+        "acp.agents",
+        (
+            "install the extension ACP Client if you have not: code --install-extension formulahendry.acp-client",
+            "restart VS Code, open ACP Client in the activity bar, and pick {name}",
+        ),
+    ),
+}
+"""The word on the command line → the editor."""
+
+
+def place_of(editor: str, name: str, environment: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
+    """Where the file is that `setup` changes or writes.
+
+    Raises:
+        EditRefused: the name cannot be the name of a file there.
+    """
+    home = Path.home()
+    base = Path(environment.get("XDG_CONFIG_HOME", ""))
+    config = base if base.is_absolute() else home / ".config"
+    match editor:
+        case "zed":
+            flatpak = Path(environment.get("FLATPAK_XDG_CONFIG_HOME", ""))
+            if platform == "darwin":
+                config = home / ".config"  # Zed does not look at XDG_CONFIG_HOME there
+            elif flatpak.is_absolute():
+                config = flatpak
+            return config / "zed" / "settings.json"
+        case "jetbrains":
+            return home / ".jetbrains" / "acp.json"
+        case "vscode":
+            mac = home / "Library" / "Application Support"
+            return (mac if platform == "darwin" else config) / "Code" / "User" / "settings.json"
+        case "neovim":
+            return config / environment.get("NVIM_APPNAME", "nvim") / "lua" / f"{_word(name, '_')}.lua"
+        case _:
+            return _emacs_home(home, config) / f"{_word(name, '-')}.el"
+
+
+def _emacs_home(home: Path, config: Path) -> Path:
+    """As Emacs decides: the old places win, the new one counts only if it is there."""
+    old = any((home / place).exists() for place in (".emacs.d", ".emacs", ".emacs.el"))
+    return config / "emacs" if not old and (config / "emacs").is_dir() else home / ".emacs.d"
+
+
+def _word(name: str, joint: str) -> str:
+    word = word_of(name, joint)
+    if not word:
+        raise EditRefused(f"no file can be named after `{name}`\nhint: use letters, as in --name Antiphon")
+    return word
