@@ -240,7 +240,8 @@ def options(*listed: tuple[str, str]) -> list[v1.PermissionOption]:
     ("picked", "always", "offered", "chosen"),
     [
         (None, False, OPTIONS, "y"),
-        (None, True, OPTIONS, "A"),
+        (None, True, OPTIONS, "y"),  # what lasts is remembered here; the agent may mean more by it
+        (None, True, options(("A", "allow_always"), ("n", "reject_once")), "A"),
         ("A", False, OPTIONS, "A"),
         ("n", False, OPTIONS, "y"),  # says the opposite of the verdict
         ("gone", False, OPTIONS, "y"),

@@ -88,7 +88,7 @@ async def test_without_anybody_to_ask_a_question_is_rejected_and_the_turn_goes_o
 async def test_an_agent_that_was_told_always_does_not_ask_and_is_decided_about_all_the_same(
     tmp_path: Path, demo: dict[str, Any]
 ) -> None:
-    user = User(Choice(Verdict.ALLOW, "session"), NO)
+    user = User(Choice(Verdict.ALLOW, "session", option_id="allow_always"), NO)
     keeper = Keeper(ask=user)
     async with asyncio.timeout(PATIENCE), connect("demo", **demo, **handlers(keeper)) as agent:
         session = await agent.new_session(tmp_path)
@@ -269,7 +269,7 @@ async def test_always_survives_a_restart_within_its_scope(tmp_path: Path) -> Non
             user = User(NO)
         async with open_database(tmp_path) as database, staged(Keeper(ask=user, **stores(database)), cwd) as stage:
             await stage.turn(play)
-    assert outcomes == [v1.Selected("A"), v1.Selected("y"), v1.Selected("n")]
+    assert outcomes == [v1.Selected("y"), v1.Selected("y"), v1.Selected("n")]
     async with open_database(tmp_path) as database:
         log = await audited(database)
         (decision,) = await stores(database)["decisions"].all()
@@ -313,8 +313,7 @@ async def test_a_remembered_answer_expires(tmp_path: Path) -> None:
             async with staged(Keeper(ask=user, **kept), tmp_path) as stage:
                 for _ in range(3):
                     await stage.turn(play)
-        # What cannot be remembered is no "always" for the agent either.
-        assert outcomes == [v1.Selected("A"), v1.Selected("y"), v1.Selected("n")]
+        assert outcomes == [v1.Selected("y"), v1.Selected("y"), v1.Selected("n")]
 
 
 async def test_what_no_rule_can_say_is_allowed_once(tmp_path: Path) -> None:

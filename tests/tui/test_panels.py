@@ -3,6 +3,7 @@
 import pytest
 
 from antiphon.protocol import v1
+from antiphon.tui import permission_panel
 from antiphon.tui.form_panel import FormPanel, Wrong, read_field
 from antiphon.tui.login import choose_login
 from antiphon.tui.painting import Painter
@@ -49,6 +50,23 @@ def pressed(keys: str, subject: Subject = RULED) -> Permit | None:
 )
 def test_one_key_answers_and_always_asks_for_how_long(keys: str, answer: Permit | None) -> None:
     assert pressed(keys) == answer
+
+
+@pytest.mark.parametrize("words", ["wait, are you sure", "please use pytest", "are you ok", "hey"])
+def test_words_are_no_answer_though_their_letters_are(words: str) -> None:
+    assert pressed(words) is None
+
+
+def test_after_a_pause_a_key_is_an_answer_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(permission_panel, "monotonic", lambda: now[0])
+    panel = PermissionPanel(RULED)
+    for key in "wy":
+        panel.key(key)
+    assert not panel.done
+    now[0] = 1.0
+    panel.key("y")
+    assert panel.answer == Permit(True)
 
 
 def test_without_a_rule_to_remember_there_is_no_always() -> None:

@@ -78,6 +78,8 @@ class Missing(msgspec.Struct, frozen=True):
     title: str
     hint: str
     origin: Origin
+    why: str = ""
+    """What is wrong, where it is more than that nothing was found."""
 
 
 def find(
@@ -132,7 +134,7 @@ def start_of(name: str, settings: Settings | None = None, *, path: str | None = 
     found = find(name, settings, path=path, registry=registry)
     if isinstance(found, Missing):
         other = f", or tell its command: `antiphon agents add {name} -- PROGRAM …`" if found.origin == "known" else ""
-        raise AgentMissing(f"the agent `{name}` is not installed\nhint: {found.hint}{other}")
+        raise AgentMissing(f"{found.why or f'the agent `{name}` is not installed'}\nhint: {found.hint}{other}")
     return found
 
 
@@ -190,7 +192,7 @@ def _known(name: str, path: str | None) -> Found | Missing:
         try:
             behind = find_cli(agent.drives, environment)
         except CliMissing as error:
-            return Missing(name, agent.title, error.hint, "known")
+            return Missing(name, agent.title, error.hint, "known", error.sentence)
         ours = (sys.executable, *ENGINE, name)
         return Found(name, agent.title, ours, "known", login=agent.login, drives=behind.path)
     for command in agent.commands:

@@ -1,6 +1,6 @@
 """Which of the agent's options says what was decided. An option of a kind that we do not know is chosen by its id alone, and never to deny.
 
-`allow_always` goes out only if somebody said "always": the agent may take it for more than the rule that we remember.
+An "always" of ours is remembered by us, and the agent is told "once": it may take its own "always" for more than the rule that was shown.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ def allowing(options: Sequence[v1.PermissionOption], option_id: str | None, *, a
     picked = _of_id(options, option_id)
     if picked is not None and not (picked.kind.known and picked.kind in (Kind.REJECT_ONCE, Kind.REJECT_ALWAYS)):
         return picked.option_id
-    return _of_kinds(options, (Kind.ALLOW_ALWAYS, Kind.ALLOW_ONCE) if always else (Kind.ALLOW_ONCE,))
+    return _of_kinds(options, (Kind.ALLOW_ONCE, Kind.ALLOW_ALWAYS) if always else (Kind.ALLOW_ONCE,))
 
 
 def rejecting(options: Sequence[v1.PermissionOption], option_id: str | None, *, always: bool) -> str | None:

@@ -85,7 +85,10 @@ def _item_texts(item: v1.ToolContent, call: CallEntry, cwd: str, tail_of: TailOf
         case v1.TerminalItem(terminal_id=id):
             return _terminal_texts(tail_of(id) or _tail_of_output(call.raw_output))
         case v1.ContentItem(content=v1.TextBlock(text=text)):
-            return bounded([Text(clean(line), "dim") for line in unfenced(text).strip("\n").splitlines()], TEXT_LINES)
+            lines = [Text(clean(line), "dim") for line in unfenced(text).strip("\n").splitlines()]
+            if call.kind.meaning == v1.ToolKind.EXECUTE:
+                return bounded(lines, OUTPUT_LINES, tail=True)
+            return bounded(lines, TEXT_LINES)
         case v1.ContentItem(content=block):
             return [Text(content_word(block), "dim")]
         case _:

@@ -20,6 +20,9 @@ T_co = TypeVar("T_co", covariant=True)
 Leaving: TypeAlias = Literal["escape", "interrupt"]
 """How a question is left without an answer: by Esc, or by Ctrl-C."""
 
+PAUSE: Final = 0.6
+"""Seconds without a key after which a question may be answered by one."""
+
 SHORTEST: Final = 3
 """Lines of what is asked about that are shown however small the terminal is."""
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from time import monotonic
 from typing import Final, Literal, TypeAlias
 
 from rich.console import RenderableType
@@ -10,11 +11,11 @@ from rich.padding import Padding
 from rich.text import Text
 
 from antiphon.protocol import v1
-from antiphon.tui.calls import command_of, near
+from antiphon.tui.calls import command_of, near, unfenced
 from antiphon.tui.clean import clean, exact, one_line
 from antiphon.tui.diffs import change_of, diff_texts
 from antiphon.tui.painting import Painter
-from antiphon.tui.panels import Keyed, Leaving, fit, keys_text
+from antiphon.tui.panels import PAUSE, Keyed, Leaving, fit, keys_text
 
 __all__ = ["PermissionPanel", "Permit", "Scope", "Subject", "subject_of"]
 
@@ -72,7 +73,7 @@ def subject_of(
                 counts = f"+{change.added} -{change.removed}" + ("" if old is not None else "  new file")
                 body += [Text.assemble((exact(near(path, cwd)), "bold"), f"  {counts}"), *diff_texts(change)]
             case v1.ContentItem(content=v1.TextBlock(text=text)):
-                body.append(Text(clean(text)))
+                body.append(Text(clean(unfenced(text))))
             case _:
                 pass
     shown = (
@@ -109,6 +110,7 @@ class PermissionPanel(Keyed[Permit]):
             option.kind.known for option in subject.options
         )
         self._lasting = bool(subject.always)
+        self._strayed_at = -PAUSE
 
     def lines(self, painter: Painter, height: int) -> list[str]:
         """What it is, the thing itself, the keys."""
@@ -139,11 +141,21 @@ class PermissionPanel(Keyed[Permit]):
         return [*below, keys_text(keys)]
 
     def key(self, key: str) -> None:
-        """One key answers; always and never ask for how long."""
+        """One key answers; always and never ask for how long.
+
+        Who presses a key that is no answer is typing words, and the letters of words are no answers: until there is a pause.
+        """
+        typing = monotonic() - self._strayed_at < PAUSE
+        if typing or not self._answers(key):
+            self._strayed_at = monotonic()
+            self._always = None
+
+    def _answers(self, key: str) -> bool:
         if self._always is not None:
             if key in SCOPES:
                 self.give(Permit(self._always, SCOPES[key]))
-        elif key in ("y", "n"):
+            return key in SCOPES
+        if key in ("y", "n"):
             self.give(Permit(key == "y"))
         elif key in ("a", "N") and self._lasting:
             self._always = key == "a"
@@ -152,6 +164,9 @@ class PermissionPanel(Keyed[Permit]):
         elif not self._plain and key.isdigit() and 0 < int(key) <= min(len(self.subject.options), 9):
             option = self.subject.options[int(key) - 1]
             self.give(Permit(option.kind.known and str(option.kind).startswith("allow"), option_id=option.option_id))
+        else:
+            return False
+        return True
 
     def leave(self, how: Leaving) -> None:
         """Esc goes back one step, and from the first it is a no."""

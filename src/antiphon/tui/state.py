@@ -97,7 +97,9 @@ async def change_mode(session: "Session", keeper: "Keeper", wanted: str) -> str:
     if (id := theirs.get(wanted.lower())) is not None:
         await session.set_mode(id)
         done.append(f"the agent's mode is {one_line(id)}")
-    if (mode := ours.get(wanted.lower())) is not None:
+    mode = ours.get(wanted.lower())
+    # An agent that plans asks when the plan is done, and goes on when it is approved: a mode of ours would still forbid it.
+    if mode is not None and not (done and mode is Mode.PLAN):
         keeper.mode = mode
         done.append(f"permission: {mode.value} ({PERMISSION_MODES[mode]})")
     if not done:

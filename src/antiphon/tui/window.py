@@ -25,7 +25,7 @@ from rich.text import Text
 from antiphon.tui.clean import one_line
 from antiphon.tui.drawing import Drawing
 from antiphon.tui.keys import bindings
-from antiphon.tui.panels import Panel
+from antiphon.tui.panels import PAUSE, Panel
 from antiphon.tui.screen import PROMPT, Screen
 
 __all__ = ["Room", "Talker"]
@@ -38,9 +38,6 @@ MENU_LINES: Final = 7
 
 QUEUE_LINES: Final = 3
 """Prompts that wait and are in sight."""
-
-PAUSE: Final = 0.6
-"""Seconds without a key after which a question may be answered by one."""
 
 BEAT: Final = 0.2
 """Seconds between two states of the mark that turns."""

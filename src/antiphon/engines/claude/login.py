@@ -84,7 +84,7 @@ def sign_in_needed(method_id: str | None = None, said: str = "") -> RequestError
     if method_id == API_KEY.id:
         what = "set ANTHROPIC_API_KEY in the environment of the agent and start it again"
     else:
-        what = "run `claude auth login` in a terminal, or set ANTHROPIC_API_KEY in the environment of the agent"
+        what = "run `antiphon agent --engine claude --login` in a terminal, or set ANTHROPIC_API_KEY in the environment of the agent"
     details = f"Claude Code is not signed in{f' ({said})' if said else ''}: {what}"
     return RequestError(
         Code.AUTH_REQUIRED,

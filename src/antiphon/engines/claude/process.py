@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from antiphon.engines.claude import wire
 from antiphon.engines.program import Program
-from antiphon.errors import AcpError, ConnectionClosed
+from antiphon.errors import AcpError, ConnectionClosed, fresh
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -66,7 +66,7 @@ class Process:
                     yield line
         for _, answer in self._waiting.values():
             if not answer.done():
-                answer.set_exception(self.end or ConnectionClosed("Claude Code has ended"))
+                answer.set_exception(fresh(self.end or ConnectionClosed("Claude Code has ended")))
 
     def _answered(self, line: wire.ControlResponse) -> None:
         subtype, answer = self._waiting.get(line.request_id, ("", None))
@@ -93,7 +93,7 @@ class Process:
             ConnectionClosed: it ended.
         """
         if self.end is not None:
-            raise self.end
+            raise fresh(self.end)
         request_id = f"antiphon-{next(self._numbers)}"
         answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting[request_id] = subtype, answer

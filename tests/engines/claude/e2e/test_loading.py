@@ -64,7 +64,8 @@ async def test_a_load_that_is_called_off_leaves_no_process_and_loading_again_wor
         told = [*takewhile(lambda frame: "result" not in frame, client.frames[before:])]
         await client.until(lambda: client.updates_of("config_option_update"))
         assert client.option("mode").current_value == "plan"
-        assert (await client.say("go on")).text == "echo: go on" and len(at.processes()) == 1
+        assert (await client.say("go on")).text == "echo: go on"
+        await at.runs(1)
     kinds = Counter(frame["params"]["update"]["sessionUpdate"] for frame in told)
     assert kinds["user_message_chunk"] + kinds["agent_message_chunk"] >= MANY
     assert kinds["config_option_update"] == 0  # the process was started when all was told
@@ -96,12 +97,12 @@ async def test_a_conversation_that_was_cleared_stays_so_when_the_program_dies(at
         await client.say("remember the river")
         await at.keeps("echo: remember the river")
         assert (await client.say("/clear")).stop == "end_turn"
-        [pid] = at.processes()
+        [pid] = await at.runs(1)
         os.kill(pid, signal.SIGKILL)
         await is_gone(pid)
         for text in ("what was it?", "and now?"):
             assert (await client.say(text)).text == f"echo: {text}"
-        assert len(at.processes()) == 1
+        await at.runs(1)
     assert at.model.last.texts == ["what was it?", "and now?"]
 
 
@@ -113,7 +114,7 @@ async def test_a_program_that_dies_before_anything_was_answered_is_started_again
         await client.open()
         turn = client.session.prompt("remember the river")
         await gate.is_reached()
-        [pid] = at.processes()
+        [pid] = await at.runs(1)
         os.kill(pid, signal.SIGKILL)
         with pytest.raises(RequestRefused, match="ended unexpectedly"):
             await turn

@@ -38,11 +38,11 @@ async def test_a_turn_of_its_own_that_speaks_is_called_off(at: Place) -> None:
         await work_by_itself(at, client, Text("It has "), Wait(gate), Text("never ended."))
         await gate.is_reached()
         await client.until(lambda: client.said.endswith("It has "))
-        before = at.processes()
+        before = await at.runs(1)
         call_off(client)
         await gate.is_left()
         assert (await client.say("go on")).text == "echo: go on"
-        assert at.processes() == before and len(before) == 1
+        assert await at.runs(1) == before
     assert client.said == "It runs. It has echo: go on"
 
 
@@ -94,10 +94,10 @@ async def test_a_cancel_when_nothing_runs_does_nothing_to_the_next_prompt(at: Pl
         await client.open()
         call_off(client)  # it may not even be up
         assert (await client.say("one")).text == "echo: one"
-        before = at.processes()
+        before = await at.runs(1)
         call_off(client)
         assert (await client.say("two")).text == "echo: two"
-        assert at.processes() == before and len(before) == 1
+        assert await at.runs(1) == before
 
 
 OVERLOADED = {

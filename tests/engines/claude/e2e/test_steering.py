@@ -83,11 +83,11 @@ async def test_a_cancel_calls_off_the_turn_and_what_was_added_to_it(at: Place) -
         await gate.is_reached()
         await client.until(lambda: client.said == "la la ")
         await add(client, "and of the sea")
-        before = at.processes()
+        before = await at.runs(1)
         assert (await turn.cancel()).stop_reason is v1.StopReason.CANCELLED
         await gate.is_left()
         assert (await client.say("go on")).text == "echo: go on"
-        assert at.processes() == before and len(before) == 1
+        assert await at.runs(1) == before
     assert story(client) == "la la |echo: go on|"
     assert [asked.prompt for asked in at.model.asked] == ["sing of the river", "go on"]
     assert "and of the sea" not in at.model.last.everything
