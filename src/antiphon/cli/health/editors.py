@@ -136,7 +136,8 @@ def _of_command(path: Path, words: list[str], ward: Ward) -> Sequence[Finding]:
             f"{path} asks for the engine `{engine[0]}`, which there is not", f"choose one of {', '.join(ENGINES)}"
         )
     # Not all of its words: some people give keys as arguments.
-    return ok(f"{path} starts `{' '.join((words[0], *(('--engine', *engine) if engine else ())))}`", path=str(path))
+    what = f" with the engine `{engine[0]}`" if engine else ""
+    return ok(f"{path} starts `{words[0]}`{what}", path=str(path))
 
 
 def _of_code(path: Path, text: str, ward: Ward) -> Sequence[Finding]:

@@ -21,6 +21,10 @@ AT_ONCE: Final = 16
 """Checks that run at the same time: most wait for a program."""
 
 
+LONGEST: Final = 500
+"""Letters of a sentence or a hint: the last words of a program may be a book."""
+
+
 class Result(msgspec.Struct, frozen=True):
     """A check, what it found, and the seconds that it took."""
 
@@ -102,7 +106,8 @@ def _clean(found: Finding, redact: Redact) -> Finding:
     """Without secrets, whatever a program or a file said."""
 
     def clean(text: str) -> str:
-        return " ".join(redact.clean(text).split())
+        text = " ".join(redact.clean(text).split())
+        return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
     return Finding(
         found.status,
