@@ -41,6 +41,7 @@ def test_a_config_file_that_cannot_be_read_is_a_problem(clinic: Clinic) -> None:
     assert clinic.report("config").problems == ["config.user"]
 
 
+@pytest.mark.slow
 def test_a_project_waits_for_trust_and_says_so(clinic: Clinic) -> None:
     path = clinic.project('[policy]\nallow = ["Read"]\n')
     told = clinic.report("config")["config.project"]
@@ -111,6 +112,7 @@ def test_a_file_that_is_no_database_is_a_problem(clinic: Clinic) -> None:
     assert "move it away" in report["state.database"]["hint"]
 
 
+@pytest.mark.slow
 def test_a_locked_database_is_told_and_holds_up_nobody(clinic: Clinic) -> None:
     path = database(clinic)
     clinic.project('[policy]\nallow = ["Read"]\n')

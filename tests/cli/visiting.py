@@ -46,8 +46,9 @@ class Clinic:
             "HOME": str(self.home),
             "LANG": "C.UTF-8",
             "PYTHONDONTWRITEBYTECODE": "1",
-            **{name: value for name, value in os.environ.items() if name == "PYTHONPATH"},
         }
+        if found := os.environ.get("PYTHONPATH"):
+            self.env["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, found.split(os.pathsep)))
         self.program("claude", CLAUDE)
         self.program("codex", CODEX)
         ours = Path(sys.prefix, "bin", "antiphon")

@@ -12,7 +12,6 @@ import msgspec
 
 from antiphon.cli.health.findings import Finding, Ward, note, ok, problem
 from antiphon.cli.health.jsonc import read_jsonc
-from antiphon.engines.known import ENGINES
 
 __all__ = ["EDITORS", "Editor", "settings_of"]
 
@@ -131,13 +130,22 @@ def _of_command(path: Path, words: list[str], ward: Ward) -> Sequence[Finding]:
     if wrong is not None:
         return problem(f"{path} starts `{words[0]}`, {wrong}", _where(), path=str(path))
     engine = words[words.index("--engine") + 1 :][:1] if "--engine" in words else []
-    if engine and engine[0] not in ENGINES:
+    engines = _engines()
+    if engine and engines and engine[0] not in engines:
         return problem(
-            f"{path} asks for the engine `{engine[0]}`, which there is not", f"choose one of {', '.join(ENGINES)}"
+            f"{path} asks for the engine `{engine[0]}`, which there is not", f"choose one of {', '.join(engines)}"
         )
     # Not all of its words: some people give keys as arguments.
     what = f" with the engine `{engine[0]}`" if engine else ""
     return ok(f"{path} starts `{words[0]}`{what}", path=str(path))
+
+
+def _engines() -> list[str]:
+    """What `antiphon agent --engine` takes, if it takes only some words."""
+    from antiphon.cli.agent import parser
+
+    choices = next(action.choices for action in parser()._actions if "--engine" in action.option_strings)
+    return [str(choice) for choice in choices or ()]
 
 
 def _of_code(path: Path, text: str, ward: Ward) -> Sequence[Finding]:

@@ -3,12 +3,13 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from antiphon.catalogue.finding import Found, Missing, find
 from antiphon.cli.health.findings import Finding, Ward, ok, problem, split
-from antiphon.errors import AcpError, AuthRequired
+from antiphon.errors import AcpError, AuthRequired, RequestRefused
 
 if TYPE_CHECKING:
     from antiphon.client.remote import ConnectedAgent
@@ -64,4 +65,5 @@ async def _open(agent: "ConnectedAgent", folder: str) -> None:
     session = await agent.new_session(folder)
     await session.close()
     if agent.capabilities.session_capabilities.delete is not None:
-        await agent.delete_session(session.id)  # it was never a conversation: nobody wants to find it in a list
+        with suppress(RequestRefused):  # it has started, and that was the question
+            await agent.delete_session(session.id)  # never a conversation: nobody wants to find it in a list
