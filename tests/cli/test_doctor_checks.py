@@ -9,13 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from antiphon.cli.doctor import NAMES
 from antiphon.cli.health.examining import examine
 from antiphon.cli.health.findings import Check, Finding, Ward, note, ok
 from antiphon.cli.health.install import EXTRAS
-from antiphon.cli.health.jsonc import read_jsonc
 from antiphon.cli.health.surroundings import _INSIDE, OURS
 from antiphon.cli.health.table import PARTS, checks_of, selected
 from tests.cli.running import ROOT
@@ -116,22 +113,3 @@ def test_every_variable_of_ours_is_known() -> None:
         )
         used |= set(re.findall(r"environ(?:ment)?(?:\.get\(|\[)\"(ANTIPHON_\w+)\"", path.read_text(encoding="utf-8")))
     assert used <= {*OURS, *_INSIDE} and set(OURS) <= used
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ('{"a": 1}', {"a": 1}),
-        ('\ufeff// x\n{"a": "// no comment", /* " */ "b": ["/*", 2,], }', {"a": "// no comment", "b": ["/*", 2]}),
-        ('{"a": ",}", "b": "\\",]"}', {"a": ",}", "b": '",]'}),
-        ('{"a": [1, // one\n ]}', {"a": [1]}),
-    ],
-)
-def test_json_is_read_as_editors_write_it(text: str, value: object) -> None:
-    assert read_jsonc(text) == value
-
-
-@pytest.mark.parametrize("text", ["", "{", "/* {}", "[" * 9999])
-def test_what_is_no_json_is_said_to_be_none(text: str) -> None:
-    with pytest.raises(ValueError, match=r".+"):
-        read_jsonc(text)

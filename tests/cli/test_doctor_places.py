@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from antiphon.cli.setup_editors import EDITORS
 from antiphon.store.schema import FILE_NAME, MIGRATIONS
 from tests.cli.visiting import Clinic
 
@@ -194,8 +195,35 @@ def test_every_editor_is_looked_at_where_it_keeps_its_settings(clinic: Clinic) -
     clinic.write(clinic.home / ".config" / "nvim" / "lua" / "agents.lua", 'cmd = { "antiphon", "agent" }\n')
     clinic.write(clinic.home / ".emacs.d" / "init.el", '(setq agent-command \'("/gone/bin/antiphon" "agent"))\n')
     report = clinic.report("editors")
-    assert report.ids == ["editors.jetbrains", "editors.vscode", "editors.neovim", "editors.emacs"]
+    assert report.ids == ["editors.jetbrains", "editors.neovim", "editors.emacs", "editors.vscode"]
     assert report.problems == ["editors.jetbrains", "editors.emacs"] and "hunter22" not in str(report.data)
+
+
+@pytest.mark.parametrize("editor", EDITORS)
+def test_what_setup_writes_is_found_and_well_and_a_problem_when_the_program_is_gone(
+    clinic: Clinic, editor: str
+) -> None:
+    ours = clinic.program("antiphon-of-old", "#!/bin/sh\n").rename(clinic.write(clinic.path / "old" / "antiphon", ""))
+    code = f"import sys; sys.argv = [{str(ours)!r}]; from antiphon.cli.setup import run; run({[editor, '--yes']!r})"
+    subprocess.run([sys.executable, "-c", code], cwd=clinic.work, env=clinic.env, capture_output=True, check=True)
+    report = clinic.report("editors")
+    assert report.ids == [f"editors.{editor}"] and report.problems == []
+    ours.unlink()
+    report = clinic.report("editors")
+    assert (
+        report.problems == [f"editors.{editor}"] and f"antiphon setup {editor}" in report[f"editors.{editor}"]["hint"]
+    )
+
+
+def test_the_name_of_a_module_is_not_a_program(clinic: Clinic) -> None:
+    (clinic.bin / "antiphon").unlink()
+    text = 'require("antiphon").avante; provider = "antiphon"; cmd = { "/usr/bin/python", "-m", "antiphon", "agent" }\n'
+    path = clinic.write(clinic.home / ".config" / "nvim" / "init.lua", text)
+    assert clinic.report("editors").says("editors.neovim") == ("ok", f"{path} mentions Antiphon")
+    load = clinic.write(clinic.home / ".emacs.d" / "init.el", '(load "/gone/.emacs.d/antiphon")\n')
+    assert clinic.report("editors").says("editors.emacs") == ("ok", f"{load} mentions Antiphon")
+    path.write_text('cmd = { "antiphon", "agent" }\n', encoding="utf-8")
+    assert clinic.report("editors").problems == ["editors.neovim"]
 
 
 def test_editors_that_do_not_mention_us_are_left_alone(clinic: Clinic) -> None:

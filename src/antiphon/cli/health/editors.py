@@ -3,17 +3,17 @@
 import os
 import re
 import shutil
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
 from antiphon.cli.health.findings import Finding, Ward, note, ok, problem
-from antiphon.cli.health.jsonc import read_jsonc
+from antiphon.cli.setup_changing import NAME
+from antiphon.cli.setup_editors import place_of
+from antiphon.cli.setup_records import records
+from antiphon.config.jsonc import NotJsonc, parse
 
-__all__ = ["EDITORS", "Editor", "settings_of"]
+__all__ = ["settings_of"]
 
 LARGEST: Final = 2 * 1024 * 1024
 """Bytes of a settings file that is read."""
@@ -21,74 +21,58 @@ LARGEST: Final = 2 * 1024 * 1024
 FILES: Final = 200
 """Files of one editor that are looked at: some people's settings are a whole program."""
 
-_QUOTED: Final = re.compile(r"""(["'])((?:(?!\1)[^\n\\]){1,500})\1""")
+_ELSEWHERE: Final[Mapping[str, tuple[str, ...]]] = {
+    "zed": (".var/app/dev.zed.Zed/config/zed/settings.json",),
+    "vscode": ("CONFIG/VSCodium/User/settings.json", "CONFIG/Cursor/User/settings.json"),
+    "neovim": ("CONFIG/nvim/init.*", "CONFIG/nvim/lua/**/*.lua", "CONFIG/nvim/plugin/**/*.lua"),
+    "emacs": (".emacs", ".emacs.el", ".emacs.d/*.el", "CONFIG/emacs/*.el", ".doom.d/*.el", "CONFIG/doom/*.el"),
+}
+"""Where people write their own settings, besides where `antiphon setup` does: in the home directory, or in that of configurations."""
 
-
-class Editor(msgspec.Struct, frozen=True):
-    """An editor, and where its settings may be: in the home directory, or in that of configurations if it begins with `CONFIG`."""
-
-    id: str
-    title: str
-    places: tuple[str, ...]
-    """Patterns of files. Those that end in `.json` are read as JSON with comments; of the others only quoted words are."""
-
-
-EDITORS: Final = (
-    Editor("zed", "Zed", ("CONFIG/zed/settings.json", ".var/app/dev.zed.Zed/config/zed/settings.json")),
-    Editor("jetbrains", "JetBrains", (".jetbrains/acp.json",)),
-    Editor(
-        "vscode",
-        "VS Code",
-        (
-            "CONFIG/Code/User/settings.json",
-            "CONFIG/VSCodium/User/settings.json",
-            "Library/Application Support/Code/User/settings.json",
-        ),
-    ),
-    Editor("neovim", "Neovim", ("CONFIG/nvim/init.*", "CONFIG/nvim/lua/**/*.lua", "CONFIG/nvim/plugin/**/*.lua")),
-    Editor(
-        "emacs",
-        "Emacs",
-        (".emacs", ".emacs.el", ".emacs.d/*.el", "CONFIG/emacs/*.el", ".doom.d/*.el", "CONFIG/doom/*.el"),
-    ),
+_MENTIONED: Final = re.compile(
+    r"""(?P<key>\bcommand\s*=?\s*)?(["'])(?P<program>(?:[^"'\n\\]*/)?antiphon)\2(?P<next>[\s,]+["']agent["'])?"""
 )
+"""In a program: a word that is the command if it is called so, or if `agent` follows. Else it may be the name of a module."""
+
+_MODULE: Final = re.compile(r"""["']-m["'][\s,]+$""")
+"""What stands before the name in `python -m antiphon`."""
 
 
-def settings_of(editor: Editor, ward: Ward) -> Sequence[Finding]:
+def settings_of(name: str, ward: Ward) -> Sequence[Finding]:
     """What an editor's settings say about us; nothing if they do not mention us."""
     found: list[Finding] = []
-    for path in _files(editor, ward.environment):
+    for path in _files(name, ward.environment):
         text = _text(path)
         if text is None or "antiphon" not in text:
             continue
         if path.suffix != ".json":
-            found += _of_code(path, text, ward)
+            found += _of_code(name, path, text, ward)
             continue
         try:
-            document = read_jsonc(text)
-        except ValueError as error:
+            document = parse(text)
+        except NotJsonc as error:
             found += note(
                 f"{path} mentions Antiphon, and is not understood: {error}", "correct it, if the editor complains"
             )
             continue
-        for command in _commands(document):
-            found += _of_command(path, command, ward)
+        for command in _commands(None if document is None else document.data):
+            found += _of_command(name, path, command, ward)
     return found
 
 
-def _files(editor: Editor, environment: Mapping[str, str]) -> Iterator[Path]:
+def _files(name: str, environment: Mapping[str, str]) -> list[Path]:
+    """Where `antiphon setup` would write, where it has written, and where else settings may be."""
     config = Path(environment.get("XDG_CONFIG_HOME", ""))
-    home = Path(environment.get("HOME") or Path.home())
-    config = config if config.is_absolute() else home / ".config"
-    left = FILES
-    for pattern in editor.places:
+    config = config if config.is_absolute() else Path.home() / ".config"
+    found = dict.fromkeys([place_of(name, NAME, environment), *(Path(record.file) for _, record in records(name))])
+    for pattern in _ELSEWHERE.get(name, ()):
         base, _, below = pattern.partition("/")
-        place, pattern = (config, below) if base == "CONFIG" else (home, pattern)
-        for path in place.glob(pattern):
-            left -= 1
-            if left < 0:
-                return
-            yield path
+        place, wanted = (config, below) if base == "CONFIG" else (Path.home(), pattern)
+        for path in place.glob(wanted):
+            if len(found) >= FILES:
+                return [*found]
+            found[path] = None
+    return [*found]
 
 
 def _text(path: Path) -> str | None:
@@ -125,10 +109,10 @@ def _words(part: dict[str, Any]) -> list[str]:
     return [command, *rest] if isinstance(command, str) else []
 
 
-def _of_command(path: Path, words: list[str], ward: Ward) -> Sequence[Finding]:
+def _of_command(name: str, path: Path, words: list[str], ward: Ward) -> Sequence[Finding]:
     wrong = _missing(words[0], ward)
     if wrong is not None:
-        return problem(f"{path} starts `{words[0]}`, {wrong}", _where(), path=str(path))
+        return problem(f"{path} starts `{words[0]}`, {wrong}", _again(name), path=str(path))
     engine = words[words.index("--engine") + 1 :][:1] if "--engine" in words else []
     engines = _engines()
     if engine and engines and engine[0] not in engines:
@@ -148,15 +132,15 @@ def _engines() -> list[str]:
     return [str(choice) for choice in choices or ()]
 
 
-def _of_code(path: Path, text: str, ward: Ward) -> Sequence[Finding]:
-    """Of a program only quoted words are looked at: a name, or the path of a program."""
-    quoted = (match[2] for match in _QUOTED.finditer(text))
-    programs = {word for word in quoted if word == "antiphon" or (word.endswith("/antiphon") and " " not in word)}
+def _of_code(name: str, path: Path, text: str, ward: Ward) -> Sequence[Finding]:
+    """Of a program only what looks like our command is looked at."""
     found: list[Finding] = []
-    for program in sorted(programs):
-        wrong = _missing(program, ward)
+    for match in _MENTIONED.finditer(text):
+        if not (match["key"] or match["next"]) or _MODULE.search(text, max(0, match.start() - 20), match.start()):
+            continue
+        wrong = _missing(match["program"], ward)
         if wrong is not None:
-            found += problem(f"{path} mentions `{program}`, {wrong}", _where(), path=str(path))
+            found += problem(f"{path} starts `{match['program']}`, {wrong}", _again(name), path=str(path))
     return found or ok(f"{path} mentions Antiphon", path=str(path))
 
 
@@ -169,6 +153,5 @@ def _missing(program: str, ward: Ward) -> str | None:
     return None if found is not None else "which is not on the PATH"
 
 
-def _where() -> str:
-    beside = os.path.join(sys.prefix, "bin", "antiphon")
-    return f"write {beside} there" if os.path.exists(beside) else "write the whole path of `antiphon` there"
+def _again(name: str) -> str:
+    return f"`antiphon setup {name}` writes the right one; or correct it by hand"

@@ -19,6 +19,7 @@ from antiphon.cli.health import (
     surroundings,
 )
 from antiphon.cli.health.findings import Check, Look, Ward
+from antiphon.cli.setup_editors import EDITORS
 from antiphon.engines.known import ENGINES
 
 __all__ = ["PARTS", "checks_of", "selected"]
@@ -77,8 +78,8 @@ def checks_of(ward: Ward, *, network: bool, start: bool) -> tuple[Check, ...]:
     found += [Check(f"agents.{name}", name, partial(agents.agent, name), patience, (name,)) for name in others]
     found.append(Check("agents.registry", "Registry", agents.registry, QUICK, ("registry",)))
     found += [
-        Check(f"editors.{each.id}", each.title, partial(editors.settings_of, each), QUICK, (each.id,))
-        for each in editors.EDITORS
+        Check(f"editors.{name}", editor.title, partial(editors.settings_of, name), QUICK, (name,))
+        for name, editor in EDITORS.items()
     ]
     if network:
         found += [
