@@ -77,6 +77,8 @@ def test_bash_offers_the_commands_and_options_of_a_command(typed: Typed) -> None
     assert typed("agents", "--json", "ch") == ["check"]
     assert typed("agents", "check", "--t") == ["--timeout"]
     assert typed("completion", "") == list(SHELLS)
+    assert typed("doctor", "--n") == ["--network"] and typed("doctor", "cl") == ["claude", "claude-acp"]
+    assert typed("doctor", "claude", "ed") == ["editors"]
 
 
 def test_bash_offers_every_option_that_run_has(typed: Typed) -> None:

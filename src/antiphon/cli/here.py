@@ -10,7 +10,7 @@ from antiphon.config.settings import Loaded, Sources, find, settle
 if TYPE_CHECKING:
     from antiphon.store.database import Database
 
-__all__ = ["settings_here", "tell"]
+__all__ = ["rule_problem", "settings_here", "tell"]
 
 
 async def settings_here(cwd: str | os.PathLike[str], database: "Database | None" = None) -> Loaded:
@@ -24,7 +24,7 @@ async def settings_here(cwd: str | os.PathLike[str], database: "Database | None"
         trusted, trouble = await _is_trusted(sources, database), None
     except StoreError as error:
         trusted, trouble = False, str(error)
-    loaded = settle(sources, trusted=trusted, rule_problem=_rule_problem)
+    loaded = settle(sources, trusted=trusted, rule_problem=rule_problem)
     return loaded if trouble is None else msgspec.structs.replace(loaded, problems=(*loaded.problems, trouble))
 
 
@@ -48,7 +48,8 @@ async def _is_trusted(sources: Sources, database: "Database | None") -> bool:
         return await TrustStore(ours).trusted(str(directory), project.digest)
 
 
-def _rule_problem(text: str) -> str | None:
+def rule_problem(text: str) -> str | None:
+    """What is wrong with a rule of the policy, in a sentence; None if it can be used."""
     from antiphon.policy import Rule, RuleError
 
     try:

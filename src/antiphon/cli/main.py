@@ -15,6 +15,7 @@ COMMANDS = {
     "chat": "a conversation in the terminal",
     "agents": "the agents there are: found, checked, added",
     "policy": "what is allowed, why, and what was decided",
+    "doctor": "what is installed and signed in, what is wrong, what to do",
     "agent": "the agent an editor starts: speaks ACP on stdin and stdout",
     "setup": "Antiphon in an editor: Zed, JetBrains, Neovim, Emacs, VS Code",
     "completion": "completion for bash, zsh and fish",

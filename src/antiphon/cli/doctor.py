@@ -1,0 +1,175 @@
+"""`antiphon doctor`: what is installed, signed in and reachable, in which version; what is wrong, and what to do about it."""
+
+import argparse
+import asyncio
+import logging
+import math
+import sys
+from typing import TYPE_CHECKING, Final
+
+from antiphon.catalogue.known import KNOWN
+from antiphon.cli.arguments import Misused, Paragraphs, Parser
+from antiphon.cli.saying import FAILED, MISUSED, fail
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from antiphon.cli.health.examining import Result
+    from antiphon.cli.health.findings import Check, Ward
+
+__all__ = ["parser", "run"]
+
+HELP_HINT: Final = "`antiphon doctor --help` shows what there is."
+LIMIT: Final = 10.0
+"""Seconds that a program may take for an answer, unless told otherwise."""
+
+START_LIMIT: Final = 60.0
+"""Seconds that an agent may take to start, unless told otherwise."""
+
+SILENCE: Final = 1.0
+"""Seconds after which somebody at a terminal is told what we wait for."""
+
+NAMES: Final = ("install", "config", "state", "environment", "engines", "agents", "editors", "demo", *KNOWN)
+"""What is offered to be named."""
+
+EPILOG: Final = """\
+NAME is a part (install, config, state, environment, engines, agents, editors), an engine, an agent, an editor, or the id of a check.
+What is asked for by name and is missing is a problem; else it is only told.
+
+Nothing is changed, and no connection is made unless --network asks for it: then each engine's model address is tried, without a key. --start
+really starts demo, claude and codex, and agents that are named: initialize, a session in a directory of its own, and the end. No prompt
+is sent; what a program does by itself when it is started is its own.
+
+exit status: 0 all is well, 1 there is a problem, 2 wrong arguments.
+"""
+
+
+class _Offered(tuple[str, ...]):
+    """Words that completion offers. Any other may be said too: agents of the user's own have names that nobody knows here."""
+
+    def __contains__(self, word: object) -> bool:
+        return True
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line, also for shell completion."""
+    top = Parser(
+        prog="antiphon doctor",
+        usage="antiphon doctor [OPTIONS] [NAME …]",
+        description="What is installed, signed in and reachable; what is wrong, and what to do.",
+        epilog=EPILOG,
+        formatter_class=Paragraphs,
+        allow_abbrev=False,
+    )
+    top.add_argument(
+        "names",
+        metavar="NAME",
+        nargs="*",
+        choices=_Offered(NAMES),
+        help="look only at this; without any, at everything",
+    )
+    top.add_argument("--json", action="store_true", help="the report as one JSON object")
+    top.add_argument("--network", action="store_true", help="also try the addresses of the models")
+    top.add_argument("--start", action="store_true", help="also really start the agents")
+    top.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=float,
+        help="how long a program may take to answer (10), and an agent to start (60)",
+    )
+    return top
+
+
+def run(arguments: list[str]) -> int:
+    """Look at everything, or at what is named, and report."""
+    try:
+        options = parser().parse_intermixed_args(arguments)
+        limit = options.timeout
+        if limit is not None and not (limit > 0 and math.isfinite(limit)):
+            raise Misused("--timeout takes a number of seconds above 0")
+    except Misused as error:
+        return fail(str(error), HELP_HINT, MISUSED)
+    except SystemExit as end:  # --help
+        return int(end.code or 0)
+    log = logging.getLogger("antiphon")
+    log.addHandler(logging.NullHandler())  # what is wrong is in the report; the rooms below would say it once more
+    log.propagate = False
+    try:
+        return asyncio.run(_visit(options))
+    except KeyboardInterrupt:
+        return 130
+
+
+async def _visit(options: argparse.Namespace) -> int:
+    from antiphon.cli.health.table import checks_of, selected
+
+    ward = await _admitted(options)
+    if ward is None:
+        return fail(
+            "the configuration could not be read in time", "look whether a disk is busy or stuck, and try again", FAILED
+        )
+    checks, unknown = selected(checks_of(ward, network=options.network, start=options.start), options.names)
+    if unknown:
+        return fail(f"there is nothing named `{unknown[0][:80]}` to look at", _meant(unknown[0], ward), MISUSED)
+    return _tell(options, await _examined(checks, ward))
+
+
+async def _admitted(options: argparse.Namespace) -> "Ward | None":
+    from antiphon.cli.health.admitting import admit
+    from antiphon.cli.health.examining import in_thread
+
+    limit, start_limit = (options.timeout, options.timeout) if options.timeout else (LIMIT, START_LIMIT)
+    try:
+        async with asyncio.timeout(LIMIT):
+            return await in_thread(lambda: admit(options.names, limit, start_limit))
+    except TimeoutError:
+        return None
+
+
+async def _examined(checks: "Sequence[Check]", ward: "Ward") -> "tuple[Result, ...]":
+    """Do the checks, and say on a terminal what we wait for if it takes long."""
+    from antiphon.cli.health.examining import examine
+    from antiphon.cli.screen import Screen
+
+    waiting = {check.id: check.title for check in checks}
+    screen = Screen()
+
+    def done(check: "Check") -> None:
+        waiting.pop(check.id, None)
+
+    async def say() -> None:
+        while True:
+            await asyncio.sleep(SILENCE)
+            screen.status(f"waiting for {', '.join(waiting.values())}")
+
+    telling = asyncio.create_task(say())
+    try:
+        return await examine(checks, ward, done)
+    finally:
+        telling.cancel()
+        screen.status(None)
+
+
+def _tell(options: argparse.Namespace, results: "tuple[Result, ...]") -> int:
+    from antiphon.cli.doctor_report import encode, report_of, write
+
+    report = report_of(results, network=options.network, start=options.start)
+    if options.json:
+        sys.stdout.write(f"{encode(report).decode()}\n")
+    else:
+        write(report, named=bool(options.names))
+    return FAILED if report.status == "problem" else 0
+
+
+def _meant(word: str, ward: "Ward") -> str:
+    from difflib import get_close_matches
+
+    from antiphon.cli.health.table import PARTS, checks_of
+
+    checks = checks_of(ward, network=True, start=True)
+    for name, option in (("network", "--network"), ("start", "--start")):
+        if word.partition(".")[0] == name:
+            return f"{option} looks at that. {HELP_HINT}"
+    known = dict.fromkeys((*PARTS, *(name for check in checks for name in (*check.about, check.id))))
+    near = get_close_matches(word, known, n=1)
+    return f"did you mean `{near[0]}`? {HELP_HINT}" if near else f"name a part, an engine or an agent. {HELP_HINT}"

@@ -1,0 +1,157 @@
+"""Editors whose settings mention us: whether what they start is there. Files that do not mention us are not our business."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from antiphon.cli.health.findings import Finding, Ward, note, ok, problem
+from antiphon.cli.setup_changing import NAME
+from antiphon.cli.setup_editors import place_of
+from antiphon.cli.setup_records import records
+from antiphon.config.jsonc import NotJsonc, parse
+
+__all__ = ["settings_of"]
+
+LARGEST: Final = 2 * 1024 * 1024
+"""Bytes of a settings file that is read."""
+
+FILES: Final = 200
+"""Files of one editor that are looked at: some people's settings are a whole program."""
+
+_ELSEWHERE: Final[Mapping[str, tuple[str, ...]]] = {
+    "zed": (".var/app/dev.zed.Zed/config/zed/settings.json",),
+    "vscode": ("CONFIG/VSCodium/User/settings.json", "CONFIG/Cursor/User/settings.json"),
+    "neovim": ("CONFIG/nvim/init.*", "CONFIG/nvim/lua/**/*.lua", "CONFIG/nvim/plugin/**/*.lua"),
+    "emacs": (".emacs", ".emacs.el", ".emacs.d/*.el", "CONFIG/emacs/*.el", ".doom.d/*.el", "CONFIG/doom/*.el"),
+}
+"""Where people write their own settings, besides where `antiphon setup` does: in the home directory, or in that of configurations."""
+
+_MENTIONED: Final = re.compile(
+    r"""(?P<key>\bcommand\s*=?\s*)?(["'])(?P<program>(?:[^"'\n\\]*/)?antiphon)\2(?P<next>[\s,]+["']agent["'])?"""
+)
+"""In a program: a word that is the command if it is called so, or if `agent` follows. Else it may be the name of a module."""
+
+_MODULE: Final = re.compile(r"""["']-m["'][\s,]+$""")
+"""What stands before the name in `python -m antiphon`."""
+
+
+def settings_of(name: str, ward: Ward) -> Sequence[Finding]:
+    """What an editor's settings say about us; nothing if they do not mention us."""
+    found: list[Finding] = []
+    for path in _files(name, ward.environment):
+        text = _text(path)
+        if text is None or "antiphon" not in text:
+            continue
+        if path.suffix != ".json":
+            found += _of_code(name, path, text, ward)
+            continue
+        try:
+            document = parse(text)
+        except NotJsonc as error:
+            found += note(
+                f"{path} mentions Antiphon, and is not understood: {error}", "correct it, if the editor complains"
+            )
+            continue
+        for command in _commands(None if document is None else document.data):
+            found += _of_command(name, path, command, ward)
+    return found
+
+
+def _files(name: str, environment: Mapping[str, str]) -> list[Path]:
+    """Where `antiphon setup` would write, where it has written, and where else settings may be."""
+    config = Path(environment.get("XDG_CONFIG_HOME", ""))
+    config = config if config.is_absolute() else Path.home() / ".config"
+    found = dict.fromkeys([place_of(name, NAME, environment), *(Path(record.file) for _, record in records(name))])
+    for pattern in _ELSEWHERE.get(name, ()):
+        base, _, below = pattern.partition("/")
+        place, wanted = (config, below) if base == "CONFIG" else (Path.home(), pattern)
+        for path in place.glob(wanted):
+            if len(found) >= FILES:
+                return [*found]
+            found[path] = None
+    return [*found]
+
+
+def _text(path: Path) -> str | None:
+    try:
+        if not path.is_file() or path.stat().st_size > LARGEST:
+            return None
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+
+
+def _commands(part: Any) -> Iterator[list[str]]:
+    """Every command in a document that has to do with us: an object with a `command`, and perhaps `args`."""
+    if isinstance(part, list):
+        for each in part:
+            yield from _commands(each)
+    elif isinstance(part, dict):
+        words = _words(part)
+        if any("antiphon" in word for word in words):
+            yield words
+        for each in part.values():
+            yield from _commands(each)
+
+
+def _words(part: dict[str, Any]) -> list[str]:
+    """The words of a command: `"command": "x", "args": […]`, or an object or a list in place of the string."""
+    command = part.get("command")
+    if isinstance(command, dict):
+        part, command = command, command.get("path")
+    if isinstance(command, list):
+        return [word for word in command if isinstance(word, str)]
+    arguments = part.get("args")
+    rest = [word for word in arguments if isinstance(word, str)] if isinstance(arguments, list) else []
+    return [command, *rest] if isinstance(command, str) else []
+
+
+def _of_command(name: str, path: Path, words: list[str], ward: Ward) -> Sequence[Finding]:
+    wrong = _missing(words[0], ward)
+    if wrong is not None:
+        return problem(f"{path} starts `{words[0]}`, {wrong}", _again(name), path=str(path))
+    engine = words[words.index("--engine") + 1 :][:1] if "--engine" in words else []
+    engines = _engines()
+    if engine and engines and engine[0] not in engines:
+        return problem(
+            f"{path} asks for the engine `{engine[0]}`, which there is not", f"choose one of {', '.join(engines)}"
+        )
+    # Not all of its words: some people give keys as arguments.
+    what = f" with the engine `{engine[0]}`" if engine else ""
+    return ok(f"{path} starts `{words[0]}`{what}", path=str(path))
+
+
+def _engines() -> list[str]:
+    """What `antiphon agent --engine` takes, if it takes only some words."""
+    from antiphon.cli.agent import parser
+
+    choices = next(action.choices for action in parser()._actions if "--engine" in action.option_strings)
+    return [str(choice) for choice in choices or ()]
+
+
+def _of_code(name: str, path: Path, text: str, ward: Ward) -> Sequence[Finding]:
+    """Of a program only what looks like our command is looked at."""
+    found: list[Finding] = []
+    for match in _MENTIONED.finditer(text):
+        if not (match["key"] or match["next"]) or _MODULE.search(text, max(0, match.start() - 20), match.start()):
+            continue
+        wrong = _missing(match["program"], ward)
+        if wrong is not None:
+            found += problem(f"{path} starts `{match['program']}`, {wrong}", _again(name), path=str(path))
+    return found or ok(f"{path} mentions Antiphon", path=str(path))
+
+
+def _missing(program: str, ward: Ward) -> str | None:
+    """What is wrong with a program that an editor is to start."""
+    place = os.path.expanduser(program)
+    if "/" in place:
+        return None if os.path.isfile(place) and os.access(place, os.X_OK) else "which is no program that can be run"
+    found = shutil.which(place, path=ward.environment.get("PATH", os.defpath))
+    return None if found is not None else "which is not on the PATH"
+
+
+def _again(name: str) -> str:
+    return f"`antiphon setup {name}` writes the right one; or correct it by hand"

@@ -1,0 +1,176 @@
+"""The programs that our engines drive: where each was found, its version, and whether somebody is signed in. Sees no secret.
+
+Whatever a program says about the account, only known words of it are passed on.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from antiphon.catalogue.programs import CLAUDE, CODEX, Cli, CliMissing, Found, find_cli
+from antiphon.catalogue.versions import version_in
+from antiphon.cli.health.asking import Answer, ask
+from antiphon.cli.health.findings import Finding, Ward, note, ok, problem
+from antiphon.config.reading import read
+from antiphon.engines.codex.ways import KEYS
+from antiphon.engines.finding import CliTooOld, check_version
+
+__all__ = ["claude_login", "codex_config", "codex_login", "program"]
+
+_SOURCES: Final = {"variable": "named by {0.variable}", "config": "named in the config file", "path": "on the PATH"}
+
+_QUIET: Final = {
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "DISABLE_AUTOUPDATER": "1",
+    "DISABLE_TELEMETRY": "1",
+    "DISABLE_ERROR_REPORTING": "1",
+}
+"""So that a question about the login is only that."""
+
+_CLAUDE_WAYS: Final = {
+    "claude.ai": "with a Claude subscription",
+    "api_key": "with an API key",
+    "api_key_helper": "with an API key",
+    "oauth_token": "with a token",
+    "third_party": "with a cloud provider",
+}
+
+
+class Standing(msgspec.Struct, rename="camel"):
+    """What `claude auth status` says, as far as it is passed on."""
+
+    logged_in: bool
+    auth_method: str = ""
+    api_provider: str = ""
+
+
+async def program(cli: Cli, ward: Ward) -> Sequence[Finding]:
+    """Where the program is, and which version; nothing if it is missing and nobody asked for it."""
+    try:
+        found = find_cli(cli, ward.environment)
+    except CliMissing as error:
+        wrong = _is_chosen(cli, ward) or cli.name in ward.named or ward.loaded.settings.agent == cli.name
+        return (problem if wrong else note)(error.sentence, error.hint)
+    facts = {"path": found.path, "source": found.source}
+    where = f"{found.path} ({_SOURCES.get(found.source, 'of the package {0.package}').format(cli)})"
+    again = f"install it again: {cli.install}; or name another one in {cli.variable}"
+    answer = await _version(found, ward)
+    if answer.trouble is not None:
+        return problem(f"{where} does not work: {answer.trouble}", again, **facts)
+    version = _version_in(cli, answer)
+    if version is None:
+        return problem(f"{where} does not tell its version, but says: {answer.first_line}", again, **facts)
+    try:
+        check_version(found, version)
+    except CliTooOld as error:
+        return problem(error.sentence, error.hint, version=version, **facts)
+    return ok(f"{version}, {where}", version=version, **facts)
+
+
+async def claude_login(ward: Ward) -> Sequence[Finding]:
+    """Whether Claude Code could work for somebody here."""
+    found = await _usable(CLAUDE, ward)
+    if found is None:
+        return []
+    # Here, not at home: a project's settings may name where its key comes from.
+    answer = await ask(
+        found.path, "auth", "status", "--json", limit=ward.limit, cwd=ward.cwd, env={**ward.environment, **_QUIET}
+    )
+    standing = _standing(answer.said)
+    if standing is None:
+        return _silent(CLAUDE, answer, "run `claude auth status` in a terminal to see what it says")
+    if not standing.logged_in:
+        return problem(
+            "not signed in",
+            "`antiphon agent --engine claude --login` signs in, in this terminal; or set ANTHROPIC_API_KEY",
+        )
+    way = _CLAUDE_WAYS.get(standing.auth_method, "in a way that we do not know")
+    return ok(f"signed in {way}", method=standing.auth_method, provider=standing.api_provider)
+
+
+async def codex_login(ward: Ward) -> Sequence[Finding]:
+    """Whether Codex could work for somebody here."""
+    found = await _usable(CODEX, ward)
+    if found is None:
+        return []
+    answer = await ask(found.path, "login", "status", limit=ward.limit, cwd=ward.cwd, env=ward.environment)
+    if answer.status == 0:
+        way = "with a ChatGPT account" if "ChatGPT" in answer.said else "with an API key"
+        return ok(f"signed in {way}", method="chatgpt" if "ChatGPT" in answer.said else "apikey")
+    if answer.trouble is not None or "Not logged in" not in answer.said:
+        return _silent(CODEX, answer, "run `codex login status` in a terminal to see what it says")
+    provider = codex_config(ward).get("model_provider", "openai")
+    if provider != "openai":
+        return note(f"not signed in; its configuration names the model provider `{provider}`, which may need no login")
+    key = next((name for name in KEYS if ward.environment.get(name)), None)
+    if key is not None:
+        return note(f"not signed in, but {key} is set: clients can sign in with it by the method `api-key`")
+    return problem(
+        "not signed in",
+        f"`antiphon agent --engine codex --login` signs in, in this terminal; or set {' or '.join(KEYS)}",
+    )
+
+
+def codex_config(ward: Ward) -> Mapping[str, Any]:
+    """What the user wrote into Codex's own config file; nothing if it cannot be read."""
+    place = Path(os.path.expanduser(ward.environment.get("CODEX_HOME") or "~/.codex")) / "config.toml"
+    try:
+        return tomllib.loads(place.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+async def _usable(cli: Cli, ward: Ward) -> Found | None:
+    """The program, if `program` has nothing to say against it: one trouble is not told twice."""
+    try:
+        found = find_cli(cli, ward.environment)
+    except CliMissing:
+        return None
+    answer = await _version(found, ward)
+    version = _version_in(cli, answer)
+    if version is None:
+        return None
+    try:
+        check_version(found, version)
+    except CliTooOld:
+        return None
+    return found
+
+
+async def _version(found: Found, ward: Ward) -> Answer:
+    return await ask(found.path, "--version", limit=ward.limit, env=ward.environment)
+
+
+def _version_in(cli: Cli, answer: Answer) -> str | None:
+    """Its own version: a warning before it may name that of something else."""
+    if answer.status != 0:
+        return None
+    lines = answer.said.splitlines()
+    own = [line for line in lines if cli.title in line or line.startswith(cli.program)]
+    return next((version for line in (*own, *lines) if (version := version_in(line))), None)
+
+
+def _is_chosen(cli: Cli, ward: Ward) -> bool:
+    """Whether the user named a program: then it is wrong that there is none."""
+    if ward.environment.get(cli.variable):
+        return True
+    file = ward.loaded.sources.user
+    return file is not None and read(file.text).text("engines", cli.name, "executable") is not None
+
+
+def _standing(said: str) -> Standing | None:
+    """The object in what it said; a warning may stand before it."""
+    start = said.find("{")
+    try:
+        return msgspec.json.decode(said[start : said.rfind("}") + 1], type=Standing) if start >= 0 else None
+    except (msgspec.DecodeError, UnicodeError):
+        return None
+
+
+def _silent(cli: Cli, answer: Answer, hint: str) -> Sequence[Finding]:
+    why = answer.trouble or f"it ended with {answer.status}"
+    return problem(f"{cli.title} does not say whether you are signed in: {why}", hint)

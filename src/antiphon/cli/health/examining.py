@@ -1,0 +1,117 @@
+"""Runs checks side by side. None waits for another, none can hold up the report, and one that fails is only a finding itself."""
+
+import asyncio
+import inspect
+import threading
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Final, TypeVar, cast
+
+import msgspec
+
+from antiphon.cli.health.findings import Check, Finding, Ward, problem
+from antiphon.cli.logs import Redact
+
+__all__ = ["Result", "examine", "in_thread"]
+
+T = TypeVar("T")
+
+AT_ONCE: Final = 16
+"""Checks that run at the same time: most wait for a program."""
+
+
+LONGEST: Final = 500
+"""Letters of a sentence or a hint: the last words of a program may be a book."""
+
+
+class Result(msgspec.Struct, frozen=True):
+    """A check, what it found, and the seconds that it took."""
+
+    check: Check
+    findings: tuple[Finding, ...]
+    seconds: float
+
+
+async def examine(
+    checks: Sequence[Check], ward: Ward, done: Callable[[Check], None] = lambda _: None
+) -> tuple[Result, ...]:
+    """Do all of them; the results come in the order of the checks. `done` is told each as it ends."""
+    gate = asyncio.Semaphore(AT_ONCE)
+    redact = Redact("", ward.environment)
+
+    async def do(check: Check) -> Result:
+        async with gate:
+            began = time.monotonic()
+            found = await _find(check, ward)
+            done(check)
+            return Result(check, tuple(_clean(each, redact) for each in found), time.monotonic() - began)
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(do(check), name=check.id) for check in checks]
+    return tuple(task.result() for task in tasks)
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """Do something that may block, in a thread that nobody waits for if it does not come back: a dead network disk, for example."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: Exception | None) -> None:
+        if future.done():
+            return  # nobody waits any more
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(cast("T", result))
+
+    def run() -> None:
+        result: T | None = None
+        failure: Exception | None = None
+        try:
+            result = work()
+        except Exception as error:
+            failure = error
+        with suppress(RuntimeError):  # the loop was closed meanwhile
+            loop.call_soon_threadsafe(settle, result, failure)
+
+    threading.Thread(target=run, name="doctor", daemon=True).start()
+    return await future
+
+
+async def _find(check: Check, ward: Ward) -> Sequence[Finding]:
+    try:
+        async with asyncio.timeout(check.limit):
+            if inspect.iscoroutinefunction(check.look):
+                return await cast("Awaitable[Sequence[Finding]]", check.look(ward))
+            look = cast("Callable[[Ward], Sequence[Finding]]", check.look)
+            return await in_thread(lambda: look(ward))
+    except TimeoutError:
+        return problem(
+            f"this could not be found out within {check.limit:g} seconds",
+            "look whether the machine or a disk is busy or stuck, and try again, perhaps with a longer --timeout",
+        )
+    except Exception as error:  # whatever it is, the others are still to be told
+        return problem(
+            f"this could not be found out: {type(error).__name__}: {_first_line(error)}",
+            "this is a mistake of Antiphon: please report it, with this line",
+        )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0][:200]
+
+
+def _clean(found: Finding, redact: Redact) -> Finding:
+    """Without secrets, whatever a program or a file said."""
+
+    def clean(text: str) -> str:
+        text = " ".join(redact.clean(text).split())
+        return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+    return Finding(
+        found.status,
+        clean(found.sentence),
+        None if found.hint is None else clean(found.hint),
+        {name: clean(value) for name, value in found.facts.items()},
+    )

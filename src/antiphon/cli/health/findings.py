@@ -1,0 +1,89 @@
+"""What a check is, and what it finds. Plain values; nothing here looks at anything."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from antiphon.catalogue.registry import Registry
+from antiphon.config.settings import Loaded
+from antiphon.config.shapes import NOTHING, Settings
+
+__all__ = ["Check", "Finding", "Look", "Status", "Ward", "note", "ok", "problem", "split"]
+
+Status: TypeAlias = Literal["ok", "note", "problem"]
+"""`note` is something to know, with which everything works; a `problem` is something that does not."""
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """What was found: one sentence, and what to do about it if there is anything to do."""
+
+    status: Status
+    sentence: str
+    hint: str | None = None
+    facts: Mapping[str, str] = NOTHING
+    """The same for programs: a version, a path, a line."""
+
+
+class Ward(msgspec.Struct, frozen=True):
+    """What is looked at: a directory and an environment, with the settings that hold there."""
+
+    cwd: str
+    environment: Mapping[str, str]
+    loaded: Loaded = Loaded(Settings())
+    trusted: bool = False
+    """Whether the project's config file, as it is now, is trusted."""
+    registry: Registry = Registry({})
+    registry_trouble: str | None = None
+    named: frozenset[str] = frozenset()
+    """What was asked for by name: there it is a problem if it is missing."""
+    limit: float = 10.0
+    """Seconds that a program may take for an answer."""
+    start_limit: float = 60.0
+    """Seconds that an agent may take to start, open a session and end."""
+
+
+Look: TypeAlias = Callable[[Ward], Sequence[Finding]] | Callable[[Ward], Awaitable[Sequence[Finding]]]
+"""Looks, and tells what there is to tell; nothing if another check says it better."""
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One thing to find out. The first word of its id is the part of the report that it stands in."""
+
+    id: str
+    title: str
+    look: Look
+    limit: float
+    """Seconds after which nobody waits for it any longer."""
+    about: tuple[str, ...] = ()
+    """Names by which somebody may ask for it, besides its id and the beginnings of that."""
+
+    @property
+    def part(self) -> str:
+        """Where it stands in the report."""
+        return self.id.partition(".")[0]
+
+    def is_about(self, name: str) -> bool:
+        """Whether somebody who says this name means it."""
+        return f"{self.id}.".startswith(f"{name}.") or name in self.about
+
+
+def ok(sentence: str, **facts: str) -> list[Finding]:
+    """All is well."""
+    return [Finding("ok", sentence, None, facts)]
+
+
+def note(sentence: str, hint: str | None = None, **facts: str) -> list[Finding]:
+    """Something to know."""
+    return [Finding("note", sentence, hint, facts)]
+
+
+def problem(sentence: str, hint: str, **facts: str) -> list[Finding]:
+    """Something that does not work, and what to do."""
+    return [Finding("problem", sentence, hint, facts)]
+
+
+def split(text: str, otherwise: str) -> tuple[str, str]:
+    """A sentence and its hint, of a text in which our errors have both."""
+    sentence, _, hint = text.partition("\nhint: ")
+    return sentence, hint or otherwise

@@ -1,0 +1,132 @@
+"""The state directory and the database in it. Looks without making or changing anything: the doctor may come before the first use."""
+
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from antiphon.cli.health.findings import Finding, Ward, note, ok, problem, split
+from antiphon.config.places import state_dir
+from antiphon.store.errors import explained
+from antiphon.store.schema import FILE_NAME, MIGRATIONS
+
+__all__ = ["database", "directory", "is_trusted", "leftovers"]
+
+LOCK_PATIENCE: Final = 1.0
+"""Seconds until a locked database is told. A commit takes milliseconds."""
+
+CHECKED_WHOLE: Final = 256 * 1024 * 1024
+"""Bytes up to which a database is read from end to end: it takes a second or two."""
+
+LITTLE_ROOM: Final = 100 * 1024 * 1024
+"""Bytes of free disk below which it is told: a long session has some megabytes."""
+
+STALE: Final = 3600.0
+"""Seconds after which a file that was to be moved into its place has been left over."""
+
+
+def directory(ward: Ward) -> Sequence[Finding]:
+    """Where we keep things: whether it can be written to, and whether there is room."""
+    place = state_dir(ward.environment)
+    facts = {"path": str(place)}
+    there = next((folder for folder in (place, *place.parents) if folder.exists()), Path("/"))
+    other = "check the permissions, or choose another directory with ANTIPHON_STATE_DIR"
+    if not there.is_dir():
+        return problem(f"{place} cannot be used: {there} is not a directory", other, **facts)
+    if not os.access(there, os.W_OK | os.X_OK):
+        return problem(f"{place} cannot be written to: {there} may not be changed by you", other, **facts)
+    free = shutil.disk_usage(there).free
+    if free < LITTLE_ROOM:
+        return problem(
+            f"{place} has little room: {_size(free)} are free", "make room on that disk, or choose another one", **facts
+        )
+    made = "" if there == place else ", which is made when something is to be kept"
+    return ok(f"{place}{made}; {_size(free)} are free", **facts)
+
+
+def database(ward: Ward) -> Sequence[Finding]:
+    """The database: whether it opens and can be written, its size and its version."""
+    path = state_dir(ward.environment) / FILE_NAME
+    facts = {"path": str(path)}
+    if not path.exists():
+        return ok("there is none yet: the first session makes it", **facts)
+    size = path.stat().st_size
+    try:
+        version, damage = _look_into(path, whole=size <= CHECKED_WHOLE)
+    except sqlite3.Error as error:
+        sentence, hint = split(str(explained(error, path)), "move it away, and a new one is made")
+        return problem(sentence, hint, **facts)
+    facts |= {"version": str(version), "bytes": str(size)}
+    if damage is not None:
+        hint = f"`sqlite3 {path} .recover` may save what is in it; moved away, a new one is made"
+        return problem(f"{path} is damaged ({damage})", hint, **facts)
+    if version > len(MIGRATIONS):
+        return problem(
+            f"{path} was written by a newer Antiphon (its tables are version {version}, we know {len(MIGRATIONS)})",
+            "update this Antiphon, or give it a directory of its own with ANTIPHON_STATE_DIR",
+            **facts,
+        )
+    old = "" if version == len(MIGRATIONS) else f"; it is brought to {len(MIGRATIONS)} when it is next used"
+    return ok(f"{path} opens, {_size(size)}, tables of version {version}{old}", **facts)
+
+
+def leftovers(ward: Ward) -> Sequence[Finding]:
+    """What a crash has left: an unfinished transaction, files that were never moved into their place."""
+    place = state_dir(ward.environment)
+    found: list[Finding] = []
+    journal = place / f"{FILE_NAME}-journal"
+    if journal.exists() and journal.stat().st_size > 0 and time.time() - journal.stat().st_mtime > STALE:
+        found += note(
+            f"{journal} is left of something that did not end", "leave it there: the next use of the database needs it"
+        )
+    stray = [path for path in _files(place) if _is_stray(path)]
+    if stray:
+        listed = ", ".join(map(str, stray[:3])) + (" …" if stray[3:] else "")
+        found += note(f"left over from something that did not end: {listed}", "they can be deleted")
+    return found
+
+
+def is_trusted(ward: Ward) -> bool:
+    """Whether the project's file, as it is, was trusted. What cannot be read says no; why, `database` tells."""
+    sources, path = ward.loaded.sources, state_dir(ward.environment) / FILE_NAME
+    if sources.directory is None or sources.project is None or not sources.project.digest or not path.exists():
+        return False
+    find = "SELECT 1 FROM trusted_project WHERE project = ? AND digest = ?"
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=LOCK_PATIENCE)) as connection:
+            row = connection.execute(find, (str(sources.directory), sources.project.digest)).fetchone()
+    except sqlite3.Error:
+        return False
+    return row is not None
+
+
+def _look_into(path: Path, *, whole: bool) -> tuple[int, str | None]:
+    """The version of its tables, and what is damaged. Raises what stands in the way of writing."""
+    uri = f"{path.as_uri()}?mode=rw"
+    with closing(sqlite3.connect(uri, uri=True, timeout=LOCK_PATIENCE, isolation_level=None)) as connection:
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        word = connection.execute("PRAGMA quick_check(1)").fetchone()[0] if whole else "ok"
+        connection.execute("BEGIN IMMEDIATE")  # as every writer begins; it writes nothing
+        connection.execute("ROLLBACK")
+    return version, None if word == "ok" else str(word).partition("\n")[0][:100]
+
+
+def _files(place: Path) -> list[Path]:
+    return [path for folder in (place, place / "engines") if folder.is_dir() for path in sorted(folder.iterdir())]
+
+
+def _is_stray(path: Path) -> bool:
+    """One of the hidden names under which `engines.remembered` and `local.files` write, before they move a file into its place."""
+    if not path.name.startswith(".") or not path.is_file():
+        return False
+    return time.time() - path.stat().st_mtime > STALE
+
+
+def _size(number: int) -> str:
+    if number < 1024 * 1024:
+        return f"{number / 1024:.0f} KiB"
+    return f"{number / 1024 / 1024:.0f} MiB" if number < 1024**3 else f"{number / 1024**3:.1f} GiB"

@@ -1,0 +1,87 @@
+"""The environment: names of ours that we do not know, variables that point nowhere, proxies. Values are not shown: they may be secret."""
+
+import difflib
+import os
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+from antiphon.cli.health.findings import Finding, Ward, note, ok, problem
+from antiphon.config.places import CONFIG_DIR, STATE_DIR
+from antiphon.engines.mirror import VARIABLE as MIRROR
+from antiphon.transports.tree import MARK
+
+__all__ = ["OURS", "paths", "proxies", "variables"]
+
+OURS: Final = (STATE_DIR, CONFIG_DIR, MIRROR)
+"""The variables that people set for us."""
+
+_INSIDE: Final = (MARK, "ANTIPHON_CI", "ANTIPHON_INTEROP")
+"""Those that we set ourselves, and those of our own tests."""
+
+_DIRECTORIES: Final = ("CODEX_HOME",)
+"""Directories that have to be there: the program that reads the variable does not make them."""
+
+_FILES: Final = ("SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "CODEX_CA_CERTIFICATE")
+"""Files without which connections fail, and not in words that anybody understands."""
+
+_XDG: Final = ("XDG_CONFIG_HOME", "XDG_STATE_HOME")
+_PROXIES: Final = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
+
+
+def variables(ward: Ward) -> Sequence[Finding]:
+    """Our own variables: a misspelt one does nothing, and nobody says so."""
+    found: list[Finding] = []
+    ours = [name for name in ward.environment if name.startswith("ANTIPHON_") and name not in _INSIDE]
+    for name in ours:
+        if name in OURS:
+            continue
+        near = difflib.get_close_matches(name, OURS, n=1, cutoff=0.75)
+        if near:
+            found += problem(f"{name} is set, and means nothing", f"did you mean {near[0]}? Else take it out")
+        else:
+            found += note(f"{name} is set, and means nothing here", f"we know {', '.join(OURS)}")
+    known = [name for name in ours if name in OURS]
+    return found or ok(f"set: {', '.join(known)}" if known else "none of ours is set")
+
+
+def paths(ward: Ward) -> Sequence[Finding]:
+    """Variables of others that name a file or a directory which is not there."""
+    found: list[Finding] = []
+    for name, exists in (
+        *((name, os.path.isdir) for name in _DIRECTORIES),
+        *((name, os.path.exists) for name in _FILES),
+    ):
+        value = ward.environment.get(name)
+        if value and not exists(os.path.expanduser(value)):
+            found += problem(f"{name} names `{value[:200]}`, which is not there", "correct it, make it, or take it out")
+    for name in _XDG:
+        value = ward.environment.get(name)
+        if value and not os.path.isabs(value):
+            found += note(f"{name} is not a whole path, and so it is ignored", "correct it, or take it out")
+    return found or ok("no variable that we know points nowhere")
+
+
+def proxies(ward: Ward) -> Sequence[Finding]:
+    """Proxies: programs go through them, and many troubles come from there."""
+    told = []
+    for name in _PROXIES:
+        value = ward.environment.get(name) or ward.environment.get(name.lower())
+        if value:
+            told.append(f"{name} is {_shown(value)}")
+    if not told:
+        return ok("none is set")
+    spared = ward.environment.get("NO_PROXY") or ward.environment.get("no_proxy")
+    around = f"; not for {spared[:100]}" if spared else "; there is no NO_PROXY"
+    hint = None if spared else "if a model or an MCP server is on this machine, set NO_PROXY=localhost,127.0.0.1"
+    return note(f"{', '.join(told)}{around}", hint)
+
+
+def _shown(address: str) -> str:
+    """Without a user and a password."""
+    try:
+        parts = urlsplit(address if "://" in address else f"http://{address}")
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return "no address"
+    return f"{parts.scheme}://{parts.hostname or ''}{port}"

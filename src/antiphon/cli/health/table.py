@@ -1,0 +1,118 @@
+"""All checks there are, as a table: of this machine, of each engine, of each agent, of each editor."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from antiphon.catalogue.finding import names
+from antiphon.catalogue.known import KNOWN
+from antiphon.catalogue.programs import CLAUDE, CODEX
+from antiphon.cli.health import (
+    agents,
+    configuration,
+    editors,
+    engines,
+    install,
+    keeping,
+    reaching,
+    starting,
+    surroundings,
+)
+from antiphon.cli.health.findings import Check, Look, Ward
+from antiphon.cli.setup_editors import EDITORS
+from antiphon.engines.known import ENGINES
+
+__all__ = ["PARTS", "checks_of", "selected"]
+
+PARTS: Final = {
+    "install": "Installation",
+    "config": "Configuration",
+    "state": "What is kept",
+    "environment": "Environment",
+    "engines": "Engines",
+    "agents": "Other agents",
+    "editors": "Editors",
+    "network": "Network",
+    "start": "Starting",
+}
+"""The parts of the report, in their order."""
+
+QUICK: Final = 10.0
+"""Seconds for what looks at files: nobody waits longer for a disk."""
+
+ENDING: Final = 10.0
+"""Seconds more for a check that asks a program: it is ended, and what it started."""
+
+_HERE: Final[tuple[tuple[str, str, Look], ...]] = (
+    ("install.python", "Python", install.python),
+    ("install.antiphon", "Antiphon", install.ours),
+    ("install.command", "The command", install.command),
+    *((f"install.{name}", f"Extra `{name}`", partial(install.extra, name)) for name in install.EXTRAS),
+    ("config.user", "Your config file", configuration.of_user),
+    ("config.project", "The project's config file", configuration.of_project),
+    ("config.agent", "The agent", configuration.chosen_agent),
+    ("config.mcp", "MCP servers", configuration.servers),
+    ("state.directory", "Directory", keeping.directory),
+    ("state.database", "Database", keeping.database),
+    ("state.leftovers", "Left over", keeping.leftovers),
+    ("environment.variables", "Our variables", surroundings.variables),
+    ("environment.paths", "Other variables", surroundings.paths),
+    ("environment.proxies", "Proxies", surroundings.proxies),
+)
+
+_LOGINS: Final = {"claude": engines.claude_login, "codex": engines.codex_login}
+_ADDRESSES: Final = {"claude": reaching.claude, "codex": reaching.codex}
+
+
+def checks_of(ward: Ward, *, network: bool, start: bool) -> tuple[Check, ...]:
+    """Every check for what is looked at, in the order of the report."""
+    patience = 3 * ward.limit + ENDING
+    found = [Check(id, title, look, QUICK, _extra_of(id)) for id, title, look in _HERE]
+    for cli in (CLAUDE, CODEX):
+        about = (cli.name,)
+        found += [
+            Check(f"engines.{cli.name}.program", cli.title, partial(engines.program, cli), patience, about),
+            Check(f"engines.{cli.name}.login", f"{cli.title} login", _LOGINS[cli.name], patience, about),
+        ]
+    others = [name for name in names(ward.loaded.settings, ward.registry) if not _is_engine(name, ward)]
+    found += [Check(f"agents.{name}", name, partial(agents.agent, name), patience, (name,)) for name in others]
+    found.append(Check("agents.registry", "Registry", agents.registry, QUICK, ("registry",)))
+    found += [
+        Check(f"editors.{name}", editor.title, partial(editors.settings_of, name), QUICK, (name,))
+        for name, editor in EDITORS.items()
+    ]
+    if network:
+        found += [
+            Check(f"network.{cli.name}", f"{cli.title}'s model", _ADDRESSES[cli.name], patience, (cli.name,))
+            for cli in (CLAUDE, CODEX)
+        ]
+    if start:
+        found += _starts(ward)
+    return tuple(found)
+
+
+def selected(checks: Sequence[Check], wanted: Sequence[str]) -> tuple[tuple[Check, ...], tuple[str, ...]]:
+    """The checks that somebody means by these names (all, without any), and the names that mean none."""
+    if not wanted:
+        return tuple(checks), ()
+    chosen = tuple(check for check in checks if any(check.is_about(name) for name in wanted))
+    return chosen, tuple(name for name in wanted if not any(check.is_about(name) for check in checks))
+
+
+def _starts(ward: Ward) -> list[Check]:
+    """Our engines; of the others those that were named, because a first start may download something."""
+    every = names(ward.loaded.settings, ward.registry)
+    chosen = dict.fromkeys((*ENGINES, *(name for name in every if name in ward.named)))
+    limit = ward.start_limit + 2 * ENDING
+    return [Check(f"start.{name}", name, partial(starting.start, name), limit, (name,)) for name in chosen]
+
+
+def _extra_of(id: str) -> tuple[str, ...]:
+    """The extra that brings an engine's program belongs to that engine, too."""
+    name = id.removeprefix("install.")
+    return (name,) if name in _LOGINS else ()
+
+
+def _is_engine(name: str, ward: Ward) -> bool:
+    """Whether a name means an engine of ours with a program behind it, which has checks of its own."""
+    return name not in ward.loaded.settings.agents and name in KNOWN and KNOWN[name].drives is not None

@@ -1,0 +1,115 @@
+"""The doctor's checks as a table: ids, names, limits; a check that fails or hangs is a finding, and the others come through."""
+
+import asyncio
+import re
+import threading
+import time
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from antiphon.cli.doctor import NAMES
+from antiphon.cli.health.examining import examine
+from antiphon.cli.health.findings import Check, Finding, Ward, note, ok
+from antiphon.cli.health.install import EXTRAS
+from antiphon.cli.health.surroundings import _INSIDE, OURS
+from antiphon.cli.health.table import PARTS, checks_of, selected
+from tests.cli.running import ROOT
+
+WARD = Ward("/", {"MY_API_KEY": "hunter22-and-more"})
+
+
+def fine(ward: Ward) -> Sequence[Finding]:
+    return ok("all is well")
+
+
+def fails(ward: Ward) -> Sequence[Finding]:
+    raise RuntimeError("oh no\nsecond line")
+
+
+def hangs(ward: Ward) -> Sequence[Finding]:
+    threading.Event().wait()
+    return []
+
+
+async def waits(ward: Ward) -> Sequence[Finding]:
+    await asyncio.Event().wait()
+    return []
+
+
+def leaks(ward: Ward) -> Sequence[Finding]:
+    return note("the key is hunter22-and-more", "Bearer 0123456789abcdef", line="hunter22-and-more", long="x" * 9999)
+
+
+async def test_a_check_that_fails_or_hangs_is_a_finding_and_holds_up_nobody() -> None:
+    looks: dict[str, Any] = {"fails": fails, "hangs": hangs, "waits": waits, "fine": fine}
+    began = time.monotonic()
+    results = await examine([Check(f"x.{name}", name, look, 0.2) for name, look in looks.items()], WARD)
+    assert time.monotonic() - began < 5
+    assert [result.check.title for result in results] == list(looks)  # in their order
+    told = {result.check.title: result.findings[0] for result in results}
+    assert told["fails"].sentence == "this could not be found out: RuntimeError: oh no"
+    assert told["hangs"].sentence == told["waits"].sentence == "this could not be found out within 0.2 seconds"
+    assert [told[name].status for name in looks] == ["problem", "problem", "problem", "ok"]
+    assert all(found.hint for found in told.values() if found.status == "problem")
+
+
+async def test_checks_run_side_by_side() -> None:
+    gate = threading.Barrier(3)  # none comes through before all are there
+
+    def meet(ward: Ward) -> Sequence[Finding]:
+        gate.wait(5)
+        return ok("met")
+
+    results = await examine([Check(f"x.{number}", "", meet, 5) for number in range(3)], WARD)
+    assert all(result.findings[0].sentence == "met" for result in results)
+
+
+async def test_no_secret_of_the_environment_is_told() -> None:
+    ((result),) = await examine([Check("x.leaks", "", leaks, 5)], WARD)
+    (found,) = result.findings
+    assert (found.sentence, found.hint, found.facts["line"]) == ("the key is ***", "Bearer ***", "***")
+    assert len(found.facts["long"]) == 500
+
+
+def test_ids_are_unique_and_every_check_stands_in_a_part() -> None:
+    checks = checks_of(WARD, network=True, start=True)
+    assert len({check.id for check in checks}) == len(checks)
+    assert list(dict.fromkeys(check.part for check in checks)) == list(PARTS)
+    assert all(check.title and 0 < check.limit < 120 and re.fullmatch(r"[a-z.-]+", check.id) for check in checks)
+
+
+def test_a_name_means_a_part_an_id_or_what_a_check_is_about() -> None:
+    checks = checks_of(WARD, network=True, start=True)
+    chosen, unknown = selected(checks, ["claude", "lute", "state"])
+    assert unknown == ("lute",)
+    assert [check.id for check in chosen] == [
+        "install.claude", "state.directory", "state.database", "state.leftovers", "engines.claude.program",
+        "engines.claude.login", "network.claude", "start.claude",
+    ]  # fmt: skip
+    assert selected(checks, []) == (checks, ()) and selected(checks, ["eng"])[1] == ("eng",)
+
+
+def test_every_name_that_is_offered_means_something() -> None:
+    assert selected(checks_of(WARD, network=False, start=False), NAMES)[1] == ()
+
+
+def test_nothing_is_reached_or_started_unless_asked_for() -> None:
+    assert {check.part for check in checks_of(WARD, network=False, start=False)} == set(PARTS) - {"network", "start"}
+
+
+def test_the_extras_are_those_of_the_project() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert set(EXTRAS) == set(project["optional-dependencies"])
+
+
+def test_every_variable_of_ours_is_known() -> None:
+    """One that is added anywhere has to be added to the doctor, or it would be called misspelt."""
+    used = set()
+    for path in Path(ROOT, "src").rglob("*.py"):
+        used |= set(
+            re.findall(r"^\w+(?:: Final)? = \"(ANTIPHON_\w+)\"$", path.read_text(encoding="utf-8"), re.MULTILINE)
+        )
+        used |= set(re.findall(r"environ(?:ment)?(?:\.get\(|\[)\"(ANTIPHON_\w+)\"", path.read_text(encoding="utf-8")))
+    assert used <= {*OURS, *_INSIDE} and set(OURS) <= used

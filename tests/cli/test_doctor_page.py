@@ -1,0 +1,63 @@
+"""The page about `antiphon doctor` says what the program says."""
+
+import re
+from pathlib import Path
+
+from antiphon.cli.doctor import parser
+from antiphon.cli.health.table import PARTS, checks_of
+from tests.cli.running import ROOT
+from tests.cli.test_doctor_checks import WARD
+from tests.cli.visiting import CODEX, Clinic
+
+PAGE = (ROOT / "docs" / "doctor.md").read_text(encoding="utf-8")
+
+
+def example(path: Path) -> Clinic:
+    """What the example on the page is about: a misspelt key, an editor, and a Codex that nobody is signed in to."""
+    clinic = Clinic(path)
+    clinic.configure('agent = "claude"\nmodle = "opus"\n')
+    clinic.program("codex", CODEX.replace('echo "Logged in using ChatGPT"', "echo Not logged in; exit 1"))
+    zed = '{"agent_servers": {"Claude Code": {"command": "antiphon", "args": ["agent", "--engine", "claude"]}}}'
+    clinic.write(clinic.home / ".config" / "zed" / "settings.json", zed)
+    return clinic
+
+
+def normal(text: str) -> str:
+    """On one line, and without what differs between machines."""
+    text = " ".join(text.split())
+    text = re.sub(r"(?<= Python: )[^✓·✗]+(?= ✓)", "…", text)
+    text = re.sub(r"(?<= Antiphon: )[^✓·✗]+(?= ✓)", "…", text)
+    return re.sub(r"[\d.]+ [GM]iB are free", "… are free", text)
+
+
+def test_the_example_is_what_the_program_says(tmp_path: Path) -> None:
+    clinic = example(tmp_path)
+    done = clinic.visit()
+    said = done.out
+    for place, name in (
+        (clinic.bin, "/home/ada/.local/bin"),
+        (clinic.home, "/home/ada"),
+        (clinic.work, "/home/ada/songs"),
+    ):
+        said = said.replace(str(place), name)
+    (block,) = re.findall(r"```console\n\$ antiphon doctor\n(.*?)```", PAGE, re.DOTALL)
+    assert done.status == 1 and normal(block) == normal(said)
+
+
+def test_every_option_is_on_the_page_and_no_other() -> None:
+    options = {name for action in parser()._actions for name in action.option_strings if name.startswith("--")}
+    others = {"--engine", "--login", "--agent"}  # of the commands that it names
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", PAGE)) - others == options
+
+
+def test_every_part_and_every_check_is_on_the_page() -> None:
+    told = set(re.findall(r"^\| `([a-z]+\.[a-z.A-Z]+)` \|", PAGE, re.MULTILINE))
+    made = {re.sub(r"^(agents|editors|network|start|install)\.(?!registry|python|antiphon|command).+", r"\1.NAME", check.id)
+            for check in checks_of(WARD, network=True, start=True)}  # fmt: skip
+    made = {re.sub(r"^engines\.\w+\.", "engines.NAME.", id) for id in made}
+    assert told == made
+    assert {id.partition(".")[0] for id in told} == set(PARTS)
+
+
+def test_every_exit_status_is_on_the_page() -> None:
+    assert re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE) == ["0", "1", "2", "130"]

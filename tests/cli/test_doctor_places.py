@@ -1,0 +1,255 @@
+"""The doctor and files: config files, the state directory and its database, editors, the environment, a registry."""
+
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from antiphon.cli.setup_editors import EDITORS
+from antiphon.store.schema import FILE_NAME, MIGRATIONS
+from tests.cli.visiting import Clinic
+
+
+@pytest.fixture
+def clinic(tmp_path: Path) -> Clinic:
+    return Clinic(tmp_path)
+
+
+# Configuration.
+
+
+def test_every_mistake_in_a_config_file_is_told_with_its_line(clinic: Clinic) -> None:
+    path = clinic.configure('model = 7\n\n[policy]\ndeny = ["Bash(("]\n[agents.mine]\ncommand = "x"\n')
+    report = clinic.report("config")
+    told = report.all("config.user")
+    assert [each["facts"]["line"] for each in told] == ["1", "6", "4"]
+    assert all(each["status"] == "problem" and each["hint"] and str(path) in each["sentence"] for each in told)
+
+
+@pytest.mark.parametrize("text", ["= 1\n", "[policy\n", "\0"])
+def test_a_config_file_that_is_none_is_a_problem(clinic: Clinic, text: str) -> None:
+    clinic.configure(text)
+    report = clinic.report()
+    assert report.problems == ["config.user"] and report["agents.demo"]["status"] == "ok"
+
+
+def test_a_config_file_that_cannot_be_read_is_a_problem(clinic: Clinic) -> None:
+    clinic.configure("").unlink()
+    (clinic.home / ".config" / "antiphon" / "config.toml").mkdir()
+    assert clinic.report("config").problems == ["config.user"]
+
+
+@pytest.mark.slow
+def test_a_project_waits_for_trust_and_says_so(clinic: Clinic) -> None:
+    path = clinic.project('[policy]\nallow = ["Read"]\n')
+    told = clinic.report("config")["config.project"]
+    assert told["status"] == "note" and "antiphon policy trust" in told["hint"] and str(path) in told["sentence"]
+    trust = [sys.executable, "-m", "antiphon", "policy", "trust"]
+    subprocess.run(
+        trust, cwd=clinic.work, env=clinic.env, input="y\n", capture_output=True, encoding="utf-8", check=True
+    )
+    assert clinic.report("config").says("config.project") == ("ok", f"{path} is understood; it is trusted")
+    path.write_text('[policy]\nallow = ["Bash"]\n', encoding="utf-8")
+    assert clinic.report("config")["config.project"]["status"] == "note"
+    path.write_text('[policy]\ndeny = ["Bash"]\n', encoding="utf-8")
+    assert "not trusted, and sets nothing" in clinic.report("config")["config.project"]["sentence"]
+
+
+def test_what_the_config_file_names_has_to_be_there(clinic: Clinic) -> None:
+    clinic.configure(
+        'agent = "lute"\n[mcp.songs]\ncommand = ["no-such-server"]\n[mcp.far]\nurl = "https://example.org"\n'
+    )
+    report = clinic.report("config")
+    assert report.problems == ["config.agent", "config.mcp"]
+    assert "there is no agent named `lute`" in report["config.agent"]["sentence"]
+    assert (
+        "`no-such-server`" in report["config.mcp"]["sentence"] and "mcp.songs.command" in report["config.mcp"]["hint"]
+    )
+
+
+# What is kept.
+
+
+def database(clinic: Clinic, version: int = len(MIGRATIONS)) -> Path:
+    clinic.state.mkdir(parents=True, exist_ok=True)
+    path = clinic.state / FILE_NAME
+    with closing(sqlite3.connect(path)) as connection:
+        for statement in (statement for migration in MIGRATIONS[:version] for statement in migration):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {version}")
+    return path
+
+
+def test_a_database_is_opened_and_measured(clinic: Clinic) -> None:
+    path = database(clinic)
+    before = path.read_bytes(), [*clinic.state.iterdir()]
+    told = clinic.report("state")["state.database"]
+    assert told["status"] == "ok" and told["facts"]["version"] == str(len(MIGRATIONS)) and "KiB" in told["sentence"]
+    assert (path.read_bytes(), [*clinic.state.iterdir()]) == before
+
+
+def test_an_older_database_is_brought_up_to_date_by_others(clinic: Clinic) -> None:
+    database(clinic, 1)
+    status, sentence = clinic.report("state").says("state.database")
+    assert status == "ok" and f"brought to {len(MIGRATIONS)} when it is next used" in sentence
+    assert clinic.report("state")["state.database"]["facts"]["version"] == "1"
+
+
+def test_a_database_of_a_newer_antiphon_is_a_problem(clinic: Clinic) -> None:
+    path = database(clinic)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    report = clinic.report("state")
+    assert report.problems == ["state.database"] and "newer Antiphon" in report["state.database"]["sentence"]
+
+
+def test_a_file_that_is_no_database_is_a_problem(clinic: Clinic) -> None:
+    database(clinic).write_bytes(b"not a database, but long enough to be looked at as one" * 40)
+    report = clinic.report("state")
+    assert report.problems == ["state.database"] and "is not a database" in report["state.database"]["sentence"]
+    assert "move it away" in report["state.database"]["hint"]
+
+
+@pytest.mark.slow
+def test_a_locked_database_is_told_and_holds_up_nobody(clinic: Clinic) -> None:
+    path = database(clinic)
+    clinic.project('[policy]\nallow = ["Read"]\n')
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("BEGIN EXCLUSIVE")
+        report = clinic.report("state", "config")
+    assert report.problems == ["state.database"] and "locked by another program" in report["state.database"]["sentence"]
+    assert report["config.project"]["status"] == "note"
+
+
+def test_a_state_directory_that_cannot_be_is_a_problem(clinic: Clinic) -> None:
+    clinic.write(clinic.home / ".local", "a file")
+    report = clinic.report("state")
+    assert report.problems == ["state.directory"] and "is not a directory" in report["state.directory"]["sentence"]
+    assert "ANTIPHON_STATE_DIR" in report["state.directory"]["hint"]
+
+
+def test_what_a_crash_left_is_told(clinic: Clinic) -> None:
+    import os
+
+    stray = clinic.write(clinic.state / "engines" / ".0123456789abcdef", "{}")
+    assert "state.leftovers" not in clinic.report("state").ids  # it may be in use
+    os.utime(stray, (0, 0))
+    assert str(stray) in clinic.report("state")["state.leftovers"]["sentence"]
+
+
+def test_a_damaged_registry_is_a_problem(clinic: Clinic) -> None:
+    clinic.write(clinic.state / "registry.json", "{")
+    report = clinic.report("agents")
+    assert report.problems == ["agents.registry"] and "--forget" in report["agents.registry"]["hint"]
+
+
+# Editors.
+
+ZED = """\
+// my settings
+{
+  "theme": "One", /* "antiphon": not this */
+  "agent_servers": {
+    "Claude": { "command": "COMMAND", "args": ["agent", "--engine", "ENGINE"], "env": {}, },
+  },
+}
+"""
+
+
+def zed(clinic: Clinic, command: str, engine: str = "claude") -> Path:
+    text = ZED.replace("COMMAND", command).replace("ENGINE", engine)
+    return clinic.write(clinic.home / ".config" / "zed" / "settings.json", text)
+
+
+def test_an_editor_that_starts_us_is_told(clinic: Clinic) -> None:
+    path = zed(clinic, "antiphon")
+    assert clinic.report("editors").says("editors.zed") == ("ok", f"{path} starts `antiphon` with the engine `claude`")
+    assert clinic.report("zed").ids == ["editors.zed"]
+
+
+@pytest.mark.parametrize(
+    ("command", "engine", "words"),
+    [
+        ("/gone/antiphon", "claude", "no program that can be run"),
+        ("antiphon-old", "claude", "not on the PATH"),
+        ("antiphon", "lute", "the engine `lute`"),
+    ],
+)
+def test_an_editor_that_starts_what_is_not_there_is_a_problem(
+    clinic: Clinic, command: str, engine: str, words: str
+) -> None:
+    zed(clinic, command, engine)
+    report = clinic.report("editors")
+    assert report.problems == ["editors.zed"] and words in report["editors.zed"]["sentence"]
+
+
+def test_every_editor_is_looked_at_where_it_keeps_its_settings(clinic: Clinic) -> None:
+    acp = '{"agent_servers": {"A": {"command": "/gone/antiphon", "args": ["agent", "--token", "hunter22"]}}}'
+    clinic.write(clinic.home / ".jetbrains" / "acp.json", acp)
+    clinic.write(
+        clinic.home / ".config" / "Code" / "User" / "settings.json", '{"acp.agents": [{"command": ["antiphon"]}]}'
+    )
+    clinic.write(clinic.home / ".config" / "nvim" / "lua" / "agents.lua", 'cmd = { "antiphon", "agent" }\n')
+    clinic.write(clinic.home / ".emacs.d" / "init.el", '(setq agent-command \'("/gone/bin/antiphon" "agent"))\n')
+    report = clinic.report("editors")
+    assert report.ids == ["editors.jetbrains", "editors.neovim", "editors.emacs", "editors.vscode"]
+    assert report.problems == ["editors.jetbrains", "editors.emacs"] and "hunter22" not in str(report.data)
+
+
+@pytest.mark.parametrize("editor", EDITORS)
+def test_what_setup_writes_is_found_and_well_and_a_problem_when_the_program_is_gone(
+    clinic: Clinic, editor: str
+) -> None:
+    ours = clinic.program("antiphon-of-old", "#!/bin/sh\n").rename(clinic.write(clinic.path / "old" / "antiphon", ""))
+    code = f"import sys; sys.argv = [{str(ours)!r}]; from antiphon.cli.setup import run; run({[editor, '--yes']!r})"
+    subprocess.run([sys.executable, "-c", code], cwd=clinic.work, env=clinic.env, capture_output=True, check=True)
+    report = clinic.report("editors")
+    assert report.ids == [f"editors.{editor}"] and report.problems == []
+    ours.unlink()
+    report = clinic.report("editors")
+    assert (
+        report.problems == [f"editors.{editor}"] and f"antiphon setup {editor}" in report[f"editors.{editor}"]["hint"]
+    )
+
+
+def test_the_name_of_a_module_is_not_a_program(clinic: Clinic) -> None:
+    (clinic.bin / "antiphon").unlink()
+    text = 'require("antiphon").avante; provider = "antiphon"; cmd = { "/usr/bin/python", "-m", "antiphon", "agent" }\n'
+    path = clinic.write(clinic.home / ".config" / "nvim" / "init.lua", text)
+    assert clinic.report("editors").says("editors.neovim") == ("ok", f"{path} mentions Antiphon")
+    load = clinic.write(clinic.home / ".emacs.d" / "init.el", '(load "/gone/.emacs.d/antiphon")\n')
+    assert clinic.report("editors").says("editors.emacs") == ("ok", f"{load} mentions Antiphon")
+    path.write_text('cmd = { "antiphon", "agent" }\n', encoding="utf-8")
+    assert clinic.report("editors").problems == ["editors.neovim"]
+
+
+def test_editors_that_do_not_mention_us_are_left_alone(clinic: Clinic) -> None:
+    clinic.write(clinic.home / ".config" / "zed" / "settings.json", "{ not even JSON")
+    assert clinic.report("editors").ids == []
+    clinic.write(clinic.home / ".config" / "zed" / "settings.json", "{ antiphon ")
+    assert clinic.report("editors")["editors.zed"]["status"] == "note"
+
+
+# The environment.
+
+
+def test_a_misspelt_variable_of_ours_is_a_problem(clinic: Clinic) -> None:
+    report = clinic.report("environment", ANTIPHON_STATEDIR="/x", ANTIPHON_LUTE="secret")
+    assert [each["status"] for each in report.all("environment.variables")] == ["problem", "note"]
+    assert "did you mean ANTIPHON_STATE_DIR?" in report.all("environment.variables")[0]["hint"]
+    assert "secret" not in str(report.data)
+
+
+def test_a_variable_that_names_what_is_not_there_is_a_problem(clinic: Clinic) -> None:
+    report = clinic.report("environment", CODEX_HOME="/gone", SSL_CERT_FILE="/gone.pem", XDG_STATE_HOME="here")
+    assert [each["status"] for each in report.all("environment.paths")] == ["problem", "problem", "note"]
+
+
+def test_proxies_are_told_without_their_passwords(clinic: Clinic) -> None:
+    report = clinic.report("environment", https_proxy="http://ada:lovelace@proxy.example.org:8080")
+    status, sentence = report.says("environment.proxies")
+    assert status == "note" and "HTTPS_PROXY is http://proxy.example.org:8080" in sentence
+    assert "lovelace" not in str(report.data) and "NO_PROXY" in report["environment.proxies"]["hint"]
