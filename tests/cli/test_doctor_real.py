@@ -100,7 +100,7 @@ def test_both_are_really_started(clinic: Clinic) -> None:
 def test_a_codex_that_nobody_is_signed_in_to_starts_and_says_what_to_do(clinic: Clinic) -> None:
     report = clinic.report("--start", "codex")
     assert report.problems == ["engines.codex.login", "start.codex"]
-    assert "codex login" in report["start.codex"]["hint"]
+    assert "--engine codex --login" in report["start.codex"]["hint"]
 
 
 def test_addresses_are_tried_without_a_key(clinic: Clinic, address: tuple[str, list[tuple[str, str | None]]]) -> None:
