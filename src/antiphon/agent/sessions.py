@@ -236,6 +236,8 @@ class Sessions:
 
     async def end(self) -> None:
         """The client is gone: free everything."""
+        for chore in self._chores:
+            chore.cancel()
         await wait_for_ends([asyncio.ensure_future(self._end(id)) for id in self._open], "a session")
 
     async def _end(self, session_id: str) -> None:

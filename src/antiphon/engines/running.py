@@ -75,7 +75,9 @@ class Running(Generic[P]):
 
     def start_soon(self) -> None:
         """Begin to start it, if it does not run."""
-        if self._starting is not None and (not self._starting.done() or self.process is not None):
+        if self._closed or (
+            self._starting is not None and (not self._starting.done() or self.process is not None)
+        ):
             return
         self._starting = asyncio.get_running_loop().create_task(self._start(), name="start an engine")
         self._starting.add_done_callback(seen)  # a prompt will hear of it; there may never be one
@@ -89,8 +91,12 @@ class Running(Generic[P]):
         if self._closed:
             raise ConnectionClosed("the session is closed")
         self.start_soon()
-        assert self._starting is not None  # noqa: S101 - just made
-        return await asyncio.shield(self._starting)  # who stops waiting does not stop it
+        starting = self._starting
+        assert starting is not None  # noqa: S101 - just made
+        await asyncio.wait([starting])  # who stops waiting does not stop it
+        if starting.cancelled():
+            raise ConnectionClosed("the session is closed")
+        return starting.result()
 
     async def _start(self) -> P:
         # Two of them would write to one file; and what the one before still has to say is not about the next one's work.

@@ -335,7 +335,7 @@ class Conversation:
         waiting, ids = self._waiting, ended.user_message_uuids
         if waiting is not None and (any(map(waiting.owns, ids)) or not (ids or ended.origin)):
             waiting.answered(ids, ended.end)
-        else:
+        elif not ended.origin:
             self._last_error = ended.end.error  # of a process that could not begin, say
 
     async def _entitle(self, text: str) -> None:
