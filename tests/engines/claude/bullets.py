@@ -32,7 +32,7 @@ BULLETS: Final = {
     "find.order": "the variable wins over the configuration, that over the PATH, and the package comes last",
     "find.missing": "no Claude Code at all is a clear error with a hint",
     "find.too-old": "a Claude Code that is too old is a clear error with a hint",
-    "find.fast": "`session/new` answers within 50 ms, whether there is a Claude Code or not",
+    "find.fast": "`session/new` is answered at once, without waiting for the program",
     "find.one-process": "every session has one process of its own",
     "find.ahead": "the process is started before the first prompt comes",
     # A turn.
@@ -138,7 +138,7 @@ BULLETS: Final = {
     "sessions.load-subagent": "what a sub-agent did is folded into its call",
     "sessions.list": "sessions are listed with title, time and directory, also those of a terminal",
     "sessions.paging": "a long list comes in pages",
-    "sessions.fast-list": "500 sessions are listed within a second",
+    "sessions.fast-list": "500 sessions are listed at once, by the ends of their files",
     "sessions.own-turns": "turns that the program starts by itself are told",
     "sessions.delete": "a deleted session is gone",
     # When things go wrong.

@@ -3,7 +3,6 @@
 import os
 import shutil
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -65,7 +64,7 @@ async def test_the_program_of_the_package_comes_last_and_the_package_is_not_impo
     assert agent.stderr.endswith("untouched")
 
 
-@proves("find.missing", "find.fast")
+@proves("find.missing")
 async def test_no_claude_code_at_all_is_a_clear_error_with_a_hint(at: Place, tmp_path: Path) -> None:
     del at.environment["CLAUDE_CODE_EXECUTABLE"]
     code = (
@@ -73,12 +72,9 @@ async def test_no_claude_code_at_all_is_a_clear_error_with_a_hint(at: Place, tmp
     )
     command = (sys.executable, "-P", "-S", "-c", code.format(paths=", ".join(map(repr, without_the_package(tmp_path)))))
     async with connected(at, command=command) as client:
-        await refused(client)
-        started = time.perf_counter()
         error = await refused(client)
-        took = time.perf_counter() - started
     assert "Claude Code" in error.message and "not installed" in error.message
-    assert "hint: " in error.message and "pip install" in error.message and took < 0.05
+    assert "hint: " in error.message and "pip install" in error.message
 
 
 def without_the_package(folder: Path) -> list[str]:
@@ -101,16 +97,13 @@ async def refused(client: Client) -> RequestRefused:
     return caught.value
 
 
-@proves("find.too-old", "find.fast", on=[STAND_IN])
+@proves("find.too-old", on=[STAND_IN])
 async def test_a_claude_code_that_is_too_old_is_a_clear_error_with_a_hint(at: Place) -> None:
     at.environment["STAND_IN_VERSION"] = "1.0.3"
     stand_in_says(at, RESULT)
     async with connected(at) as client:
-        await refused(client)
-        started = time.perf_counter()
         error = await refused(client)
-        took = time.perf_counter() - started
-    assert "1.0.3" in error.message and "too old" in error.message and "hint: " in error.message and took < 0.05
+    assert "1.0.3" in error.message and "too old" in error.message and "hint: " in error.message
 
 
 @proves("find.missing")
@@ -123,24 +116,31 @@ async def test_a_variable_that_names_no_program_is_a_clear_error_with_a_hint(at:
     )
 
 
-@proves("find.one-process", "find.ahead", "find.fast", on=BOTH)
+@proves("find.one-process", "find.ahead", on=BOTH)
 async def test_every_session_has_a_process_that_is_there_before_the_first_prompt(at: Place) -> None:
     async with connected(at) as client:
         await starts(client)  # the first time the program is asked for its version
         first = client.session
-        times = []
         for _ in range(2):
-            started = time.perf_counter()
             await client.open()
-            times.append(time.perf_counter() - started)
         before = set(await at.runs(3))
         assert at.model.asked == []
         assert (await client.say("hello")).text == "echo: hello"
         assert (await client.say("hello there", first)).text == "echo: hello there"
-        assert set(at.processes()) == before  # each was used, and none was added
+        assert set(await at.runs(3)) == before  # each was used, and none was added
         await first.close()
         await at.runs(2)
-    assert min(times) < 0.05
+
+
+@proves("find.fast", on=[STAND_IN])
+async def test_a_session_does_not_wait_for_a_program_that_says_nothing(at: Place, tmp_path: Path) -> None:
+    mute = tmp_path / "claude"
+    mute.write_text('#!/bin/sh\n[ "$1" = --version ] && echo "2.1.325 (Claude Code)" && exit\nexec cat > /dev/null\n')
+    mute.chmod(0o755)
+    at.environment["CLAUDE_CODE_EXECUTABLE"] = str(mute)
+    async with connected(at) as client:
+        await client.open()
+        assert client.session.modes is not None and client.option("model").current_value == "default"
 
 
 @on_versions(*BOTH)

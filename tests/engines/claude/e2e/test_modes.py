@@ -1,7 +1,6 @@
 """Modes, models and effort: what is offered, and what a change of them changes."""
 
 import os
-import time
 
 import pytest
 
@@ -122,17 +121,11 @@ async def test_what_is_offered_comes_from_the_last_time_and_is_corrected(at: Pla
         assert len(known) > 1
     at.settings(permissions={"defaultMode": "plan"})
     async with connected(at, Can()) as client:
-        started = time.perf_counter()
         await client.open()
-        took = time.perf_counter() - started
         assert values(client.option("model")) == known  # nothing was heard of the program yet
         assert client.session.modes is not None and client.session.modes.current_mode_id == "default"
         await client.until(lambda: client.updates_of("config_option_update"))
         assert client.option("mode").current_value == "plan"
-        first = time.perf_counter()
-        await client.open()
-        took = min(took, time.perf_counter() - first)
-    assert took < 0.05
 
 
 @proves("modes.bypass", on=BOTH)
