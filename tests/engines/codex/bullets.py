@@ -41,6 +41,9 @@ BULLETS: Final = {
     "server.killed": "a server that dies is started again, and every thread is resumed",
     "server.rights": "a thread that is resumed has the same mode, model and directory as before",
     "server.mcp-again": "a thread that is resumed has its MCP servers again",
+    "server.empty": "a session in which nothing was said yet keeps its id when its server dies; one that was deleted is not replaced",
+    "server.apart": "what is called off or fails in one session does not disturb the others",
+    "server.early": "what the server says about no thread, also as it starts, is told to every session, once",
     # A turn.
     "turn.text": "text streams as it comes",
     "turn.thinking": "reasoning streams as thoughts",
@@ -81,6 +84,7 @@ BULLETS: Final = {
     "approval.cancel": "rejected and stopped: it does not happen, and the turn ends",
     "approval.parallel": "several requests at once each get their own answer, the first of them by the id 0",
     "approval.elsewhere": "a request that was settled elsewhere is cancelled at the client",
+    "approval.sub-agent": "a question of a sub-agent is asked in the session that it belongs to, with the diff, and withdrawn there",
     "approval.legacy": "the requests of the older protocol are asked and answered in its own words",
     "approval.permissions": "a request for more permissions is asked, for the turn or for the session",
     "approval.questions-form": "questions to the user are a form where the client shows forms",
@@ -139,6 +143,7 @@ BULLETS: Final = {
     "auth.ways": "signing in with ChatGPT in a terminal and with an API key are offered",
     "auth.required": "who is not signed in gets the error -32000 with the ways to do it",
     "auth.api-key": "an API key in the environment signs in, and the next session works",
+    "auth.again": "signing in again while signed in disturbs nobody who works",
     "auth.logout": "who logs out is not signed in any more",
     # Sessions.
     "sessions.new": "a new session works in its own directory, and in those that are added",
@@ -149,12 +154,14 @@ BULLETS: Final = {
     "sessions.paging": "a long list comes in pages",
     "sessions.delete": "a deleted session is gone",
     "sessions.unknown": "a session that does not exist is an error that says so",
+    "sessions.twice": "a session that is opened twice is heard where it was opened last, and the other is told",
+    "sessions.usage": "a session that is resumed or forked tells how full the context is",
     "sessions.steering": "what is said while a turn runs is added to it",
     # Commands.
     "commands.compact": "`/compact` goes on with a summary",
     "commands.review": "`/review` reviews, and tells what it found",
     "commands.rename": "`/rename` gives the session another title",
-    "commands.archive": "`/archive` takes the session off the list",
+    "commands.archive": "`/archive` takes the session off the list until it is gone on with or opened again",
     "commands.reports": "`/status`, `/mcp` and `/skills` say how things are",
     # MCP servers.
     "mcp.stdio": "a server that is a program is started with its arguments and environment",

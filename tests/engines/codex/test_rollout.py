@@ -38,3 +38,18 @@ def test_a_file_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
     assert [said.type for said in rollout.fresh()] == ["message"]
     path.unlink()
     assert rollout.fresh() == []
+
+
+def test_a_line_that_is_half_written_is_told_when_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "rollout.jsonl"
+    add(path, {"type": "response_item", "payload": {"type": "message"}})
+    rollout = Rollout(str(path), whole=True)
+    line = b'{"type": "response_item", "payload": {"type": "function_call", "call_id": "c1"}}\n'
+    with path.open("ab") as file:
+        file.write(line[:30])
+    assert [said.type for said in rollout.fresh()] == ["message"]
+    assert rollout.fresh() == []
+    with path.open("ab") as file:
+        file.write(line[30:])
+    assert [said.call_id for said in rollout.fresh()] == ["c1"]
+    assert rollout.fresh() == []

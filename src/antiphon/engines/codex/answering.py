@@ -38,7 +38,7 @@ class Answering:
         try:
             call = self._translator.patch_of(question.params)
             result = await self._asker.answer(question.method, question.params, self._stage, call)
-            if result is not None and _allows(result):
+            if call is not None and result is not None and _allows(result):
                 for each in self._translator.allowed(call.tool_call_id):
                     await self._telling.tell(each)
         except Exception as error:  # a question that cannot be asked must not leave the server waiting

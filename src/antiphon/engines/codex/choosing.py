@@ -1,10 +1,12 @@
 """What is chosen in a session. Codex takes it with every turn, so a choice counts from the next prompt on, and is sent again after a restart."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from antiphon.engines.codex import settings
 from antiphon.engines.codex.configured import configured
-from antiphon.engines.codex.modes import mode_of, sandbox_policy, setup_of
+from antiphon.engines.codex.modes import WORKSPACE, mode_of, sandbox_policy, setup_of
+from antiphon.engines.codex.server import ServerRefused
+from antiphon.errors import Code, RemoteProtocolError, RequestError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
@@ -12,9 +14,15 @@ if TYPE_CHECKING:
 
     from antiphon.agent.session import Session
     from antiphon.engines.codex import wire
+    from antiphon.engines.codex.modes import Setup
     from antiphon.engines.codex.server import Server
 
 __all__ = ["Choosing"]
+
+_NOT_KNOWN: Final = (
+    "Codex does not tell how the sandbox of the workspace is configured, and without that it might allow too much\n"
+    "hint: send your prompt again, or choose another mode"
+)
 
 
 class Choosing:
@@ -28,7 +36,8 @@ class Choosing:
         self._effort = ""
         self._summary = "auto"
         self._chosen: set[str] = set()
-        self._planned = False
+        self._may_plan = True
+        """Codex may be in its plan mode: a thread keeps it until it is told otherwise, also from one server to the next."""
         self._learnt = False
         self._sent: tuple[str, str, str] = ("", "", "")
         """Mode, model and effort as they were last sent: that Codex has taken them over is no news."""
@@ -37,25 +46,40 @@ class Choosing:
     def begin(self, models: "Sequence[wire.Model]", opened: "wire.ThreadOpened") -> None:
         """Show how a thread was opened."""
         self._models = models
-        self._take(opened.model, opened.reasoning_effort, opened.approval_policy, opened.sandbox)
+        self._take(opened)
         self._show()
 
-    def _take(self, model: str | None, effort: str | None, approval: object, sandbox: object) -> None:
+    def _take(self, opened: "wire.ThreadOpened") -> None:
+        model, effort, sandbox = opened.model, opened.reasoning_effort, opened.sandbox
+        way = _way_of(opened.collaboration_mode)
+        self._may_plan = way != "default"
         if isinstance(sandbox, dict) and sandbox.get("type") == "workspaceWrite" and self._workspace is None:
             self._workspace = sandbox  # as the user's own configuration has it
         if settings.MODE not in self._chosen:
-            self.mode = mode_of(approval, sandbox)
+            self.mode = mode_of(opened.approval_policy, sandbox, plans=way == "plan")
         if settings.MODEL not in self._chosen and model:
             self.model = model
         if settings.EFFORT not in self._chosen and effort:
             self._effort = effort
 
     async def learn(self, server: "Server") -> None:
-        """Before the first turn: what the user has set up for Codex, so that our own words for it do not undo that."""
+        """Before the first turn: what the user has set up for Codex, so that our own words for it do not undo that.
+
+        Raises:
+            RequestError: that is not known, and the sandbox of the chosen mode might be wider than the user's own.
+        """
         if self._learnt:
             return
+        try:
+            found = await configured(server, self._session.cwd)
+        except (ServerRefused, RemoteProtocolError) as error:
+            setup = self._setup
+            if setup is not None and setup.sandbox == WORKSPACE and self._workspace is None:
+                raise RequestError(
+                    Code.INTERNAL_ERROR, _NOT_KNOWN, {"kind": "configuration", "details": str(error)}
+                ) from error
+            return  # and asked again before the next turn
         self._learnt = True
-        found = await configured(server, self._session.cwd)
         self._workspace = self._workspace or found.workspace
         if settings.SUMMARY not in self._chosen and found.model_reasoning_summary in settings.SUMMARIES:
             self._summary = found.model_reasoning_summary
@@ -68,21 +92,26 @@ class Choosing:
 
     # For Codex.
 
+    @property
+    def _setup(self) -> "Setup | None":
+        """What the mode is made of, if one was chosen."""
+        return setup_of(self.mode) if settings.MODE in self._chosen else None
+
     def for_thread(self) -> dict[str, Any]:
         """What a thread is opened with: only what was chosen here, or the user's own configuration would not count."""
         chosen: dict[str, Any] = {}
-        setup = setup_of(self.mode) if settings.MODE in self._chosen else None
+        setup = self._setup
         if setup is not None:
             chosen |= {"approvalPolicy": setup.approval, "sandbox": setup.sandbox}
         if settings.MODEL in self._chosen:
             chosen["model"] = self.model
         return chosen
 
-    def for_turn(self) -> dict[str, Any]:
-        """What a turn is started with. Codex keeps it for the turns that follow; it is sent again all the same."""
+    def begin_turn(self) -> dict[str, Any]:
+        """What the turn that begins now is started with. Codex keeps it for the turns that follow; it is sent again all the same."""
         self._sent = self.mode, self.model, self._effort
         chosen: dict[str, Any] = {"summary": self._summary}
-        setup = setup_of(self.mode) if settings.MODE in self._chosen else None
+        setup = self._setup
         if setup is not None:
             roots = list(self._session.directories)
             chosen |= {"approvalPolicy": setup.approval, "sandboxPolicy": sandbox_policy(setup, roots, self._workspace)}
@@ -90,17 +119,16 @@ class Choosing:
             chosen["model"] = self.model
         if settings.EFFORT in self._chosen:
             chosen["effort"] = self._effort
-        plans = setup is not None and setup.plans
-        if (plans or self._planned) and self.model:
+        if setup is not None and (setup.plans or self._may_plan) and self.model:
             chosen["collaborationMode"] = {
-                "mode": "plan" if plans else "default",
+                "mode": "plan" if setup.plans else "default",
                 "settings": {
                     "model": self.model,
                     "reasoning_effort": self._effort or None,
                     "developer_instructions": None,
                 },
             }
-            self._planned = plans
+            self._may_plan = True
         return chosen
 
     # The client changes something.
@@ -136,7 +164,8 @@ class Choosing:
             self.model = now.model
         if now.effort and now.effort != effort:
             self._effort = now.effort
-        plans = isinstance(now.collaboration_mode, dict) and now.collaboration_mode.get("mode") == "plan"
+        plans = _way_of(now.collaboration_mode) == "plan"
+        self._may_plan |= plans
         if now.approval_policy is not None and now.sandbox_policy is not None:
             found = mode_of(now.approval_policy, now.sandbox_policy, plans)
             self.mode = found if found != mode else self.mode
@@ -160,3 +189,9 @@ class Choosing:
             await session.tell_options()
         if session.modes is not None and mode is not None and session.modes.current_mode_id != mode:
             await session.update(v1.CurrentModeUpdate(session.modes.current_mode_id))
+
+
+def _way_of(collaboration: Any) -> str | None:
+    """`plan`, `default` or what else there may be; None if the server does not say."""
+    mode = collaboration.get("mode") if isinstance(collaboration, dict) else None
+    return mode if isinstance(mode, str) else None

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from antiphon.agent.turn import Turn
     from antiphon.engines.codex.server import Server
 
-__all__ = ["COMMANDS", "NEXT_TURN", "run_command"]
+__all__ = ["AT_ONCE", "COMMANDS", "NEXT_TURN", "run_command"]
 
 NEXT_TURN: Final = "the turn that starts now"
 """In place of an id, where the server does not tell it."""
@@ -22,10 +22,13 @@ COMMANDS: Final = (
     v1.Command("compact", "Go on with a summary of the conversation"),
     v1.Command("rename", "Give the session another title", v1.CommandInput("title")),
     v1.Command("archive", "Take the session off the list"),
-    v1.Command("status", "Show the account, the limits and the settings"),
+    v1.Command("status", "Show the account, its limits and the settings"),
     v1.Command("mcp", "Show the MCP servers and their tools"),
     v1.Command("skills", "Show the skills there are"),
 )
+
+AT_ONCE: Final = frozenset({"rename", "archive", "status", "mcp", "skills"})
+"""Those that begin no turn: the answer is all there is to wait for."""
 
 
 async def run_command(turn: "Turn", name: str, rest: str, server: "Server", thread: str) -> str | None:
@@ -44,7 +47,11 @@ async def run_command(turn: "Turn", name: str, rest: str, server: "Server", thre
             await turn.say(f"The session is called “{title}” now.")
         case "archive":
             await server.request("thread/archive", {"threadId": thread})
-            await turn.say("The session is archived: it is off the list, and can still be loaded by its id.")
+            await turn.say("The session is archived: it is off the list until you go on with it, or load it by its id.")
+        case "status":
+            from antiphon.engines.codex.reporting import status_of
+
+            await turn.say(await status_of(server, turn.session))
         case _:
             from antiphon.engines.codex.reporting import REPORTS
 

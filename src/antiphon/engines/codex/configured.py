@@ -4,9 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from antiphon.engines.codex import wire
-from antiphon.engines.codex.server import ServerRefused
-
 if TYPE_CHECKING:
     from antiphon.engines.codex.server import Server
 
@@ -46,8 +43,10 @@ class _Read(msgspec.Struct, frozen=True):
 
 
 async def configured(server: "Server", cwd: str) -> Configured:
-    """As it stands for this directory; nothing if the server does not say."""
-    try:
-        return wire.read(await server.request("config/read", {"cwd": cwd}), _Read).config
-    except ServerRefused:
-        return Configured()
+    """As it stands for this directory.
+
+    Raises:
+        ServerRefused: the server does not say.
+        RemoteProtocolError: it says something else.
+    """
+    return (await server.call("config/read", {"cwd": cwd}, _Read)).config

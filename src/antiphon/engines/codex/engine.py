@@ -1,5 +1,6 @@
 """The Codex engine's front: who it is and how its sessions are opened. Imports no event loop, and looks for no CLI before `initialize` is answered."""
 
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from antiphon import __version__
@@ -7,6 +8,8 @@ from antiphon.engines.base import Engine
 from antiphon.engines.codex.ways import METHODS
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from antiphon.agent.session import Session
     from antiphon.engines.codex.hub import Hub
     from antiphon.engines.codex.session import CodexSession
@@ -35,40 +38,39 @@ class Codex(Engine):
 
     async def new(self, session: "Session") -> "CodexSession":
         codex = await self._begin(session)
-        await codex.create()
+        async with _opening(codex):
+            await codex.create()
         return codex
 
     async def load(self, session: "Session") -> "CodexSession":
         codex = await self._begin(session)
-        try:
-            await codex.restore()
-            await codex.tell_history()
-        except BaseException:  # also when the client does not want to hear more: nobody else would close it
-            await codex.close()
-            raise
+        async with _opening(codex):
+            await codex.restore(telling=True)
         return codex
 
     async def resume(self, session: "Session") -> "CodexSession":
         codex = await self._begin(session)
-        await codex.restore()
+        async with _opening(codex):
+            await codex.restore()
         return codex
 
     async def fork(self, session: "Session", source: str) -> "CodexSession":
         codex = await self._begin(session)
-        await codex.copy(source)
+        async with _opening(codex):
+            await codex.copy(source)
         return codex
 
     async def list(self, query: "v1.ListSessions") -> "v1.ListSessionsResult":
         hub = await self._shared()
         from antiphon.engines.codex.listing import list_threads
 
-        return await list_threads(await hub.ready(), query)
+        return await list_threads(hub, query)
 
     async def delete(self, session_id: str) -> None:
         hub = await self._shared()
         from antiphon.engines.codex.listing import delete_thread
 
-        await delete_thread(await hub.ready(), session_id)
+        await delete_thread(hub, session_id)
 
     async def close(self) -> None:
         hub, self._hub = self._hub, None
@@ -120,6 +122,16 @@ class Codex(Engine):
         from antiphon.engines.codex.login import sign_out
 
         await sign_out(hub)
+
+
+@asynccontextmanager
+async def _opening(codex: "CodexSession") -> "AsyncIterator[None]":
+    """Open it in this block: what fails, or is called off, leaves nothing open, because nobody else would close it."""
+    try:
+        yield
+    except BaseException:
+        await codex.close()
+        raise
 
 
 async def _find() -> "Found":

@@ -19,6 +19,7 @@ PAGE: Final = 50
 async def turns_of(server: "Server", thread: str) -> "AsyncIterator[list[wire.Turn]]":
     """Oldest first, with everything that is known of each."""
     cursor: str | None = None
+    known: set[str] = set()
     while True:
         params = {"threadId": thread, "cursor": cursor, "limit": PAGE, "sortDirection": "asc", "itemsView": "full"}
         try:
@@ -31,5 +32,6 @@ async def turns_of(server: "Server", thread: str) -> "AsyncIterator[list[wire.Tu
             return
         yield page.data
         cursor = page.next_cursor
-        if not cursor or not page.data:
+        if not cursor or not page.data or cursor in known:
             return
+        known.add(cursor)

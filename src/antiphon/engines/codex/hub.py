@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from antiphon import __version__
 from antiphon.engines.codex import wire
+from antiphon.engines.codex.login import Mark, kept_login
+from antiphon.engines.codex.refusing import plain
 from antiphon.engines.codex.server import Server
+from antiphon.engines.recent import trim
 from antiphon.engines.running import Running
 from antiphon.errors import AcpError, Code, RequestError
 
@@ -15,13 +18,22 @@ if TYPE_CHECKING:
 
     from antiphon.engines.finding import Found
 
-__all__ = ["Hub", "Listener"]
+__all__ = ["EARLY", "Hub", "Listener", "Names"]
 
 INTRODUCTION: Final = {
     "clientInfo": {"name": "antiphon", "title": "Antiphon", "version": __version__},
     # Without the experimental part nobody can end a command that outlives its turn.
     "capabilities": {"experimentalApi": True, "requestAttestation": False},
 }
+
+EARLY: Final = frozenset({"configWarning", "deprecationNotice", "warning", "guardianWarning"})
+"""What the server says about no thread, mostly as it starts, that every session should know."""
+
+MOST_EARLY: Final = 16
+"""Words of that kind that are kept for sessions to come."""
+
+CALLS: Final = (wire.CommandExecution, wire.FileChange, wire.McpToolCall)
+"""Items that a question may be about."""
 
 _log = logging.getLogger(__name__)
 
@@ -41,6 +53,29 @@ class Listener(Protocol):
     async def lost(self, server: Server) -> None:
         """The server is gone."""
 
+    def displaced(self) -> None:
+        """Another session has the thread now."""
+
+
+class Names:
+    """Sessions that go on in another thread than the one that they are called after."""
+
+    def __init__(self) -> None:
+        self._threads: dict[str, str] = {}
+
+    def moved(self, session_id: str, thread_id: str) -> None:
+        """This one does, from now on."""
+        self._threads[session_id] = thread_id
+        trim(self._threads)
+
+    def thread_of(self, session_id: str) -> str:
+        """The thread of a session."""
+        return self._threads.get(session_id, session_id)
+
+    def session_of(self, thread_id: str) -> str:
+        """What the session of a thread is called."""
+        return next((session for session, thread in self._threads.items() if thread == thread_id), thread_id)
+
 
 class Hub:
     """For one engine."""
@@ -50,7 +85,11 @@ class Hub:
         self._running: Running[Server] = Running(self)
         self._listeners: dict[str, Listener] = {}
         self._parents: dict[str, str] = {}
+        self.names = Names()
+        self._early: dict[str, wire.Told] = {}
         self._models: tuple[Server, list[wire.Model]] | None = None
+        self.login: Mark = None
+        """The login that the server has read."""
 
     async def ready(self) -> Server:
         """The server, once it can be spoken to.
@@ -63,7 +102,7 @@ class Hub:
         except RequestError:
             raise
         except AcpError as error:
-            raise RequestError(Code.INTERNAL_ERROR, "Codex does not start", str(error)) from error
+            raise RequestError(Code.INTERNAL_ERROR, "Codex does not start", plain(str(error))) from error
 
     def start_soon(self) -> None:
         """Begin to start it."""
@@ -79,17 +118,30 @@ class Hub:
             self.give_up(server)
 
     def listen(self, thread_id: str, listener: Listener) -> None:
-        """Give what concerns a thread to this session."""
+        """Give what concerns a thread to this session, and to no other."""
+        before = self._listeners.get(thread_id)
         self._listeners[thread_id] = listener
+        if before is not None and before is not listener:
+            before.displaced()
+
+    def said_early(self) -> list[wire.Told]:
+        """What everybody should know, and was said before a session was there."""
+        return list(self._early.values())
 
     def listener_of(self, thread_id: str) -> Listener | None:
         """The session of a thread, if it is open here."""
         return self._listeners.get(thread_id)
 
-    def forget(self, thread_id: str) -> None:
-        """Nobody listens to it any more."""
-        self._listeners.pop(thread_id, None)
-        self._parents = {child: parent for child, parent in self._parents.items() if parent != thread_id}
+    def forget(self, thread_id: str, listener: Listener) -> bool:
+        """This session does not listen to it any more. False: it did not, or another one does."""
+        if self._listeners.get(thread_id) is not listener:
+            return False
+        del self._listeners[thread_id]
+        family = {thread_id}
+        while grown := {child for child, parent in self._parents.items() if parent in family} - family:
+            family |= grown
+        self._parents = {child: parent for child, parent in self._parents.items() if child not in family}
+        return True
 
     async def models(self) -> list[wire.Model]:
         """The models on offer; asked for once in a server's life."""
@@ -97,12 +149,14 @@ class Hub:
         if self._models is None or self._models[0] is not server:
             found: list[wire.Model] = []
             cursor: str | None = None
+            known: set[str] = set()
             while True:
                 page = await server.call("model/list", {"cursor": cursor, "limit": 100}, wire.ModelPage)
                 found += page.data
                 cursor = page.next_cursor
-                if not cursor or not page.data:
+                if not cursor or not page.data or cursor in known:
                     break
+                known.add(cursor)
             self._models = server, [model for model in found if not model.hidden]
         return self._models[1]
 
@@ -114,6 +168,8 @@ class Hub:
 
     async def start(self) -> Server:
         """A server, in the user's own environment: it finds its home, its login and its settings there."""
+        self._early.clear()  # the next one has its own
+        self.login = kept_login()
         return await Server.start([self.found.path, "app-server"], os.getcwd(), os.environ, self._expect)
 
     def _expect(self) -> None:
@@ -145,17 +201,30 @@ class Hub:
                     listener.asked(server, line)
             case wire.Told():
                 self._note_child(line)
-                if line.thread_id is None:  # the account, the configuration: everybody's concern
-                    for each in list(self._listeners.values()):
-                        await each.hear(line)
+                if line.thread_id is None:
+                    await self._tell_everybody(line)
                 elif line.thread_id in self._listeners:
                     await self._listeners[line.thread_id].hear(line)
+                elif _is_of_a_call(line) and (listener := self._of(line.thread_id)) is not None:
+                    await listener.hear(line)
+
+    async def _tell_everybody(self, line: wire.Told) -> None:
+        """The account, the configuration: everybody's concern, whatever goes wrong with one of them."""
+        if line.method in EARLY:
+            self._early[f"{line.method} {line.params!r}"] = line
+            trim(self._early, MOST_EARLY)
+        for each in list(self._listeners.values()):
+            try:
+                await each.hear(line)
+            except Exception:
+                _log.exception("a session could not be told: %.200r", line)
 
     def _note_child(self, line: wire.Told) -> None:
         """Threads of sub-agents ask through the session that they belong to."""
         match line.params:
             case wire.ThreadStarted(thread=wire.Thread(id=child, parent_thread_id=str() as parent)):
                 self._parents[child] = parent
+                trim(self._parents)
             case _:
                 pass
 
@@ -169,4 +238,18 @@ class Hub:
     async def ended(self, server: Server) -> None:
         """All threads hear of it; each comes back with its next prompt."""
         for each in list(self._listeners.values()):
-            await each.lost(server)
+            try:
+                await each.lost(server)
+            except Exception:
+                _log.exception("a session could not be told that Codex ended")
+
+
+def _is_of_a_call(line: wire.Told) -> bool:
+    """Whether the session that a sub-agent belongs to has to know: a call that may be asked about, a question that is settled."""
+    match line.params:
+        case wire.Resolved():
+            return True
+        case wire.ItemTold(item=item):
+            return isinstance(item, CALLS)
+        case _:
+            return False

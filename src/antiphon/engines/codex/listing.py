@@ -4,14 +4,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.refusing import refused
+from antiphon.engines.codex.refusing import clearly, refused
 from antiphon.engines.codex.server import ServerRefused
 from antiphon.engines.titles import title_of
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from antiphon.engines.codex.server import Server
+    from antiphon.engines.codex.hub import Hub
 
 __all__ = ["PAGE", "delete_thread", "list_threads"]
 
@@ -22,8 +22,12 @@ SOURCES: Final = ("cli", "vscode", "exec", "appServer")
 """Where threads of people come from; those of sub-agents are part of theirs."""
 
 
-async def list_threads(server: "Server", query: v1.ListSessions) -> v1.ListSessionsResult:
-    """A page of threads, the last used first."""
+async def list_threads(hub: "Hub", query: v1.ListSessions) -> v1.ListSessionsResult:
+    """A page of threads, the last used first.
+
+    Raises:
+        RequestError: the server refuses, or ends.
+    """
     params = {
         "limit": PAGE,
         "cursor": query.cursor,
@@ -31,31 +35,46 @@ async def list_threads(server: "Server", query: v1.ListSessions) -> v1.ListSessi
         "sortKey": "updated_at",
         "sourceKinds": SOURCES,
     }
-    try:
-        page = await server.call("thread/list", params, wire.ThreadPage)
-    except ServerRefused as error:
-        if query.cursor is not None:
+    with clearly():
+        server = await hub.ready()
+        try:
+            page = await server.call("thread/list", params, wire.ThreadPage)
+        except ServerRefused as error:
+            if query.cursor is None:
+                raise
             wrong = f"{error.message}: begin again without a cursor"
             raise RequestError(Code.INVALID_PARAMS, "Invalid params", wrong) from error
-        raise refused(error) from error
-    return v1.ListSessionsResult([_info(thread) for thread in page.data], page.next_cursor)
+    return v1.ListSessionsResult(
+        [_info(thread, hub.names.session_of(thread.id)) for thread in page.data], page.next_cursor
+    )
 
 
-async def delete_thread(server: "Server", thread_id: str) -> None:
-    """Forget a thread for good. One that does not exist is no error."""
-    try:
-        await server.request("thread/delete", {"threadId": thread_id})
-    except ServerRefused as error:
-        refusal = refused(error)
-        if refusal.code != Code.RESOURCE_NOT_FOUND:
-            raise refusal from error
+async def delete_thread(hub: "Hub", session_id: str) -> None:
+    """Forget a thread for good. One that does not exist is no error.
+
+    Raises:
+        RequestError: the server refuses, or ends.
+    """
+    with clearly():
+        server = await hub.ready()
+        try:
+            await server.request("thread/delete", {"threadId": hub.names.thread_of(session_id)})
+        except ServerRefused as error:
+            if refused(error).code != Code.RESOURCE_NOT_FOUND:
+                raise
 
 
-def _info(thread: wire.Thread) -> v1.SessionInfo:
-    at = thread.updated_at or thread.created_at
+def _info(thread: wire.Thread, session_id: str) -> v1.SessionInfo:
     return v1.SessionInfo(
-        thread.id,
+        session_id,
         thread.cwd or "/",
         title=title_of(thread.name or thread.preview),
-        updated_at=datetime.fromtimestamp(at, UTC).isoformat() if at is not None else None,
+        updated_at=_time(thread.updated_at or thread.created_at),
     )
+
+
+def _time(at: float | None) -> str | None:
+    try:
+        return datetime.fromtimestamp(at, UTC).isoformat() if at is not None else None
+    except (OverflowError, ValueError, OSError):  # no time that there is
+        return None

@@ -6,6 +6,7 @@ Only an API key passes through here, from the environment to the server, which k
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from antiphon.engines.codex import wire
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
     from antiphon.engines.codex.hub import Hub
     from antiphon.engines.codex.server import Server
 
-__all__ = ["WAYS", "login", "must_be_signed_in", "sign_in", "sign_in_needed", "sign_out"]
+__all__ = ["WAYS", "Mark", "kept_login", "login", "must_be_signed_in", "sign_in", "sign_in_needed", "sign_out"]
+
+Mark = tuple[int, int, int] | None
+"""A file's identity, time and size; None if there is no such file."""
 
 WAYS: Final = {"chatgpt": (), "device": ("--device-auth",)}
 """How the user wants to sign in → what the CLI is told. The first is what it does unless told otherwise."""
@@ -63,17 +67,20 @@ async def sign_in(hub: "Hub", method_id: str) -> None:
     Raises:
         RequestError: it has not (-32000, with what to do), there is no key, or the server refuses it.
     """
-    if method_id == API_KEY.id:
-        key = next((key for name in KEYS if (key := os.environ.get(name, "").strip())), None)
-        if key is None:
+    from antiphon.engines.codex.refusing import clearly
+
+    with clearly():
+        if method_id == API_KEY.id:
+            key = next((key for name in KEYS if (key := os.environ.get(name, "").strip())), None)
+            if key is None:
+                raise sign_in_needed(method_id=method_id)
+            await _request(hub, "account/login/start", {"type": "apiKey", "apiKey": key}, "sign you in")
+            return
+        server, standing = await _standing(hub)
+        if _may_be_old(hub, standing):
+            _, standing = await _with_new_login(hub, server)
+        if not _may_work(standing):
             raise sign_in_needed(method_id=method_id)
-        await _request(await hub.ready(), "account/login/start", {"type": "apiKey", "apiKey": key}, "sign you in")
-        return
-    server, standing = await _standing(hub)
-    if standing.requires_openai_auth and (standing.account is None or standing.account.type != "chatgpt"):
-        _, standing = await _with_new_login(hub, server)
-    if not _may_work(standing):
-        raise sign_in_needed(method_id=method_id)
 
 
 async def sign_out(hub: "Hub") -> None:
@@ -82,7 +89,20 @@ async def sign_out(hub: "Hub") -> None:
     Raises:
         RequestError: it could not.
     """
-    await _request(await hub.ready(), "account/logout", None, "sign you out")
+    from antiphon.engines.codex.refusing import clearly
+
+    with clearly():
+        await _request(hub, "account/logout", None, "sign you out")
+
+
+def kept_login() -> Mark:
+    """The file in which Codex keeps its login, to see whether somebody has signed in since."""
+    home = os.environ.get("CODEX_HOME") or Path.home() / ".codex"
+    try:
+        found = os.stat(Path(home, "auth.json"))
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def sign_in_needed(said: str = "", method_id: str | None = None) -> RequestError:
@@ -101,6 +121,13 @@ def sign_in_needed(said: str = "", method_id: str | None = None) -> RequestError
         "Authentication required",
         {"details": details, "authMethods": [method.id for method in METHODS]},
     )
+
+
+def _may_be_old(hub: "Hub", standing: wire.AccountRead) -> bool:
+    """Whether there may be another login than the one that the server knows. Whoever works with that must not be disturbed for nothing."""
+    if not standing.requires_openai_auth or (standing.account is not None and standing.account.type == "chatgpt"):
+        return False
+    return standing.account is None or hub.login is None or kept_login() != hub.login
 
 
 def _may_work(standing: wire.AccountRead) -> bool:
@@ -141,10 +168,12 @@ def _has_login(found: Found) -> bool:
     return ask(found, "login", "status").status == 0
 
 
-async def _request(server: "Server", method: str, params: dict[str, str] | None, what: str) -> None:
+async def _request(hub: "Hub", method: str, params: dict[str, str] | None, what: str) -> None:
     from antiphon.engines.codex.server import ServerRefused
 
+    server = await hub.ready()
     try:
         await server.request(method, params)
     except ServerRefused as error:
         raise RequestError(Code.INTERNAL_ERROR, f"Codex could not {what}", error.message) from error
+    hub.login = kept_login()  # the server has written it itself

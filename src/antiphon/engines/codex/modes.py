@@ -3,12 +3,14 @@
 ================== ============ ==================== =====================================================
 mode               asks         sandbox              so
 ================== ============ ==================== =====================================================
-default            on request   read-only            reads freely; every edit and every escalation is asked
-acceptEdits        on request   workspace-write      edits the workspace freely; escalations are asked
+default            on request   read-only            reads freely; every edit is asked
+acceptEdits        on request   workspace-write      edits the workspace freely
 plan               on request   read-only            the same as default, and Codex plans and asks questions
 dontAsk            never        workspace-write      works in the workspace; what goes beyond it fails
 bypassPermissions  never        danger-full-access   no sandbox and no questions
 ================== ============ ==================== =====================================================
+
+On request: what goes beyond the sandbox is asked if Codex asks for it, else it fails.
 """
 
 from typing import Any, Final
@@ -17,7 +19,9 @@ import msgspec
 
 from antiphon.protocol import v1
 
-__all__ = ["CONFIGURED", "MODES", "Setup", "mode_of", "modes_with", "sandbox_policy", "setup_of"]
+__all__ = ["CONFIGURED", "MODES", "WORKSPACE", "Setup", "mode_of", "modes_with", "sandbox_policy", "setup_of"]
+
+WORKSPACE: Final = "workspace-write"
 
 
 class Setup(msgspec.Struct, frozen=True):
@@ -30,16 +34,20 @@ class Setup(msgspec.Struct, frozen=True):
 
 MODES: Final = {
     "default": (
-        v1.Mode("default", "Default", "Reads freely, and asks before it changes anything"),
+        v1.Mode(
+            "default",
+            "Default",
+            "Reads freely, and asks before it edits files; what else the sandbox stops is asked or fails",
+        ),
         Setup("on-request", "read-only"),
     ),
     "acceptEdits": (
         v1.Mode(
             "acceptEdits",
             "Accept edits",
-            "Edits files of the workspace without asking, and asks before it goes beyond it",
+            "Edits files of the workspace without asking; what goes beyond it is asked or fails",
         ),
-        Setup("on-request", "workspace-write"),
+        Setup("on-request", WORKSPACE),
     ),
     "plan": (
         v1.Mode("plan", "Plan", "Looks, asks you questions and plans"),
@@ -47,7 +55,7 @@ MODES: Final = {
     ),
     "dontAsk": (
         v1.Mode("dontAsk", "Don't ask", "Works in the workspace and never asks: what goes beyond it fails"),
-        Setup("never", "workspace-write"),
+        Setup("never", WORKSPACE),
     ),
     "bypassPermissions": (
         v1.Mode(
@@ -63,7 +71,7 @@ MODES: Final = {
 CONFIGURED: Final = v1.Mode("configured", "As configured", "What your own Codex configuration says")
 """For a combination that is none of the modes."""
 
-_TYPES: Final = {"read-only": "readOnly", "workspace-write": "workspaceWrite", "danger-full-access": "dangerFullAccess"}
+_TYPES: Final = {"read-only": "readOnly", WORKSPACE: "workspaceWrite", "danger-full-access": "dangerFullAccess"}
 
 
 def setup_of(mode: str) -> Setup | None:

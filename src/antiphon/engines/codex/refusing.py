@@ -1,21 +1,40 @@
-"""What the server refuses, as the answer to a client: what is wrong, where, and what to do."""
+"""What the server refuses, and its end, as the answer to a client: what is wrong, where, and what to do."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from antiphon.engines.codex.server import ServerRefused
-from antiphon.errors import Code, RequestError
+from antiphon.errors import Code, ConnectionClosed, RequestError
 
 if TYPE_CHECKING:
     from antiphon.engines.codex.server import Server
 
-__all__ = ["key_at_fault", "refused"]
+__all__ = ["clearly", "ended", "is_archived", "key_at_fault", "plain", "refused"]
 
 _UNKNOWN_THREAD: Final = re.compile(
     r"no rollout found|thread not found|unknown thread|invalid thread id", re.IGNORECASE
 )
+_ARCHIVED: Final = re.compile(r"\bis archived\b", re.IGNORECASE)
 _CONFIGURATION: Final = "failed to load configuration"
 _KEY: Final = re.compile(r"^in `(.+)`$", re.MULTILINE)
+_COLOURS: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+
+
+@contextmanager
+def clearly() -> Iterator[None]:
+    """What the server refuses in this block, and that it ended, is an error for the client.
+
+    Raises:
+        RequestError: instead of what was raised.
+    """
+    try:
+        yield
+    except ServerRefused as error:
+        raise refused(error) from error
+    except ConnectionClosed as error:
+        raise ended(error) from error
 
 
 def refused(error: ServerRefused, key: str | None = None) -> RequestError:
@@ -25,6 +44,10 @@ def refused(error: ServerRefused, key: str | None = None) -> RequestError:
         return RequestError(
             Code.RESOURCE_NOT_FOUND, "Resource not found", f"{said}: `session/list` shows the sessions that there are"
         )
+    if is_archived(error):
+        return RequestError(
+            Code.INVALID_PARAMS, "The session is archived", "load or resume it first: that takes it out of the archive"
+        )
     if said.startswith(_CONFIGURATION):
         where = said.removeprefix(_CONFIGURATION).lstrip(": ") + (f", in `{key}`" if key else "")
         return RequestError(
@@ -33,6 +56,25 @@ def refused(error: ServerRefused, key: str | None = None) -> RequestError:
             {"kind": "configuration", "details": where},
         )
     return RequestError(Code.INTERNAL_ERROR, f"Codex refuses: {said}")
+
+
+def is_archived(error: ServerRefused) -> bool:
+    """Whether that is why."""
+    return _ARCHIVED.search(error.message) is not None
+
+
+def ended(why: ConnectionClosed | None) -> RequestError:
+    """The server is gone, and with it what was asked of it."""
+    return RequestError(
+        Code.INTERNAL_ERROR,
+        "Codex ended unexpectedly",
+        f"{plain(str(why or 'no more is known'))}\nhint: try again: the conversation goes on in a new process",
+    )
+
+
+def plain(text: str) -> str:
+    """Without the colours that the program has for terminals."""
+    return _COLOURS.sub("", text)
 
 
 async def key_at_fault(server: "Server") -> str | None:

@@ -1,5 +1,6 @@
 """What `/status`, `/mcp` and `/skills` say: answers of the server as Markdown."""
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -7,14 +8,16 @@ import msgspec
 
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.server import ServerRefused
+from antiphon.protocol import v1
 from antiphon.protocol.base import Items
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from antiphon.agent.session import Session
     from antiphon.engines.codex.server import Server
 
-__all__ = ["REPORTS"]
+__all__ = ["REPORTS", "status_of"]
 
 
 class _Limits(msgspec.Struct, frozen=True, rename="camel"):
@@ -46,12 +49,11 @@ class _SkillPage(msgspec.Struct, frozen=True):
     data: Items[_SkillFolder] = msgspec.field(default_factory=list)
 
 
-async def _status(server: "Server", thread: str) -> str:
+async def status_of(server: "Server", session: "Session") -> str:
+    """The account, the settings of the session, and the limits of the account."""
     account = await server.call("account/read", {}, wire.AccountRead)
-    opened = await server.call("thread/read", {"threadId": thread}, wire.ThreadOpened)
-    lines = [f"- Account: {_account(account)}", f"- Session: `{thread}`"]
-    if opened.thread.model:
-        lines.append(f"- Model: {opened.thread.model}")
+    lines = [f"- Account: {_account(account)}", f"- Session: `{session.id}`"]
+    lines += [f"- {name}: {value}" for name, value in _settings(session).items()]
     try:
         limits = await server.call("account/rateLimits/read", {}, _Limits)
     except ServerRefused:  # only accounts with a plan have limits
@@ -60,6 +62,16 @@ async def _status(server: "Server", thread: str) -> str:
     windows = (found.primary, found.secondary) if found is not None else ()
     lines += [f"- {_window(window)}" for window in windows if window is not None]
     return "\n".join(lines)
+
+
+def _settings(session: "Session") -> dict[str, str]:
+    """The name of each setting, and of what is chosen in it."""
+    found: dict[str, str] = {}
+    for option in session.config_options:
+        if isinstance(option, v1.SelectConfig):
+            names = {each.value: each.name for each in option.options if isinstance(each, v1.SelectOption)}
+            found[option.name] = names.get(option.current_value, option.current_value)
+    return found
 
 
 def _account(read: wire.AccountRead) -> str:
@@ -74,8 +86,9 @@ def _window(window: wire.RateLimitWindow) -> str:
     minutes = window.window_duration_mins
     span = f"{minutes // 60} hours" if minutes and minutes >= 60 else f"{minutes} minutes" if minutes else "Limit"
     until = ""
-    if window.resets_at is not None:
-        until = f", resets {datetime.fromtimestamp(window.resets_at, UTC):%Y-%m-%d %H:%M} UTC"
+    with suppress(OverflowError, ValueError, OSError):  # no time that there is
+        if window.resets_at is not None:
+            until = f", resets {datetime.fromtimestamp(window.resets_at, UTC):%Y-%m-%d %H:%M} UTC"
     return f"{span}: {window.used_percent:g} % used{until}"
 
 
@@ -100,7 +113,6 @@ async def _skills(server: "Server", thread: str) -> str:
 
 
 REPORTS: "Final[dict[str, Callable[[Server, str], Awaitable[str]]]]" = {
-    "status": _status,
     "mcp": _mcp,
     "skills": _skills,
 }

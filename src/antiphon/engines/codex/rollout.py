@@ -28,15 +28,17 @@ class Rollout:
 
     def fresh(self) -> list[Said]:
         """What came since, in its order."""
-        start, self._at = self._at, self._size()
-        if not 0 < self._at - start <= LARGEST:
+        size = self._size()
+        if not 0 < size - self._at <= LARGEST:
+            self._at = size
             return []
         try:
             with open(self._path, "rb") as file:
-                file.seek(start)
-                lines = file.read(self._at - start).splitlines()
+                file.seek(self._at)
+                *lines, half = file.read(size - self._at).split(b"\n")
         except OSError:
             return []
+        self._at = size - len(half)  # the rest of a line that is being written comes with the next look
         return [said for said in map(_read, lines) if said is not None]
 
     def _size(self) -> int:

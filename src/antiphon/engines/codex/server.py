@@ -8,7 +8,7 @@ import msgspec
 
 from antiphon.engines.codex import wire
 from antiphon.engines.program import Program
-from antiphon.errors import AcpError, ConnectionClosed
+from antiphon.errors import AcpError, ConnectionClosed, fresh
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -35,7 +35,7 @@ class Server:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._waiting: dict[wire.RequestId, tuple[str, asyncio.Future[msgspec.Raw]]] = {}
+        self._waiting: dict[wire.RequestId, tuple[str, asyncio.Future[Any], Callable[[msgspec.Raw], Any]]] = {}
         self._numbers = itertools.count(1)
 
     @classmethod
@@ -68,18 +68,23 @@ class Server:
                     self._answered(line)
                 else:
                     yield line
-        for _, answer in self._waiting.values():
+        for _, answer, _ in self._waiting.values():
             if not answer.done():
-                answer.set_exception(self.end or ConnectionClosed("Codex has ended"))
+                answer.set_exception(fresh(self.end or ConnectionClosed("Codex has ended")))
 
     def _answered(self, line: wire.Answer) -> None:
-        method, answer = self._waiting.get(line.id, ("", None))
-        if answer is None or answer.done():  # somebody stopped waiting
+        if line.id not in self._waiting:  # somebody stopped waiting
             return
-        if line.error is None:
-            answer.set_result(line.result)
-        else:
+        method, answer, read = self._waiting[line.id]
+        if answer.done():
+            return
+        if line.error is not None:
             answer.set_exception(ServerRefused(method, line.error.message, line.error.code))
+            return
+        try:
+            answer.set_result(read(line.result))
+        except Exception as error:  # whoever asked gets it
+            answer.set_exception(error)
 
     # To the server.
 
@@ -92,12 +97,33 @@ class Server:
             ServerRefused: it says no, or nothing.
             ConnectionClosed: it ended.
         """
+        return await self._ask(method, params, limit, lambda raw: raw)
+
+    async def call(
+        self, method: str, params: "dict[str, Any]", kind: type[T], at_once: "Callable[[T], None] | None" = None
+    ) -> T:
+        """Ask for something; the answer as what it should be. `at_once` gets it before anything that the server says after it is heard.
+
+        Raises:
+            RemoteProtocolError: it is something else.
+        """
+
+        def read(raw: msgspec.Raw) -> T:
+            found = wire.read(raw, kind)
+            if at_once is not None:
+                at_once(found)
+            return found
+
+        return await self._ask(method, params, REQUEST_LIMIT, read)
+
+    async def _ask(
+        self, method: str, params: "dict[str, Any] | None", limit: float, read: "Callable[[msgspec.Raw], T]"
+    ) -> T:
         if self.end is not None:
-            raise self.end
-        id = next(self._numbers)
-        answer: asyncio.Future[msgspec.Raw] = asyncio.get_running_loop().create_future()
-        self._waiting[id] = method, answer
-        self._program.send(wire.request(id, method, params))
+            raise fresh(self.end)
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        id = self.send(method, params)
+        self._waiting[id] = method, answer, read
         try:
             return await asyncio.wait_for(answer, limit)
         except TimeoutError:
@@ -105,13 +131,11 @@ class Server:
         finally:
             del self._waiting[id]
 
-    async def call(self, method: str, params: "dict[str, Any]", kind: type[T]) -> T:
-        """Ask for something; the answer as what it should be.
-
-        Raises:
-            RemoteProtocolError: it is something else.
-        """
-        return wire.read(await self.request(method, params), kind)
+    def send(self, method: str, params: "dict[str, Any] | None" = None) -> int:
+        """Ask for something, without waiting for the answer. The request's id."""
+        id = next(self._numbers)
+        self._program.send(wire.request(id, method, params))
+        return id
 
     def notify(self, method: str) -> None:
         """Say something."""

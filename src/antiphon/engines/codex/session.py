@@ -13,19 +13,21 @@ from antiphon.engines.base import EngineSession
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.answering import Answering
 from antiphon.engines.codex.choosing import Choosing
-from antiphon.engines.codex.commands import COMMANDS, NEXT_TURN, run_command
+from antiphon.engines.codex.commands import AT_ONCE, COMMANDS, NEXT_TURN, run_command
 from antiphon.engines.codex.files import text_before
 from antiphon.engines.codex.history import turns_of
-from antiphon.engines.codex.login import must_be_signed_in, sign_in_needed
+from antiphon.engines.codex.hub import EARLY
+from antiphon.engines.codex.login import sign_in_needed
 from antiphon.engines.codex.prompts import input_of
-from antiphon.engines.codex.refusing import key_at_fault, refused
+from antiphon.engines.codex.refusing import clearly, ended
 from antiphon.engines.codex.server import Server, ServerRefused
-from antiphon.engines.codex.servers import servers_of
 from antiphon.engines.codex.settings import MODE, MODEL
+from antiphon.engines.codex.thread import OpenThread
 from antiphon.engines.codex.translate import Translator, news
-from antiphon.engines.codex.unseen import RAW, RAW_EVENTS, Unseen
+from antiphon.engines.codex.unseen import RAW, Unseen
 from antiphon.engines.codex.waiting import Waiting
 from antiphon.engines.mirror import mirrors
+from antiphon.engines.recent import Recent
 from antiphon.engines.telling import Telling
 from antiphon.engines.titles import title_of
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
@@ -44,9 +46,6 @@ __all__ = ["CodexSession"]
 INTERRUPT_LIMIT: Final = 2.0
 """Seconds that a turn may take to end after it was interrupted, before the server counts as hung. Real ones take 20 ms."""
 
-CLOSE_LIMIT: Final = 2.0
-"""Seconds for each farewell."""
-
 _log = logging.getLogger(__name__)
 
 
@@ -56,8 +55,6 @@ class CodexSession(EngineSession):
     def __init__(self, session: "Session", hub: "Hub") -> None:
         self.session = session
         self._hub = hub
-        self._thread = ""
-        self._server: Server | None = None
         self._choosing = Choosing(session)
         self._translator = self._new_translator()
         self._telling = Telling(
@@ -70,6 +67,8 @@ class CodexSession(EngineSession):
         )
         self._answering = Answering(session, self._translator, self._telling)
         self._unseen = Unseen()
+        self._thread = OpenThread(session, hub, self._choosing, self._unseen, self)
+        self._told_once: Recent[str] = Recent()
         self._waiting: Waiting | None = None
         self._turn: str | None = None
         self._titled = False
@@ -88,95 +87,45 @@ class CodexSession(EngineSession):
 
     async def create(self) -> None:
         """From nothing."""
-        await self._open("thread/start", {"cwd": self.session.cwd})
-        self.session.id = self._thread
+        await self._begun(await self._thread.start())
+        self.session.id = self._thread.id
 
-    async def restore(self) -> None:
-        """As it was left."""
-        await self._open("thread/resume", {"threadId": self.session.id, "cwd": self.session.cwd})
+    async def restore(self, *, telling: bool = False) -> None:
+        """As it was left; `telling` all that was said in it."""
+        await self._begun(await self._thread.resume(self.session.id))
+        if telling:
+            await self._tell_history()
 
     async def copy(self, source: str) -> None:
         """As another stands."""
-        other = self._hub.listener_of(source)
+        other = self._hub.listener_of(self._hub.names.thread_of(source))
         if isinstance(other, CodexSession):
             self._choosing.follow(other._choosing)
-        await self._open("thread/fork", {"threadId": source, "cwd": self.session.cwd})
-        self.session.id = self._thread
+        await self._begun(await self._thread.fork(source))
+        self.session.id = self._thread.id
 
-    async def _open(self, method: str, params: dict[str, Any]) -> None:
-        server = await self._signed_in()
-        models = await self._hub.models()
-        opened = await self._opened(server, method, params)
-        self._choosing.begin(models, opened)
+    async def _begun(self, opened: wire.ThreadOpened) -> None:
+        with clearly():
+            self._choosing.begin(await self._hub.models(), opened)
         if title := title_of(opened.thread.name or opened.thread.preview):
             self._titled = True
             await self.session.entitle(title)
         await self.session.offer(*COMMANDS)
+        for told in self._hub.said_early():
+            if self.session.client.shows_notices:
+                await self.hear(told)
+            else:  # as text it would be part of the first answer
+                self._knows(told)
 
-    async def _signed_in(self) -> Server:
-        try:
-            return await must_be_signed_in(self._hub)
-        except RequestError as error:
-            server = await self._hub.ready()
-            if error.code != Code.AUTH_REQUIRED or await key_at_fault(server) is None:
-                raise
-        return server  # it cannot read its configuration and falls back on one that wants a login; it says so when a thread is opened
-
-    async def _opened(self, server: Server, method: str, params: dict[str, Any]) -> wire.ThreadOpened:
-        """Open the thread in this server, and listen to it from now on."""
-        starts = method == "thread/start"
-        extra: dict[str, Any] = dict(RAW_EVENTS) if starts else {}
-        if self.session.mcp_servers:
-            extra["config"] = {"mcp_servers": servers_of(self.session.mcp_servers)}
-        if self.session.directories:
-            extra["runtimeWorkspaceRoots"] = [self.session.cwd, *self.session.directories]
-        try:
-            opened = await server.call(method, {**params, **extra, **self._choosing.for_thread()}, wire.ThreadOpened)
-        except ServerRefused as error:
-            key = await key_at_fault(server)
-            if key is not None:
-                self._hub.give_up_unused(server)  # the next one looks at the file again
-            raise refused(error, key) from error
-        self._hub.forget(self._thread)
-        self._thread, self._server = opened.thread.id, server
-        self._unseen.opened(opened.thread, live=starts)
-        self._hub.listen(self._thread, self)
-        return opened
-
-    async def tell_history(self) -> None:
+    async def _tell_history(self) -> None:
         """All that was said, again, as Codex has kept it."""
-        server = await self._ready()
+        server = await self._thread.ready()
         translator = self._new_translator()
-        try:
+        with clearly():
             missing = await self._unseen.history()
-            async for turns in turns_of(server, self._thread):
+            async for turns in turns_of(server, self._thread.id):
                 for each in translator.turns(missing.put_into(turn) for turn in turns):
                     await self._telling.tell(each)
-        except ServerRefused as error:
-            raise refused(error) from error
-
-    # The server.
-
-    async def _started(self) -> Server:
-        try:
-            return await self._hub.ready()
-        except RequestError:
-            raise
-        except AcpError as error:
-            raise RequestError(Code.INTERNAL_ERROR, "Codex does not start", str(error)) from error
-
-    async def _ready(self) -> Server:
-        """The server, with the thread open in it."""
-        server = await self._started()
-        if self._server is not server:
-            params = {"threadId": self._thread, "cwd": self.session.cwd}
-            try:
-                await self._opened(server, "thread/resume", params)
-            except RequestError as error:
-                if error.code != Code.RESOURCE_NOT_FOUND:
-                    raise
-                await self._opened(server, "thread/start", {"cwd": self.session.cwd})  # nothing was said in it yet
-        return server
 
     # Hearing.
 
@@ -192,23 +141,35 @@ class CodexSession(EngineSession):
         return self._telling.tell(words[0]) if len(words) == 1 else self._tell_all(words)
 
     async def _hear(self, told: wire.Told) -> None:
+        if told.thread_id is None and told.method in EARLY and self._knows(told):
+            return
         match told.params:
-            case wire.Resolved(request_id=id) if self._server is not None:
-                self._answering.withdraw(self._server, id)
+            case wire.Resolved(request_id=id) if self._thread.server is not None:
+                self._answering.withdraw(self._thread.server, id)
             case wire.TurnTold(turn=begun) if told.method == "turn/started":
                 self._turn = begun.id
+                self._thread.has_turn()
                 if self._waiting is not None:
                     self._waiting.started(begun.id)
             case wire.TurnTold(turn=over) if told.method == "turn/completed":
                 self._turn = None
                 await self._hear_end(told, over.id)
                 return
+            case _ if told.method == "thread/archived":
+                self._thread.left()
             case _:
                 pass
         for item in self._unseen.hear(told):
             await self._tell_all(self._translator.item(item, replay=False))
         if told.method not in RAW:
             await self._tell_all(self._translator.feed(told.method, told.params))
+
+    def _knows(self, told: wire.Told) -> bool:
+        """Whether it was told before: each new server says it again."""
+        words = f"{told.method} {told.params!r}"
+        known = words in self._told_once
+        self._told_once.add(words)
+        return known
 
     async def _hear_end(self, told: wire.Told, id: str) -> None:
         """Somebody may wait for this one: whatever is wrong with it, their prompt ends."""
@@ -237,20 +198,22 @@ class CodexSession(EngineSession):
 
     async def lost(self, server: Server) -> None:
         """The server is gone: whoever waits is told, and what it left open is closed."""
+        self._turn = None
+        if self._waiting is not None:
+            self._waiting.fail(ended(server.end))
         self._answering.withdraw_all()
         self._log_unknown()
-        if self.session.closed:
-            return
-        await self._close_calls()
+        if not self.session.closed:
+            await self._close_calls()
+
+    def displaced(self) -> None:
+        """Somebody else has opened the thread, and hears what is said in it: whoever waits here would wait for ever."""
+        self._thread.left()
+        self._turn = None
         if self._waiting is not None:
-            why = str(server.end or "Codex ended")
-            self._waiting.fail(
-                RequestError(
-                    Code.INTERNAL_ERROR,
-                    "Codex ended unexpectedly",
-                    f"{why}\nhint: send your prompt again: the conversation goes on in a new process",
-                )
-            )
+            why = "another client has opened it, and hears the rest\nhint: send your prompt again to go on here"
+            self._waiting.fail(RequestError(Code.INTERNAL_ERROR, "The session was opened elsewhere", why))
+        self._answering.withdraw_all()
 
     def _log_unknown(self) -> None:
         if self._translator.unknown:
@@ -260,15 +223,18 @@ class CodexSession(EngineSession):
         for each in self._translator.close_open():
             await self._telling.tell(each)
 
-    async def _turn_ended(self, ended: "news.TurnEnded") -> None:
+    async def _turn_ended(self, over: "news.TurnEnded") -> None:
         if self._waiting is not None:
-            self._waiting.ended(ended.ids, ended.end)
+            self._waiting.ended(over.ids, over.end)
 
     # Working.
 
     async def prompt(self, turn: "Turn") -> "Outcome":
         content = await input_of(turn)
-        server = await self._ready()
+        server = await self._thread.ready()
+        if turn.command is not None and turn.command[0] in AT_ONCE:
+            await self._at_once(server, turn, *turn.command)
+            return None
         if not self._titled and (title := title_of(turn.text)):
             self._titled = True
             await self.session.entitle(title)
@@ -284,15 +250,23 @@ class CodexSession(EngineSession):
         finally:
             beginning.cancel()
             self._waiting = None
+            # Somebody may still wait for its id, to add something. It changes nothing if the turn has ended.
+            waiting.fail(ConnectionClosed("the turn is over"))
         if end.error is None:
             return v1.PromptResult(end.stop_reason or v1.StopReason.END_TURN, end.usage)
         raise sign_in_needed(end.error.message) if end.error.code == Code.AUTH_REQUIRED else end.error.refusal()
 
+    async def _at_once(self, server: Server, turn: "Turn", name: str, rest: str) -> None:
+        """A command that begins no turn: there is nothing to interrupt, and who calls it off stops waiting."""
+        with clearly():
+            await run_command(turn, name, rest, server, self._thread.id)
+        if name == "archive":
+            self._thread.left()
+
     async def _begin(self, server: Server, turn: "Turn", content: list[dict[str, Any]], waiting: Waiting) -> None:
         try:
-            id = await self._started_turn(server, turn, content)
-        except ServerRefused as error:
-            waiting.fail(refused(error))
+            with clearly():
+                id = await self._started_turn(server, turn, content)
         except AcpError as error:
             waiting.fail(error)
         else:
@@ -304,9 +278,9 @@ class CodexSession(EngineSession):
     async def _started_turn(self, server: Server, turn: "Turn", content: list[dict[str, Any]]) -> str | None:
         """Start the turn of a prompt; its id, or None if there is none to wait for."""
         if turn.command is not None and turn.command[0] in {command.name for command in COMMANDS}:
-            return await run_command(turn, *turn.command, server, self._thread)
+            return await run_command(turn, *turn.command, server, self._thread.id)
         await self._choosing.learn(server)
-        params = {"threadId": self._thread, "input": content, **self._choosing.for_turn()}
+        params = {"threadId": self._thread.id, "input": content, **self._choosing.begin_turn()}
         begun = await server.call("turn/start", params, wire.TurnBegun)
         return begun.turn.id if begun.turn is not None else begun.turn_id
 
@@ -316,10 +290,9 @@ class CodexSession(EngineSession):
             async with asyncio.timeout(INTERRUPT_LIMIT):
                 if (id := await waiting.id()) is not None:
                     with suppress(ServerRefused):  # it has just ended
-                        await server.request("turn/interrupt", {"threadId": self._thread, "turnId": id})
+                        await server.request("turn/interrupt", {"threadId": self._thread.id, "turnId": id})
                     await asyncio.wait([waiting.end])
-                with suppress(ServerRefused):
-                    await server.request("thread/backgroundTerminals/clean", {"threadId": self._thread})
+                await self._thread.clean(server)
         except (TimeoutError, ConnectionClosed) as error:
             _log.warning("Codex (pid %d) does not stop, so it is ended: %s", server.pid, error)
             self._hub.give_up(server)
@@ -327,23 +300,28 @@ class CodexSession(EngineSession):
             self._answering.withdraw_all()
 
     async def cancel(self) -> None:
-        server, turn = self._server, self._turn
-        if server is None or turn is None or self._waiting is not None:
+        server, turn = self._thread.server, self._turn
+        if server is None or self._waiting is not None:
             return
-        with suppress(ServerRefused, ConnectionClosed):
-            await server.request("turn/interrupt", {"threadId": self._thread, "turnId": turn})
-            await server.request("thread/backgroundTerminals/clean", {"threadId": self._thread})
+        with suppress(ConnectionClosed):
+            if turn is not None:
+                with suppress(ServerRefused):  # it has just ended
+                    await server.request("turn/interrupt", {"threadId": self._thread.id, "turnId": turn})
+            await self._thread.clean(server)
         self._answering.withdraw_all()
 
     async def steer(self, turn: "Turn") -> bool:
         content = await input_of(turn)
-        waiting, server = self._waiting, self._server
+        waiting, server = self._waiting, self._thread.server
         if waiting is None or server is None or (id := await waiting.id()) is None:
             return False
-        try:
-            await server.request("turn/steer", {"threadId": self._thread, "expectedTurnId": id, "input": content})
-        except ServerRefused:  # it has just ended
-            return False
+        with clearly():
+            try:
+                await server.request(
+                    "turn/steer", {"threadId": self._thread.id, "expectedTurnId": id, "input": content}
+                )
+            except ServerRefused:  # it has just ended
+                return False
         return True
 
     # Choosing. A choice has two views, and who changes it in the one is told of the other.
@@ -366,9 +344,4 @@ class CodexSession(EngineSession):
     async def close(self) -> None:
         self._log_unknown()
         self._answering.close()
-        self._hub.forget(self._thread)
-        server = self._server
-        if server is not None and server.end is None:
-            with suppress(ServerRefused, ConnectionClosed):
-                await server.request("thread/backgroundTerminals/clean", {"threadId": self._thread}, CLOSE_LIMIT)
-                await server.request("thread/unsubscribe", {"threadId": self._thread}, CLOSE_LIMIT)
+        await self._thread.close()

@@ -46,10 +46,9 @@ async def test_the_diff_is_that_of_the_call_and_the_reason_stands_below() -> Non
     ("call", "name"),
     [
         (TWO, "Always allow changes to these 2 files in this session"),
-        (v1.ToolCallPatch("call_1"), "Always allow changes to these files in this session"),
         (
             v1.ToolCallPatch("call_1", locations=[v1.ToolLocation("/w/a`b")]),
-            "Always allow changes to these files in this session",
+            "Always allow changes to this file in this session",
         ),
     ],
 )
@@ -82,18 +81,26 @@ OLD = asks(
 )
 async def test_the_older_protocol_gets_its_own_words(chosen: str, decision: str) -> None:
     user = User(v1.Selected(chosen))
-    assert await answer(OLD, user, call=None) == {"decision": decision}
+    assert await answer(OLD, user, call=TWO) == {"decision": decision}
     assert user.names[1] == "Always allow changes to these 2 files in this session"
-    assert user.asked[0].tool_call.title == "Change a.py, b.py"
-    assert "-old\n+new" in user.shown
 
 
 async def test_an_older_question_that_is_rejected_is_denied() -> None:
-    body = await answer(OLD, User(v1.Selected("approved")), call=None)
+    body = await answer(OLD, User(v1.Selected("approved")), call=TWO)
     assert list(body["decision"]) == ["denied"]
 
 
-async def test_a_change_that_nobody_has_told_of_can_be_decided_too() -> None:
+@pytest.mark.parametrize("call", [None, v1.ToolCallPatch("call_1", title="Change files")])
+@pytest.mark.parametrize("root", [None, "/data"])
+async def test_changes_that_nobody_has_told_of_are_never_allowed_for_good(call: Any, root: str | None) -> None:
     user = User(v1.Selected("allow"))
-    assert await answer(asks(CHANGES), user, call=None) == {"decision": "accept"}
+    assert await answer(asks(CHANGES, grantRoot=root), user, call=call) == {"decision": "accept"}
+    assert user.ids == ["allow", "reject", "reject_and_stop"]
+    assert "Codex does not say which files would be changed" in user.shown and (root is None or root in user.shown)
+
+
+async def test_changes_that_nobody_has_told_of_are_told_with_the_question() -> None:
+    user = User(v1.Selected("allow"))
+    await answer(asks(CHANGES), user, call=None)
     assert user.told("tool_call")[0]["kind"] == "edit"
+    assert [each["status"] for each in user.told("tool_call_update")] == ["completed"]

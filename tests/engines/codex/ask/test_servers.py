@@ -8,6 +8,7 @@ from antiphon.agent.turn import Turn
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.approvals import Asker
 from antiphon.errors import Code, RequestError
+from antiphon.policy import Action
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import FULL, only_prompt, playing
@@ -102,7 +103,17 @@ async def test_a_tool_call_that_nobody_has_told_of_is_told_with_the_question() -
     user = User(v1.Selected("allow"))
     assert await answer(tool(), user, call=None) == accepted(None)
     (told,) = user.told("tool_call")
-    assert (told["title"], told["rawInput"]) == ('Allow songs to run "sing"?', {"text": "la"})
+    assert told["title"] == 'Allow songs to run "sing"?' and '"text": "la"' in str(told["content"])
+
+
+@pytest.mark.parametrize("arguments", [{"command": "ls"}, {"path": "a"}, {"url": "https://x.example"}, ["ls"]])
+async def test_no_rule_for_another_tool_can_allow_a_call_that_nobody_has_told_of(arguments: Any) -> None:
+    asked, user = tool(), User(v1.Selected("allow"))
+    assert isinstance(asked.params, wire.Elicitation) and asked.params.meta is not None
+    asked.params.meta["tool_params"] = arguments
+    await answer(asked, user, call=None)
+    action = Action.of_tool_call(user.asked[0].tool_call, "/w", ["/w"])
+    assert (action.tool, action.name, action.kind, action.paths) == (None, None, "other", ())
 
 
 async def test_a_form_that_calls_itself_an_approval_is_a_form_still() -> None:

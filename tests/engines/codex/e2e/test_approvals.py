@@ -1,6 +1,7 @@
 """Commands and changes that Codex may only do when the user says so."""
 
 import asyncio
+import os
 from typing import Any
 
 from antiphon import v1
@@ -235,3 +236,47 @@ async def test_a_request_for_more_permissions_is_asked_for_the_turn_or_the_sessi
         {"permissions": wanted, "scope": "session"},
         {"permissions": {}, "scope": "turn"},
     ]
+
+
+@proves("approval.change", on=[STAND_IN])
+async def test_changes_that_are_not_known_are_never_allowed_for_good(at: Place) -> None:
+    ask = asked(0, "item/fileChange/requestApproval", itemId="nobody-told", grantRoot="/songs")
+    stand_in_says(at, ask, message("m1", "done"))
+    async with connected(at) as client:
+        client.decisions.append("allow_once")
+        await client.say("sing")
+    [request] = client.asked
+    assert kinds(request) == ["allow_once", "reject_once", "reject_once"]
+    assert "does not say which files" in texts(request) and texts(request).count("/songs") == 1
+    assert what_it_heard(at) == [{"decision": "accept"}]
+
+
+@proves("approval.permissions", on=[STAND_IN])
+async def test_what_a_command_wants_beyond_the_sandbox_is_shown_once(at: Place) -> None:
+    item = {"type": "commandExecution", "id": "c1", "command": "sing", "status": "inProgress"}
+    more = {"fileSystem": {"write": ["/songs"]}}
+    ask = asked(
+        0,
+        "item/commandExecution/requestApproval",
+        itemId="c1",
+        command="sing",
+        additionalPermissions=more,
+        reason="Why",
+    )
+    stand_in_says(at, told("item/started", item=item), ask, message("m1", "done"))
+    async with connected(at) as client:
+        await client.say("sing")
+    said = texts(client.asked[0])
+    assert said.count("/songs") == 1 and said.count("than the sandbox allows") == 1 and said.count("Why") == 1
+
+
+@proves("approval.change", "server.one", on=BOTH)
+async def test_a_pipe_in_the_place_of_a_file_holds_nobody_up(at: Place) -> None:
+    os.mkfifo(at.folder / "song.txt")
+    at.model.answers(patch(*ADD))
+    async with connected(at) as client:
+        await asking(client)
+        client.decisions.append("reject_and_stop")
+        assert (await client.say("write")).stop == "cancelled"
+        await client.open()
+        assert (await client.say("hello")).text == "echo: hello"

@@ -42,12 +42,28 @@ async def test_a_session_gets_another_title(at: Place) -> None:
     assert listed.title == "The river song"
 
 
-@proves("commands.archive")
-async def test_a_session_that_is_archived_is_off_the_list(at: Place) -> None:
+@proves("commands.archive", on=BOTH)
+async def test_a_session_that_is_archived_is_off_the_list_until_it_is_gone_on_with(at: Place) -> None:
     async with connected(at) as client:
-        await client.say("a song")
-        await client.say("/archive")
+        await client.say("remember the river")
+        assert "off the list until" in (await client.say("/archive")).text
         assert [each async for each in client.agent.list_sessions()] == []
+        assert (await client.say("go on")).text == "echo: go on" and "remember the river" in at.model.last.texts
+        assert [each.session_id async for each in client.agent.list_sessions()] == [client.session.id]
+
+
+@proves("commands.archive", on=BOTH)
+async def test_a_session_that_is_archived_can_be_loaded_but_not_forked(at: Place) -> None:
+    async with connected(at) as client:
+        await client.say("remember the river")
+        id = client.session.id
+        await client.say("/archive")
+    async with connected(at) as client:
+        with pytest.raises(RequestRefused) as caught:
+            await client.fork(id)
+        assert "archived" in str(caught.value) and "load or resume it first" in str(caught.value)
+        assert "echo: remember the river" in (await client.load(id)).text
+        assert (await client.say("go on")).text == "echo: go on" and "remember the river" in at.model.last.texts
 
 
 @proves("commands.reports")
@@ -58,6 +74,7 @@ async def test_reports_say_how_things_are(at: Place) -> None:
         assert {"review", "compact", "rename", "archive", "status", "mcp", "skills"} <= {each.name for each in commands}
         status = await client.say("/status")
         assert client.session.id in status.text and isinstance(status.result, v1.PromptResult)
+        assert "Account: none is needed" in status.text and "Model: " in status.text and "Mode: " in status.text
         servers = await client.say("/mcp")
         assert "little" in servers.text and "`tell`" in servers.text
         assert (await client.say("/skills")).text

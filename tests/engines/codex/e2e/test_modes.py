@@ -136,6 +136,25 @@ async def test_a_session_that_is_resumed_shows_the_mode_that_is_in_force(at: Pla
     assert rights[1] == TABLE[resumed] and rights[2] == TABLE["dontAsk"]
 
 
+@proves("modes.again", "modes.plan", on=BOTH)
+async def test_a_thread_that_was_left_in_plan_mode_leaves_it_when_another_mode_is_chosen(at: Place) -> None:
+    async with connected(at) as client:
+        await in_mode(client, "plan")
+        await client.say("plan")
+        id = client.session.id
+    async with connected(at) as client:
+        await client.resume(id)
+        assert client.session.modes is not None and client.session.modes.current_mode_id == "plan"
+        await client.say("plan on")
+        await client.session.set_mode("acceptEdits")
+        await client.say("work")
+        await client.say("work on")
+    [turns] = at.contexts().values()
+    kinds = [(turn.get("collaboration_mode") or {}).get("mode") for turn in turns]
+    assert kinds == ["plan", "plan", "default", "default"]
+    assert [turn["sandbox_policy"]["type"] for turn in turns] == ["read-only"] * 2 + ["workspace-write"] * 2
+
+
 @proves("modes.meanwhile", on=BOTH)
 async def test_a_mode_that_is_chosen_while_a_turn_runs_counts_from_the_next_on(at: Place) -> None:
     gate = Gate()

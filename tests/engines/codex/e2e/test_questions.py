@@ -1,5 +1,6 @@
 """Questions of the model and of MCP servers to the user."""
 
+import sys
 from typing import Any
 
 from antiphon import v1
@@ -7,8 +8,10 @@ from tests.engines.codex.bullets import proves
 from tests.engines.codex.driving import Can, connected
 from tests.engines.codex.model.steps import Call
 from tests.engines.codex.place import Place
+from tests.engines.codex.stand_in_lines import asked, message, stand_in_says, told, what_it_heard
 from tests.engines.codex.versions import BOTH
-from tests.engines.mcp_servers.serving import stdio_server
+from tests.engines.mcp_servers.serving import LITTLE, stdio_server
+from tests.engines.proofs import STAND_IN
 
 ASK = Call(
     "request_user_input",
@@ -78,6 +81,63 @@ async def test_a_tool_of_a_server_is_asked_for_once_or_for_the_session(at: Place
             assert "little" in call["title"] and "add" in call["title"]
         assert "42" in str(call["content"]) and "42" in at.model.last.results[0]
     assert len(client.asked) == 3 and {each.tool_call.name for each in client.asked} == {"mcp__little__add"}
+
+
+def tool_asked(id: int, tool: str) -> Any:
+    meta = {"codex_approval_kind": "mcp_tool_call", "tool_params": {"path": "a"}, "tool_description": f"{tool} it"}
+    message = f'Allow the pp MCP server to run tool "{tool}"?'
+    return asked(id, "mcpServer/elicitation/request", serverName="pp", mode="form", message=message, _meta=meta)
+
+
+@proves("approval.mcp-tool", on=[STAND_IN])
+async def test_a_tool_is_never_asked_for_as_another(at: Place) -> None:
+    calls = [
+        {
+            "type": "mcpToolCall",
+            "id": tool,
+            "server": "pp",
+            "tool": tool,
+            "arguments": {"path": "a"},
+            "status": "inProgress",
+        }
+        for tool in ("look", "destroy")
+    ]
+    stand_in_says(
+        at,
+        *[told("item/started", item=call) for call in calls],
+        tool_asked(0, "destroy"),
+        tool_asked(1, "look"),
+        tool_asked(2, "burn"),
+        *[told("item/completed", item={**call, "status": "completed"}) for call in calls],
+        message("m1", "done"),
+    )
+    async with connected(at) as client:
+        client.decisions += ["reject", "allow_once", "reject"]
+        await client.say("go")
+    shown = [(each.tool_call.tool_call_id, each.tool_call.name) for each in client.asked]
+    assert shown[:2] == [("destroy", "mcp__pp__destroy"), ("look", "mcp__pp__look")]
+    alone = client.asked[2].tool_call
+    assert alone.tool_call_id not in ("look", "destroy") and not alone.name and not alone.raw_input
+    assert "burn" in str(alone.title) and "path" in str(alone.content)
+    assert [each["action"] for each in what_it_heard(at)] == ["decline", "accept", "decline"]
+
+
+@proves("approval.mcp-tool", on=BOTH)
+async def test_two_tools_at_once_are_each_asked_for_by_their_own_name(at: Place) -> None:
+    at.settings(
+        tables=f'[mcp_servers.little]\ncommand = "{sys.executable}"\nargs = ["{LITTLE}", "stdio"]\nsupports_parallel_tool_calls = true'
+    )
+    at.model.answers(
+        Call("add", {"a": 1, "b": 2}, namespace="mcp__little"), Call("draw", {"a": 1, "b": 2}, namespace="mcp__little")
+    )
+    async with connected(at) as client:
+        await client.open()
+        await client.session.set_mode("default")
+        await client.say("go")
+    names = {each.tool_call.tool_call_id: each.tool_call.name for each in client.asked}
+    for each in client.asked:
+        assert f'"{str(each.tool_call.name).removeprefix("mcp__little__")}"' in str(each.tool_call.content)
+    assert set(names.values()) == {"mcp__little__add", "mcp__little__draw"}
 
 
 @proves("approval.mcp-form", on=BOTH)

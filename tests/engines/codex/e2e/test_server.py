@@ -3,6 +3,9 @@
 import os
 import signal
 
+import pytest
+
+from antiphon.errors import Code, RequestRefused
 from tests.engines.codex.bullets import proves
 from tests.engines.codex.driving import connected
 from tests.engines.codex.model.steps import Call, patch
@@ -44,12 +47,32 @@ async def test_a_server_that_dies_is_started_again_and_the_threads_have_the_same
             assert now[what] == then[what], what
 
 
-@proves("server.killed")
+@proves("server.killed", "server.empty")
 async def test_a_session_in_which_nothing_was_said_yet_survives_its_server(at: Place) -> None:
     async with connected(at) as client:
-        await client.open()
+        session = await client.open()
         await kill(at)
-        assert (await client.say("hello")).text == "echo: hello"
+        assert (await client.say("remember the river")).text == "echo: remember the river"
+        assert [each.session_id async for each in client.agent.list_sessions()] == [session.id]
+        fork = await client.fork(session.id)
+        await client.say("what did I say?")
+        assert "remember the river" in at.model.last.texts
+        assert "remember the river" in (await client.load(session.id)).text
+        await client.agent.delete_session(fork.id)
+        await client.agent.delete_session(session.id)
+        assert [each async for each in client.agent.list_sessions()] == []
+
+
+@proves("server.empty", on=BOTH)
+async def test_a_conversation_that_was_deleted_is_not_replaced_by_an_empty_one(at: Place) -> None:
+    async with connected(at) as client:
+        await client.say("remember the river")
+        await kill(at)
+        for kept in (*at.codex_home.glob("sessions/*/*/*/rollout-*.jsonl"), *at.codex_home.glob("*.sqlite*")):
+            kept.unlink()
+        with pytest.raises(RequestRefused) as caught:
+            await client.say("what did I say?")
+    assert caught.value.code == Code.RESOURCE_NOT_FOUND and len(at.model.asked) == 1
 
 
 @proves("server.mcp-again")

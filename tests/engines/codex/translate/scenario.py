@@ -40,6 +40,7 @@ def ask_command(stage: Stage, answer: str) -> None:
         command="/bin/bash -lc 'touch made.txt'", commandActions=[{"type": "unknown", "command": "touch made.txt"}],
         proposedExecpolicyAmendment=["touch"], availableDecisions=["accept", "cancel"],
     )  # fmt: skip
+    assert patch is not None
     assert (patch.title, patch.name, patch.status) == ("touch made.txt", "Bash", "pending")
     if answer.startswith("accept"):
         stage.allowed("c")

@@ -107,7 +107,7 @@ def change_asked(stage: Stage, answer: str) -> None:
     """A change that the user is asked about; which one stands in the item alone."""
     stage.changes("f", [add(f"{CWD}/new.txt", "hello\n")])
     patch = stage.asked("item/fileChange/requestApproval", itemId="f", reason=None, grantRoot=None)
-    assert patch.content and patch.name == "Write"
+    assert patch is not None and patch.content and patch.name == "Write"
     if answer == "accept":
         stage.allowed("f")
         stage.changes("f", [add(f"{CWD}/new.txt", "hello\n")], "completed")
@@ -194,9 +194,9 @@ def tool_asked(stage: Stage) -> None:
     stage.started("mcpToolCall", "c")
     meta = {"codex_approval_kind": "mcp_tool_call", "tool_description": "Says it", "tool_params": {"text": "hey"}}
     patch = stage.asked(
-        "mcpServer/elicitation/request", serverName="echo", mode="form", message="Allow it?", _meta=meta
+        "mcpServer/elicitation/request", serverName="echo", mode="form", message='Run tool "say"?', _meta=meta
     )
-    assert patch.tool_call_id == "c"
+    assert patch is not None and patch.tool_call_id == "c"
 
 
 @scenario("mcp-cancel", MCP, "update c [failed] 'user cancelled MCP tool call'", *DONE)

@@ -39,7 +39,7 @@ class Stage:
         assert isinstance(read, wire.Told), read
         self.news += self.translator.feed(read.method, read.params)
 
-    def asked(self, method: str, id: int = 0, **params: Any) -> v1.ToolCallPatch:
+    def asked(self, method: str, id: int = 0, **params: Any) -> v1.ToolCallPatch | None:
         """The server asks something."""
         line = {"method": method, "id": id, "params": {"threadId": "t", "turnId": f"u{self._turns}", **params}}
         read = wire.decode(msgspec.json.encode(line))

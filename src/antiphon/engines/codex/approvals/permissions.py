@@ -1,12 +1,10 @@
 """May the agent do more than its sandbox allows, in this turn or in all of the session? What is granted is what was shown."""
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.approvals.telling import explained
-from antiphon.engines.fences import fenced
+from antiphon.engines.codex.approvals.telling import as_json, explained
 from antiphon.engines.inquiry import Body, pick_alone, text
 from antiphon.engines.wording import exact
 from antiphon.protocol import v1
@@ -39,7 +37,7 @@ async def ask_for_permissions(asked: wire.PermissionsApproval, stage: "Asking", 
     if not wanted:
         return dict(NOTHING)
     base = v1.ToolCallPatch(
-        asked.item_id if call is None else call.tool_call_id,
+        asked.item_id,
         title="Do more than the sandbox allows",
         kind=v1.ToolKind.OTHER,
         content=[text("\n".join(f"- {each}" for each in wanted))],
@@ -102,4 +100,4 @@ def _line(access: str, what: str) -> str:
 
 
 def _as_it_is(value: Any) -> str:
-    return "\n" + fenced(exact(json.dumps(value, ensure_ascii=False, indent=2)), "json")
+    return "\n" + as_json(value)

@@ -1,10 +1,10 @@
 """An MCP server asks the user something; or Codex does, about one of its tools: the same method, told apart by `_meta`."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.approvals.telling import explained
+from antiphon.engines.codex.approvals.telling import as_json, explained
 from antiphon.engines.elicitation import DECLINE, ask_by_form, ask_on_page
 from antiphon.engines.inquiry import Body, noted, pick, pick_alone, text
 from antiphon.engines.wording import prose, sentence
@@ -36,20 +36,11 @@ async def ask_for_server(asked: wire.Elicitation, stage: "Asking", call: v1.Tool
         return body
     if asked.mode not in _FORMS:
         raise NotSupported(f"a question in the way of {noted(asked.mode)} cannot be shown")
-    if _is_approval(asked):
+    if asked.is_for_tool:
         return await _ask_about_tool(asked, stage, call)
-    if not _fields(asked) and not stage.session.client.shows_forms:
+    if not asked.fields and not stage.session.client.shows_forms:
         return await _yes_or_no(asked, stage)
     return await ask_by_form(stage, _message(asked), asked.requested_schema)
-
-
-def _is_approval(asked: wire.Elicitation) -> bool:
-    """A form with fields wants more than a yes."""
-    return (asked.meta or {}).get("codex_approval_kind") == "mcp_tool_call" and not _fields(asked)
-
-
-def _fields(asked: wire.Elicitation) -> Any:
-    return (asked.requested_schema or {}).get("properties")
 
 
 def _message(asked: wire.Elicitation) -> str:
@@ -83,13 +74,14 @@ def _lasting(asked: wire.Elicitation, stage: "Asking") -> Iterator[v1.Permission
 
 
 def _alone(asked: wire.Elicitation, stage: "Asking") -> v1.ToolCallPatch:
-    """The question as a call of its own."""
+    """The question as a call of its own. A client's rules see neither name nor arguments, so that none for another tool can allow it."""
     arguments = (asked.meta or {}).get("tool_params")
     return v1.ToolCallPatch(
         stage.next_id("question"),
         title=sentence(asked.message) or f"Use a tool of {asked.server_name}",
         kind=v1.ToolKind.OTHER,
-        raw_input=arguments if isinstance(arguments, dict) else {},
+        content=[text(as_json(arguments))] if arguments else [],
+        raw_input={},
     )
 
 

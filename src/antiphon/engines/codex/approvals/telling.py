@@ -1,11 +1,15 @@
 """What a question says besides what the call shows already. Pure."""
 
+import json
 from collections.abc import Iterable
+from typing import Any
 
+from antiphon.engines.fences import fenced
 from antiphon.engines.inquiry import noted, shown, text
+from antiphon.engines.wording import exact
 from antiphon.protocol import v1
 
-__all__ = ["explained"]
+__all__ = ["as_json", "explained"]
 
 
 def explained(call: v1.ToolCallPatch, notes: Iterable[str | None], ours: Iterable[str | None] = ()) -> v1.ToolCallPatch:
@@ -22,3 +26,8 @@ def explained(call: v1.ToolCallPatch, notes: Iterable[str | None], ours: Iterabl
 def _texts(call: v1.ToolCallPatch) -> list[str]:
     items = [each.content for each in call.content or () if isinstance(each, v1.ContentItem)]
     return [item.text for item in items if isinstance(item, v1.TextBlock)]
+
+
+def as_json(value: Any) -> str:
+    """What there are no words for, as it is."""
+    return fenced(exact(json.dumps(value, ensure_ascii=False, indent=2)), "json")

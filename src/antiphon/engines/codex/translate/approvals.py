@@ -1,25 +1,28 @@
 """What a question about a call shows: the command or the diff in question, and why it is asked."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+import re
+from collections.abc import Callable
+from typing import Final
 
 import msgspec
 
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.translate.calls import Calls, Shown
+from antiphon.engines.codex.translate.calls import Call, Calls, Shown
 from antiphon.engines.codex.translate.changes import show_changes
 from antiphon.engines.codex.translate.commands import kind_of_command, places_of_command
 from antiphon.engines.codex.translate.content import json_text
 from antiphon.engines.codex.translate.tools import mcp_name
 from antiphon.engines.codex.translate.wording import command_line, shell_line
 from antiphon.engines.fences import fenced
-from antiphon.engines.wording import exact, one_line, prose, sentence, shown_text
+from antiphon.engines.wording import exact, one_line, prose, shown_text
 from antiphon.protocol import v1
 from antiphon.protocol.base import UNSET
 
 __all__ = ["Approvals"]
 
 _OLD_TYPES: Final = {"list_files": "listFiles"}
+_QUOTED: Final = re.compile(r'[^"]*"([^"]+)"[^"]*')
+"""Exactly one name in quotes."""
 
 
 class Approvals:
@@ -30,23 +33,22 @@ class Approvals:
         self._cwd = cwd
         self._read = read
 
-    def patch_of(self, params: wire.Request | wire.Unread) -> v1.ToolCallPatch:
-        """The call as the question shows it. It waits from now on."""
+    def patch_of(self, params: wire.Request | wire.Unread) -> v1.ToolCallPatch | None:
+        """The call as the question shows it, which waits from now on; None if the question is about no call that is known."""
         match params:
             case wire.CommandApproval():
                 id, shown = params.item_id, self._command(params)
-            case wire.FileApproval():
-                id, shown = params.item_id, self._changes(params)
+            case wire.FileApproval() if (call := self._calls.get(params.item_id)) is not None:
+                content = _reasoned(params.reason, call.shown.content)
+                id, shown = call.id, msgspec.structs.replace(call.shown, content=content)
             case wire.ExecApproval():
                 id, shown = params.call_id, self._old_command(params)
             case wire.ApplyPatchApproval():
                 id, shown = params.call_id, self._old_changes(params)
-            case wire.PermissionsApproval():
-                id, shown = params.item_id, self._permissions(params)
-            case wire.Elicitation():
-                id, shown = self._tool(params)
+            case wire.Elicitation() if (call := self._tool(params)) is not None:
+                id, shown = call.id, _show_tool(call, params)
             case _:
-                id, shown = self._other(params)
+                return None
         self._calls.asked(id)
         return v1.ToolCallPatch(
             tool_call_id=id,
@@ -74,23 +76,7 @@ class Approvals:
         if network is not None and network.host:
             where = f"{network.protocol}://{network.host}" if network.protocol else network.host
             asked = msgspec.structs.replace(asked, title=one_line(f"Network access to {where}"))
-        if params.additional_permissions:
-            more = shown_text(
-                f"It wants to do more than the sandbox allows:\n{_fenced_json(params.additional_permissions)}"
-            )
-            asked = msgspec.structs.replace(asked, content=[*asked.content, more])
         return asked
-
-    def _changes(self, params: wire.FileApproval) -> Shown:
-        call = self._calls.get(params.item_id)
-        if call is None:
-            shown = Shown(title="Change files", kind=v1.ToolKind.EDIT, name="Edit", raw_input={})
-        else:
-            shown = call.shown
-        reason = params.reason or (
-            f"Codex wants to write anywhere in {params.grant_root}" if params.grant_root else None
-        )
-        return msgspec.structs.replace(shown, content=_reasoned(reason, shown.content))
 
     def _old_command(self, params: wire.ExecApproval) -> Shown:
         actions = [
@@ -111,31 +97,23 @@ class Approvals:
         shown = show_changes(changes, self._cwd, self._read or _nothing)
         return msgspec.structs.replace(shown, content=_reasoned(params.reason, shown.content))
 
-    def _permissions(self, params: wire.PermissionsApproval) -> Shown:
-        content = _reasoned(params.reason, [shown_text(_fenced_json(params.permissions))] if params.permissions else [])
-        return Shown(title="Do more than the sandbox allows", raw_input=params.permissions, content=content)
+    def _tool(self, params: wire.Elicitation) -> Call | None:
+        """The call that a tool is asked about. The question has no id of it, but the server, the tool and the arguments.
 
-    def _tool(self, params: wire.Elicitation) -> tuple[str, Shown]:
-        """The question names no call: it is the open one of this server with these arguments that is not asked about yet."""
-        meta = params.meta or {}
-        arguments = meta.get("tool_params")
-        prefix = mcp_name(params.server_name, "")
-        waiting = [call for call in self._calls.all_open() if (call.shown.name or "").startswith(prefix)]
-        waiting = [call for call in waiting[::-1] if call.status == v1.ToolStatus.IN_PROGRESS] or waiting
-        same = [call for call in waiting if arguments is None or (call.shown.raw_input or {}) == (arguments or {})]
-        found = next(iter(same or waiting), None)
-        described = meta.get("tool_description")
-        content = _reasoned(described if isinstance(described, str) else None, _arguments(arguments))
-        if found is not None:
-            return found.id, msgspec.structs.replace(found.shown, content=content)
-        title = sentence(params.message) or f"Use a tool of {params.server_name}"
-        return f"{params.server_name}-tool", Shown(title=title, raw_input=arguments, content=content)
-
-    def _other(self, params: object) -> tuple[str, Shown]:
-        """A call by whatever name its id has."""
-        id = next((found for name in ("item_id", "call_id") if (found := getattr(params, name, None))), "question")
-        call = self._calls.get(id)
-        return id, call.shown if call is not None else Shown(title="Codex has a question")
+        A call of any other tool is never taken for it: clients decide by the name, and would allow the one for the other.
+        """
+        named = _QUOTED.fullmatch(params.message)
+        if named is None or not params.is_for_tool:
+            return None
+        name, arguments = mcp_name(params.server_name, named[1]), (params.meta or {}).get("tool_params")
+        same = [
+            call
+            for call in reversed(self._calls.all_open())
+            if call.shown.name == name and (call.shown.raw_input or {}) == (arguments or {})
+        ]
+        if len({call.shown.title for call in same}) != 1:  # `a__b` of one server may be `b` of another
+            return None
+        return next((call for call in same if not call.asked), same[0])
 
 
 def _show_command(line: str, actions: list[wire.CommandAction], cwd: str, reason: str | None) -> Shown:
@@ -153,12 +131,12 @@ def _reasoned(reason: str | None, content: list[v1.ToolContent]) -> list[v1.Tool
     return [shown_text(prose(reason)), *content] if reason and reason.strip() else content
 
 
-def _arguments(arguments: Any) -> list[v1.ToolContent]:
-    return [shown_text(_fenced_json(arguments))] if isinstance(arguments, Mapping) and arguments else []
-
-
-def _fenced_json(value: Any) -> str:
-    return fenced(exact(json_text(value)), "json")
+def _show_tool(call: Call, params: wire.Elicitation) -> Shown:
+    described, arguments = ((params.meta or {}).get(name) for name in ("tool_description", "tool_params"))
+    content: list[v1.ToolContent] = [shown_text(fenced(exact(json_text(arguments)), "json"))] if arguments else []
+    return msgspec.structs.replace(
+        call.shown, content=_reasoned(described if isinstance(described, str) else None, content)
+    )
 
 
 def _nothing(_: str) -> None:

@@ -42,7 +42,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 class Call:
     """One call that is not over."""
 
-    __slots__ = ("id", "lasting", "shown", "status", "terminal")
+    __slots__ = ("asked", "id", "lasting", "shown", "status", "terminal")
 
     def __init__(self, id: str, shown: Shown, *, terminal: bool = False, lasting: bool = False) -> None:
         self.id = id
@@ -52,6 +52,8 @@ class Call:
         """Its output is shown in a terminal of its own."""
         self.lasting = lasting
         """It goes on when the turn is over."""
+        self.asked = False
+        """The user was asked about it."""
 
 
 class Calls:
@@ -111,7 +113,7 @@ class Calls:
         """The user is asked about it, so it waits."""
         call = self._open.get(id)
         if call is not None:
-            call.status = _PENDING
+            call.status, call.asked = _PENDING, True
 
     def runs(self, id: str) -> Iterator[News]:
         """It waited, and now it runs. The question may have shown something else in its place, but for diffs."""

@@ -5,7 +5,7 @@ Codex was faster, what is read is already the text after, and the hunks lead bac
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from antiphon.engines.codex.translate.calls import Call, Calls, Outcome, Shown
 from antiphon.engines.codex.translate.news import News
@@ -20,8 +20,6 @@ __all__ = ["Changes", "Reader", "show_changes"]
 
 Reader: TypeAlias = Callable[[str], str | None]
 """Reads a file; None where there is none, or where it is no text that anybody would want to see."""
-
-_VERBS: Final = {"Delete": "Delete", "Edit": "Edit", "Move": "Move", "Write": "Write"}
 
 
 class Changes:
@@ -104,9 +102,9 @@ def _title(name: str, changes: Sequence[FileUpdate], cwd: str) -> str:
     first = shown(changes[0].path, cwd)
     if len(changes) == 1:
         target = changes[0].kind.move_path
-        return title(_VERBS[name], first, f"→ {shown(target, cwd)}" if target else "")
+        return title(name, first, f"→ {shown(target, cwd)}" if target else "")
     more = len(changes) - 1
-    return title(_VERBS[name], first, f"and {more} more file{'s' if more > 1 else ''}")
+    return title(name, first, f"and {more} more file{'s' if more > 1 else ''}")
 
 
 def _diffs(

@@ -104,8 +104,8 @@ class Translator:
                 yield told(message_of(turn.error), v1.NoticeSeverity.ERROR)
         self._turn_began()
 
-    def patch_of(self, params: "wire.Request | wire.Unread") -> v1.ToolCallPatch:
-        """What a question of the server shows to the user. The call waits from now on."""
+    def patch_of(self, params: "wire.Request | wire.Unread") -> v1.ToolCallPatch | None:
+        """What a question of the server shows to the user of a call, which waits from now on; None if it is about none that is known."""
         return self._approvals.patch_of(params)
 
     def allowed(self, item_id: str) -> Sequence[News]:

@@ -93,6 +93,16 @@ class Elicitation(OfThread, frozen=True, kw_only=True):
     elicitation_id: str | None = None
     meta: JsonObject | None = msgspec.field(default=None, name="_meta")
 
+    @property
+    def is_for_tool(self) -> bool:
+        """Whether it is Codex that asks, about a tool. A form with fields wants more than a yes."""
+        return (self.meta or {}).get("codex_approval_kind") == "mcp_tool_call" and not self.fields
+
+    @property
+    def fields(self) -> Any:
+        """What there is to fill in."""
+        return (self.requested_schema or {}).get("properties")
+
 
 class DynamicCall(OfThread, frozen=True, kw_only=True):
     """A tool of the client is called."""

@@ -31,6 +31,7 @@ class ThreadOpened(Part, frozen=True):
     cwd: str | None = None
     approval_policy: Any = None
     sandbox: Any = None
+    collaboration_mode: Any = None
 
 
 class ThreadPage(Part, frozen=True):

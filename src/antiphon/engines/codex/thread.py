@@ -1,0 +1,163 @@
+"""The thread of a session: opened in the server, opened again in the next one, closed. Also when whoever wanted it has gone meanwhile."""
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from antiphon.agent.stage import seen
+from antiphon.engines.codex import wire
+from antiphon.engines.codex.login import must_be_signed_in
+from antiphon.engines.codex.refusing import clearly, is_archived, key_at_fault, refused
+from antiphon.engines.codex.server import Server, ServerRefused
+from antiphon.engines.codex.servers import servers_of
+from antiphon.engines.codex.unseen import RAW_EVENTS
+from antiphon.errors import Code, ConnectionClosed, RequestError
+
+if TYPE_CHECKING:
+    from antiphon.agent.session import Session
+    from antiphon.engines.codex.choosing import Choosing
+    from antiphon.engines.codex.hub import Hub, Listener
+    from antiphon.engines.codex.unseen import Unseen
+
+__all__ = ["OpenThread"]
+
+CLOSE_LIMIT: Final = 2.0
+"""Seconds for each farewell."""
+
+
+class OpenThread:
+    """Of one session, which listens to it."""
+
+    def __init__(
+        self, session: "Session", hub: "Hub", choosing: "Choosing", unseen: "Unseen", listener: "Listener"
+    ) -> None:
+        self.id = ""
+        self.server: Server | None = None
+        """Where it is open; None if it has to be opened again."""
+        self._session = session
+        self._hub = hub
+        self._choosing = choosing
+        self._unseen = unseen
+        self._listener = listener
+        self._empty = False
+
+    # Opening.
+
+    async def start(self) -> wire.ThreadOpened:
+        """A new one."""
+        opened = await self._first("thread/start", {})
+        self._empty = True
+        return opened
+
+    async def resume(self, id: str) -> wire.ThreadOpened:
+        """An earlier one."""
+        return await self._first("thread/resume", {"threadId": self._hub.names.thread_of(id)})
+
+    async def fork(self, id: str) -> wire.ThreadOpened:
+        """A new one that begins where another stands."""
+        return await self._first("thread/fork", {"threadId": self._hub.names.thread_of(id)})
+
+    async def _first(self, method: str, params: dict[str, Any]) -> wire.ThreadOpened:
+        with clearly():
+            return await self._open(await self._signed_in(), method, params)
+
+    async def _signed_in(self) -> Server:
+        try:
+            return await must_be_signed_in(self._hub)
+        except RequestError as error:
+            server = await self._hub.ready()
+            if error.code != Code.AUTH_REQUIRED or await key_at_fault(server) is None:
+                raise
+        return server  # it cannot read its configuration and falls back on one that wants a login; it says so when a thread is opened
+
+    async def ready(self) -> Server:
+        """The server, with the thread open in it."""
+        with clearly():
+            server = await self._hub.ready()
+            if self.server is not server:
+                await self._again(server)
+        return server
+
+    async def _again(self, server: Server) -> None:
+        try:
+            await self._open(server, "thread/resume", {"threadId": self.id})
+        except RequestError as error:
+            # Codex keeps a thread from its first turn on. One in which nothing was said is as good as a new one; any other was deleted.
+            if error.code != Code.RESOURCE_NOT_FOUND or not self._empty:
+                raise
+            await self._open(server, "thread/start", {})
+            self._hub.names.moved(self._session.id, self.id)
+
+    async def _open(self, server: Server, method: str, params: dict[str, Any]) -> wire.ThreadOpened:
+        try:
+            return await self._asked_for(server, method, params)
+        except ServerRefused as error:
+            if method == "thread/resume" and is_archived(error):
+                await server.request("thread/unarchive", {"threadId": params["threadId"]})
+                return await self._asked_for(server, method, params)
+            key = await key_at_fault(server)
+            if key is not None:
+                self._hub.give_up_unused(server)  # the next one looks at the file again
+            raise refused(error, key) from error
+
+    async def _asked_for(self, server: Server, method: str, params: dict[str, Any]) -> wire.ThreadOpened:
+        session, starts = self._session, method == "thread/start"
+        wanted: dict[str, Any] = {"cwd": session.cwd, **params, **(RAW_EVENTS if starts else {})}
+        if session.mcp_servers:
+            wanted["config"] = {"mcp_servers": servers_of(session.mcp_servers)}
+        if session.directories:
+            wanted["runtimeWorkspaceRoots"] = [session.cwd, *session.directories]
+        wanted |= self._choosing.for_thread()
+        left = False
+
+        def at_once(opened: wire.ThreadOpened) -> None:
+            if left:
+                self._unwanted(server, opened.thread.id)
+            else:
+                self._opened(server, opened.thread, live=starts)
+
+        # A task of its own: what is opened for somebody who has gone must be closed again.
+        opening = asyncio.create_task(server.call(method, wanted, wire.ThreadOpened, at_once))
+        opening.add_done_callback(seen)
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            left = True
+            raise
+
+    def _opened(self, server: Server, thread: wire.Thread, *, live: bool) -> None:
+        """Listen from now on: what the server says about it comes right behind its answer."""
+        if self.id != thread.id:
+            self._hub.forget(self.id, self._listener)
+        self.id, self.server = thread.id, server
+        self._unseen.opened(thread, live=live)
+        self._hub.listen(thread.id, self._listener)
+
+    def _unwanted(self, server: Server, id: str) -> None:
+        if self._hub.listener_of(id) is None:
+            server.send("thread/unsubscribe", {"threadId": id})
+
+    # While it is open.
+
+    def has_turn(self) -> None:
+        """Something was said in it."""
+        self._empty = False
+
+    def left(self) -> None:
+        """It is not open any more: it is archived, or was opened by somebody else. The next prompt opens it again."""
+        self.server = None
+
+    async def clean(self, server: Server) -> None:
+        """End the commands that outlived their turn."""
+        with suppress(ServerRefused):
+            await server.request("thread/backgroundTerminals/clean", {"threadId": self.id}, CLOSE_LIMIT)
+
+    async def close(self) -> None:
+        """End what it left running, and hear no more of it, unless somebody else has it now."""
+        server = self.server
+        if not self._hub.forget(self.id, self._listener) or server is None or server.end is not None:
+            return
+        with suppress(ServerRefused, ConnectionClosed):
+            await self.clean(server)
+            if self._hub.listener_of(self.id) is None:
+                await server.request("thread/unsubscribe", {"threadId": self.id}, CLOSE_LIMIT)

@@ -1,0 +1,193 @@
+"""What all sessions share: who hears what, who is forgotten, and what happens to a thread that nobody wants any more."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from antiphon.agent.session import Session
+from antiphon.catalogue.programs import CODEX, Found
+from antiphon.engines.codex import wire
+from antiphon.engines.codex.choosing import Choosing
+from antiphon.engines.codex.history import turns_of
+from antiphon.engines.codex.hub import Hub
+from antiphon.engines.codex.listing import list_threads
+from antiphon.engines.codex.login import kept_login
+from antiphon.engines.codex.refusing import ended
+from antiphon.engines.codex.server import Server
+from antiphon.engines.codex.thread import OpenThread
+from antiphon.engines.codex.unseen import Unseen
+from antiphon.errors import ConnectionClosed, ProcessDied
+from antiphon.protocol import v1
+
+LATE = """\
+import json, sys
+late = None
+for line in sys.stdin:
+    asked = json.loads(line)
+    method = asked.get("method")
+    open(sys.argv[1], "a").write(f"{method}\\n")
+    if method == "thread/start":
+        late = asked["id"]
+        print(json.dumps({"method": "configWarning", "params": {"summary": "wait"}}), flush=True)
+    elif "id" in asked:
+        if method == "config/read":
+            print(json.dumps({"id": late, "result": {"thread": {"id": "t1", "turns": []}}}))
+        result = {"data": [{"id": "m", "createdAt": 1e300}], "nextCursor": "again"}
+        print(json.dumps({"id": asked["id"], "result": result}), flush=True)
+"""
+"""A server that answers `thread/start` only when it is asked for its configuration, and whose pages never end."""
+
+WARNING = wire.decode(b'{"method":"configWarning","params":{"summary":"a key that nobody knows"}}')
+
+
+class Ear:
+    """A session that notes what it hears, or fails at it."""
+
+    def __init__(self, fails: bool = False) -> None:
+        self.fails = fails
+        self.heard: list[str] = []
+        self.news = asyncio.Event()
+
+    def expect(self) -> None:
+        pass
+
+    async def hear(self, told: wire.Told) -> None:
+        self._note(told.method)
+
+    def asked(self, server: Server, question: wire.Asked) -> None:
+        self._note(question.method)
+
+    async def lost(self, server: Server) -> None:
+        self._note("lost")
+
+    def displaced(self) -> None:
+        self._note("displaced")
+
+    def _note(self, what: str) -> None:
+        if self.fails:
+            raise ConnectionClosed("the client is gone")
+        self.heard.append(what)
+        self.news.set()
+
+
+def hub_of(path: str = "codex") -> Hub:
+    return Hub(Found(CODEX, path, cast("Any", "path")))
+
+
+@asynccontextmanager
+async def late_server(tmp_path: Path) -> AsyncIterator[tuple[Hub, Path]]:
+    program, notes, script = tmp_path / "codex", tmp_path / "notes.txt", tmp_path / "late.py"
+    script.write_text(LATE, encoding="utf-8")
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{script}" "{notes}"\n', encoding="utf-8")
+    program.chmod(0o755)
+    hub = hub_of(str(program))
+    try:
+        yield hub, notes
+    finally:
+        await hub.close()
+
+
+def thread_in(hub: Hub, ear: Ear) -> OpenThread:
+    session = cast("Session", SimpleNamespace(id="s", cwd="/w", directories=(), mcp_servers=()))
+    return OpenThread(session, hub, Choosing(session), Unseen(), ear)
+
+
+async def test_one_session_that_fails_does_not_keep_the_others_from_hearing() -> None:
+    hub, ears = hub_of(), [Ear(), Ear(fails=True), Ear()]
+    for number, ear in enumerate(ears):
+        hub.listen(str(number), ear)
+    server = cast("Server", None)
+    await hub.hear(server, cast("wire.Told", WARNING))
+    await hub.ended(server)
+    assert [ear.heard for ear in ears] == [["configWarning", "lost"], [], ["configWarning", "lost"]]
+    assert hub.said_early() == [WARNING]
+
+
+async def test_only_who_listens_to_a_thread_can_give_it_up() -> None:
+    hub, first, second = hub_of(), Ear(), Ear()
+    hub.listen("t", first)
+    hub.listen("t", second)
+    assert first.heard == ["displaced"] and second.heard == []
+    assert not hub.forget("t", first) and hub.listener_of("t") is second
+    assert hub.forget("t", second) and hub.listener_of("t") is None
+
+
+async def test_the_sub_agents_of_a_session_are_forgotten_with_it_down_to_the_last() -> None:
+    hub, ear = hub_of(), Ear()
+    hub.listen("t", ear)
+    server = cast("Server", SimpleNamespace(refuse=lambda id, *_: ear.heard.append(f"refused {id}")))
+    for child, parent in (("c", "t"), ("g", "c")):
+        raw = msgspec.json.encode({
+            "method": "thread/started", "params": {"thread": {"id": child, "parentThreadId": parent, "turns": []}}
+        })  # fmt: skip
+        await hub.hear(server, cast("wire.Told", wire.decode(raw)))
+    question = (
+        b'{"id":1,"method":"item/fileChange/requestApproval","params":{"threadId":"g","turnId":"u","itemId":"i"}}'
+    )
+    await hub.hear(server, cast("wire.Asked", wire.decode(question)))
+    hub.forget("t", ear)
+    hub.listen("t", ear)
+    await hub.hear(server, cast("wire.Asked", wire.decode(question)))
+    assert ear.heard == ["item/fileChange/requestApproval", "refused 1"]
+
+
+async def test_a_thread_that_is_opened_for_somebody_who_has_gone_is_closed_again(tmp_path: Path) -> None:
+    async with late_server(tmp_path) as (hub, notes):
+        other = Ear()
+        hub.listen("other", other)
+        opening = asyncio.ensure_future(thread_in(hub, Ear()).start())
+        async with asyncio.timeout(10):
+            await other.news.wait()
+            opening.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await opening
+            server = await hub.ready()
+            await server.request("config/read", {})
+            await server.request("account/read", {})
+        assert notes.read_text(encoding="utf-8").split()[-3:] == ["config/read", "thread/unsubscribe", "account/read"]
+        assert hub.listener_of("t1") is None
+
+
+async def test_pages_that_repeat_come_to_an_end_and_times_that_are_none_are_left_out(tmp_path: Path) -> None:
+    async with late_server(tmp_path) as (hub, _):
+        async with asyncio.timeout(10):
+            assert len(await hub.models()) == 2
+            assert len([page async for page in turns_of(await hub.ready(), "t")]) == 2
+            [listed] = (await list_threads(hub, v1.ListSessions())).sessions
+        assert listed.updated_at is None
+
+
+async def test_the_end_of_a_server_is_raised_as_a_new_error_each_time_and_told_without_colours(tmp_path: Path) -> None:
+    async with late_server(tmp_path) as (hub, _):
+        server = await hub.ready()
+        ear = Ear()
+        hub.listen("t", ear)
+        await server.close()
+        async with asyncio.timeout(10):
+            await ear.news.wait()
+        errors = []
+        for _ in range(2):
+            with pytest.raises(ConnectionClosed) as caught:
+                await server.request("account/read")
+            errors.append(caught.value)
+        assert errors[0] is not errors[1] and str(errors[0]) == str(errors[1])
+    assert "last words" in str(ended(ProcessDied("codex", 1, "last words"))) and "\x1b" not in str(
+        ended(ProcessDied("codex", 1, "\x1b[2m2026\x1b[0m \x1b[31mERROR\x1b[0m no"))
+    )
+
+
+def test_a_login_that_is_kept_anew_is_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path))
+    assert kept_login() is None
+    (tmp_path / "auth.json").write_text("{}", encoding="utf-8")
+    before = kept_login()
+    assert before is not None and kept_login() == before
+    (tmp_path / "auth.json").write_text('{"a": 1}', encoding="utf-8")
+    assert kept_login() != before
