@@ -6,6 +6,7 @@ import select
 import signal
 import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,6 +33,16 @@ CHILD = "01900000-0000-7000-8000-0000000000cc"
 def addition(client: Client) -> Awaitable[Any]:
     added = {"sessionId": client.session.id, "prompt": [{"type": "text", "text": "in a higher voice"}]}
     return client.agent.connection.request(STEER, added)
+
+
+def stop(pid: int) -> None:
+    """Stop a process, all its threads, before it is asked anything: one of them could still take the question."""
+    os.kill(pid, signal.SIGSTOP)
+    while any(
+        task.read_text().rpartition(")")[2].split()[0] not in "TtZX"
+        for task in Path(f"/proc/{pid}/task").glob("*/stat")
+    ):
+        os.sched_yield()
 
 
 def until_asked(pid: int) -> None:
@@ -101,7 +112,7 @@ async def test_a_server_that_dies_while_it_is_asked_is_the_same_clear_error_ever
         await client.say("hello")
         for what, ask in WHAT.items():
             [pid] = at.processes()
-            os.kill(pid, signal.SIGSTOP)
+            await asyncio.to_thread(stop, pid)
             asking = asyncio.ensure_future(ask(client))
             await asyncio.to_thread(until_asked, pid)
             os.kill(pid, signal.SIGKILL)
