@@ -39,7 +39,7 @@ def stop(pid: int) -> None:
     """Stop a process, all its threads, before it is asked anything: one of them could still take the question."""
     os.kill(pid, signal.SIGSTOP)
     while any(
-        task.read_text().rpartition(")")[2].split()[0] not in "TtZX"
+        task.read_text(encoding="utf-8").rpartition(")")[2].split()[0] not in "TtZX"
         for task in Path(f"/proc/{pid}/task").glob("*/stat")
     ):
         os.sched_yield()
