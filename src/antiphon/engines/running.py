@@ -75,9 +75,7 @@ class Running(Generic[P]):
 
     def start_soon(self) -> None:
         """Begin to start it, if it does not run."""
-        if self._closed or (
-            self._starting is not None and (not self._starting.done() or self.process is not None)
-        ):
+        if self._closed or (self._starting is not None and (not self._starting.done() or self.process is not None)):
             return
         self._starting = asyncio.get_running_loop().create_task(self._start(), name="start an engine")
         self._starting.add_done_callback(seen)  # a prompt will hear of it; there may never be one
