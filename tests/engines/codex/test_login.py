@@ -82,7 +82,7 @@ async def test_who_is_not_signed_in_is_told_what_to_do(tmp_path: Path, installed
     env = environment(tmp_path, real(installed))
     async with asyncio.timeout(30), antiphon.connect(AGENT, env=env, terminal_login=True) as agent:
         for method in ("chatgpt-login", "device-login"):
-            assert "run `codex login`" in (await refusal(agent, method)).reason
+            assert "run `antiphon agent --engine codex --login`" in (await refusal(agent, method)).reason
         assert "set CODEX_API_KEY or OPENAI_API_KEY" in (await refusal(agent, "api-key")).reason
         with pytest.raises(RequestRefused, match="Codex is not signed in") as caught:
             await agent.new_session(tmp_path)

@@ -112,7 +112,7 @@ def sign_in_needed(said: str = "", method_id: str | None = None) -> RequestError
         what = f"set {variables} in the environment of the agent and start it again"
     else:
         what = (
-            f"run `codex login` in a terminal; or set {variables} in the environment of the agent"
+            f"run `antiphon agent --engine codex --login` in a terminal; or set {variables} in the environment of the agent"
             f" and sign in by `{API_KEY.id}`"
         )
     details = f"Codex is not signed in{f' ({said})' if said else ''}: {what}"

@@ -84,7 +84,7 @@ failing(
 )  # fmt: skip
 failing(
     "noauth-envkey", "Missing environment variable: `A_KEY`.", "other",
-    "end u1 error auth -32000 Missing environment variable: `A_KEY`.",
+    "end u1 error configuration -32603 Missing environment variable: `A_KEY`.",
 )  # fmt: skip
 failing(
     "noauth-openai", _401, {"httpConnectionFailed": {"httpStatusCode": 401}}, f"end u1 error auth -32000 {_401}",
