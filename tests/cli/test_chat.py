@@ -243,6 +243,20 @@ def test_a_login_is_asked_for_and_the_request_goes_on(tmp_path: Path) -> None:
         assert "error: " in terminal.all and "hint: " in terminal.all
 
 
+def test_a_turn_that_finds_nobody_signed_in_asks_for_it_and_is_not_sent_twice(tmp_path: Path) -> None:
+    agent = tmp_path / "agent.py"
+    late = LOCKED_AGENT.replace("async def new_session", "async def begin").replace("prompt(self, turn):", LATE)
+    agent.write_text(late, encoding="utf-8")
+    with chat(tmp_path, "--agent", f"{sys.executable} {agent}") as terminal:
+        terminal.wait("locked")
+        terminal.ask(f"hello{ENTER}", "The agent wants you to sign in")
+        terminal.press("1")
+        terminal.wait("You are signed in: send it again.")
+        terminal.ask(f"hello{ENTER}", "signed in by song")
+
+
+LATE = """prompt(self, turn):
+        await turn.say("hm")"""
 LOCKED_AGENT = """
 from antiphon import Agent, v1
 from antiphon.errors import AuthRequired, Code, RequestError
@@ -259,6 +273,8 @@ class Locked(Agent):
         self.way = method_id
 
     async def prompt(self, turn):
+        if self.way is None:
+            raise RequestError(Code.AUTH_REQUIRED, "sign in first")
         await turn.say(f"signed in by {self.way}")
 
 

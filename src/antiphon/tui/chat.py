@@ -17,7 +17,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from antiphon.client.attachments import AttachmentError, prompt_blocks
-from antiphon.errors import AcpError, Code, RequestRefused
+from antiphon.errors import AcpError, AuthRequired, Code, RequestRefused
 from antiphon.protocol import v1
 from antiphon.tui import commands, state
 from antiphon.tui.asking import Asking
@@ -307,6 +307,8 @@ class Chat:
         except AcpError as error:
             self.screen.end_turn()
             self._tell(error)
+            if isinstance(error, AuthRequired):
+                await self._sign_in()
             return
         else:
             self.screen.catch_up(session.transcript)
@@ -315,6 +317,18 @@ class Chat:
             self._turn = self._cancelling = None
         if (word := STOPPED.get(result.stop_reason.meaning)) is not None:
             self.note([Text(f"({word})", "yellow")])
+
+    async def _sign_in(self) -> None:
+        """An agent may find out with a prompt only that nobody is signed in."""
+        method = await self.asking.login(self.agent.auth_methods)
+        if method is None:
+            return
+        try:
+            await self.agent.authenticate(method)
+        except AcpError as error:
+            self._tell(error)
+        else:
+            self.note("You are signed in: send it again.")
 
     async def _follow(self, turn: "Turn") -> v1.PromptResult:
         """Show the turn as it goes. A cancelled one is read to its end by who cancels it, and caught up with then."""
