@@ -115,7 +115,7 @@ async def test_who_is_signed_in_is_welcome(tmp_path: Path, installed: str) -> No
 async def test_who_is_not_signed_in_is_told_what_to_do(tmp_path: Path, installed: str) -> None:
     env = environment(tmp_path, real(installed))
     async with asyncio.timeout(30), antiphon.connect(AGENT, env=env, terminal_login=True) as agent:
-        assert "run `claude auth login`" in (await refusal(agent, "claude-ai-login")).reason
+        assert "run `antiphon agent --engine claude --login`" in (await refusal(agent, "claude-ai-login")).reason
         assert "set ANTHROPIC_API_KEY" in (await refusal(agent, "api-key")).reason
 
 
