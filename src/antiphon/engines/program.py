@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from antiphon.errors import ConnectionClosed
     from antiphon.transports.base import Frame
 
-__all__ = ["Program"]
+__all__ = ["Program", "ProgramPeer"]
 
 MANY: Final = 1024
 MUCH: Final = 4 * 1024 * 1024
@@ -141,3 +141,35 @@ class Program:
     async def close(self) -> None:
         """End it: its input is closed, and what does not end by that is told to, then made to. Closing twice is fine."""
         await self._child.close()
+
+
+class ProgramPeer:
+    """Somebody to talk to behind a program: what all of them share. The lines are their own."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    @classmethod
+    async def start(
+        cls,
+        command: "Sequence[str]",
+        cwd: str,
+        environment: "Mapping[str, str]",
+        before: "Callable[[], None] | None" = None,
+    ) -> Self:
+        """Start one; `before` as a `Program` has it. Raises `SpawnFailed`."""
+        return cls(await Program.start(command, cwd=cwd, env=environment, before=before))
+
+    @property
+    def pid(self) -> int:
+        """Its id."""
+        return self._program.pid
+
+    @property
+    def end(self) -> "ConnectionClosed | None":
+        """Why it says nothing more; None while it lives."""
+        return self._program.end
+
+    async def close(self) -> None:
+        """End it, and what it started."""
+        await self._program.close()

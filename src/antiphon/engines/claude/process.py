@@ -5,11 +5,11 @@ import itertools
 from typing import TYPE_CHECKING, Any, Final
 
 from antiphon.engines.claude import wire
-from antiphon.engines.program import Program
+from antiphon.engines.program import Program, ProgramPeer
 from antiphon.errors import AcpError, ConnectionClosed, fresh
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator
 
 __all__ = ["CONTROL_LIMIT", "ControlRefused", "Process"]
 
@@ -26,34 +26,13 @@ class ControlRefused(AcpError):
         self.code = code
 
 
-class Process:
+class Process(ProgramPeer):
     """A living one. Iterate `lines`: answers to our control requests are taken out of it on the way."""
 
     def __init__(self, program: Program) -> None:
-        self._program = program
+        super().__init__(program)
         self._waiting: dict[str, tuple[str, asyncio.Future[dict[str, Any]]]] = {}
         self._numbers = itertools.count(1)
-
-    @classmethod
-    async def start(
-        cls,
-        command: "Sequence[str]",
-        cwd: str,
-        environment: "Mapping[str, str]",
-        before: "Callable[[], None] | None" = None,
-    ) -> "Process":
-        """Start one; `before` as a `Program` has it. Raises `SpawnFailed`."""
-        return cls(await Program.start(command, cwd=cwd, env=environment, before=before))
-
-    @property
-    def pid(self) -> int:
-        """Its id."""
-        return self._program.pid
-
-    @property
-    def end(self) -> ConnectionClosed | None:
-        """Why it says nothing more; None while it lives."""
-        return self._program.end
 
     async def lines(self) -> "AsyncIterator[wire.Line]":
         """What it says, until it ends."""
@@ -112,7 +91,3 @@ class Process:
     def refuse(self, request_id: str, error: str) -> None:
         """Say no to one."""
         self._program.send(wire.control_refusal(request_id, error))
-
-    async def close(self) -> None:
-        """End it, and what it started."""
-        await self._program.close()

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from antiphon.engines.codex import wire
-from antiphon.engines.program import Program
+from antiphon.engines.program import Program, ProgramPeer
 from antiphon.errors import AcpError, ConnectionClosed, fresh
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable
 
 __all__ = ["REQUEST_LIMIT", "Server", "ServerRefused"]
 
@@ -30,34 +30,13 @@ class ServerRefused(AcpError):
         self.code = code
 
 
-class Server:
+class Server(ProgramPeer):
     """A living one. Iterate `lines`: answers to our requests are taken out of it on the way."""
 
     def __init__(self, program: Program) -> None:
-        self._program = program
+        super().__init__(program)
         self._waiting: dict[wire.RequestId, tuple[str, asyncio.Future[Any], Callable[[msgspec.Raw], Any]]] = {}
         self._numbers = itertools.count(1)
-
-    @classmethod
-    async def start(
-        cls,
-        command: "Sequence[str]",
-        cwd: str,
-        environment: "Mapping[str, str]",
-        before: "Callable[[], None] | None" = None,
-    ) -> "Server":
-        """Start one; `before` as a `Program` has it. Raises `SpawnFailed`."""
-        return cls(await Program.start(command, cwd=cwd, env=environment, before=before))
-
-    @property
-    def pid(self) -> int:
-        """Its id."""
-        return self._program.pid
-
-    @property
-    def end(self) -> ConnectionClosed | None:
-        """Why it says nothing more; None while it lives."""
-        return self._program.end
 
     async def lines(self) -> "AsyncIterator[wire.Told | wire.Asked | wire.Garbled]":
         """What it says and asks, until it ends."""
@@ -148,7 +127,3 @@ class Server:
     def refuse(self, id: wire.RequestId, message: str, code: int) -> None:
         """Say that it cannot be answered."""
         self._program.send(wire.refusal(id, message, code))
-
-    async def close(self) -> None:
-        """End it, and what it started."""
-        await self._program.close()

@@ -16,7 +16,7 @@ from tests.engines.claude.versions import BOTH
 
 
 def told(root: Path, session_id: str) -> list[v1.Update]:
-    news = History(root).replay(session_id, Translator("/work", replay=True))
+    news = History(root).replay(session_id, Translator("/song", replay=True))
     return [each for each in news if isinstance(each, v1.Update)]
 
 
@@ -25,9 +25,9 @@ def test_a_session_is_told_as_the_client_would_have_heard_it(tmp_path: Path) -> 
     asked = session.user("change it")
     session.assistant(thinking("hm"), message="m1")
     session.assistant(text("Sure."), message="m1")
-    session.assistant(call("t1", "Edit", file_path="/work/a", old_string="two", new_string="2"), message="m1")
+    session.assistant(call("t1", "Edit", file_path="/song/a", old_string="two", new_string="2"), message="m1")
     patch = [{"oldStart": 1, "oldLines": 3, "newStart": 1, "newLines": 3, "lines": [" one", "-two", "+2", " three"]}]
-    session.result("t1", "ok", {"filePath": "/work/a", "originalFile": "one\ntwo\nthree\n", "structuredPatch": patch})
+    session.result("t1", "ok", {"filePath": "/song/a", "originalFile": "one\ntwo\nthree\n", "structuredPatch": patch})
     user, thought, said, called, done = told(tmp_path, session.id)
     assert user == v1.UserMessageChunk(content=v1.TextBlock(text="change it"), message_id=v1.MessageId(asked))
     assert (
@@ -35,7 +35,7 @@ def test_a_session_is_told_as_the_client_would_have_heard_it(tmp_path: Path) -> 
     )
     assert isinstance(called, v1.ToolCall) and called.raw_input and called.name == "Edit"
     assert isinstance(done, v1.ToolCallUpdate) and done.status == v1.ToolStatus.COMPLETED
-    assert done.content == [v1.Diff(path="/work/a", old_text="one\ntwo\nthree\n", new_text="one\n2\nthree\n")]
+    assert done.content == [v1.Diff(path="/song/a", old_text="one\ntwo\nthree\n", new_text="one\n2\nthree\n")]
 
 
 def test_a_call_that_never_came_back_has_failed(tmp_path: Path) -> None:

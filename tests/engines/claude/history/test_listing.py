@@ -30,9 +30,9 @@ def a_session(root: Path, prompt: str = "hello", at: str = "2026-03-01T10:00:00"
 
 @pytest.mark.parametrize("shape", [NEW, OLD])
 def test_a_session_is_listed_with_its_place_title_and_time(tmp_path: Path, shape: str) -> None:
-    session = a_session(tmp_path, "fix\n  the   bug", cwd="/work/my proj.x", version=shape)
+    session = a_session(tmp_path, "fix\n  the   bug", cwd="/song/my proj.x", version=shape)
     [found] = History(tmp_path).list(v1.ListSessions()).sessions
-    assert found.session_id == session.id and found.cwd == "/work/my proj.x"
+    assert found.session_id == session.id and found.cwd == "/song/my proj.x"
     assert found.title == "fix the bug" and found.updated_at == "2026-03-01T10:00:00.004000Z"
 
 
@@ -51,7 +51,7 @@ def test_without_a_time_in_it_the_files_own_time_counts(tmp_path: Path) -> None:
     line = {
         "type": "user",
         "uuid": "u",
-        "cwd": "/work",
+        "cwd": "/song",
         "message": {"role": "user", "content": "hi"},
         "timestamp": "soon",
     }
@@ -157,12 +157,12 @@ def test_nothing_is_archived_here(tmp_path: Path) -> None:
 
 
 def test_a_directory_has_its_own_sessions_also_where_the_folder_is_shared(tmp_path: Path) -> None:
-    a_session(tmp_path, "dash", cwd="/work/a-b")
-    a_session(tmp_path, "slash", cwd="/work/a/b")
-    assert folder_name("/work/a-b") == folder_name("/work/a/b")
-    assert titles(tmp_path, cwd="/work/a-b") == ["dash"]
-    assert titles(tmp_path, cwd="/work/a/b/") == ["slash"]
-    assert titles(tmp_path, cwd="/work") == []
+    a_session(tmp_path, "dash", cwd="/song/a-b")
+    a_session(tmp_path, "slash", cwd="/song/a/b")
+    assert folder_name("/song/a-b") == folder_name("/song/a/b")
+    assert titles(tmp_path, cwd="/song/a-b") == ["dash"]
+    assert titles(tmp_path, cwd="/song/a/b/") == ["slash"]
+    assert titles(tmp_path, cwd="/song") == []
 
 
 def test_a_directory_is_found_through_a_link(tmp_path: Path) -> None:
@@ -190,15 +190,15 @@ def test_names_of_folders_are_those_of_claude_code() -> None:
 
 
 def test_a_session_belongs_where_it_was_begun_or_moved_to(tmp_path: Path) -> None:
-    session = a_session(tmp_path, cwd="/work/one")
-    session.cwd = "/work/one/below"
+    session = a_session(tmp_path, cwd="/song/one")
+    session.cwd = "/song/one/below"
     session.user("gone below")
-    assert History(tmp_path).cwd_of(session.id) == "/work/one"
-    moved = SessionFile(tmp_path, cwd="/work/two")
-    moved.cwd = "/work/three"
+    assert History(tmp_path).cwd_of(session.id) == "/song/one"
+    moved = SessionFile(tmp_path, cwd="/song/two")
+    moved.cwd = "/song/three"
     moved.user("hello")
-    moved.alone("relocated", relocatedCwd="/work/two")
-    assert History(tmp_path).cwd_of(moved.id) == "/work/two"
+    moved.alone("relocated", relocatedCwd="/song/two")
+    assert History(tmp_path).cwd_of(moved.id) == "/song/two"
 
 
 def test_the_branch_comes_along(tmp_path: Path) -> None:
@@ -210,9 +210,9 @@ def test_the_branch_comes_along(tmp_path: Path) -> None:
 
 
 def test_a_session_that_is_there_twice_is_listed_once_and_the_newer_is_found(tmp_path: Path) -> None:
-    old = a_session(tmp_path, "old", "2026-01-01T00:00:00", cwd="/work/one", id="same")
+    old = a_session(tmp_path, "old", "2026-01-01T00:00:00", cwd="/song/one", id="same")
     os.utime(old.path, (1, 1))
-    new = a_session(tmp_path, "new", "2026-02-01T00:00:00", cwd="/work/two", id="same")
+    new = a_session(tmp_path, "new", "2026-02-01T00:00:00", cwd="/song/two", id="same")
     assert titles(tmp_path) == ["new"] and History(tmp_path).find("same") == new.path
 
 
@@ -265,7 +265,7 @@ def test_a_directory_without_a_root_is_the_same_one_for_us_and_for_the_cli(
 @pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="only Linux counts what is read")
 def test_of_five_hundred_sessions_only_the_ends_of_the_files_are_read(tmp_path: Path) -> None:
     for number in range(500):
-        session = a_session(tmp_path, f"n{number}", cwd=f"/work/{number % 20}")
+        session = a_session(tmp_path, f"n{number}", cwd=f"/song/{number % 20}")
         filler = json.dumps({"type": "api-request-shape", "shape": "x" * 300_000}) + "\n"
         session.path.write_text(session.path.read_text(encoding="utf-8") + filler, encoding="utf-8")
         session.alone("last-prompt", lastPrompt=f"n{number}", leafUuid=session.last)

@@ -101,7 +101,7 @@ def feed(translator: Translator, *lines: dict[str, Any]) -> list[News]:
 
 def told(*lines: dict[str, Any], **how: bool) -> list[News]:
     """All that lines come to in a new session."""
-    return feed(Translator("/work", **how), *lines)
+    return feed(Translator("/song", **how), *lines)
 
 
 def ended(heard: Iterable[News]) -> list[str]:

@@ -10,7 +10,7 @@ from antiphon.engines.claude.translate.diffs import apply, diffs_of, hunks_in, p
 from antiphon.protocol import v1
 from tests.engines.claude.translate.patching import structured_patch
 
-FILE = "/work/a.txt"
+FILE = "/song/a.txt"
 LINES = st.lists(st.sampled_from(["a", "b", "", "x y", "\\ no", "+p", "-m", " s", "end\r", "\u2028z"]), max_size=14)
 TEXTS = st.tuples(LINES, st.booleans()).map(lambda made: "\n".join(made[0]) + ("\n" if made[1] and made[0] else ""))
 TABBED = st.tuples(

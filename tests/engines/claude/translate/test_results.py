@@ -9,7 +9,7 @@ from antiphon.engines.claude.translate.results import Told, result_of
 from antiphon.engines.claude.wire import ToolResultBlock
 from antiphon.protocol import v1
 
-CWD = "/work"
+CWD = "/song"
 PIXEL = "iVBORw0KGgo="
 
 
@@ -109,26 +109,26 @@ def test_a_failure_says_why_in_words_for_the_user(name: str, said: str, shown: s
 def test_an_edit_shows_the_whole_file_before_and_after_and_where_it_changed() -> None:
     patch = [{"oldStart": 1, "oldLines": 2, "newStart": 1, "newLines": 2, "lines": [" one", "-two", "+2"]}]
     structured = {
-        "filePath": "/work/a",
+        "filePath": "/song/a",
         "oldString": "two",
         "newString": "2",
         "originalFile": "one\ntwo\n",
         "structuredPatch": patch,
     }
-    result = told("Edit", "The file was updated", structured, given={"file_path": "/work/a"})
-    assert result.content == [v1.Diff(path="/work/a", old_text="one\ntwo\n", new_text="one\n2\n")]
-    assert result.locations == [v1.ToolLocation(path="/work/a", line=2)]
+    result = told("Edit", "The file was updated", structured, given={"file_path": "/song/a"})
+    assert result.content == [v1.Diff(path="/song/a", old_text="one\ntwo\n", new_text="one\n2\n")]
+    assert result.locations == [v1.ToolLocation(path="/song/a", line=2)]
     assert result.raw_output == structured
 
 
 def test_an_edit_that_changed_nothing_says_so() -> None:
-    structured = {"type": "update", "filePath": "/work/a", "content": "x", "originalFile": "x", "structuredPatch": []}
+    structured = {"type": "update", "filePath": "/song/a", "content": "x", "originalFile": "x", "structuredPatch": []}
     assert texts(told("Write", "ok", structured)) == ["No change."]
 
 
 def test_an_edit_with_only_text_shows_what_the_call_said() -> None:
     result = told("Edit", "ok", None, given={"file_path": "a", "old_string": "x", "new_string": "y"})
-    assert result.content == [v1.Diff(path="/work/a", old_text="x", new_text="y")]
+    assert result.content == [v1.Diff(path="/song/a", old_text="x", new_text="y")]
 
 
 def test_a_notebook_that_could_not_be_edited_has_failed() -> None:
@@ -139,7 +139,7 @@ def test_a_notebook_that_could_not_be_edited_has_failed() -> None:
 
 
 def file(**fields: Any) -> dict[str, Any]:
-    return {"type": "text", "file": {"filePath": "/work/a.py", **fields}}
+    return {"type": "text", "file": {"filePath": "/song/a.py", **fields}}
 
 
 @pytest.mark.parametrize(
@@ -156,16 +156,16 @@ def file(**fields: Any) -> dict[str, Any]:
         ("1\tx\n<system-reminder>psst</system-reminder>", None, ["```py\nx\n```"]),
         ("not numbered\n2\tx", None, ["```py\nnot numbered\n2\tx\n```"]),
         ([{"type": "text", "text": "1\tx"}], None, ["```py\nx\n```"]),
-        ("", {"type": "file_unchanged", "file": {"filePath": "/work/a.py"}}, ["Unchanged since it was last read."]),
+        ("", {"type": "file_unchanged", "file": {"filePath": "/song/a.py"}}, ["Unchanged since it was last read."]),
     ],
 )
 def test_what_was_read_is_shown_without_the_line_numbers(content: Any, structured: Any, shown: list[str]) -> None:
-    assert texts(told("Read", content, structured, given={"file_path": "/work/a.py"})) == shown
+    assert texts(told("Read", content, structured, given={"file_path": "/song/a.py"})) == shown
 
 
 def test_the_place_of_a_read_has_the_first_line() -> None:
     result = told("Read", "", file(content="x", startLine=12), given={"file_path": "a.py"})
-    assert result.locations == [v1.ToolLocation(path="/work/a.py", line=12)]
+    assert result.locations == [v1.ToolLocation(path="/song/a.py", line=12)]
 
 
 def test_a_picture_that_was_read_is_a_picture_and_not_said_twice() -> None:
@@ -248,7 +248,7 @@ def test_a_failing_server_keeps_its_pictures() -> None:
             " In short. ",
         ]}, ["- [A \\[b\\]](https://a.org/x%281%29): about", "In short."]),
         ("WebFetch", "for the model", {"code": 200, "result": "The page says"}, ["The page says"]),
-        ("Glob", "", {"filenames": ["/work/a", "/work/b"], "numFiles": 2, "truncated": True}, ["```\n/work/a\n/work/b\n```", "There are more."]),
+        ("Glob", "", {"filenames": ["/song/a", "/song/b"], "numFiles": 2, "truncated": True}, ["```\n/song/a\n/song/b\n```", "There are more."]),
         ("Grep", "", {"mode": "content", "content": "a:1:x\n", "filenames": []}, ["```\na:1:x\n```"]),
         ("Grep", "No files found", {"filenames": [], "numFiles": 0}, ["Nothing found."]),
         ("Agent", "framed", {"status": "completed", "content": [{"type": "text", "text": "Found it"}]}, ["Found it"]),

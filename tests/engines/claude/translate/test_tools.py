@@ -11,7 +11,7 @@ from antiphon.engines.claude.translate.tools import describe, early_title
 from antiphon.engines.wording import LONGEST_TITLE
 from antiphon.protocol import v1
 
-CWD = "/work/project"
+CWD = "/song/project"
 
 TITLES = [
     ("Bash", {"command": "ls -la\n  | wc", "description": "Count"}, "ls -la | wc", "execute"),
@@ -26,7 +26,7 @@ TITLES = [
     ("Read", {"file_path": f"{CWD}/a.py", "offset": 10}, "Read a.py (from line 10)", "read"),
     ("Read", {"file_path": f"{CWD}/a.pdf", "pages": "1-3"}, "Read a.pdf (pages 1-3)", "read"),
     ("Read", {"file_path": "/etc/hosts"}, "Read /etc/hosts", "read"),
-    ("Read", {"file_path": "/work/project-two/a"}, "Read /work/project-two/a", "read"),
+    ("Read", {"file_path": "/song/project-two/a"}, "Read /song/project-two/a", "read"),
     ("Read", {}, "Read a file", "read"),
     ("Edit", {"file_path": f"{CWD}/a.py", "old_string": "a", "new_string": "b"}, "Edit a.py", "edit"),
     ("MultiEdit", {"file_path": f"{CWD}/a.py", "edits": [{}, {}]}, "Edit a.py (2 changes)", "edit"),

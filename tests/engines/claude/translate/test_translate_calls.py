@@ -22,18 +22,18 @@ PRINTED = {"stdout": "a\nb", "stderr": "", "interrupted": False}
 
 
 def test_a_call_is_told_at_its_first_token_and_named_as_soon_as_that_is_known() -> None:
-    pieces = calling("t", "Read", '{"file_pa', 'th": "/work/a', '.py", "lim', 'it": 3}')
-    heard = told(message_start(), *pieces, said(call("t", "Read", file_path="/work/a.py", limit=3)))
+    pieces = calling("t", "Read", '{"file_pa', 'th": "/song/a', '.py", "lim', 'it": 3}')
+    heard = told(message_start(), *pieces, said(call("t", "Read", file_path="/song/a.py", limit=3)))
     first, early, whole = [each for each in heard if isinstance(each, v1.ToolCall | v1.ToolCallUpdate)]
     assert isinstance(first, v1.ToolCall) and (first.status, first.name) == (v1.ToolStatus.PENDING, "Read")
     assert isinstance(early.title, str) and "a.py" in early.title
-    assert (whole.status, whole.raw_input) == (v1.ToolStatus.IN_PROGRESS, {"file_path": "/work/a.py", "limit": 3})
+    assert (whole.status, whole.raw_input) == (v1.ToolStatus.IN_PROGRESS, {"file_path": "/song/a.py", "limit": 3})
 
 
 def test_a_call_that_was_not_streamed_is_told_whole() -> None:
-    (heard,) = told(said(call("t", "Read", file_path="/work/a.py")))
+    (heard,) = told(said(call("t", "Read", file_path="/song/a.py")))
     assert isinstance(heard, v1.ToolCall) and heard.status == v1.ToolStatus.IN_PROGRESS
-    assert heard.locations == [v1.ToolLocation(path="/work/a.py")] and heard.meta == {
+    assert heard.locations == [v1.ToolLocation(path="/song/a.py")] and heard.meta == {
         "claudeCode": {"toolName": "Read"}
     }
 
@@ -66,17 +66,17 @@ def test_a_result_of_a_call_that_nobody_told_of_is_told() -> None:
 def test_an_edit_shows_the_whole_file_before_and_after() -> None:
     hunk = {"oldStart": 1, "oldLines": 3, "newStart": 1, "newLines": 3, "lines": [" a", "-b", "+B", " c"]}
     structured = {
-        "filePath": "/work/f",
+        "filePath": "/song/f",
         "originalFile": "a\nb\nc\n",
         "structuredPatch": [hunk],
         "oldString": "b",
         "newString": "B",
     }
-    edit = said(call("t", "Edit", file_path="/work/f", old_string="b", new_string="B"))
+    edit = said(call("t", "Edit", file_path="/song/f", old_string="b", new_string="B"))
     update = told(edit, answer("t", "Done.", structured))[-1]
     assert isinstance(update, v1.ToolCallUpdate)
-    assert update.content == [v1.Diff(path="/work/f", old_text="a\nb\nc\n", new_text="a\nB\nc\n")]
-    assert update.locations == [v1.ToolLocation(path="/work/f", line=2)]
+    assert update.content == [v1.Diff(path="/song/f", old_text="a\nb\nc\n", new_text="a\nB\nc\n")]
+    assert update.locations == [v1.ToolLocation(path="/song/f", line=2)]
 
 
 def test_a_call_that_gets_no_result_fails_before_the_turn_ends() -> None:
@@ -85,34 +85,34 @@ def test_a_call_that_gets_no_result_fails_before_the_turn_ends() -> None:
 
 
 def test_calls_are_closed_on_demand_and_once() -> None:
-    translator = Translator("/work")
+    translator = Translator("/song")
     feed(translator, said(BASH), said(call("u", "Read", file_path="x")))
     assert ended(translator.close_open()) == ["u failed", "t failed"]
     assert translator.close_open() == ()
 
 
 def test_a_question_shows_what_the_call_would_do_and_the_answer_lets_it_run() -> None:
-    translator = Translator("/work")
-    feed(translator, said(call("t", "Write", file_path="/work/n", content="new")))
+    translator = Translator("/song")
+    feed(translator, said(call("t", "Write", file_path="/song/n", content="new")))
     patch = translator.patch_of(
-        wire.CanUseTool(tool_name="Write", input={"file_path": "/work/n", "content": "new"}, tool_use_id="t")
+        wire.CanUseTool(tool_name="Write", input={"file_path": "/song/n", "content": "new"}, tool_use_id="t")
     )
     assert (patch.tool_call_id, patch.status, patch.name) == ("t", v1.ToolStatus.PENDING, "Write")
-    assert patch.content == [v1.Diff(path="/work/n", new_text="new")]
+    assert patch.content == [v1.Diff(path="/song/n", new_text="new")]
     assert story(translator.allowed("t")) == ["update t in_progress"]
     assert translator.allowed("t") == ()
     assert translator.allowed("nobody") == ()
 
 
 def test_a_question_about_a_call_that_was_not_told_of_has_an_id() -> None:
-    assert Translator("/work").patch_of(wire.CanUseTool(tool_name="Bash", input={})).tool_call_id
+    assert Translator("/song").patch_of(wire.CanUseTool(tool_name="Bash", input={})).tool_call_id
 
 
 def test_a_terminal_of_the_client_gets_the_output_and_the_exit() -> None:
     start, output, end = told(said(BASH), answer("t", "a\nb", PRINTED), terminals=True)
     terminal = [v1.TerminalItem(terminal_id="t")]
     assert isinstance(start, v1.ToolCall) and start.content == terminal
-    assert start.meta is not None and start.meta["terminal_info"] == {"terminal_id": "t", "cwd": "/work"}
+    assert start.meta is not None and start.meta["terminal_info"] == {"terminal_id": "t", "cwd": "/song"}
     assert isinstance(output, v1.ToolCallUpdate) and isinstance(end, v1.ToolCallUpdate)
     assert output.meta is not None and output.meta["terminal_output"]["terminal_id"] == "t"
     assert "a" in output.meta["terminal_output"]["data"]
@@ -121,7 +121,7 @@ def test_a_terminal_of_the_client_gets_the_output_and_the_exit() -> None:
 
 
 def test_a_terminal_ends_with_a_call_that_gets_no_result() -> None:
-    translator = Translator("/work", terminals=True)
+    translator = Translator("/song", terminals=True)
     feed(translator, said(BASH))
     (end,) = translator.close_open()
     assert isinstance(end, v1.ToolCallUpdate) and end.meta is not None
@@ -137,7 +137,7 @@ def test_a_mirror_gets_the_output_instead_of_text() -> None:
 
 def test_a_command_in_the_background_keeps_its_terminal_until_it_ends() -> None:
     structured = {"stdout": "", "stderr": "", "backgroundTaskId": "b1"}
-    translator = Translator("/work", terminals=True)
+    translator = Translator("/song", terminals=True)
     heard = feed(translator, said(BASH), answer("t", "It runs.", structured), result())
     assert ended(heard) == ["t completed"] and "terminal_exit" not in str(story(heard))
     over = {"type": "system", "subtype": "task_notification", "task_id": "b1", "tool_use_id": "t"}
