@@ -91,8 +91,10 @@ class Place:
     # Who runs there.
 
     def processes(self) -> list[int]:
-        """The ids of the programs that run."""
-        return [pid for pid in tree.processes_with(self.mark) if _is(pid, self.program)]
+        """The ids of the programs that run. One that is only asked for its version is none: it is gone in a moment."""
+        return [
+            pid for pid in tree.processes_with(self.mark) if _is(pid, self.program) and "--version" not in _words(pid)
+        ]
 
     async def runs(self, number: int) -> list[int]:
         """Wait until so many are running: their ids."""
@@ -101,7 +103,7 @@ class Place:
 
     def names(self) -> list[str]:
         """The programs that run, by the names that they were started with."""
-        return [Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0].decode() for pid in self.processes()]
+        return [_words(pid)[0] for pid in self.processes()]
 
     def run(self, *words: str, seconds: float = 30) -> subprocess.CompletedProcess[str]:
         """The program itself, as somebody uses it in a terminal."""
@@ -116,6 +118,14 @@ def _is(pid: int, program: Path) -> bool:
         return os.path.samefile(f"/proc/{pid}/exe", program)
     except OSError:  # gone, or not ours
         return False
+
+
+def _words(pid: int) -> list[str]:
+    """The words that a process was started with."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+    except OSError:  # gone meanwhile
+        return [""]
 
 
 async def is_gone(pid: int) -> None:

@@ -23,11 +23,6 @@ def link(at: Place, folder: Path) -> Path:
     return made
 
 
-def running(at: Place) -> list[str]:
-    """The programs that are running, by the names they were started with."""
-    return [Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0].decode() for pid in at.processes()]
-
-
 async def starts(client: Client) -> None:
     await client.open()
     await client.until(lambda: client.session.commands)
@@ -43,7 +38,7 @@ async def test_the_variable_wins_over_the_configuration_and_that_over_the_path(a
         async with connected(at) as client:
             await client.open()
             await at.runs(1)
-            assert running(at) == [str(wanted)]
+            assert at.names() == [str(wanted)]
         at.environment.pop("CLAUDE_CODE_EXECUTABLE", None)
         if wanted is by_config:
             at.configure("")
@@ -59,7 +54,7 @@ async def test_the_program_of_the_package_comes_last_and_the_package_is_not_impo
     )
     async with connected(at, command=(sys.executable, "-P", "-c", watched)) as client:
         await starts(client)
-        assert running(at) == [str(at.program)]
+        assert at.names() == [str(at.program)]
         agent = client.agent
     assert agent.stderr.endswith("untouched")
 
