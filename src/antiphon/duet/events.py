@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Raw
 
 from antiphon.protocol import v1
-from antiphon.protocol.base import encode
+from antiphon.protocol.base import decoder, encode
 
 __all__ = ["Cleared", "Ended", "Event", "Given", "Prompted", "Shown", "now", "pack", "shown", "unpack"]
 
@@ -64,7 +64,7 @@ class Cleared(_Event, frozen=True, tag="cleared"):
 
 Event: TypeAlias = Prompted | Shown | Given | Ended | Cleared
 
-_decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+_decoder: msgspec.json.Decoder[Event] = decoder(Event)  # type: ignore[arg-type]  # a union is a type to msgspec
 
 
 def now() -> float:
