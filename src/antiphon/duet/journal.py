@@ -86,7 +86,7 @@ class Journal:
     def note(self, event: Event) -> None:
         """Keep an event of which there is nothing to show."""
         self.minutes.hear(event)
-        self._put(_Item(pack(event), None))
+        _ = self._put(_Item(pack(event), None))
 
     def show(self, event: Event, update: "v1.Update") -> Awaitable[None]:
         """Keep an event, and show the update that it will be told as."""

@@ -34,7 +34,9 @@ class Labels:
             yield update, False
         elif isinstance(update, v1.MessageChunk):
             yield from self._talk(update, fresh)
-        elif isinstance(update, v1.ToolCall | v1.ToolCallUpdate):
+        elif isinstance(update, v1.ToolCall):
+            yield self.call(update), False
+        elif isinstance(update, v1.ToolCallUpdate):
             yield self.call(update), False
         else:
             yield self._marked(update), False
@@ -58,8 +60,9 @@ class Labels:
     def call(self, call: U) -> U:
         """A tool call, or news of one, or the one that a question is about."""
         changes: dict[str, Any] = {"meta": self._meta(call.meta), "tool_call_id": self.own(call.tool_call_id)}
-        if self.visible and isinstance(call.title, str) and not call.title.startswith(f"{self._title}: "):
-            changes["title"] = f"{self._title}: {call.title}"
+        title = call.title
+        if self.visible and title and not title.startswith(f"{self._title}: "):
+            changes["title"] = f"{self._title}: {title}"
         return msgspec.structs.replace(call, **changes)
 
     def _marked(self, update: Any) -> Any:

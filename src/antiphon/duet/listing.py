@@ -6,7 +6,7 @@ Every source has its own pages. A cursor of ours holds for each of them which pa
 import asyncio
 import base64
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from antiphon.engines.base import Engine
     from antiphon.store.sessions import SessionRow, SessionStore
 
-__all__ = ["PAGE", "list_sessions"]
+__all__ = ["PAGE", "list_sessions", "page_of"]
 
 _log = logging.getLogger(__name__)
 
@@ -82,12 +82,17 @@ class _Reader:
             return [_row(row) for row in rows], following
         query = msgspec.structs.replace(self._query, cursor=cursor)
         try:
-            found = await settle(self._engines[name].list(query))
+            page = await page_of(self._engines[name], query)
         except AcpError as error:
             _log.warning("the sessions of %s cannot be listed: %s", name, error)
             return [], None
-        page = found if isinstance(found, v1.ListSessionsResult) else v1.ListSessionsResult([*found])
         return list(page.sessions), page.next_cursor
+
+
+async def page_of(engine: "Engine", query: v1.ListSessions) -> v1.ListSessionsResult:
+    """A page of an engine's own list."""
+    found: v1.ListSessionsResult | Iterable[v1.SessionInfo] = await settle(engine.list(query))
+    return found if isinstance(found, v1.ListSessionsResult) else v1.ListSessionsResult([*found])
 
 
 async def list_sessions(

@@ -15,6 +15,7 @@ from antiphon.duet.beyond import left_open
 from antiphon.duet.guard import Guard
 from antiphon.duet.joint import Joint
 from antiphon.duet.journal import OURS
+from antiphon.duet.listing import page_of
 from antiphon.duet.replaying import told_again
 from antiphon.duet.state import EngineState, State
 from antiphon.duet.wishes import chosen, wishes
@@ -246,11 +247,9 @@ async def _has(engine: "Engine", id: str) -> bool:
     query = v1.ListSessions()
     while True:
         try:
-            found = await settle(engine.list(query))
+            found = await page_of(engine, query)
         except AcpError:
             return False
-        if not isinstance(found, v1.ListSessionsResult):
-            return any(row.session_id == id for row in found)
         if any(row.session_id == id for row in found.sessions):
             return True
         if found.next_cursor is None:

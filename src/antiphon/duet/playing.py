@@ -221,7 +221,7 @@ def _usage(results: Sequence[v1.PromptResult]) -> v1.Usage | None:
     used = [result.usage for result in results if result.usage is not None]
     if len(used) < 2:
         return used[0] if used else None
-    return v1.Usage(**{name: sum(getattr(each, name) or 0 for each in used) for name in _COUNTED})
+    return v1.Usage(*(sum(getattr(each, name) or 0 for each in used) for name in _COUNTED))
 
 
 def _text(prompt: "Blocks") -> str:

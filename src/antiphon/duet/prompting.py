@@ -82,9 +82,10 @@ async def _do(joint: "Joint", turn: Turn, command: "commands.Command | None") ->
         case commands.Explain(reference=reference):
             return await _explain(joint, turn, reference)
         case commands.Nudge() as nudge:
-            return await _nudge(joint, nudge)
+            await _nudge(joint, nudge)
         case commands.Plain(name=name):
-            return await _plain(joint, name)
+            await _plain(joint, name)
+    return None
 
 
 async def _route(joint: "Joint", turn: Turn, route: str, text: str) -> "Outcome":

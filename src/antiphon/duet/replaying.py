@@ -31,7 +31,7 @@ class _Piece(msgspec.Struct):
     meta: dict[str, Any] | None = msgspec.field(name="_meta", default=None)
 
 
-_MERGED: Final = {
+_MERGED: Final[dict[str, type[v1.AgentMessageChunk | v1.AgentThoughtChunk | v1.UserMessageChunk]]] = {
     "agent_message_chunk": v1.AgentMessageChunk,
     "agent_thought_chunk": v1.AgentThoughtChunk,
     "user_message_chunk": v1.UserMessageChunk,

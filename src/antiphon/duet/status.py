@@ -90,7 +90,7 @@ async def _version(joint: "Joint", name: str) -> str:
     if name not in _DRIVEN:
         return joint.cast.engines[name].version
     found = find_cli(_DRIVEN[name])
-    return known_version(found) or await asyncio.to_thread(ask_version, found)
+    return known_version(found) or await asyncio.to_thread(ask_version, found) or ""
 
 
 async def _sessions(joint: "Joint") -> list[SessionLine]:
