@@ -5,11 +5,12 @@ A conversation may have gone on elsewhere, in a terminal: whoever is opened agai
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from antiphon.agent.sessions import settle
 from antiphon.duet.beyond import beyond
+from antiphon.duet.events import Ended, Event, Given, now
 from antiphon.duet.part import Part
 from antiphon.errors import AcpError, Code, RequestError
 from antiphon.protocol import v1
@@ -139,7 +140,11 @@ class Cast:
                 await self._joint.heard(part, update)
             else:
                 said += [own for own, _ in part.labels.on(update, fresh=False)]
-        for update in beyond(await self._joint.history(), said, part.name):
+        events = await self._joint.history()
+        missed = beyond(events, said, part.name)
+        if missed and _is_cut_off(events, part.name):
+            self._joint.journal.note(Ended(now(), part.name, v1.StopReason.CANCELLED.value))
+        for update in missed:
             await self._joint.journal.tell(update, part.name)
 
     # What is chosen.
@@ -188,6 +193,14 @@ class Cast:
         ends = [asyncio.ensure_future(_end(part)) for part in parts.values()]
         for end in ends:
             await end
+
+
+def _is_cut_off(events: Sequence[Event], name: str) -> bool:
+    """Whether the engine's last turn never ended before our eyes."""
+    for event in reversed(events):
+        if isinstance(event, Given | Ended) and event.engine == name:
+            return isinstance(event, Given)
+    return False
 
 
 async def _end(part: Part) -> None:

@@ -6,7 +6,7 @@ policy decides first. News of how things stand (modes, settings, commands, a tit
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from antiphon.agent.sessions import settle
@@ -81,7 +81,6 @@ class Joint:
         """While several engines speak at once."""
         self._last: object = None
         self._saved = b""
-        self._beginning: asyncio.Task[None] | None = None
         self._preparing: set[asyncio.Task[None]] = set()
         guard.mode = state.mode or "default"
 
@@ -133,16 +132,6 @@ class Joint:
                 self._preparing.add(task)
                 task.add_done_callback(self._preparing.discard)
                 task.add_done_callback(seen)  # a prompt will hear of it; there may never be one
-
-    def begin(self, telling: Coroutine[Any, Any, None]) -> None:
-        """Tell something behind the answer that opens the session. The first prompt waits for it."""
-        self._beginning = asyncio.get_running_loop().create_task(telling, name="tell a history")
-        self._beginning.add_done_callback(seen)
-
-    async def begun(self) -> None:
-        """Wait until the session has been told."""
-        if self._beginning is not None:
-            await asyncio.wait([self._beginning])
 
     # What engines say.
 
@@ -259,7 +248,7 @@ class Joint:
 
     async def close(self) -> None:
         """Free everything."""
-        for task in (*self._preparing, *([self._beginning] if self._beginning is not None else ())):
+        for task in self._preparing:
             task.cancel()
         await self.cast.drop()
         await self.journal.settled()

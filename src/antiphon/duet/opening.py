@@ -6,7 +6,8 @@ the client straight.
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from antiphon.agent.sessions import settle
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from antiphon.agent.session import Session
     from antiphon.engines.base import Engine
     from antiphon.store.database import Database
+    from antiphon.store.sessions import SessionRow
 
 __all__ = ["Opening"]
 
@@ -47,33 +49,27 @@ class Opening:
     async def new(self, outer: "Session") -> Joint:
         """From nothing; or where the last session of this directory ended, if the user wants that."""
         guard = await Guard.open(outer.cwd, outer.directories, self._database)
-        wanted = wishes(guard.settings, os.environ)
-        if wanted.auto_resume and (last := await self._last(outer)) is not None:
-            id, lock = last
-            outer.id = id
-            joint = await self._joint(outer, guard, lock, State.read(await self.store.state(id)), kept=True)
-            joint.begin(self._go_on(joint))
-        else:
-            joint = await self._joint(outer, guard, _lock(outer), State())
-        await self._cast(joint)
+        if wishes(guard.settings, os.environ).auto_resume and (last := await self._last(outer)) is not None:
+            row, lock = last
+            outer.id = row.id
+            joint = await self._again(outer, guard, lock, tell=True)
+            title = f"Going on with “{row.title}”" if row.title else "Going on with the last session here"
+            await joint.saying.notice(title, "/clear begins afresh.", kept=False)
+            return joint
+        with _held(outer) as lock:
+            joint = await self._joint(outer, guard, lock, State())
+            await self._cast(joint)
         return joint
 
-    async def _last(self, outer: "Session") -> "tuple[str, SessionLock] | None":
+    async def _last(self, outer: "Session") -> "tuple[SessionRow, SessionLock] | None":
         """The last session of this directory, locked for us; None: there is none, it is open elsewhere, or it wants to be left alone."""
         row = await self.store.last(OURS, outer.cwd)
         if row is None or State.read(await self.store.state(row.id)).auto_resume is False:
             return None
         try:
-            return row.id, SessionLock.take(state_dir(), row.id, _who(outer))
+            return row, SessionLock.take(state_dir(), row.id, _who(outer))
         except LiveElsewhere:
             return None
-
-    async def _go_on(self, joint: Joint) -> None:
-        """Tell what was said, and that this is no new session."""
-        await self._tell_history(joint)
-        row = await self.store.get(joint.outer.id)
-        title = f"Going on with “{row.title}”" if row is not None and row.title else "Going on with the last session here"
-        await joint.saying.notice(title, "/clear begins afresh.", kept=False)
 
     async def load(self, outer: "Session", *, tell: bool) -> Joint:
         """As it was left; with all that was said again, if wished.
@@ -82,29 +78,29 @@ class Opening:
             RequestError: there is no such session, or it is open elsewhere.
         """
         row = await self.store.get(outer.id)
-        if row is None or row.engine != OURS:
-            ours = await self._of_conversation(outer.id)
-            if ours is None:
-                return await self._adopt(outer, tell=tell)
+        if row is not None and row.engine == OURS:
+            guard = await Guard.open(outer.cwd, outer.directories, self._database)
+            return await self._again(outer, guard, _lock(outer), tell=tell)
+        if (ours := await self._of_conversation(outer.id)) is not None:
             wrong = f"the conversation `{outer.id}` belongs to the session `{ours}`: open that one"
             raise RequestError(Code.RESOURCE_NOT_FOUND, "Resource not found", wrong)
-        lock = _lock(outer)
-        try:
-            guard = await Guard.open(outer.cwd, outer.directories, self._database)
+        return await self._adopt(outer, tell=tell)
+
+    async def _again(self, outer: "Session", guard: Guard, lock: SessionLock, *, tell: bool) -> Joint:
+        """One of ours: first what we kept, then what the engines know beyond it, then the ends of what nobody will end any more."""
+        with _released_on_failure(lock):
             joint = await self._joint(outer, guard, lock, State.read(await self.store.state(outer.id)), kept=True)
-        except BaseException:
-            lock.release()
-            raise
-        joint.journal.silent = not tell
-        if tell:
-            await self._tell_history(joint)
-            if row.title:
-                await outer.entitle(row.title, row.updated_at)
-        else:
-            await self._hear_history(joint)
-        await self._cast(joint)
-        await joint.journal.settled()
-        joint.journal.silent = False
+            joint.journal.silent = not tell
+            events = await joint.history()
+            for event in events:
+                joint.journal.minutes.hear(event)
+            for update in told_again(events) if tell else ():
+                await outer.update(update)
+            await self._cast(joint)
+            for update in left_open(await joint.history()):
+                await joint.journal.tell(update)
+            await joint.journal.settled()
+            joint.journal.silent = False
         return joint
 
     async def fork(self, outer: "Session", source: str) -> Joint:
@@ -116,13 +112,15 @@ class Opening:
             state = State.read(await self.store.state(source))
             for known in state.engines.values():
                 known.source, known.conversation = known.conversation or known.source, ""
-            joint = await self._joint(outer, guard, _lock(outer), state, kept=True)
-            await self._hear_history(joint)
         else:
             name = await self._whose(source)
             state = State(route=name, engines={name: EngineState(source=source)})
-            joint = await self._joint(outer, guard, _lock(outer), state)
-        await self._cast(joint)
+        with _held(outer) as lock:
+            joint = await self._joint(outer, guard, lock, state, kept=row is not None)
+            for event in await joint.history():
+                joint.journal.minutes.hear(event)
+            await self._cast(joint)
+        await joint.save()
         return joint
 
     async def delete(self, id: str) -> None:
@@ -190,19 +188,6 @@ class Opening:
         await joint.standing.tell_commands()
         joint.prepare()
 
-    async def _tell_history(self, joint: Joint) -> None:
-        events = await joint.history()
-        for event in events:
-            joint.journal.minutes.hear(event)
-        for update in told_again(events):
-            await joint.outer.update(update)
-        for update in left_open(events):
-            await joint.journal.tell(update)
-
-    async def _hear_history(self, joint: Joint) -> None:
-        for event in await joint.history():
-            joint.journal.minutes.hear(event)
-
     # Conversations that are not ours yet.
 
     async def _of_conversation(self, id: str) -> str | None:
@@ -214,18 +199,14 @@ class Opening:
     async def _adopt(self, outer: "Session", *, tell: bool) -> Joint:
         """A session that was begun with an engine alone, in a terminal or elsewhere: it is ours from now on, under the same id."""
         name = await self._whose(outer.id)
-        lock = _lock(outer)
-        try:
-            guard = await Guard.open(outer.cwd, outer.directories, self._database)
-            state = State(route=name, engines={name: EngineState(conversation=outer.id)})
+        guard = await Guard.open(outer.cwd, outer.directories, self._database)
+        state = State(route=name, engines={name: EngineState(conversation=outer.id)})
+        with _held(outer) as lock:
             joint = await self._joint(outer, guard, lock, state)
-        except BaseException:
-            lock.release()
-            raise
-        joint.journal.silent = not tell
-        await self._cast(joint)  # opening it tells all that we do not know, which is everything
-        await joint.save()
-        joint.journal.silent = False
+            joint.journal.silent = not tell
+            await self._cast(joint)  # opening it tells all that we do not know, which is everything
+            await joint.save()
+            joint.journal.silent = False
         return joint
 
     async def _whose(self, id: str) -> str:
@@ -255,6 +236,24 @@ async def _has(engine: "Engine", id: str) -> bool:
         if found.next_cursor is None:
             return False
         query = v1.ListSessions(cursor=found.next_cursor)
+
+
+@contextmanager
+def _released_on_failure(lock: SessionLock) -> Iterator[None]:
+    """What fails to open is not open."""
+    try:
+        yield
+    except BaseException:
+        lock.release()
+        raise
+
+
+@contextmanager
+def _held(outer: "Session") -> Iterator[SessionLock]:
+    """The lock of a session that is opened in this block."""
+    lock = _lock(outer)
+    with _released_on_failure(lock):
+        yield lock
 
 
 def _lock(outer: "Session") -> SessionLock:

@@ -24,7 +24,6 @@ __all__ = ["prompt", "steer"]
 
 async def prompt(joint: "Joint", turn: Turn) -> "Outcome":
     """A turn of the user."""
-    await joint.begun()
     asked = commands.parse(turn.text, list(joint.cast.engines))
     playing = _is_for_engines(asked)
     event = Prompted(now(), list(turn.prompt), joint.saying.new_id(), "" if playing else "command")
