@@ -21,6 +21,7 @@ class Floor:
         self._tell = tell
         self._held: dict[str, list[v1.Update]] = {}
         self._speaker: str | None = None
+        self._done: set[str] = set()
 
     def say(self, name: str, update: v1.Update) -> Awaitable[None]:
         """Somebody says something."""
@@ -28,7 +29,7 @@ class Floor:
             self._held.setdefault(name, []).append(update)
             return NO_WAIT
         told = self._tell(name, update)
-        self._speaker = name if isinstance(update, _TALK) else None
+        self._speaker = self._goes_on(name, update)
         if self._speaker is None and self._held:
             self._pass_on()
         return told
@@ -39,7 +40,8 @@ class Floor:
             _ = self._tell(name, update)
 
     def done(self, name: str) -> None:
-        """Their turn is over."""
+        """Their turn is over: what they say now, or have said, is not waited for."""
+        self._done.add(name)
         if self._speaker == name:
             self._speaker = None
         if self._speaker is None:
@@ -51,5 +53,7 @@ class Floor:
             held = self._held.pop(name)
             for update in held:
                 _ = self._tell(name, update)
-            if isinstance(held[-1], _TALK):
-                self._speaker = name
+            self._speaker = self._goes_on(name, held[-1])
+
+    def _goes_on(self, name: str, update: v1.Update) -> str | None:
+        return name if isinstance(update, _TALK) and name not in self._done else None
