@@ -79,7 +79,8 @@ class Joint:
         """Of the last prompt."""
         self.floor: Floor | None = None
         """While several engines speak at once."""
-        self._last: object = None
+        self.last: object = None
+        """Who was heard last, and with what kind of words."""
         self._saved = b""
         self._preparing: set[asyncio.Task[None]] = set()
         guard.mode = state.mode or "default"
@@ -158,9 +159,9 @@ class Joint:
         part = self.cast.parts[name]
         kind = (name, type(update))
         told: Awaitable[None] = NO_WAIT
-        for own, is_label in part.labels.on(update, fresh=kind != self._last):
+        for own, is_label in part.labels.on(update, fresh=kind != self.last):
             told = self.journal.tell(own, "" if is_label else name)
-        self._last = kind
+        self.last = kind
         return told
 
     async def _mode_is(self, part: Part, mode: str) -> None:

@@ -1,8 +1,9 @@
 """An engine's part in a joint session. To the engine it is the session; what it says and asks there goes to the joint one.
 
-Its id is the engine's own name for the conversation. The client knows only the joint session, so what is asked of it carries that id.
+Its id is the engine's own name for the conversation, or one that we made if the engine leaves that to us. The client knows only the joint session, so what is asked of it carries that id.
 """
 
+import os
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -39,7 +40,7 @@ class Part(Session):
 
     def __init__(self, stage: Stage, outer: Session, name: str, engine: "Engine", rules: "Rules | None") -> None:
         reached, self.unreached = _sorted(outer.mcp_servers, engine.mcp)
-        super().__init__("", outer.cwd, outer.client, outer.directories, reached)
+        super().__init__(os.urandom(16).hex(), outer.cwd, outer.client, outer.directories, reached)
         self.series = outer.series
         self.rules = rules
         self.name = name

@@ -154,6 +154,7 @@ class Playing:
         await joint.save()
         await joint.journal.settled()
         self.budget.turn_begins(name)
+        joint.last = None  # a new turn, a new message
         try:
             result = await self._perform(part, Turn(part, given), looking=looking)
         except asyncio.CancelledError:

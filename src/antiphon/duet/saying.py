@@ -25,6 +25,7 @@ class Saying:
         self._store = store
         self._numbers = itertools.count(1)
         self._series = os.urandom(3).hex()
+        self._title: str | None = None
 
     def new_id(self) -> str:
         """The id of a message that no other has."""
@@ -63,6 +64,9 @@ class Saying:
 
     async def entitle(self, title: str) -> None:
         """Give the session a title."""
+        if title == self._title:
+            return
+        self._title = title
         await self._journal.settled()
         if not self._journal.empty:
             await self._store.rename(self._outer.id, title)

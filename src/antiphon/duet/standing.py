@@ -19,6 +19,7 @@ class Standing:
 
     def __init__(self, joint: "Joint") -> None:
         self._joint = joint
+        self._commands: list[v1.Command] | None = None
 
     @property
     def titles(self) -> dict[str, str]:
@@ -69,4 +70,7 @@ class Standing:
         joint = self._joint
         theirs = {name: part.offered for name, part in joint.cast.parts.items()}
         merged = options.commands_merged(offered(self.titles), theirs, joint.engines_of(joint.state.route))
+        if merged == self._commands:
+            return NO_WAIT
+        self._commands = merged
         return joint.journal.tell(v1.AvailableCommandsUpdate(merged))
