@@ -45,6 +45,8 @@ class Cast:
         self.engines = engines
         self.parts: dict[str, Part] = {}
         """Those that are open."""
+        self.speaking: dict[str, Part] = {}
+        """Those that may be heard: also while they are being opened."""
         self._opening: dict[str, asyncio.Lock] = {}
 
     def title(self, name: str) -> str:
@@ -122,7 +124,8 @@ class Cast:
 
     def _part(self, name: str) -> Part:
         joint = self._joint
-        return Part(joint, joint.outer, name, self.engines[name], joint.guard.rules)
+        part = self.speaking[name] = Part(joint, joint.outer, name, self.engines[name], joint.guard.rules)
+        return part
 
     async def _opened(self, part: Part, open: "Callable[[], Awaitable[EngineSession]]") -> Part:
         try:

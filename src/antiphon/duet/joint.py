@@ -156,7 +156,7 @@ class Joint:
 
     def tell_of(self, name: str, update: v1.Update) -> Awaitable[None]:
         """Show what an engine says, with its label where one is due."""
-        part = self.cast.parts[name]
+        part = self.cast.speaking[name]
         kind = (name, type(update))
         told: Awaitable[None] = NO_WAIT
         for own, is_label in part.labels.on(update, fresh=kind != self.last):
