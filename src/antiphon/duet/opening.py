@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from antiphon.agent.session import Session
     from antiphon.engines.base import Engine
     from antiphon.store.database import Database
-    from antiphon.store.sessions import SessionRow
 
 __all__ = ["Opening"]
 
@@ -49,27 +48,19 @@ class Opening:
     async def new(self, outer: "Session") -> Joint:
         """From nothing; or where the last session of this directory ended, if the user wants that."""
         guard = await Guard.open(outer.cwd, outer.directories, self._database)
-        if wishes(guard.settings, os.environ).auto_resume and (last := await self._last(outer)) is not None:
-            row, lock = last
+        row = await self.store.last(OURS, outer.cwd)
+        state = State() if row is None else State.read(await self.store.state(row.id))
+        wanted = wishes(guard.settings, os.environ).auto_resume if state.auto_resume is None else state.auto_resume
+        if row is not None and wanted and (lock := _free(row.id, outer)) is not None:
             outer.id = row.id
             joint = await self._again(outer, guard, lock, tell=True)
             title = f"Going on with “{row.title}”" if row.title else "Going on with the last session here"
             await joint.saying.notice(title, "/clear begins afresh.", kept=False)
             return joint
         with _held(outer) as lock:
-            joint = await self._joint(outer, guard, lock, State())
+            joint = await self._joint(outer, guard, lock, State(auto_resume=state.auto_resume))
             await self._cast(joint)
         return joint
-
-    async def _last(self, outer: "Session") -> "tuple[SessionRow, SessionLock] | None":
-        """The last session of this directory, locked for us; None: there is none, it is open elsewhere, or it wants to be left alone."""
-        row = await self.store.last(OURS, outer.cwd)
-        if row is None or State.read(await self.store.state(row.id)).auto_resume is False:
-            return None
-        try:
-            return row, SessionLock.take(state_dir(), row.id, _who(outer))
-        except LiveElsewhere:
-            return None
 
     async def load(self, outer: "Session", *, tell: bool) -> Joint:
         """As it was left; with all that was said again, if wished.
@@ -96,6 +87,9 @@ class Opening:
                 joint.journal.minutes.hear(event)
             for update in told_again(events) if tell else ():
                 await outer.update(update)
+            row = await self.store.get(outer.id)
+            if row is not None and row.title:
+                await joint.saying.entitled(row.title)
             await self._cast(joint)
             for update in left_open(await joint.history()):
                 await joint.journal.tell(update)
@@ -254,6 +248,14 @@ def _held(outer: "Session") -> Iterator[SessionLock]:
     lock = _lock(outer)
     with _released_on_failure(lock):
         yield lock
+
+
+def _free(id: str, outer: "Session") -> SessionLock | None:
+    """The lock of another session, if nobody has it."""
+    try:
+        return SessionLock.take(state_dir(), id, _who(outer))
+    except LiveElsewhere:
+        return None
 
 
 def _lock(outer: "Session") -> SessionLock:

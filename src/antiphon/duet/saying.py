@@ -62,6 +62,11 @@ class Saying:
         event = Prompted(now(), [v1.TextBlock(text)], self.new_id(), by)
         await self._journal.show(event, v1.UserMessageChunk(v1.TextBlock(text), event.message_id))
 
+    async def entitled(self, title: str) -> None:
+        """Tell the title that the session has."""
+        self._title = title
+        await self._journal.tell(v1.SessionInfoUpdate(title=title))
+
     async def entitle(self, title: str) -> None:
         """Give the session a title."""
         if title == self._title:

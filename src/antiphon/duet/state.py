@@ -21,7 +21,8 @@ class State(msgspec.Struct, omit_defaults=True):
 
     route: str = ""
     primary: str = ""
-    review: str = "report"
+    review: str = ""
+    """What becomes of a reviewer's findings: `report` or `fix`."""
     mode: str = ""
     """The mode that the user chose, or an engine changed to; empty: as the engines begin."""
     auto_resume: bool | None = None
