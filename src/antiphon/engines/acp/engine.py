@@ -8,7 +8,7 @@ is made up for or refused with the reason when it is asked for:
 - an MCP server over HTTP or SSE that it does not reach is refused, and further directories are left out with a notice;
 - `session/load` and `session/resume` stand in for each other; without both an earlier session cannot be opened;
 - a list that it does not have is empty; `session/fork`, `session/delete` and `logout` that it does not have are refused;
-- ways to sign in are not known before it runs: its error -32000 names them, and from then on `authenticate` takes them;
+- ways to sign in are those that it told at its last start; its error -32000 names those that it has now, and `authenticate` takes them;
 - what is added to a running turn, where it cannot be, comes back as "too late", and the editor sends it as a prompt.
 """
 
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from antiphon import __version__
+from antiphon.engines.acp.ways import Ways
 from antiphon.engines.base import Engine
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ class AcpEngine(Engine):
     ) -> None:
         self.name = name
         self.title = title
-        self.auth_methods: list[v1.AuthMethod] = []
+        self._ways = Ways(name, command)
+        self.auth_methods: list[v1.AuthMethod] = self._ways.remembered()
         self._start = Start(title, tuple(command), dict(env or {}), cwd)
         self._client: v1.ClientCapabilities | None = None
         self._hub: Hub | None = None
@@ -138,8 +140,15 @@ class AcpEngine(Engine):
             from antiphon.engines.acp.hub import Hub
             from antiphon.protocol.v1.initialize import ClientCapabilities
 
-            self._hub = Hub(self._start, self._client or ClientCapabilities(), self.auth_methods)
+            self._hub = Hub(self._start, self._client or ClientCapabilities(), self._know)
         return self._hub
+
+    def _know(self, methods: "Sequence[v1.AuthMethod]") -> None:
+        """The agent has told the ways to sign in. The list itself changes: it is the one that our agent answers by."""
+        offered = self._ways.offered(methods)
+        if self.auth_methods != offered:
+            self.auth_methods[:] = offered
+            self._ways.remember(offered)
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ from antiphon.protocol.methods import Call, Notice
 from antiphon.protocol.v1 import methods as m
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator
+    from collections.abc import Callable, Coroutine, Iterator, Sequence
 
     from antiphon.engines.acp.engine import Start
     from antiphon.engines.acp.session import AcpSession
@@ -29,10 +29,16 @@ VERSION: Final = 1
 class Hub:
     """The agent's process, and the sessions that are open in it."""
 
-    def __init__(self, start: "Start", client: v1.ClientCapabilities, methods: "list[v1.AuthMethod]") -> None:
-        self.agent = Agent(start.title, methods)
+    def __init__(
+        self,
+        start: "Start",
+        client: v1.ClientCapabilities,
+        know: "Callable[[Sequence[v1.AuthMethod]], None]",
+    ) -> None:
+        self.agent = Agent(start.title, start.command)
         """Whom errors are about."""
-        self._methods = methods
+        self._know = know
+        """Told the ways to sign in, as soon as the agent has told them."""
         hello = v1.Initialize(
             VERSION, client_capabilities=_offered(client), client_info=v1.Implementation("antiphon", __version__)
         )
@@ -50,8 +56,9 @@ class Hub:
     async def alive(self) -> Life:
         """The agent, started if need be. Raises what `clearly` makes clear."""
         life = await self._relay.alive()
-        if self._methods != life.welcome.auth_methods:
-            self._methods[:] = life.welcome.auth_methods
+        if self.agent.methods is not life.welcome.auth_methods:
+            self.agent.methods = life.welcome.auth_methods
+            self._know(life.welcome.auth_methods)
         return life
 
     async def end(self, life: Life) -> None:

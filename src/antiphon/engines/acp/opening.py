@@ -77,7 +77,12 @@ class Opening:
             return
         if not resumes:
             life.abilities.need_method("session/load")
-        await self._resume(life, place, id)
+        try:
+            await self._resume(life, place, id)
+        except RequestRefused as error:
+            if telling or not loads or error.code != Code.METHOD_NOT_FOUND:
+                raise
+            await self._load(life, place, id, silent=True)  # some say that they resume, and do not know the word
         if telling:
             await self._warn(
                 "What was said before cannot be shown", "the agent goes on with it, but cannot tell it again"

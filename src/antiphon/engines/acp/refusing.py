@@ -1,5 +1,6 @@
 """What an agent refuses, cannot do, or fails at, as the answer to our own client: what is wrong and what to do."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -18,11 +19,12 @@ __all__ = ["Agent", "clearly", "same"]
 
 
 class Agent:
-    """Whom the errors are about: its name, and the ways to sign in to it, as far as they are known."""
+    """Whom the errors are about: its name, its command, and the ways to sign in to it, as far as they are known."""
 
-    def __init__(self, name: str, methods: Sequence[v1.AuthMethod]) -> None:
+    def __init__(self, name: str, command: Sequence[str]) -> None:
         self.name = name
-        self.methods = methods
+        self.program = command[0]
+        self.methods: Sequence[v1.AuthMethod] = ()
 
 
 @contextmanager
@@ -53,13 +55,18 @@ def same(error: RequestRefused) -> RequestError:
 
 
 def _sign_in(agent: Agent, error: RequestRefused) -> RequestError:
-    ways = ", ".join(way for method in agent.methods if (way := _way(method)))
-    hint = f"authenticate with one of {ways}" if ways else "it offers no way to sign in here: see its documentation"
+    ways = [way for method in agent.methods if (way := _way(agent, method))]
+    hint = "; or ".join(ways) if ways else "it offers no way to sign in here: see its documentation"
     said = "" if error.reason.lower().startswith("authentication required") else f" ({error.reason})"
     message = f"Authentication required: sign in to {agent.name} first{said}\nhint: {hint}"
     return RequestError(Code.AUTH_REQUIRED, message, error.data)
 
 
-def _way(method: v1.AuthMethod) -> str:
-    id, name = getattr(method, "id", ""), getattr(method, "name", "")
-    return f"`{id}` ({name})" if id and name and name != id else f"`{id}`" if id else ""
+def _way(agent: Agent, method: v1.AuthMethod) -> str:
+    match method:
+        case v1.TerminalAuth():
+            return f"run `{shlex.join((agent.program, *method.args))}` in a terminal ({method.name})"
+        case v1.AgentAuth() | v1.EnvVarAuth():
+            return f"authenticate with `{method.id}` ({method.name})"
+        case _:
+            return ""
