@@ -9,7 +9,7 @@ import msgspec
 from antiphon import __version__
 from antiphon.agent.stage import seen
 from antiphon.client.relay import Life, Relay
-from antiphon.engines.acp.refusing import Agent, clearly
+from antiphon.engines.acp.refusing import Agent, clearly, need_method
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.methods import Call, Notice
@@ -188,7 +188,7 @@ class Hub:
         """Let it forget a session."""
         with clearly(self.agent):
             life = await self.alive()
-            life.abilities.need_method("session/delete")
+            need_method(life.abilities, "session/delete")
             await life.request(m.DELETE_SESSION, v1.DeleteSession(self.known_as(session_id)))
         self._other_names.pop(session_id, None)
 
@@ -201,7 +201,7 @@ class Hub:
         """Sign out."""
         with clearly(self.agent):
             life = await self.alive()
-            life.abilities.need_method("logout")
+            need_method(life.abilities, "logout")
             await life.request(m.LOGOUT, v1.Logout())
 
 

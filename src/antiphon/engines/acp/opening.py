@@ -5,6 +5,7 @@ import logging
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from antiphon.client.place import Place
+from antiphon.engines.acp.refusing import need_method
 from antiphon.engines.acp.wanted import Wanted
 from antiphon.errors import Code, NotSupported, RequestError, RequestRefused
 from antiphon.protocol import v1
@@ -58,7 +59,7 @@ class Opening:
     async def copy(self, source: str) -> None:
         """As another stands."""
         life = await self._hub.alive()
-        life.abilities.need_method("session/fork")
+        need_method(life.abilities, "session/fork")
         place = await self._place(life)
         with self._hub.opening(self._owner):
             answer = await life.request(m.FORK_SESSION, place.fork(self._hub.known_as(source)))
@@ -76,7 +77,7 @@ class Opening:
             await self._load(life, place, id, silent=not telling)
             return
         if not resumes:
-            life.abilities.need_method("session/load")
+            need_method(life.abilities, "session/load")
         try:
             await self._resume(life, place, id)
         except RequestRefused as error:

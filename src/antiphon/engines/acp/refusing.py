@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from antiphon.client.abilities import Abilities
 from antiphon.errors import (
     Code,
     ConnectionClosed,
@@ -15,7 +16,7 @@ from antiphon.errors import (
 )
 from antiphon.protocol import v1
 
-__all__ = ["Agent", "clearly", "same"]
+__all__ = ["Agent", "clearly", "need_method", "same"]
 
 
 class Agent:
@@ -47,6 +48,18 @@ def clearly(agent: Agent) -> Iterator[None]:
         raise RequestError(Code.INTERNAL_ERROR, f"{agent.name} ended unexpectedly", why) from error
     except RemoteProtocolError as error:
         raise RequestError(Code.INTERNAL_ERROR, f"{agent.name} makes no sense", str(error)) from error
+
+
+def need_method(abilities: Abilities, method: str) -> None:
+    """The agent answers this method.
+
+    Raises:
+        RequestError: it did not say so.
+    """
+    try:
+        abilities.need_method(method)
+    except NotSupported as error:
+        raise RequestError(Code.METHOD_NOT_FOUND, "Method not found", str(error)) from error
 
 
 def same(error: RequestRefused) -> RequestError:

@@ -18,7 +18,7 @@ from antiphon.engines.acp.prompts import blocks_for
 from antiphon.engines.acp.refusing import clearly
 from antiphon.engines.acp.showing import Showing
 from antiphon.engines.base import EngineSession
-from antiphon.errors import AcpError, ConnectionClosed, RequestRefused
+from antiphon.errors import AcpError, Code, ConnectionClosed, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.methods import Call, Notice
 from antiphon.protocol.v1 import methods as m
@@ -124,7 +124,14 @@ class AcpSession(EngineSession):
             await asyncio.wait([self._calling_off], timeout=ANSWER_WAIT)
             raise
         await self._opening.caught_up()
-        return working.result()
+        try:
+            return working.result()
+        except RequestRefused as error:
+            if (
+                error.code == Code.SESSION_EXPIRED
+            ):  # the next prompt opens it again; this one may have done some of its work
+                self._opening.life = None
+            raise
 
     async def _call_off(self, life: "Life", working: "asyncio.Task[v1.PromptResult]") -> None:
         """Cancel as the protocol has it; end an agent that does not listen."""

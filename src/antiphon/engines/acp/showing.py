@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
-from antiphon.engines.fences import fenced
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
@@ -113,4 +112,4 @@ class Showing:
 
 
 def _as_text(output: str) -> list[v1.ToolContent]:
-    return [v1.ContentItem(v1.TextBlock(fenced(output)))] if output else []
+    return [v1.ContentItem(v1.TextBlock(output))] if output else []
