@@ -27,6 +27,7 @@ from antiphon.connection.connection import Connection
 from antiphon.connection.inbox import Inbox
 from antiphon.connection.router import Router
 from antiphon.connection.stream import CANCEL_GRACE, Backlog
+from antiphon.errors import AcpError
 from antiphon.protocol import v1
 from antiphon.protocol.methods import Call, Notice
 from antiphon.protocol.v1 import methods as m
@@ -111,6 +112,8 @@ class Ear:
         try:
             if (taking := self._tell(update)) is not None:
                 await taking
+        except AcpError as error:  # whoever it is for is gone
+            _log.debug("an update was not passed on: %s", error)
         except Exception:  # what follows may be what somebody waits for
             _log.exception("an update could not be passed on: %.200r", update)
         self._told += 1

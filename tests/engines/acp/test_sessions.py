@@ -16,14 +16,6 @@ from tests.engines.acp.place import StandIn, demo_engine, through
 from tests.engines.acp.stand_in import Plain
 
 
-async def test_nothing_is_started_before_a_session_is_opened(tmp_path: Path, workspace: Path) -> None:
-    behind = StandIn(Plain, tmp_path)
-    async with through(behind.engine) as agent:
-        assert agent.capabilities.load_session and not behind.heard
-        await agent.new_session(workspace)
-        assert behind.heard[:2] == ["started", behind.heard[1]] and "initialize" in behind.heard
-
-
 async def test_one_process_serves_all_sessions_and_is_gone_with_the_client(tmp_path: Path, workspace: Path) -> None:
     behind = StandIn(s.OneAtATime, tmp_path)
     async with through(behind.engine) as agent:

@@ -39,7 +39,7 @@ does; and ending it ends the turns of all its sessions, so this is longer than a
 ANSWER_WAIT: Final = 2.0
 """Seconds of these that the client waits for, because most agents have a last word."""
 
-CLOSE_LIMIT: Final = 5.0
+CLOSE_LIMIT: Final = 2.0
 """Seconds that an agent may take to close a session before we go on without its answer."""
 
 _STEER: Final = Call(STEERING, v1.Prompt, dict)
