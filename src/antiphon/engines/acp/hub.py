@@ -1,7 +1,6 @@
 """One agent for all sessions of an engine: who hears what it says, who answers what it asks."""
 
 import asyncio
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -10,13 +9,14 @@ from antiphon import __version__
 from antiphon.agent.stage import seen
 from antiphon.client.relay import Life, Relay
 from antiphon.engines.acp.refusing import Agent, clearly, need_method
+from antiphon.engines.acp.sessions import Sessions
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.methods import Call, Notice
 from antiphon.protocol.v1 import methods as m
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Sequence
+    from collections.abc import Callable, Coroutine, Sequence
 
     from antiphon.engines.acp.engine import Start
     from antiphon.engines.acp.session import AcpSession
@@ -43,11 +43,7 @@ class Hub:
             VERSION, client_capabilities=_offered(client), client_info=v1.Implementation("antiphon", __version__)
         )
         self._relay = Relay(start.command, self, hello, name=start.title, cwd=start.cwd, env=start.whole_env())
-        self._sessions: dict[str, AcpSession] = {}
-        """By the agent's own ids."""
-        self._opening: list[AcpSession] = []
-        self._other_names: dict[str, str] = {}
-        """Sessions that our client knows by another id than the agent does: it forgot them, and has a new one in their place."""
+        self.sessions = Sessions()
         self._pages: dict[str, AcpSession] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -73,7 +69,8 @@ class Hub:
 
     def gone(self, life: Life) -> None:
         """All sessions hear of it; each comes back with its next prompt."""
-        for session in list(self._sessions.values()):
+        self._pages.clear()
+        for session in self.sessions.all():
             if session.lives_in(life):
                 _ = self.do(session.lost())
 
@@ -85,47 +82,12 @@ class Hub:
         task.add_done_callback(seen)
         return task
 
-    # Sessions.
-
-    def known_as(self, session_id: str) -> str:
-        """The agent's id of a session that our client names."""
-        return self._other_names.get(session_id, session_id)
-
-    def put(self, session: "AcpSession", id: str) -> None:
-        """It is open, by this id at the agent."""
-        self._sessions[id] = session
-
-    def rename(self, session_id: str, id: str) -> None:
-        """What our client knows by its id has another one at the agent now."""
-        self._other_names[session_id] = id
-
-    def forget(self, session: "AcpSession", id: str) -> None:
-        """It is open no more."""
-        if self._sessions.get(id) is session:
-            del self._sessions[id]
-        self._pages = {page: owner for page, owner in self._pages.items() if owner is not session}
-
-    @contextmanager
-    def opening(self, session: "AcpSession") -> "Iterator[None]":
-        """A session is being opened whose id we do not know yet."""
-        self._opening.append(session)
-        try:
-            yield
-        finally:
-            self._opening.remove(session)
-
-    def _of(self, session_id: str | None) -> "AcpSession | None":
-        found = self._sessions.get(session_id) if session_id is not None else None
-        if found is None and len(self._opening) == 1:  # agents look for their instructions before they answer
-            return self._opening[0]
-        return found
-
     # What the agent asks and tells.
 
     async def asked(self, call: Call[Any, Any], params: Any) -> Any:
         """It asks what agents ask of clients."""
         session_id = getattr(params, "session_id", None)
-        session = self._of(session_id)
+        session = self.sessions.find(session_id)
         if call.name == m.CREATE_ELICITATION.name:
             if session is None or session_id is None:
                 return v1.Declined()  # about no session: there is nobody here who could be asked
@@ -137,35 +99,21 @@ class Hub:
 
     async def asked_otherwise(self, method: str, params: msgspec.Raw) -> object:
         """It asks by a method that is not the protocol's: the client knows whether it knows it."""
-        session, given = self._addressed(params)
+        session, given = self.sessions.addressed(params)
         if session is None or not method.startswith("_"):
             raise RequestError(Code.METHOD_NOT_FOUND, "Method not found", method)
         return await session.asked_otherwise(Call(method, _ANY, _ANY), given)
 
     def told_otherwise(self, method: str, params: msgspec.Raw) -> None:
         """It tells something that is not the protocol's."""
-        session, given = self._addressed(params)
+        session, given = self.sessions.addressed(params)
         if session is not None and method.startswith("_"):
             _ = self.do(session.told_otherwise(Notice(method, _ANY), given))
-
-    def _addressed(self, params: msgspec.Raw) -> "tuple[AcpSession | None, Any]":
-        """Whom it concerns: the session that it names, else the only one there is."""
-        try:
-            given = msgspec.json.decode(params) if bytes(params) else {}
-        except msgspec.DecodeError:
-            return None, None
-        named = given.get("sessionId") if isinstance(given, dict) else None
-        if isinstance(named, str):
-            session = self._sessions.get(named)
-            if session is not None:
-                given = {**given, "sessionId": session.session.id}
-            return session, given
-        return (next(iter(self._sessions.values())) if len(self._sessions) == 1 else None), given
 
     def completed(self, news: v1.CompleteElicitation) -> None:
         """The user is done on a page."""
         session = self._pages.pop(news.elicitation_id, None)
-        if session is not None:
+        if session is not None and session in self.sessions.all():
             _ = self.do(session.told_otherwise(m.COMPLETE_ELICITATION, news))
 
     # What concerns no session.
@@ -177,11 +125,8 @@ class Hub:
             if not life.abilities.has("session/list"):
                 return v1.ListSessionsResult([])
             page = await life.request(m.LIST_SESSIONS, query)
-        ours = {theirs: name for name, theirs in self._other_names.items()}
-        rows = [
-            msgspec.structs.replace(row, session_id=ours[row.session_id]) if row.session_id in ours else row
-            for row in page.sessions
-        ]
+        ours = self.sessions.known_as
+        rows = [msgspec.structs.replace(row, session_id=ours(row.session_id)) for row in page.sessions]
         return msgspec.structs.replace(page, sessions=rows)
 
     async def delete(self, session_id: str) -> None:
@@ -189,8 +134,8 @@ class Hub:
         with clearly(self.agent):
             life = await self.alive()
             need_method(life.abilities, "session/delete")
-            await life.request(m.DELETE_SESSION, v1.DeleteSession(self.known_as(session_id)))
-        self._other_names.pop(session_id, None)
+            await life.request(m.DELETE_SESSION, v1.DeleteSession(self.sessions.id_of(session_id)))
+        self.sessions.deleted(session_id)
 
     async def authenticate(self, method_id: str) -> None:
         """Sign in."""

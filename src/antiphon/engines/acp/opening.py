@@ -61,8 +61,8 @@ class Opening:
         life = await self._hub.alive()
         need_method(life.abilities, "session/fork")
         place = await self._place(life)
-        with self._hub.opening(self._owner):
-            answer = await life.request(m.FORK_SESSION, place.fork(self._hub.known_as(source)))
+        with self._hub.sessions.opening(self._owner):
+            answer = await life.request(m.FORK_SESSION, place.fork(self._hub.sessions.id_of(source)))
         await self._listen(life, answer.session_id)
         self._opened(life, answer)
         self._session.id = answer.session_id
@@ -71,7 +71,7 @@ class Opening:
         """As it was left. An agent that has only the other way is opened by that: in silence, or without its history."""
         life = await self._hub.alive()
         place = await self._place(life)
-        id = self._hub.known_as(self._session.id)
+        id = self._hub.sessions.id_of(self._session.id)
         loads, resumes = life.abilities.has("session/load"), life.abilities.has("session/resume")
         if loads and (telling or not resumes):
             await self._load(life, place, id, silent=not telling)
@@ -110,7 +110,7 @@ class Opening:
     # The ways.
 
     async def _new(self, life: "Life", place: Place) -> str:
-        with self._hub.opening(self._owner):
+        with self._hub.sessions.opening(self._owner):
             answer = await life.request(m.NEW_SESSION, place.new())
         await self._listen(life, answer.session_id)
         self._opened(life, answer)
@@ -134,10 +134,10 @@ class Opening:
     async def _listen(self, life: "Life", id: str) -> "Ear":
         if self._ear is not None:
             await self._ear.close()
-            self._hub.forget(self._owner, self.id)
+            self._hub.sessions.forget(self._owner, self.id)
         self.id = id
         self._ear = await life.listen(id, self._showing.tell)
-        self._hub.put(self._owner, id)
+        self._hub.sessions.put(self._owner, id)
         return self._ear
 
     def _opened(self, life: "Life", answer: _Answer) -> None:
@@ -151,7 +151,7 @@ class Opening:
         """Hear no more."""
         if self._ear is not None:
             await self._ear.close()
-            self._hub.forget(self._owner, self.id)
+            self._hub.sessions.forget(self._owner, self.id)
             self._ear = None
 
     # Again.
@@ -168,7 +168,7 @@ class Opening:
         wanted = Wanted.of(self._session.settings)
         place = await self._place(life)
         if not await self._as_it_was(life, place):
-            self._hub.rename(self._session.id, await self._new(life, place))
+            self._hub.sessions.rename(self._session.id, await self._new(life, place))
             await self._warn(
                 "A new conversation was begun", "the agent was started again and remembers nothing of before"
             )
