@@ -33,7 +33,8 @@ def test_it_answers_initialize_and_ends_with_its_input(words: tuple[str, ...]) -
     }  # fmt: skip
 
 
-def test_initialize_is_answered_before_anything_heavy_is_imported() -> None:
+@pytest.mark.parametrize("engine", ["demo", "/bin/cat -u"])
+def test_initialize_is_answered_before_anything_heavy_is_imported(engine: str) -> None:
     script = (
         "import os, sys\n"
         "from antiphon.cli.agent import run\n"
@@ -43,7 +44,7 @@ def test_initialize_is_answered_before_anything_heavy_is_imported() -> None:
         "    sys.stderr.write(' '.join(sorted({'asyncio', 'ssl', 'sqlite3', 'argparse'} & set(sys.modules))))\n"
         "    return plain(fd, data)\n"
         "os.write = write\n"
-        "run(['--engine', 'demo'])\n"
+        f"run(['--engine', {engine!r}])\n"
     )
     done = subprocess.run([sys.executable, "-c", script], input=INITIALIZE, capture_output=True, check=True, timeout=30)
     assert done.stdout.startswith(b'{"jsonrpc":"2.0","id":1,"result"')
@@ -61,6 +62,46 @@ def test_words_it_does_not_know_end_in_a_hint(words: tuple[str, ...]) -> None:
     assert done.returncode == 2 and done.stdout == b""
     lines = done.stderr.decode().splitlines()
     assert lines[0].startswith("error: ") and lines[-1].startswith("hint: ")
+
+
+@pytest.mark.parametrize(
+    ("engine", "says"),
+    [
+        ("lute", "there is no engine `lute`"),
+        ("gemnii", "did you mean `gemini`?"),
+        ("opencode", "the agent `opencode` is not installed"),
+        ("lute --acp", "there is no program `lute`"),
+        ("./lute", "there is no program `./lute`"),
+        ("lute 'acp", "No closing quotation"),
+    ],
+)
+def test_an_engine_that_is_not_there_is_an_error_with_a_hint(engine: str, says: str, tmp_path: Path) -> None:
+    env = {"PATH": str(tmp_path), "ANTIPHON_STATE_DIR": str(tmp_path), "HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "antiphon", "agent", "--engine", engine]
+    done = subprocess.run(command, capture_output=True, check=False, timeout=30, env=env, encoding="utf-8")
+    assert done.returncode in (1, 2) and done.stdout == "" and says in done.stderr
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith("error: ") and lines[-1].startswith("hint: ") and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("how", ["a name", "a command"])
+def test_any_agent_is_an_engine_that_is_introduced_without_being_asked(how: str, tmp_path: Path) -> None:
+    program = tmp_path / "gemini"
+    program.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    program.chmod(0o755)
+    env = {"PATH": str(tmp_path), "ANTIPHON_STATE_DIR": str(tmp_path), "HOME": str(tmp_path)}
+    engine = "gemini" if how == "a name" else f"{program} --acp"
+    command = [sys.executable, "-m", "antiphon", "agent", "--engine", engine]
+    done = subprocess.run(command, input=INITIALIZE, capture_output=True, check=False, timeout=30, env=env)
+    answer = msgspec.json.decode(done.stdout)["result"]
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert answer["agentInfo"]["name"] == "antiphon-gemini" and answer["_meta"] == {"steering": {"supported": True}}
+    assert answer["agentInfo"]["title"] == ("Gemini CLI" if how == "a name" else "gemini")
+
+
+def test_a_login_is_for_one_engine() -> None:
+    done = agent("--engine", "claude", "--engine", "codex", "--login")
+    assert done.returncode == 2 and b"one engine at a time" in done.stderr
 
 
 @pytest.mark.parametrize("closed", ["<&-", "</dev/null >&-"])

@@ -131,6 +131,12 @@ class Session(Chosen):
         """Ask the client something. Most of it has a verb of its own in `Turn`."""
         return await self.client.connection.request(call, params)
 
+    async def admit(self, call: "Call[P, Any]", params: P) -> None:
+        """Whether what the client would be asked for may be done on this machine instead, because it cannot. Raise to refuse.
+
+        Everything may, unless whoever made this session has rules for it.
+        """
+
     # Its life, for whoever serves it.
 
     def open(self) -> None:
