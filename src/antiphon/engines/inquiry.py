@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
-from antiphon.agent.permission import Permission
+from antiphon.agent.permission import QUESTION, Permission
 from antiphon.engines.wording import prose
 from antiphon.errors import AcpError, RequestError
 from antiphon.protocol import v1
@@ -33,22 +33,22 @@ class CalledOff(AcpError):
 
 
 async def pick(
-    stage: "Asking", call: v1.ToolCallPatch, options: Sequence[v1.PermissionOption]
+    stage: "Asking", call: v1.ToolCallPatch, options: Sequence[v1.PermissionOption], *, question: bool = False
 ) -> v1.PermissionOption | None:
-    """Which of the options the user chose; None if the answer was none of them.
+    """Which of the options the user chose; None if the answer was none of them. `question`: it is not about permission, and only they can say.
 
     Raises:
         CalledOff: there will be no answer.
     """
-    question = v1.RequestPermission(stage.session.id, call, list(options))
-    outcome = (await stage.request(m.REQUEST_PERMISSION, question)).outcome
+    asked = v1.RequestPermission(stage.session.id, call, list(options), meta=QUESTION if question else None)
+    outcome = (await stage.request(m.REQUEST_PERMISSION, asked)).outcome
     if isinstance(outcome, v1.Cancelled):
         raise CalledOff("the question was called off")
     return Permission(outcome, options).option
 
 
 async def pick_alone(
-    stage: "Asking", call: v1.ToolCallPatch, options: Sequence[v1.PermissionOption]
+    stage: "Asking", call: v1.ToolCallPatch, options: Sequence[v1.PermissionOption], *, question: bool = False
 ) -> v1.PermissionOption | None:
     """The same for a question about no call that the client knows: it begins and ends with the question.
 
@@ -60,7 +60,7 @@ async def pick_alone(
     await stage.update(v1.ToolCall(id, call.title or "A question", raw_input=call.raw_input, **named))
     chosen = None
     try:
-        chosen = await pick(stage, call, options)
+        chosen = await pick(stage, call, options, question=question)
     finally:
         allowed = chosen is not None and chosen.kind in (_Kind.ALLOW_ONCE, _Kind.ALLOW_ALWAYS)
         status = v1.ToolStatus.COMPLETED if allowed else v1.ToolStatus.FAILED
