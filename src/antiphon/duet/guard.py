@@ -19,6 +19,7 @@ from antiphon.client.wanted import text_now
 from antiphon.duet.asked import Passing, answerable, choice_of, question_about, shown_to_user
 from antiphon.errors import Code, RequestError
 from antiphon.policy import Mode, Rules
+from antiphon.policy.tools import KINDS, QUIET_KINDS
 from antiphon.protocol import v1
 from antiphon.store.audit import AuditStore
 from antiphon.store.decisions import DecisionStore
@@ -33,6 +34,9 @@ __all__ = ["AGENT", "AskUser", "Guard"]
 AGENT: Final = "antiphon"
 """Under whose name decisions are remembered and written down: the session's, whichever engine asked."""
 
+_ALL_ASKED: Final = Rules.parse(ask=[f"kind:{kind}" for kind in KINDS if kind not in QUIET_KINDS], source="doubt")
+"""Where the policy cannot be read: engines ask before they do anything."""
+
 AskUser: TypeAlias = Callable[[v1.RequestPermission], Awaitable[v1.PermissionResult]]
 """Puts a question to the editor."""
 
@@ -45,7 +49,7 @@ class Guard:
     """Decides for all engines of one session."""
 
     def __init__(self, place: Place, loaded: "Loaded", database: "Database | None") -> None:
-        self.rules = rules_in(loaded.settings)
+        self.rules = rules_in(loaded.settings).merged(_ALL_ASKED if loaded.policy_broken else Rules())
         """What the engines are given too."""
         self.problems: Sequence[str] = loaded.problems
         """What is wrong with the config files, to be told once."""
