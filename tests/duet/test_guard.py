@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from antiphon.agent.permission import QUESTION
+from antiphon.agent.permission import QUESTION, why_refused
 from antiphon.duet.guard import Guard
 from antiphon.errors import RequestError
 from antiphon.protocol import v1
@@ -120,10 +120,12 @@ async def test_what_a_rule_decides_is_told_to_the_engine_with_its_own_once_and_n
     for engine in (CLAUDE, CODEX):
         assert chosen(await guard.permission(engine, bash("make all"), editor)) == "allow"
         assert chosen(await guard.permission(engine, edit(work / "secret" / "x"), editor)) == "reject"
+    denied = await guard.permission(CLAUDE, edit(work / "secret" / "x"), editor)
+    assert why_refused(denied) == "The rule `Edit(secret/**)` denies it."
     assert editor.asked == [] and [rule.text for rule in guard.rules.deny] == ["Edit(secret/**)"]
     entries = await AuditStore(database).latest(10)
     assert {entry.agent for entry in entries} == {"antiphon"} and {entry.session_id for entry in entries} == {"joint"}
-    assert [entry.verdict for entry in entries].count("deny") == 2
+    assert [entry.verdict for entry in entries].count("deny") == 3
 
 
 async def test_what_is_open_is_asked_with_our_own_always_in_place_of_the_engines(
@@ -142,7 +144,8 @@ async def test_what_is_open_is_asked_with_our_own_always_in_place_of_the_engines
 
 async def test_a_line_that_no_rule_can_say_is_offered_no_always(work: Path, database: Database) -> None:
     guard, editor = await opened(work, database), Editor("reject_with_message")
-    assert chosen(await guard.permission(CLAUDE, bash("make $WHAT > log"), editor)) == "reject_with_message"
+    answer = await guard.permission(CLAUDE, bash("make $WHAT > log"), editor)
+    assert chosen(answer) == "reject_with_message" and why_refused(answer) is None  # it was the user
     assert ids(editor.asked[0]) == ["allow", "reject", "reject_with_message"]
 
 

@@ -40,7 +40,7 @@ class Guarded(Host):
                 return await ask(call, params)
             return await guard.permission(self.engine.title or "", params, lambda shown: ask(call, shown))
 
-        session.request = request  # type: ignore[assignment]  # what a part of a joint session does in a class of its own
+        session.request = request  # type: ignore[method-assign]  # what a part of a joint session does in a class of its own
         self._guards[session] = guard
         await super().new_session(session)
 

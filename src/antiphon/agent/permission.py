@@ -12,9 +12,9 @@ from antiphon.protocol.v1.permission import (
 
 if TYPE_CHECKING:
     from antiphon.protocol.base import JsonObject
-    from antiphon.protocol.v1.permission import RequestPermission
+    from antiphon.protocol.v1.permission import PermissionResult, RequestPermission
 
-__all__ = ["OPTIONS", "QUESTION", "Permission", "is_question"]
+__all__ = ["OPTIONS", "QUESTION", "Permission", "is_question", "refusal", "why_refused"]
 
 QUESTION: "Final[JsonObject]" = {"antiphon": {"question": True}}
 """The `_meta` of what is shown like a question for permission and is none: no policy may answer it in the user's place."""
@@ -58,3 +58,15 @@ def is_question(request: "RequestPermission") -> bool:
     """Whether it only looks like a question for permission."""
     ours = (request.meta or {}).get("antiphon")
     return isinstance(ours, dict) and ours.get("question") is True
+
+
+def refusal(why: str) -> "JsonObject":
+    """The `_meta` of an answer that a policy gave in the user's place, so that nobody says that the user did."""
+    return {"antiphon": {"refused": why}}
+
+
+def why_refused(result: "PermissionResult") -> str | None:
+    """Why a policy refused it; None if it was not a policy that answered."""
+    ours = (result.meta or {}).get("antiphon")
+    why = ours.get("refused") if isinstance(ours, dict) else None
+    return why if isinstance(why, str) else None

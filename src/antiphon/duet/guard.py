@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from antiphon.agent.permission import is_question
+from antiphon.agent.permission import is_question, refusal
 from antiphon.client.options import rejecting
-from antiphon.client.permissions import Choice, Keeper, Question
+from antiphon.client.permissions import Choice, Denial, Keeper, Question
 from antiphon.client.place import Place
 from antiphon.client.rules_here import BROKEN, rules_in, settings_here
 from antiphon.client.wanted import text_now
@@ -25,7 +25,6 @@ from antiphon.store.audit import AuditStore
 from antiphon.store.decisions import DecisionStore
 
 if TYPE_CHECKING:
-    from antiphon.client.permissions import Ask
     from antiphon.config.settings import Loaded
     from antiphon.store.database import Database
 
@@ -114,13 +113,18 @@ class Guard:
         if trusted_marks and is_question(request):
             return _stays(request) if looking and _leaves_plan(request) else await ask(request)
         once = answerable(request)
-        if looking:
-            return _result(await self._onlookers.permission(once))
-        put = self._asker(engine_title, once, request.options, ask)
+        keeper = self._onlookers if looking else self._keeper(engine_title)
+        put = None if looking else _Asker(engine_title, once, request.options, ask)
         try:
-            return _result(await self._keeper(engine_title).permission(once, put))
+            answer = await keeper.permission(once, put)
         except _CalledOff:
             return v1.PermissionResult(v1.Cancelled())
+        finally:
+            denials = _taken(keeper)
+        assert isinstance(answer, v1.Selected)  # noqa: S101 - a keeper answers with nothing else
+        if not denials or (put is not None and put.asked):
+            return v1.PermissionResult(answer)
+        return v1.PermissionResult(answer, meta=refusal(denials[-1].why))
 
     async def admit(self, request: Passing, ask: AskUser, engine_title: str = "", *, looking: bool = False) -> None:
         """Let a read, a write or a command pass that an engine does through us. What it was just allowed is not asked again.
@@ -134,23 +138,13 @@ class Guard:
         self._numbers += 1
         now = text_now(request.path) if isinstance(request, v1.WriteTextFile) else None
         question = question_about(request, self._numbers, now)
-        put = self._asker(engine_title or "The agent", question, question.options, ask)
+        keeper = self._keeper(engine_title)
         try:
-            await self._keeper(engine_title).admit(request, put)
+            await keeper.admit(request, _Asker(engine_title or "The agent", question, question.options, ask))
         except _CalledOff:
             raise RequestError(Code.REQUEST_CANCELLED, "the question about it was called off") from None
-
-    def _asker(
-        self, who: str, request: v1.RequestPermission, engines_own: Sequence[v1.PermissionOption], ask: AskUser
-    ) -> "Ask":
-        async def put(question: Question) -> Choice:
-            shown = shown_to_user(request, question, who, engines_own)
-            outcome = (await ask(shown)).outcome
-            if isinstance(outcome, v1.Cancelled):
-                raise _CalledOff
-            return choice_of(shown, outcome)
-
-        return put
+        finally:
+            _taken(keeper)
 
     # Who decides.
 
@@ -177,6 +171,13 @@ class Guard:
         )  # fmt: skip
 
 
+def _taken(keeper: Keeper) -> list[Denial]:
+    """What it has just denied. It is noted in the same step in which it answers, so nobody else's is among it; and nobody sums it up."""
+    denials = list(keeper.denials)
+    keeper.denials.clear()
+    return denials
+
+
 def _leaves_plan(request: v1.RequestPermission) -> bool:
     call = request.tool_call
     return call.name == "ExitPlanMode" or call.kind == v1.ToolKind.SWITCH_MODE
@@ -187,6 +188,22 @@ def _stays(request: v1.RequestPermission) -> v1.PermissionResult:
     return v1.PermissionResult(v1.Cancelled() if option is None else v1.Selected(option))
 
 
-def _result(answer: object) -> v1.PermissionResult:
-    assert isinstance(answer, v1.Selected)  # noqa: S101 - a keeper answers with nothing else
-    return v1.PermissionResult(answer)
+class _Asker:
+    """Puts a keeper's question to the editor, in the words of the one that the engine asked."""
+
+    def __init__(
+        self, who: str, request: v1.RequestPermission, engines_own: Sequence[v1.PermissionOption], ask: AskUser
+    ) -> None:
+        self.asked = False
+        self._who = who
+        self._request = request
+        self._engines_own = engines_own
+        self._ask = ask
+
+    async def __call__(self, question: Question) -> Choice:
+        self.asked = True
+        shown = shown_to_user(self._request, question, self._who, self._engines_own)
+        outcome = (await self._ask(shown)).outcome
+        if isinstance(outcome, v1.Cancelled):
+            raise _CalledOff
+        return choice_of(shown, outcome)

@@ -162,7 +162,8 @@ class Conversation:
         _ = self._answering  # imported now, while the CLI starts
         self._last_error = None
         try:
-            hooks = {} if self._session.rules is None else {"hooks": HOOKS}
+            rules = self._session.rules
+            hooks = {"hooks": HOOKS} if rules is not None and (rules.deny or rules.ask) else {}
             initialized = await process.control("initialize", {"forwardSubagentText": True, **hooks}, START_LIMIT)
         finally:
             self._servers.remove()  # it has been read, or never will be: what is secret in it is not kept

@@ -75,9 +75,14 @@ def _written(rule: "Rule", roots: list[str]) -> Iterator[str]:
         glob = rule.text.partition("(")[2].removesuffix(")").strip()
         for place in _places(glob, roots):
             if not _SPECIAL.intersection(place) and place.isprintable():
-                below = f"{place}**" if place.endswith("/") else f"{place}/**"
-                yield from (f"{tool}({each})" for each in ([] if place.endswith("/") else [place]))
-                yield f"{tool}({below})"
+                yield from (f"{tool}({each})" for each in _and_below(place))
+
+
+def _and_below(place: str) -> list[str]:
+    """What is denied in a folder is denied all the way down."""
+    if place.endswith("/"):
+        return [f"{place}**"]
+    return [place] if place.endswith("/**") else [place, f"{place}/**"]
 
 
 def _places(glob: str, roots: list[str]) -> Iterator[str]:
