@@ -4,7 +4,7 @@ An editor waits for this, so the usual command line is read by hand and argparse
 """
 
 from antiphon.cli.saying import FAILED, MISUSED, fail
-from antiphon.engines.known import DEFAULT, ENGINES, UnknownEngine, make_engine, sign_in
+from antiphon.engines.known import ENGINES, UnknownEngine, make_engine, sign_in
 from antiphon.errors import AcpError
 
 TYPE_CHECKING = False
@@ -33,10 +33,10 @@ def run(arguments: list[str]) -> int:
 
 
 def _serve(engines: list[str]) -> None:
-    if len(engines) > 1:
-        from importlib import import_module
+    if len(engines) != 1:
+        from antiphon.duet.agent import joint
 
-        import_module("antiphon.duet.agent").joint(engines).run()
+        joint(engines).run()
         return
     from antiphon.engines.host import Host
 
@@ -46,7 +46,7 @@ def _serve(engines: list[str]) -> None:
 def _quickly(arguments: list[str]) -> tuple[list[str], str | None] | None:
     """The engines, if the command line is one that editors use."""
     if not arguments:
-        return [DEFAULT], None
+        return [], None
     names = arguments[1::2]
     if len(names) * 2 == len(arguments) and all(word == "--engine" for word in arguments[::2]):
         return (names, None) if not any(name.startswith("-") for name in names) else None
@@ -60,7 +60,7 @@ def parser() -> "argparse.ArgumentParser":
     top = argparse.ArgumentParser(
         prog="antiphon agent",
         description="The agent an editor starts: speaks ACP on stdin and stdout.",
-        epilog=f"Engines: {', '.join(ENGINES)}, any agent of `antiphon agents`, and any command that speaks ACP. Without --engine, {DEFAULT}.",
+        epilog=f"Engines: {', '.join(ENGINES)}, any agent of `antiphon agents`, and any command that speaks ACP. Without --engine, all that are installed answer as one agent.",
         exit_on_error=False,
         allow_abbrev=False,
     )
@@ -68,7 +68,7 @@ def parser() -> "argparse.ArgumentParser":
         "--engine",
         metavar="NAME",
         action="append",
-        help="what answers the prompts: a name, or a whole command in quotes; given more than once, they work together",
+        help="one engine alone: a name, or a whole command in quotes; given more than once, these work together",
     )
     top.add_argument(
         "--login",
@@ -92,7 +92,7 @@ def _carefully(arguments: list[str]) -> tuple[list[str], str | None] | int:
         return int(end.code or 0)
     if unknown:
         return fail(f"unknown argument `{unknown[0]}`", "`antiphon agent --help` shows what there is.", MISUSED)
-    engines: list[str] = known.engine or [DEFAULT]
-    if known.login is not None and len(engines) > 1:
-        return fail("`--login` is for one engine at a time", "Give `--engine` once.", MISUSED)
+    engines: list[str] = known.engine or []
+    if known.login is not None and len(engines) != 1:
+        return fail("`--login` is for one engine at a time", "Name it, as in `--engine claude --login`.", MISUSED)
     return engines, known.login

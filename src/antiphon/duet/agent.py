@@ -11,10 +11,9 @@ from antiphon.duet.commands import reserved
 from antiphon.duet.naming import handles
 from antiphon.duet.present import installed, named_by_user
 from antiphon.engines.known import make_engine
-from antiphon.errors import Code, RequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from antiphon.agent.hooks import Maybe, Outcome
     from antiphon.agent.session import Session
@@ -49,6 +48,7 @@ class Duet(Agent):
         self._opening: Opening | None = None
         self._database: Database | None = None
         every = list(engines.values())
+        self._ways = dict(_ways(engines))
         self.also_takes = _all(engine.also_takes for engine in every)
         self.ahead = self._warm_up
         super().__init__(
@@ -57,7 +57,7 @@ class Duet(Agent):
             title="Antiphon",
             takes=_all(engine.takes for engine in every),
             mcp=_all(engine.mcp for engine in every),
-            auth_methods=[method for engine in every for method in engine.auth_methods],
+            auth_methods=[shown for shown, _, _ in self._ways.values()],
         )
 
     def does(self, hook: str) -> bool:
@@ -155,10 +155,8 @@ class Duet(Agent):
     # The accounts.
 
     def authenticate(self, method_id: str) -> "Maybe[None]":
-        for engine in self.engines.values():
-            if method_id in [getattr(method, "id", None) for method in engine.auth_methods]:
-                return engine.authenticate(method_id)
-        raise RequestError(Code.INVALID_PARAMS, "Invalid params", f"there is no way to sign in called `{method_id}`")
+        _, engine, own = self._ways[method_id]
+        return engine.authenticate(own)
 
     async def logout(self) -> None:
         from antiphon.agent.sessions import settle
@@ -166,6 +164,29 @@ class Duet(Agent):
         for engine in self.engines.values():
             if engine.does("logout"):
                 await settle(engine.logout())
+
+
+def _ways(engines: "Mapping[str, Engine]") -> "Iterator[tuple[str, tuple[v1.AuthMethod, Engine, str]]]":
+    """Every engine's ways to sign in, each with an id of its own → how it is shown, whose it is, and its id there."""
+    taken: set[str] = set()
+    for name, engine in engines.items():
+        for method in engine.auth_methods:
+            own = str(getattr(method, "id", ""))
+            id = own if own not in taken else f"{name}-{own}"
+            taken.add(id)
+            yield id, (_named(method, id, name), engine, own)
+
+
+def _named(method: "v1.AuthMethod", id: str, engine: str) -> "v1.AuthMethod":
+    """The way as clients of the joint agent take it: who opens a terminal starts us again, and has to say for which engine."""
+    import msgspec
+
+    from antiphon.protocol.base import Unknown
+    from antiphon.protocol.v1.auth import TerminalAuth
+
+    if isinstance(method, TerminalAuth):
+        return msgspec.structs.replace(method, id=id, args=["--engine", engine, *method.args])
+    return method if isinstance(method, Unknown) else msgspec.structs.replace(method, id=id)
 
 
 def _joint(session: "Session") -> "Joint":

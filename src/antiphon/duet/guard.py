@@ -50,6 +50,8 @@ class Guard:
     def __init__(self, place: Place, loaded: "Loaded", database: "Database | None") -> None:
         self.rules = rules_in(loaded.settings).merged(_ALL_ASKED if loaded.policy_broken else Rules())
         """What the engines are given too."""
+        self.settings = loaded.settings
+        """All that the config files say."""
         self.problems: Sequence[str] = loaded.problems
         """What is wrong with the config files, to be told once."""
         self.notes: Sequence[str] = loaded.notes

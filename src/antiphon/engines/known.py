@@ -8,7 +8,7 @@ from antiphon.errors import AcpError
 if TYPE_CHECKING:
     from antiphon.engines.base import Engine
 
-__all__ = ["DEFAULT", "ENGINES", "LOGINS", "UnknownEngine", "make_engine", "sign_in"]
+__all__ = ["ENGINES", "LOGINS", "UnknownEngine", "make_engine", "sign_in"]
 
 ENGINES: Final = {
     "demo": "antiphon.engines.demo.engine:Demo",
@@ -19,9 +19,6 @@ ENGINES: Final = {
 
 LOGINS: Final = {"claude": "antiphon.engines.claude.login:login", "codex": "antiphon.engines.codex.login:login"}
 """Name → the function that signs the user in, in the terminal that we were started in. It is told the way that was asked for, if any."""
-
-DEFAULT: Final = "demo"
-"""The engine that works with nothing else installed."""
 
 
 class UnknownEngine(AcpError):
