@@ -83,7 +83,7 @@ def test_calls_that_never_ended_are_closed_as_failed() -> None:
 
 def test_a_call_from_an_earlier_turn_is_brought_to_its_end() -> None:
     kept = [given("sing"), *shown(agent("la", "m1"), call("a")), given("go on"), *shown(agent("lo", "m2")), ended()]
-    history = [user("sing"), agent("la", "m1"), call("a"), done("a"), user("go on"), agent("lo", "m2")]
+    history: list[v1.Update] = [user("sing"), agent("la", "m1"), call("a"), done("a"), user("go on"), agent("lo", "m2")]
     [end] = beyond(kept, history, "claude")
     assert isinstance(end, v1.ToolCallUpdate) and end.status == v1.ToolStatus.COMPLETED and end.content
 
@@ -113,7 +113,7 @@ def test_a_compaction_is_found_though_its_command_is_not_written_down() -> None:
 def test_a_command_that_is_written_down_by_another_name_is_found_by_its_answer() -> None:
     cost = "Total cost: nothing at all, and nothing to pay"
     kept = [*live(SONG), given("/cost"), *shown(agent(cost[:30], "live"))]
-    history = [*theirs(SONG), user("/usage"), agent(cost, "later")]
+    history: list[v1.Update] = [*theirs(SONG), user("/usage"), agent(cost, "later")]
     [rest] = beyond(kept, history, "claude")
     assert rest == agent(cost[30:], "live")
     assert beyond([*kept, *shown(rest), ended()], history, "claude") == []
@@ -142,10 +142,8 @@ def test_a_word_added_to_a_running_turn_changes_nothing() -> None:
         prompted("sing"), given("sing"), *shown(agent("la ", "m1")), prompted("higher", steering=True), given("higher"),
         *shown(agent("la", "m1"), agent("lo", "m2")),
     ]  # fmt: skip
-    for history in (
-        [user("sing"), agent("la la", "m1"), user("higher"), agent("lo lo", "m2")],
-        [user("sing"), agent("la la", "m1"), agent("lo lo", "m2")],
-    ):
+    told: list[v1.Update] = [user("sing"), agent("la la", "m1"), user("higher"), agent("lo lo", "m2")]
+    for history in (told, [*told[:2], *told[3:]]):
         assert beyond(kept, history, "claude") == [agent(" lo", "m2")]
         assert beyond([*kept, *shown(agent(" lo", "m2")), ended()], history, "claude") == []
 
@@ -172,7 +170,7 @@ def test_a_plan_that_we_missed_is_told_and_an_old_one_is_not() -> None:
         v1.Plan(entries=[v1.PlanEntry(content=step, priority=v1.PlanPriority.LOW, status=v1.PlanStatus.PENDING)])
         for step in ("do", "re")
     )
-    history = [user("sing"), old, agent("la", "m"), new]
+    history: list[v1.Update] = [user("sing"), old, agent("la", "m"), new]
     assert beyond([given("sing"), *shown(old, agent("la", "m"))], history, "claude") == [new]
     assert beyond([given("sing"), *shown(old, agent("la", "m"), new)], history, "claude") == []
     assert beyond([given("sing"), *shown(agent("la", "m"), new)], history, "claude") == []
@@ -180,7 +178,7 @@ def test_a_plan_that_we_missed_is_told_and_an_old_one_is_not() -> None:
 
 def test_what_an_engine_does_later_by_itself_is_told() -> None:
     kept = [given("sing"), *shown(agent("la", "m1")), ended()]
-    history = [user("sing"), agent("la", "m1"), call("late"), done("late"), agent("it is done", "m2")]
+    history: list[v1.Update] = [user("sing"), agent("la", "m1"), call("late"), done("late"), agent("it is done", "m2")]
     assert beyond(kept, history, "claude") == history[2:]
 
 
@@ -198,7 +196,15 @@ def test_other_white_space_is_no_news() -> None:
 
 def test_parallel_work_that_is_told_in_another_order_is_whole() -> None:
     kept = [given("sing"), *shown(call("a"), call("b"), agent("b1", "mb"), done("b"))]
-    history = [user("sing"), call("a"), agent("a1", "ma"), done("a"), call("b"), agent("b1", "mb"), done("b")]
+    history: list[v1.Update] = [
+        user("sing"),
+        call("a"),
+        agent("a1", "ma"),
+        done("a"),
+        call("b"),
+        agent("b1", "mb"),
+        done("b"),
+    ]
     assert beyond(kept, history, "claude") == [
         agent("a1", "ma"), v1.ToolCallUpdate(tool_call_id="a", status=v1.ToolStatus.COMPLETED, content=done().content),
     ]  # fmt: skip
@@ -206,7 +212,7 @@ def test_parallel_work_that_is_told_in_another_order_is_whole() -> None:
 
 def test_a_picture_in_an_answer_is_told_once() -> None:
     picture = v1.AgentMessageChunk(content=v1.ImageBlock(data="aa", mime_type="image/png"))
-    history = [user("draw"), agent("look: "), picture, agent(" there")]
+    history: list[v1.Update] = [user("draw"), agent("look: "), picture, agent(" there")]
     for cut, rest in ((1, history[2:]), (2, history[3:]), (3, [])):
         assert beyond([given("draw"), *shown(*history[1 : cut + 1])], history, "claude") == rest
 
