@@ -148,6 +148,58 @@ def test_a_word_added_to_a_running_turn_changes_nothing() -> None:
         assert beyond([*kept, *shown(agent(" lo", "m2")), ended()], history, "claude") == []
 
 
+def test_work_that_the_engine_puts_before_an_added_word_is_told() -> None:
+    kept = [
+        prompted("sing"),
+        given("sing"),
+        *shown(agent("la", "m1")),
+        prompted("higher", steering=True),
+        given("higher"),
+    ]
+    history: list[v1.Update] = [
+        user("sing"),
+        agent("la", "m1"),
+        call("c"),
+        done("c"),
+        user("higher"),
+        agent("lo", "m2"),
+    ]
+    assert beyond(kept, history, "claude") == [*history[2:4], history[5]]
+    assert beyond([*kept, *shown(call("c"), done("c"), agent("lo", "m2"))], history, "claude") == []
+    without_ids = [
+        prompted("sing"),
+        given("sing"),
+        *shown(agent("la ")),
+        prompted("higher", steering=True),
+        given("higher"),
+    ]
+    again: list[v1.Update] = [user("sing"), agent("la la"), user("higher"), agent("lo")]
+    assert beyond([*without_ids, *shown(agent("la"))], again, "claude") == [agent("lo")]
+
+
+def test_files_that_came_with_a_prompt_do_not_hide_it() -> None:
+    history: list[v1.Update] = [
+        *theirs(SONG),
+        user("/a.txt:\n```\ndo\n```", "u"),
+        user("look at [@a.txt](file:///a.txt)", "u"),
+        agent("yes"),
+    ]
+    assert beyond([*live(SONG), given("look at ")], history, "claude") == [agent("yes")]
+
+
+def test_a_compaction_that_has_another_id_later_is_the_same() -> None:
+    begun = v1.CompactionUpdate(compaction_id="live", status=v1.CompactionStatus.IN_PROGRESS)
+    over_now = v1.CompactionUpdate(compaction_id="later", status=v1.CompactionStatus.COMPLETED)
+    summary = v1.CompactionSummaryChunk(compaction_id="later", content=v1.TextBlock(text="they sang"))
+    history: list[v1.Update] = [*theirs(SONG), user("/compact"), over_now, summary]
+    told = beyond([*live(SONG), given("/compact"), *shown(begun)], history, "claude")
+    assert [
+        each.compaction_id for each in told if isinstance(each, v1.CompactionUpdate | v1.CompactionSummaryChunk)
+    ] == ["live"] * 2
+    ended_now = v1.CompactionUpdate(compaction_id="live", status=v1.CompactionStatus.COMPLETED)
+    assert beyond([*live(SONG), given("/compact"), *shown(begun, ended_now)], history, "claude") == []
+
+
 def test_calls_that_are_counted_from_one_in_every_turn_are_told_apart() -> None:
     turns = [Told("again", (Call("1", f"Read {number}"), Say("read"))) for number in range(3)]
     kept = live(turns)

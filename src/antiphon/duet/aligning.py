@@ -4,7 +4,8 @@
    either side: some engines count their calls from one in each turn.
 2. Without such an id, what the user said decides (white space aside; the longer may go on where the shorter was clipped), and what was
    answered decides between equal prompts.
-3. Engines write some of their own commands down by another name: a command that was answered in the same words is the same.
+3. Engines write some of their own commands down by another name: a command that was answered in the same words is the same. And they
+   write down what came with a prompt, such as files, before or after its words: such a prompt is the same, if nothing speaks against it.
 4. The order is kept. Of several ways to pair them the one with the most certain pairs is taken, of equal ones the earliest.
 """
 
@@ -22,10 +23,13 @@ CLIPPED: Final = 64
 TELLING: Final = 20
 """Characters of an answer by which a turn is known though the prompt is another."""
 
-OURS_COMPARED: Final = 300
+NAMED: Final = 4
+"""Characters of a prompt that is looked for among other words."""
+
+OURS_COMPARED: Final = 200
 """Turns that are compared with every turn of the other side: the last ones, where the two part. Equal ones before them cost nothing."""
 
-THEIRS_COMPARED: Final = 1500
+THEIRS_COMPARED: Final = 1000
 """And so many of the other side."""
 
 
@@ -59,7 +63,11 @@ def _best(ours: Sequence[Turn], theirs: Sequence[Turn], shared: dict[Key, Turn])
     """The pairs with the greatest sum, found from the end; followed from the beginning, so that the earliest are taken."""
     width = len(theirs) + 1
     sums = [[0] * width for _ in range(len(ours) + 1)]
-    sure = [[_certainty(mine, other, shared) for other in theirs] for mine in ours]
+    partners = [{shared[key].number for key in other.keys & shared.keys()} for other in theirs]
+    sure = [
+        [8 if mine.number in known else _certainty(mine, other) for other, known in zip(theirs, partners, strict=True)]
+        for mine in ours
+    ]
     for row in range(len(ours) - 1, -1, -1):
         here, below, certain = sums[row], sums[row + 1], sure[row]
         for column in range(width - 2, -1, -1):
@@ -79,9 +87,8 @@ def _best(ours: Sequence[Turn], theirs: Sequence[Turn], shared: dict[Key, Turn])
     return pairs
 
 
-def _certainty(mine: Turn, other: Turn, shared: dict[Key, Turn]) -> int:
-    if any(shared.get(key) is mine for key in other.keys):
-        return 8
+def _certainty(mine: Turn, other: Turn) -> int:
+    """How sure it is that two turns without a common id are the same: 0 to 3."""
     fits = mine.text.startswith(other.text) or other.text.startswith(mine.text)
     if _same_words(mine.said, other.said):
         if not fits:
@@ -91,11 +98,15 @@ def _certainty(mine: Turn, other: Turn, shared: dict[Key, Turn]) -> int:
         return 0
     if mine.empty and mine.said.startswith("/") and other.said.startswith("/"):
         return 1
+    if fits and len(mine.said) >= NAMED and mine.said in other.said:
+        return 1
     return 1 if fits and min(len(mine.text), len(other.text)) >= TELLING else 0
 
 
 def _same_words(mine: str | None, other: str | None) -> bool:
     if mine is None or other is None or mine == other:
         return mine == other
+    if len(mine) < CLIPPED or len(other) < CLIPPED:
+        return False
     short, long = sorted((mine.removesuffix("…"), other.removesuffix("…")), key=len)
-    return len(short) >= CLIPPED and long.startswith(short)
+    return long.startswith(short)

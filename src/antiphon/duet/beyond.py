@@ -5,6 +5,7 @@ Both are cut into turns (`told`), and the turns are paired (`aligning`). The las
 1. Turns after the frontier are told whole, as the engine tells them. Nothing has a partner: all of it is told.
 2. In the frontier's turn what we lack is told: the rest of a message whose beginning we have, messages and calls that we do not have,
    the ends of calls that we left open. Things are found by their ids, and without an id by their words, in their order.
+   A word that was added to a running turn makes no turn of its own: what it was added to is looked at together with it.
    Of a turn that ended before our eyes nothing can be missing but what the engine did later by itself, which has ids: only such is told.
 3. In turns before the frontier only calls and compactions that we left open are brought to their end. What we never had of them is not
    told, because it would stand in the wrong place.
@@ -13,7 +14,7 @@ Both are cut into turns (`told`), and the turns are paired (`aligning`). The las
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -28,6 +29,9 @@ from antiphon.protocol.base import UNSET, Unknown, encode
 
 __all__ = ["beyond", "left_open"]
 
+Place: TypeAlias = tuple[int, int]
+"""The number of a turn, and the key of an entry in it."""
+
 
 def beyond(ours: Sequence[Event], theirs: Sequence[v1.Update], engine: str) -> list[v1.Update]:
     """The updates to tell after our own, so that nothing is missing and nothing is there twice.
@@ -40,11 +44,14 @@ def beyond(ours: Sequence[Event], theirs: Sequence[v1.Update], engine: str) -> l
     frontier = max(
         (number for number in pairs if not others[number].empty or others[number].said is not None), default=-1
     )
+    chain = _chain(mine, pairs[frontier]) if frontier >= 0 else []
+    rest = [turn for turn in others[: frontier + 1] if pairs.get(turn.number) in chain]
     told: list[v1.Update] = []
     for turn in others[:frontier]:
-        told += _ends(turn, pairs.get(turn.number), shared)
-    if frontier >= 0:
-        told += _Rest(pairs[frontier], others[frontier], shared).told()
+        if turn not in rest:
+            told += _ends(turn, pairs.get(turn.number), shared)
+    if rest:
+        told += _Rest(chain, rest, shared).told()
     for turn in others[frontier + 1 :]:
         if turn.said is not None or not turn.empty:
             told += _whole(turn, max(frontier, 0))
@@ -59,6 +66,14 @@ def left_open(ours: Sequence[Event], engine: str | None = None) -> list[v1.Updat
     return [v1.ToolCallUpdate(tool_call_id=call.id, status=v1.ToolStatus.FAILED) for call in calls]
 
 
+def _chain(mine: Sequence[Turn], last: Turn) -> list[Turn]:
+    """A turn, and those that it was added to while they ran: engines differ in where they put what was added."""
+    first = last.number
+    while mine[first].joins:
+        first -= 1
+    return list(mine[first : last.number + 1])
+
+
 def _whole(turn: Turn, first: int) -> Iterator[v1.Update]:
     """All of it but settings, and but news of things from turns that are not told."""
     for update, home in turn.pieces:
@@ -67,39 +82,44 @@ def _whole(turn: Turn, first: int) -> Iterator[v1.Update]:
 
 
 def _ends(turn: Turn, mine: Turn | None, shared: dict[Key, Turn]) -> Iterator[v1.Update]:
-    partners = _partners(turn, mine, shared)
+    partners = _partners([turn], [] if mine is None else [mine], shared)
     for entry in turn.transcript.entries:
-        partner = partners.get(entry.key)
+        partner = partners.get((turn.number, entry.key))
         if (
             isinstance(entry, CallEntry)
             and isinstance(partner, CallEntry)
             and (news := _news(partner, entry)) is not None
         ):
             yield news
-        elif (
-            isinstance(entry, CompactionEntry)
-            and isinstance(partner, CompactionEntry)
-            and partner.status != entry.status
-        ):
-            yield v1.CompactionUpdate(compaction_id=entry.id, status=entry.status, error=entry.error or UNSET)
+        elif isinstance(entry, CompactionEntry) and isinstance(partner, CompactionEntry) and _goes_on(partner):
+            yield v1.CompactionUpdate(compaction_id=partner.id, status=entry.status, error=entry.error or UNSET)
 
 
-def _partners(turn: Turn, mine: Turn | None, shared: dict[Key, Turn]) -> dict[int, Entry]:
-    """The entries of ours for those of a turn of theirs. An id that comes again in one turn means the next of that id."""
+def _partners(turns: Sequence[Turn], mine: Sequence[Turn], shared: dict[Key, Turn]) -> dict[Place, Entry]:
+    """The entries of ours for those of some turns of theirs. An id that comes again means the next of that id.
+
+    A compaction may have another id when it is told again; they are few, so the next one is meant.
+    """
     ours: dict[Key, list[Entry]] = {}
-    for entry in mine.transcript.entries if mine is not None else ():
+    for entry in (each for turn in mine for each in turn.transcript.entries):
         if (key := key_of(entry)) is not None:
             ours.setdefault(key, []).append(entry)
-    found: dict[int, Entry] = {}
-    for entry in turn.transcript.entries:
-        key = key_of(entry)
-        if key is None:
-            continue
-        if ours.get(key):
-            found[entry.key] = ours[key].pop(0)
-        elif (home := shared.get(key)) is not None and home is not mine:
-            found[entry.key] = next(each for each in home.transcript.entries if key_of(each) == key)
-    return found
+    found: dict[Place, Entry] = {}
+    left: list[Place] = []
+    for number, entry in [(turn.number, each) for turn in turns for each in turn.transcript.entries]:
+        place, key = (number, entry.key), key_of(entry)
+        if key is not None and ours.get(key):
+            found[place] = ours[key].pop(0)
+        elif key is not None and (home := shared.get(key)) is not None and home not in mine:
+            found[place] = next(each for each in home.transcript.entries if key_of(each) == key)
+        elif isinstance(entry, CompactionEntry):
+            left.append(place)
+    others = (each for entries in ours.values() for each in entries if isinstance(each, CompactionEntry))
+    return found | dict(zip(left, others, strict=False))
+
+
+def _goes_on(compaction: CompactionEntry) -> bool:
+    return compaction.status == v1.CompactionStatus.IN_PROGRESS
 
 
 def _news(ours: CallEntry, theirs: CallEntry) -> v1.ToolCallUpdate | None:
@@ -128,89 +148,94 @@ class _Found(NamedTuple):
 
 
 class _Rest:
-    """What a turn of theirs has that its partner has not."""
+    """What some turns of theirs have that their partners have not."""
 
-    def __init__(self, mine: Turn, turn: Turn, shared: dict[Key, Turn]) -> None:
-        self._mine = mine
-        self._partners = _partners(turn, mine, shared)
+    def __init__(self, mine: Sequence[Turn], turns: Sequence[Turn], shared: dict[Key, Turn]) -> None:
+        self._ended = mine[-1].ended
+        self._partners = _partners(turns, mine, shared)
         paired = {id(each) for each in self._partners.values()}
-        loose = [each for each in mine.transcript.entries if id(each) not in paired]
+        loose = [each for turn in mine for each in turn.transcript.entries if id(each) not in paired]
         self._streams: dict[type, Written] = {
             Message: Written([each for each in loose if isinstance(each, Message) and each.speaker == "agent"]),
             Thought: Written([each for each in loose if isinstance(each, Thought)]),
         }
-        self._written: dict[int, Written] = {}
-        self._ids: dict[int, str | None] = {}
-        self._had = {_plain(each.update) for each in mine.pieces}
-        self._told = list(_told_again(turn))
-        self._last = {entry.key: number for number, (entry, _) in enumerate(self._told) if entry is not None}
+        self._written: dict[Place, Written] = {}
+        self._ids: dict[Place, str | None] = {}
+        self._had = {_plain(each.update) for turn in mine for each in turn.pieces}
+        self._told = [piece for turn in turns for piece in _told_again(turn)]
+        self._last = {place: number for number, (place, _, _) in enumerate(self._told)}
 
     def told(self) -> list[v1.Update]:
-        found = [self._found(number, entry, update) for number, (entry, update) in enumerate(self._told)]
+        found = [self._found(number, *each) for number, each in enumerate(self._told)]
         last = max((number for number, each in enumerate(found) if each.known), default=-1)
         told: list[v1.Update] = []
         for number, each in enumerate(found):
             if each.known:
                 told += each.news
             elif each.aside:
-                told += each.news if number > last and not self._mine.ended else []
-            elif not self._mine.ended or (number > last and self._partners and _has_id(each.news)):
+                told += each.news if number > last and not self._ended else []
+            elif not self._ended or (number > last and self._partners and _has_id(each.news)):
                 told += each.news
         return told
 
-    def _found(self, number: int, entry: Entry | None, update: v1.Update) -> _Found:
+    def _found(self, number: int, place: Place, entry: Entry | None, update: v1.Update) -> _Found:
         match entry:
             case Message() | Thought() if isinstance(update, v1.AgentMessageChunk | v1.AgentThoughtChunk):
-                return self._talk(entry, update)
+                return self._talk(place, entry, update)
             case CallEntry():
-                return self._call(entry, update, is_last=self._last[entry.key] == number)
+                return self._call(place, entry, update, is_last=self._last[place] == number)
             case CompactionEntry():
-                return self._compaction(entry, update)
+                return self._compaction(place, update)
             case _ if isinstance(update, STATE):
                 return _Found([], known=False)
             case _:
                 had = _plain(update) in self._had
                 return _Found([] if had else [update], known=had, aside=True)
 
-    def _talk(self, entry: Message | Thought, update: v1.AgentMessageChunk | v1.AgentThoughtChunk) -> _Found:
-        partner = self._partners.get(entry.key)
+    def _talk(
+        self, place: Place, entry: Message | Thought, update: v1.AgentMessageChunk | v1.AgentThoughtChunk
+    ) -> _Found:
+        partner = self._partners.get(place)
         if isinstance(partner, Message | Thought):
-            written = self._written.setdefault(entry.key, Written([partner]))
+            written = self._written.setdefault(place, Written([partner]))
         else:
             written = self._streams[type(entry)]
         compared = written.take(update.content)
         if compared.known and partner is None:
-            self._ids[entry.key] = written.id  # the rest goes where the beginning stands
+            self._ids[place] = written.id  # the rest goes where the beginning stands
         if compared.rest is None:
             return _Found([], known=True)
-        if (compared.known or partner is not None) and (compared.strange or self._mine.ended):
+        if (compared.known or partner is not None) and (compared.strange or self._ended):
             return _Found([], known=True)  # told otherwise, but it is the same
-        id = self._ids.get(entry.key, update.message_id)
+        id = self._ids.get(place, update.message_id)
         return _Found(
             [msgspec.structs.replace(update, content=compared.rest, message_id=id)],
             known=compared.known or partner is not None,
         )
 
-    def _call(self, entry: CallEntry, update: v1.Update, *, is_last: bool) -> _Found:
-        partner = self._partners.get(entry.key)
+    def _call(self, place: Place, entry: CallEntry, update: v1.Update, *, is_last: bool) -> _Found:
+        partner = self._partners.get(place)
         if not isinstance(partner, CallEntry):
             return _Found([update], known=False)
         news = _news(partner, entry) if is_last else None
         return _Found([] if news is None else [news], known=True)
 
-    def _compaction(self, entry: CompactionEntry, update: v1.Update) -> _Found:
-        partner = self._partners.get(entry.key)
+    def _compaction(self, place: Place, update: v1.Update) -> _Found:
+        partner = self._partners.get(place)
         if not isinstance(partner, CompactionEntry):
             return _Found([update], known=False)
-        return _Found([] if partner.status != v1.CompactionStatus.IN_PROGRESS else [update], known=True)
+        if not _goes_on(partner) or not isinstance(update, v1.CompactionUpdate | v1.CompactionSummaryChunk):
+            return _Found([], known=True)
+        return _Found([msgspec.structs.replace(update, compaction_id=partner.id)], known=True)
 
 
-def _told_again(turn: Turn) -> Iterator[tuple[Entry | None, v1.Update]]:
+def _told_again(turn: Turn) -> Iterator[tuple[Place, Entry | None, v1.Update]]:
     """The turn's own news, each with the entry that it is about; what the user said is known, since the turn is."""
     again = Transcript()
     for update, home in turn.pieces:
         if home is turn and not isinstance(update, v1.UserMessageChunk):
-            yield again.apply(update), update
+            entry = again.apply(update)
+            yield (turn.number, -1 if entry is None else entry.key), entry, update
 
 
 def _has_id(news: Sequence[v1.Update]) -> bool:

@@ -33,6 +33,9 @@ LAST_LIMIT: Final = 24_000
 KEPT: Final = 4 * LAST_LIMIT
 """Characters that are kept of a session, and of the last turn of each engine."""
 
+SELDOM: Final = 16
+"""Things that are written down between two looks at how much is kept."""
+
 
 class Minutes:
     """Takes every event in its order, and tells."""
@@ -144,12 +147,15 @@ class Minutes:
 
     def _keep(self, item: Item) -> None:
         self._items.append(item)
-        _shorten(self._items)
-        self._lost = self._items[0].number - 1
         if item.engine:
-            turn = self._turns.setdefault(item.engine, deque())
-            turn.append(item)
-            _shorten(turn)
+            self._turns.setdefault(item.engine, deque()).append(item)
+        if item.number % SELDOM == 0:
+            self._tidy()
+
+    def _tidy(self) -> None:
+        for items in (self._items, *self._turns.values()):
+            _shorten(items)
+        self._lost = self._items[0].number - 1
         if len(self._calls) > 2 * len(self._items) + 100:
             kept = {id(each) for each in (*self._items, *(each for turn in self._turns.values() for each in turn))}
             self._calls = {key: used for key, used in self._calls.items() if id(used) in kept}
