@@ -75,7 +75,9 @@ class Cast:
             part = await self._begin(name)
         if part.unreached:
             servers = ", ".join(f"`{each}`" for each in part.unreached)
-            await self._joint.saying.notice(f"{part.title} cannot reach the MCP servers {servers}", "It works without them.")
+            await self._joint.saying.notice(
+                f"{part.title} cannot reach the MCP servers {servers}", "It works without them."
+            )
         await self.align(part)
         for option, value in known.options.items():
             await self._choose_again(part, option, value)

@@ -14,7 +14,7 @@ from antiphon.agent.stage import seen
 from antiphon.connection.wire import NO_WAIT
 from antiphon.duet.budget import Budget, Ledger
 from antiphon.duet.cast import Cast
-from antiphon.duet.events import Cleared, Event, unpack
+from antiphon.duet.events import COMMAND, Cleared, Event, unpack
 from antiphon.duet.floor import Floor
 from antiphon.duet.journal import Journal
 from antiphon.duet.minutes import Minutes
@@ -70,9 +70,7 @@ class Joint:
         self.saying = Saying(outer, self.journal, store)
         self.standing = Standing(self)
         enabled = wishes.nudge if state.nudge is None else state.nudge
-        self.nudging = Nudging(
-            wishes.tasks, enabled=enabled, cooldown=wishes.nudge_cooldown, maximum=wishes.nudge_max
-        )
+        self.nudging = Nudging(wishes.tasks, enabled=enabled, cooldown=wishes.nudge_cooldown, maximum=wishes.nudge_max)
         self.ledger = Ledger()
         """What the engines' conversations have taken so far."""
         self.budget: Budget | None = None
@@ -203,8 +201,7 @@ class Joint:
 
     def with_context(self, part: Part, prompt: Sequence[v1.ContentBlock], role: str) -> list[v1.ContentBlock]:
         """The prompt, after what the engine has not heard of. A command has to stand first, so it goes alone."""
-        first = prompt[0] if prompt else None
-        if role == "command" or (isinstance(first, v1.TextBlock) and first.text.lstrip().startswith("/")):
+        if role == COMMAND:
             return list(prompt)
         minutes = self.journal.minutes
         missed = minutes.everything() if part.knows_nothing else minutes.since(part.name)

@@ -134,7 +134,9 @@ class Journal:
                     await self._store.create(session.id, OURS, session.cwd, session.directories)
                 self.empty = False
             await self._store.append(session.id, kept)
-        except NoSuchSession:  # somebody deleted it while it was open: what was said so far is gone, and this begins it anew
+        except (
+            NoSuchSession
+        ):  # somebody deleted it while it was open: what was said so far is gone, and this begins it anew
             self.empty = True
             _log.warning("session %s was deleted while it was open", session.id)
             await self._keep(kept)
@@ -144,4 +146,3 @@ class Journal:
                 self._unsaved = True
                 sentence = str(error).partition("\n")[0]
                 await session.notice("This session is not being saved", sentence, v1.NoticeSeverity.WARNING)
-

@@ -34,9 +34,7 @@ class Labels:
             yield update, False
         elif isinstance(update, v1.MessageChunk):
             yield from self._talk(update, fresh)
-        elif isinstance(update, v1.ToolCall):
-            yield self.call(update), False
-        elif isinstance(update, v1.ToolCallUpdate):
+        elif isinstance(update, v1.ToolCall) or isinstance(update, v1.ToolCallUpdate):
             yield self.call(update), False
         else:
             yield self._marked(update), False

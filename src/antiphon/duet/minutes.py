@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from antiphon.duet.events import Cleared, Ended, Event, Given, Prompted, Shown
+from antiphon.duet.events import COMMAND, Cleared, Ended, Event, Given, Prompted, Shown
 from antiphon.duet.minuted import Item, Noted, Said, Used, Words, fitted, text_of
 from antiphon.duet.quoting import one_line
 from antiphon.duet.told import shown_by
@@ -65,7 +65,7 @@ class Minutes:
             case Prompted():
                 self._prompted(event)
             case Given():
-                self._given(event.engine)
+                self._given(event.engine, alone=event.role == COMMAND)
             case Shown() if event.engine:
                 for update in shown_by([event]):
                     self._shown(event.engine, update)
@@ -84,7 +84,7 @@ class Minutes:
         if not event.steering:
             self._prompt = said
 
-    def _given(self, engine: str) -> None:
+    def _given(self, engine: str, *, alone: bool = False) -> None:
         said = self._latest
         if said is not None and engine not in said.to:
             said.to.append(engine)
@@ -92,7 +92,8 @@ class Minutes:
             if said is not None:
                 self._turns.setdefault(engine, deque()).append(said)
         else:
-            self._heard[engine] = self._number
+            if not alone:  # a command brings nothing along, so what it had not heard it still has not
+                self._heard[engine] = self._number
             self._turns[engine] = deque()
         self._running.add(engine)
         self._open.pop(engine, None)

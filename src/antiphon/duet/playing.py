@@ -19,7 +19,7 @@ from antiphon.agent.sessions import settle
 from antiphon.agent.turn import Turn
 from antiphon.duet.budget import Budget, Exceeded
 from antiphon.duet.changes import Before, changes, from_calls, look
-from antiphon.duet.events import Ended, Given, now
+from antiphon.duet.events import COMMAND, Ended, Given, now
 from antiphon.duet.floor import Floor
 from antiphon.duet.reviewing import fix_prompt, no_findings, review_prompt
 from antiphon.duet.tasks import Held, Nudge
@@ -35,7 +35,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Playing"]
 
-_COUNTED = ("total_tokens", "input_tokens", "output_tokens", "thought_tokens", "cached_read_tokens", "cached_write_tokens")
+_COUNTED = (
+    "total_tokens",
+    "input_tokens",
+    "output_tokens",
+    "thought_tokens",
+    "cached_read_tokens",
+    "cached_write_tokens",
+)
 
 
 class _Failed:
@@ -136,7 +143,7 @@ class Playing:
     async def _for_reviewer(self, worker: str, asked: str, before: "Before") -> str:
         joint = self._joint
         found = await changes(before)
-        diff = found.diff if found.complete else from_calls(joint.cast.parts[worker].calls)
+        diff = found.diff if found.complete else from_calls(joint.cast.parts[worker].calls).diff
         told = joint.journal.minutes.last(worker)
         return review_prompt(asked, joint.cast.title(worker), told, diff, "" if found.complete else found.why)
 
@@ -146,6 +153,8 @@ class Playing:
         joint = self._joint
         part = await joint.cast.part(name)
         looking = role == "review"
+        if not role and Turn(part, prompt).command is not None:
+            role = COMMAND
         await joint.cast.align(part, part.engine.read_only if looking else None)
         joint.standing.show()
         given = joint.with_context(part, prompt, role)

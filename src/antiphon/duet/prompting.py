@@ -8,9 +8,9 @@ import msgspec
 from antiphon.agent.turn import Turn
 from antiphon.duet import commands
 from antiphon.duet.changing import clear, set_route
-from antiphon.duet.events import Prompted, now
+from antiphon.duet.events import Given, Prompted, now
 from antiphon.duet.playing import Playing
-from antiphon.duet.reviewing import code_reference, explain_prompt
+from antiphon.duet.reviewing import code_reference, explain_prompt, reference_in
 from antiphon.duet.status import about
 from antiphon.engines.titles import title_of
 from antiphon.protocol import v1
@@ -44,16 +44,19 @@ async def steer(joint: "Joint", addition: Turn) -> bool:
     """The user adds something to the turn that runs: the engines that work get it."""
     from antiphon.agent.sessions import settle
 
-    taken = False
+    taken: list[str] = []
     for part in [part for part in joint.cast.parts.values() if part.working and part.engine.steers]:
         own = Turn(part, addition.prompt)
         try:
-            taken = bool(part.playing is not None and await settle(part.playing.steer(own))) or taken
+            if part.playing is not None and await settle(part.playing.steer(own)):
+                taken.append(part.name)
         finally:
             own.end()
     if taken:
         joint.journal.note(Prompted(now(), list(addition.prompt), joint.saying.new_id(), steering=True))
-    return taken
+    for name in taken:
+        joint.journal.note(Given(now(), name, addition.text))
+    return bool(taken)
 
 
 def _is_for_engines(command: "commands.Command | None") -> bool:
@@ -115,13 +118,14 @@ def _route_text(joint: "Joint") -> str:
 async def _explain(joint: "Joint", turn: Turn, reference: str) -> "Outcome":
     others = [block for block in turn.prompt if not isinstance(block, v1.TextBlock)]
     meant = code_reference(reference)
-    if meant is None and not others:
+    if meant is None and (found := reference_in(others)) is not None:
+        meant, reference = found
+    if meant is None:
         await joint.saying.say(
             "`/explain` needs to know what: a path, with lines if you like, such as `/explain src/app.py:10-20`, or a mention of a file."
         )
         return None
-    words = explain_prompt(meant, reference) if meant is not None else explain_prompt(None, reference)
-    return await Playing(joint).play([v1.TextBlock(words), *others], joint.lead)
+    return await Playing(joint).play([v1.TextBlock(explain_prompt(meant, reference)), *others], joint.lead)
 
 
 async def _nudge(joint: "Joint", nudge: commands.Nudge) -> None:
