@@ -1,6 +1,7 @@
 """What the user changes about a joint session: route, who leads, mode, models, whatever an engine has to choose from; and a fresh start."""
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from antiphon.duet import options
@@ -105,10 +106,8 @@ async def clear(joint: "Joint") -> None:
         known.conversation = known.source = ""
     await joint.journal.settled()
     if not joint.journal.empty:
-        try:
+        with suppress(NoSuchSession):  # somebody deleted it: all the fresher
             await joint.store.archive(joint.outer.id, os.urandom(16).hex())
-        except NoSuchSession:  # somebody deleted it: all the fresher
-            pass
     joint.journal.restart()
     await joint.save()
     joint.prepare()

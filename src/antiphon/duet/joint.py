@@ -15,7 +15,6 @@ from antiphon.connection.wire import NO_WAIT
 from antiphon.duet.budget import Budget, Ledger
 from antiphon.duet.cast import Cast
 from antiphon.duet.events import COMMAND, Cleared, Event, unpack
-from antiphon.duet.floor import Floor
 from antiphon.duet.journal import Journal
 from antiphon.duet.minutes import Minutes
 from antiphon.duet.part import Part
@@ -30,6 +29,7 @@ from antiphon.store.conversations import ConversationStore
 
 if TYPE_CHECKING:
     from antiphon.agent.session import Session
+    from antiphon.duet.floor import Floor
     from antiphon.duet.guard import Guard
     from antiphon.engines.base import Engine
     from antiphon.protocol.methods import Call

@@ -14,7 +14,7 @@ from antiphon.protocol import v1
 __all__ = ["Labels"]
 
 _TALK: Final = (v1.AgentMessageChunk, v1.AgentThoughtChunk)
-U = TypeVar("U", v1.ToolCall, v1.ToolCallUpdate, v1.ToolCallPatch)
+U = TypeVar("U", bound=v1.ToolCall | v1.ToolCallUpdate | v1.ToolCallPatch)
 
 
 class Labels:
@@ -34,8 +34,9 @@ class Labels:
             yield update, False
         elif isinstance(update, v1.MessageChunk):
             yield from self._talk(update, fresh)
-        elif isinstance(update, v1.ToolCall) or isinstance(update, v1.ToolCallUpdate):
-            yield self.call(update), False
+        elif isinstance(update, v1.ToolCall | v1.ToolCallUpdate):
+            own: v1.Update = self.call(update)
+            yield own, False
         else:
             yield self._marked(update), False
 
