@@ -275,6 +275,20 @@ async def test_nothing_that_a_repository_names_is_run(tree: Path, tmp_path: Path
     assert list(marks.iterdir()) == []
 
 
+@pytest.mark.parametrize("named", [True, False])
+async def test_what_the_user_ignores_everywhere_is_ignored(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    write(tmp_path, "home/mine" if named else "home/.config/git/ignore", "*.swp\n")
+    write(tmp_path, "home/.gitconfig", "[core]\n\texcludesFile = ~/mine\n" if named else "")
+    with await look([str(tree)]) as before:
+        write(tree, "song.swp", "noise\n")
+        write(tree, "song.txt", "do\n")
+        assert (await changes(before)).files == ["song.txt"]
+
+
 async def test_without_git_it_is_said(tree: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with await look([str(tree)]) as before:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, Self
 from antiphon.client.transcript import fold
 from antiphon.client.transcript_entries import CallEntry
 from antiphon.duet.clipping import clipped_diff
-from antiphon.duet.git import GitFailed, TooMuch
+from antiphon.duet.git import GitFailed, TooMuch, user_excludes
 from antiphon.duet.shadow import Shadow
 from antiphon.protocol.v1.tools import Diff, ToolStatus
 
@@ -119,10 +119,10 @@ async def changes(before: Before, limit: int = DIFF_LIMIT) -> Changes:
 
 async def _begin(before: Before, roots: Sequence[str]) -> str:
     """Look at all of them, and at the repositories inside: what could not be looked at."""
-    excludes = _user_excludes()
     waiting = _named(roots)
     if not waiting:
         return "there is no directory to look at"
+    excludes = await user_excludes(before.folder)
     most = len(waiting) + NESTED_LIMIT
     troubles: list[str] = []
     number = 0
@@ -158,13 +158,6 @@ def _line(name: str) -> str:
 
 def _inside(path: str, root: str) -> bool:
     return path == root or path.startswith(root.rstrip("/") + "/")
-
-
-def _user_excludes() -> str:
-    """What the user has git ignore everywhere, in the place where git looks for it unless told otherwise."""
-    folder = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
-    path = os.path.join(folder, "git", "ignore")
-    return path if os.path.isfile(path) else "/dev/null"
 
 
 def from_calls(updates: "Iterable[v1.Update]", limit: int = DIFF_LIMIT) -> Changes:

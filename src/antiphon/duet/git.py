@@ -8,13 +8,13 @@ import asyncio
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from antiphon.transports.exits import when_exited
 
-__all__ = ["OUTPUT_LIMIT", "Git", "GitFailed", "TooMuch"]
+__all__ = ["OUTPUT_LIMIT", "Git", "GitFailed", "TooMuch", "user_excludes"]
 
 OUTPUT_LIMIT: Final = 16 * 1024 * 1024
 """Bytes that one run may write: the names of a hundred thousand files."""
@@ -76,24 +76,57 @@ class Git:
             GitFailed: it is not there, or ended with a code that is neither 0 nor among `fails`.
             TooMuch: it wrote more than `limit` bytes.
         """
-        heard, output, errors = (self._directory / name for name in ("antiphon-in", "antiphon-out", "antiphon-err"))
-        heard.write_bytes(said)
-        with heard.open("rb") as source, output.open("wb") as sink, errors.open("wb") as trouble:
-            try:
-                child = subprocess.Popen(  # noqa: ASYNC220 - a few milliseconds, as everywhere in the house
-                    ["git", *self._options, *words], stdin=source, stdout=sink, stderr=trouble, cwd=self._at,
-                    env=self._environment, start_new_session=True,
-                )  # fmt: skip
-            except OSError as error:
-                raise GitFailed(f"git could not be started: {error.strerror}") from error
-        await _until_over(child, output, limit)
-        if _size(output) > limit:
-            with output.open("rb") as file:
-                raise TooMuch(file.read(limit))
-        if child.returncode not in (0, *fails):
-            said_why = errors.read_text(encoding="utf-8", errors="replace").strip()[-500:]
-            raise GitFailed(f"git ended with {child.returncode}: {said_why}")
-        return output.read_bytes()
+        return await _run([*self._options, *words], self._directory, self._at, self._environment, said, limit, fails)
+
+
+async def user_excludes(directory: Path) -> str:
+    """The file that says what the user has git ignore everywhere; `/dev/null` if there is none. `directory` is in no repository.
+
+    This alone asks the user's own settings, and it runs nothing that they name: git only reads a value.
+    """
+    own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    words = ["config", "--global", "--type=path", "--get", "core.excludesFile"]
+    try:
+        found = os.fsdecode(await _run(words, directory, str(directory), own, b"", OUTPUT_LIMIT, (1,))).strip()
+    except GitFailed:
+        found = ""
+    folder = own.get("XDG_CONFIG_HOME") or os.path.join(own.get("HOME", "/"), ".config")
+    path = found or os.path.join(folder, "git", "ignore")
+    return path if await asyncio.to_thread(os.path.isfile, path) else "/dev/null"
+
+
+async def _run(
+    words: Sequence[str],
+    directory: Path,
+    at: str,
+    environment: Mapping[str, str],
+    said: bytes,
+    limit: int,
+    fails: Sequence[int],
+) -> bytes:
+    heard, output, errors = (directory / name for name in ("antiphon-in", "antiphon-out", "antiphon-err"))
+    heard.write_bytes(said)
+    with heard.open("rb") as source, output.open("wb") as sink, errors.open("wb") as trouble:
+        try:
+            child = subprocess.Popen(  # noqa: ASYNC220 - a few milliseconds, as everywhere in the house
+                ["git", *words],
+                stdin=source,
+                stdout=sink,
+                stderr=trouble,
+                cwd=at,
+                env=environment,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise GitFailed(f"git could not be started: {error.strerror}") from error
+    await _until_over(child, output, limit)
+    if _size(output) > limit:
+        with output.open("rb") as file:
+            raise TooMuch(file.read(limit))
+    if child.returncode not in (0, *fails):
+        why = errors.read_text(encoding="utf-8", errors="replace").strip()[-500:]
+        raise GitFailed(f"git ended with {child.returncode}: {why}")
+    return output.read_bytes()
 
 
 def _size(path: Path) -> int:
