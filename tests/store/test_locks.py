@@ -162,6 +162,24 @@ def test_a_name_of_any_kind_is_a_file_in_the_folder(tmp_path: Path) -> None:
     check()
 
 
+@pytest.mark.parametrize(
+    ("id", "name"),
+    [
+        ("0198f3a2-77c1", "0198f3a2-77c1.lock"),
+        ("a_b", "a_b.lock"),
+        ("A", "+"),
+        ("../x", "+"),
+        ("", "+"),
+        ("a" * 300, "+"),
+        ("a\n", "+"),
+    ],
+)
+def test_an_id_is_the_name_of_its_file_where_it_can_be(tmp_path: Path, id: str, name: str) -> None:
+    with SessionLock.take(tmp_path, id, "Zed"):
+        (found,) = files(tmp_path)
+    assert found.startswith(name) and found.endswith(".lock") and "/" not in found
+
+
 def test_files_are_for_the_user_alone(tmp_path: Path) -> None:
     with SessionLock.take(tmp_path / "state", "s", "Zed") as lock:
         assert stat.S_IMODE(lock.path.stat().st_mode) == 0o600

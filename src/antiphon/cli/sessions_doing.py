@@ -137,8 +137,8 @@ async def search(words: Sequence[str], *, everywhere: bool, as_json: bool) -> in
             else:
                 gap = "\n" if found else ""
                 head = f"{shelf.short(row.id)}  {plain(told.about.title or '-', one_line=True)}"
-                where = f"  {plain(row.cwd, one_line=True)}" if everywhere else ""
-                sys.stdout.write(f"{gap}{paint(paint.fit(head), 'bold')}  {ago(row.updated_at)}{where}\n")
+                tail = f"  {ago(row.updated_at)}{f'  {plain(row.cwd, one_line=True)}' if everywhere else ''}"
+                sys.stdout.write(f"{gap}{paint(paint.fit(head, beside=tail), 'bold')}{tail}\n")
                 sys.stdout.write("".join(f"{line}\n" for hit in hits for line in _hit(hit, pattern, paint)))
             sys.stdout.flush()
             found += 1

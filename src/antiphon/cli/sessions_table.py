@@ -31,9 +31,9 @@ class Paint:
         """In a colour, where there are any."""
         return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self.coloured and style and text else text
 
-    def fit(self, text: str) -> str:
-        """A line that is no wider than the terminal."""
-        return text if self.columns is None else cut(text, self.columns - 1)
+    def fit(self, text: str, beside: str = "") -> str:
+        """A line that is no wider than the terminal, with something beside it."""
+        return text if self.columns is None else cut(text, max(self.columns - 1 - width_of(beside), NARROWEST))
 
 
 def table(

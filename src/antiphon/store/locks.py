@@ -9,10 +9,10 @@ Rule 3: what the file says (who, since when) is for people. Nothing is decided b
 
 import fcntl
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -34,6 +34,9 @@ PAUSE: Final = 0.001
 
 MOST: Final = 4096
 """Bytes that are read of a file of ours: more is none of ours."""
+
+_PLAIN: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
+"""Small letters only: some disks do not tell `A` from `a`."""
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -127,8 +130,13 @@ def look_at_all(directory: Path) -> Iterator[tuple[Path, Holder | None]]:
 
 
 def path_of(directory: Path, session_id: str) -> Path:
-    """The file of a session. An id may hold anything, so its name is none of it."""
-    return directory / FOLDER / f"{sha256(session_id.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.lock"
+    """The file of a session. It has the id for a name where any disk takes that and tells it from all others."""
+    name = session_id
+    if not _PLAIN.fullmatch(session_id):
+        from hashlib import sha256  # late: it takes longer than all else here, and our own ids never need it
+
+        name = f"+{sha256(session_id.encode('utf-8', 'surrogatepass')).hexdigest()}"
+    return directory / FOLDER / f"{name}.lock"
 
 
 def _locked(path: Path, session_id: str) -> int:
