@@ -1,113 +1,31 @@
 """Permission in a joint session: the policy first, for every engine alike; what it leaves open is asked, and remembered for all."""
 
-import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from antiphon.agent.permission import QUESTION, why_refused
-from antiphon.duet.guard import Guard
+from antiphon.config.settings import find
 from antiphon.errors import RequestError
 from antiphon.protocol import v1
 from antiphon.store.audit import AuditStore
 from antiphon.store.database import Database
-from antiphon.store.schema import open_database
 from antiphon.store.trust import TrustStore
-
-Kind = v1.PermissionOptionKind
-CLAUDE, CODEX = "Claude Code", "Codex"
-IDS = ("antiphon_always_session", "antiphon_always_project")
-
-OPTIONS = [
-    v1.PermissionOption("allow", "Allow once", Kind.ALLOW_ONCE),
-    v1.PermissionOption("allow_session", "Always allow edits", Kind.ALLOW_ALWAYS),
-    v1.PermissionOption("reject", "Reject", Kind.REJECT_ONCE),
-    v1.PermissionOption("never", "Always reject", Kind.REJECT_ALWAYS),
-    v1.PermissionOption("reject_with_message", "Reject and say why", Kind.REJECT_ONCE),
-]
-
-
-@pytest.fixture(autouse=True)
-def own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ANTIPHON_STATE_DIR", str(tmp_path / "state"))
-    monkeypatch.setenv("ANTIPHON_CONFIG_DIR", str(tmp_path / "config"))
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    for name in ("config", "work", "home"):
-        (tmp_path / name).mkdir()
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> Path:
-    return tmp_path / "work"
-
-
-@pytest.fixture
-async def database() -> AsyncIterator[Database]:
-    async with open_database() as opened:
-        yield opened
-
-
-def configure(tmp_path: Path, text: str) -> None:
-    (tmp_path / "config" / "config.toml").write_text(text, encoding="utf-8")
-
-
-def bash(command: str, session_id: str = "joint", **more: Any) -> v1.RequestPermission:
-    call = v1.ToolCallPatch(
-        "call-1", title=command, kind=v1.ToolKind.EXECUTE, name="Bash", raw_input={"command": command}, **more
-    )
-    return v1.RequestPermission(session_id, call, OPTIONS)
-
-
-def edit(path: Path, **more: Any) -> v1.RequestPermission:
-    call = v1.ToolCallPatch(
-        "call-2", title="Edit", kind=v1.ToolKind.EDIT, name="Edit", raw_input={"file_path": str(path)},
-        content=[v1.Diff(str(path), "la\n")],
-    )  # fmt: skip
-    return v1.RequestPermission("joint", call, OPTIONS, **more)
-
-
-def read(path: Path) -> v1.RequestPermission:
-    call = v1.ToolCallPatch(
-        "call-3", title="Read", kind=v1.ToolKind.READ, name="Read", raw_input={"file_path": str(path)}
-    )
-    return v1.RequestPermission("joint", call, OPTIONS)
-
-
-class Editor:
-    """Somebody in front of an editor, who answers with these ids in turn."""
-
-    def __init__(self, *answers: str) -> None:
-        self.asked: list[v1.RequestPermission] = []
-        self._answers = deque(answers)
-
-    async def __call__(self, request: v1.RequestPermission) -> v1.PermissionResult:
-        self.asked.append(request)
-        answer = self._answers.popleft()
-        return v1.PermissionResult(v1.Cancelled() if answer == "cancelled" else v1.Selected(answer))
-
-
-def chosen(result: v1.PermissionResult) -> str:
-    assert isinstance(result.outcome, v1.Selected)
-    return result.outcome.option_id
-
-
-def texts(request: v1.RequestPermission) -> str:
-    items = [item.content for item in request.tool_call.content or () if isinstance(item, v1.ContentItem)]
-    return "\n".join(item.text for item in items if isinstance(item, v1.TextBlock))
-
-
-def ids(request: v1.RequestPermission) -> list[str]:
-    return [option.option_id for option in request.options]
-
-
-async def opened(work: Path, database: Database, mode: str = "default") -> Guard:
-    guard = await Guard.open(str(work), [], database)
-    guard.mode = mode
-    return guard
-
+from tests.duet.guarding import (
+    CLAUDE,
+    CODEX,
+    IDS,
+    OPTIONS,
+    Editor,
+    bash,
+    chosen,
+    configure,
+    edit,
+    ids,
+    opened,
+    read,
+    texts,
+)
 
 # The policy first.
 
@@ -202,8 +120,6 @@ async def test_a_projects_rules_deny_at_once_and_allow_only_when_it_is_trusted(w
     assert chosen(await guard.permission(CLAUDE, bash("rm x"), editor)) == "reject" and editor.asked == []
     await guard.permission(CLAUDE, bash("make all"), editor)
     assert len(editor.asked) == 1
-    from antiphon.config.settings import find
-
     sources = find(work)
     assert sources.project is not None
     await TrustStore(database).trust(str(sources.directory), sources.project.digest)
@@ -304,106 +220,3 @@ async def test_who_only_looks_stays_in_plan_mode_and_may_still_ask_the_user_some
     assert chosen(await guard.permission(CLAUDE, leave, editor, looking=True)) == "reject" and editor.asked == []
     other = v1.RequestPermission("joint", v1.ToolCallPatch("q", title="Which key?"), OPTIONS, meta=QUESTION)
     assert chosen(await guard.permission(CLAUDE, other, editor, looking=True)) == "allow"
-
-
-# Being called off.
-
-
-async def test_a_question_that_the_client_calls_off_is_called_off_for_the_engine(
-    work: Path, database: Database
-) -> None:
-    guard, editor = await opened(work, database), Editor("cancelled", "cancelled")
-    result = await guard.permission(CLAUDE, bash("make"), editor)
-    assert isinstance(result.outcome, v1.Cancelled)
-    with pytest.raises(RequestError, match="called off"):
-        await guard.admit(v1.WriteTextFile("joint", str(work / "song"), "la"), editor)
-    assert [entry.answer for entry in await AuditStore(database).latest(10)] == ["cancelled"]
-
-
-async def test_engines_ask_at_the_same_time_and_who_is_cancelled_withdraws_the_question(
-    work: Path, database: Database
-) -> None:
-    guard = await opened(work, database)
-    open_now: dict[str, asyncio.Future[v1.PermissionResult]] = {}
-    both, withdrawn = asyncio.Event(), list[str]()
-
-    def asking(who: str) -> Callable[[v1.RequestPermission], Any]:
-        async def ask(_: v1.RequestPermission) -> v1.PermissionResult:
-            open_now[who] = asyncio.get_running_loop().create_future()
-            if len(open_now) == 2:
-                both.set()
-            try:
-                return await open_now[who]
-            except asyncio.CancelledError:
-                withdrawn.append(who)
-                raise
-
-        return ask
-
-    tasks = {
-        who: asyncio.create_task(guard.permission(who, bash(f"make {number}"), asking(who)))
-        for number, who in enumerate((CLAUDE, CODEX))
-    }
-    await both.wait()
-    tasks[CLAUDE].cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await tasks[CLAUDE]
-    assert withdrawn == [CLAUDE]
-    open_now[CODEX].set_result(v1.PermissionResult(v1.Selected("allow")))
-    assert chosen(await tasks[CODEX]) == "allow"
-
-
-async def test_a_question_that_cannot_be_asked_is_a_rejection(work: Path, database: Database) -> None:
-    guard = await opened(work, database)
-
-    async def broken(_: v1.RequestPermission) -> v1.PermissionResult:
-        raise RequestError(-32603, "no screen")
-
-    assert chosen(await guard.permission(CLAUDE, bash("make"), broken)) == "reject"
-
-
-async def test_an_engine_that_offers_always_alone_is_told_it_only_if_the_user_picks_it(
-    work: Path, database: Database
-) -> None:
-    guard, editor = await opened(work, database), Editor("allow_session")
-    call = bash("make all").tool_call
-    request = v1.RequestPermission("joint", call, [OPTIONS[1], OPTIONS[2]])
-    assert chosen(await guard.permission("Gemini", request, editor)) == "allow_session"
-    assert ids(editor.asked[0]) == ["allow_session", "reject"]
-
-
-# What passes through us.
-
-
-async def test_what_an_engine_does_through_us_is_decided_asked_and_remembered_like_the_rest(
-    tmp_path: Path, work: Path, database: Database
-) -> None:
-    configure(tmp_path, '[policy]\ndeny = ["Edit(secret/**)"]\n')
-    guard, editor = await opened(work, database), Editor("antiphon_always_session", "reject")
-    song = work / "song"
-    song.write_text("do\n", encoding="utf-8")
-    write = v1.WriteTextFile("joint", str(song), "la\n")
-    await guard.admit(write, editor, "Gemini")
-    [asked] = editor.asked
-    assert asked.session_id == "joint" and v1.Diff(str(song), "la\n", "do\n") in (asked.tool_call.content or [])
-    assert ids(asked) == ["allow", *IDS, "reject"] and texts(asked) == "Gemini asks."
-    await guard.admit(write, editor, "Gemini")  # as it was said
-    with pytest.raises(RequestError, match="denies it"):
-        await guard.admit(v1.WriteTextFile("joint", str(work / "secret" / "x"), "la"), editor)
-    with pytest.raises(RequestError, match="permission denied"):
-        await guard.admit(v1.CreateTerminal("joint", "make", args=["all"], cwd=str(work)), editor)
-    assert editor.asked[1].tool_call.raw_input == {"command": "make all", "cwd": str(work)}
-    await guard.admit(v1.ReadTextFile("joint", str(song)), editor)
-    assert len(editor.asked) == 2
-
-
-async def test_what_was_just_allowed_is_not_asked_again_in_that_turn(work: Path, database: Database) -> None:
-    guard, editor = await opened(work, database), Editor("allow", "allow", "reject")
-    run = v1.CreateTerminal("joint", "make all", cwd=str(work))
-    for _ in range(2):
-        await guard.permission("Gemini", bash("make all"), editor)
-    await guard.admit(run, editor, "Gemini")
-    assert len(editor.asked) == 2
-    guard.turn_over()
-    with pytest.raises(RequestError, match="permission denied"):
-        await guard.admit(run, editor, "Gemini")
