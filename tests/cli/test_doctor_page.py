@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from antiphon.cli.doctor import parser
 from antiphon.cli.health.table import PARTS, checks_of
 from tests.cli.running import ROOT
@@ -30,6 +32,7 @@ def normal(text: str) -> str:
     return re.sub(r"[\d.]+ [GM]iB are free", "… are free", text)
 
 
+@pytest.mark.slow  # needs the extras `claude` and `codex`, which the example tells of
 def test_the_example_is_what_the_program_says(tmp_path: Path) -> None:
     clinic = example(tmp_path)
     done = clinic.visit()
