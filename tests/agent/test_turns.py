@@ -219,3 +219,22 @@ async def test_a_slash_command_is_the_first_word(text: str, command: tuple[str, 
         await editor.prompt(await editor.open(), text, v1.ResourceLink("n", "file:///f"))
     assert kept[0].command == command
     assert kept[0].text == text and len(kept[0].prompt) == 2
+
+
+async def test_a_prompt_that_has_to_wait_is_told_so_and_how_many_are_before_it() -> None:
+    class Saying(Agent):
+        async def prompt(self, turn: Turn) -> None:
+            if turn.text == "first":
+                await two_wait.wait()
+
+        async def waits(self, turn: Turn, before: int) -> None:
+            told.append((turn.text, before))
+            if len(told) == 2:
+                two_wait.set()
+
+    told: list[tuple[str, int]] = []
+    two_wait = asyncio.Event()
+    async with playing(Saying()) as editor:
+        session = await editor.open()
+        await asyncio.gather(*(editor.prompt(session, text) for text in ("first", "second", "third")))
+    assert told == [("second", 1), ("third", 2)]

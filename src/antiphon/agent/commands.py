@@ -106,7 +106,7 @@ class InTerminal(Running):
         self._exit: asyncio.Task[v1.ExitStatus] | None = None
         # A question that is withdrawn may be answered all the same, with a command that runs and that nobody knows. So this one
         # is not: whatever becomes of us, the terminal that it brings is given back.
-        creating = _in_background(self._stage.session.client.connection.request(m.CREATE_TERMINAL, asked))
+        creating = _in_background(self._stage.session.request(m.CREATE_TERMINAL, asked))
         try:
             self.terminal_id = (await asyncio.shield(creating)).terminal_id
         except asyncio.CancelledError:
@@ -130,7 +130,7 @@ class InTerminal(Running):
     def _release(self, terminal_id: str) -> "asyncio.Task[v1.ReleaseTerminalResult]":
         # Not through the stage: a turn that is cancelled must still give its terminal back, and is not held up by the answer.
         release = v1.ReleaseTerminal(self._session, terminal_id)
-        return _in_background(self._stage.session.client.connection.request(m.RELEASE_TERMINAL, release))
+        return _in_background(self._stage.session.request(m.RELEASE_TERMINAL, release))
 
     async def __aiter__(self) -> AsyncIterator[str]:
         so_far, ended = "", False

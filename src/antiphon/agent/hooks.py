@@ -83,6 +83,9 @@ class Hooks(HooksApart):
     def cancel(self, session: "Session") -> "Maybe[None]":
         """The user calls off whatever runs in a session, and no prompt does. Prompts are called off by cancelling their hook."""
 
+    def waits(self, turn: "Turn", before: int) -> "Maybe[None]":
+        """A prompt has come while others run or wait, `before` of them: it is its turn when they are over. Say so, if you like."""
+
     def steer(self, turn: "Turn") -> "Maybe[bool]":
         """The user adds something while a turn runs: say it to the one that runs. False: it is too late, and nothing was taken."""
         raise _missing("_session/steering")

@@ -4,9 +4,9 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from antiphon.agent.checks import check_content, check_place, check_servers
 from antiphon.agent.session import Session
@@ -132,7 +132,7 @@ class Sessions:
         """A turn."""
         found = self._find(asked.session_id)
         check_content(asked.prompt, (*self._agent.takes, *self._agent.also_takes))
-        return await found.turns.take(Turn(found.session, asked.prompt), self._play)
+        return await found.turns.take(Turn(found.session, asked.prompt), self._play, self._wait)
 
     async def steer(self, asked: v1.Prompt) -> dict[str, str]:
         """Something for the turn that runs. If there is none, the client keeps what the user said."""
@@ -144,6 +144,21 @@ class Sessions:
         finally:
             addition.end()
         return INJECTED if taken else too_late(asked)
+
+    def _wait(self, turn: Turn, before: int) -> None:
+        if self._agent.does("waits"):
+            self._begin_chore(self._tell_waiting(turn, before), "say that a prompt waits")
+
+    async def _tell_waiting(self, turn: Turn, before: int) -> None:
+        try:
+            await settle(self._agent.waits(turn, before))
+        except Exception:  # the prompt itself is well
+            _log.exception("saying that a prompt waits failed")
+
+    def _begin_chore(self, chore: "Coroutine[Any, Any, None]", name: str) -> None:
+        task = asyncio.get_running_loop().create_task(chore, name=name)
+        self._chores.add(task)
+        task.add_done_callback(self._chores.discard)
 
     async def _play(self, turn: Turn) -> v1.PromptResult:
         outcome: Outcome = await settle(self._agent.prompt(turn))
@@ -167,9 +182,7 @@ class Sessions:
         if found.turns.busy or found.ending is not None:
             found.turns.cancel()
         elif self._agent.does("cancel"):  # what an agent does by itself, between prompts
-            task = asyncio.get_running_loop().create_task(self._cancel(found.session), name="cancel")
-            self._chores.add(task)
-            task.add_done_callback(self._chores.discard)
+            self._begin_chore(self._cancel(found.session), "cancel")
 
     async def _cancel(self, session: Session) -> None:
         try:

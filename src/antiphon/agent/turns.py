@@ -28,6 +28,7 @@ MAX_WAITING: Final = 32
 _log = logging.getLogger(__name__)
 
 Play = Callable[["Turn"], Awaitable[PromptResult]]
+Wait = Callable[["Turn", int], None]
 
 
 class _Place:
@@ -64,8 +65,8 @@ class Turns:
             place = self._line[-1]
             await asyncio.wait([place.over])
 
-    async def take(self, turn: "Turn", play: Play) -> PromptResult:
-        """Wait for our turn, play it, and say how it ended."""
+    async def take(self, turn: "Turn", play: Play, wait: Wait | None = None) -> PromptResult:
+        """Wait for our turn, play it, and say how it ended. `wait` hears that there is something to wait for, and how much."""
         if len(self._line) > MAX_WAITING:
             raise RequestError(
                 Code.INVALID_REQUEST,
@@ -76,6 +77,8 @@ class Turns:
         self._line.append(place)
         if self._line[0] is place:
             place.front.set_result(None)
+        elif wait is not None:
+            wait(turn, len(self._line) - 1)
         try:
             if not place.front.done():
                 await asyncio.wait([place.front, place.cancelled], return_when=asyncio.FIRST_COMPLETED)
