@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
 from antiphon.client.transcript import Transcript
 from antiphon.protocol.base import decoder
@@ -17,6 +17,11 @@ __all__ = ["Bare", "bare"]
 
 Json = dict[str, Any]
 
+PASSING: Final = {
+    "available_commands_update", "config_option_update", "current_mode_update", "current_model_update", "session_info_update",
+}  # fmt: skip
+"""How things stand: no part of what was said, and told whenever a session is opened."""
+
 
 class Bare:
     """Lines in, lines out."""
@@ -26,7 +31,7 @@ class Bare:
         self.transcript = Transcript()
         """What the client was shown."""
         self.shown = 0
-        """Updates since the prompt that was sent last."""
+        """Updates since the prompt that was sent last, without those that only say how things stand."""
         self._number = 0
 
     def send(self, method: str, **params: Any) -> int:
@@ -53,7 +58,7 @@ class Bare:
             return None
         found: Json = json.loads(read)
         if found.get("method") == "session/update":
-            self.shown += 1
+            self.shown += found["params"]["update"]["sessionUpdate"] not in PASSING
             self.transcript.apply(_UPDATES.decode(json.dumps(found["params"]).encode()).update)
         elif found.get("method") == "session/request_permission":
             [allow, *_] = [each["optionId"] for each in found["params"]["options"] if each["kind"] == "allow_once"]
