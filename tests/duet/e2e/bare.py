@@ -92,11 +92,19 @@ class Bare:
             assert line is not None, "it ended by itself"
             if line.get("id") == number and "method" not in line:
                 return False
+        await self.kill()
+        return True
+
+    async def kill(self) -> None:
+        """Kill it, and take in what it wrote before."""
         self.process.kill()
+        await self.listen()
+        await self.process.wait()
+
+    async def listen(self) -> None:
+        """Take in whatever it writes, to its end."""
         while await self.line() is not None:
             pass
-        await self.process.wait()
-        return True
 
 
 _UPDATES = decoder(SessionUpdate)

@@ -1,18 +1,24 @@
 """What many tests of the joint agent do and look at."""
 
+import asyncio
+import os
+import select
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from antiphon.client.transcript import CallEntry, Entry, Message, Notice, Thought, Transcript
 from antiphon.protocol.v1.content import TextBlock
 from tests.duet.e2e.place import Place
 from tests.engines.driving import Client
+from tests.engines.model.steps import PATIENCE
 
 __all__ = [
     "Line",
     "by",
     "engine_of",
     "folded",
+    "heard",
     "holds",
     "notices",
     "open_with",
@@ -39,6 +45,19 @@ def repository(at: Place) -> None:
     at.git("init", "--quiet")
     at.git("add", ".")
     at.git("commit", "--quiet", "--allow-empty", "-m", "as it was")
+
+
+async def heard(pipe: Path) -> str:
+    """The first words that somebody writes into a named pipe. Nobody is waited for in vain for ever, as a plain read would."""
+
+    def read() -> str:
+        # Open for both, because a pipe without a writer cannot be opened for reading alone without waiting.
+        with open(os.open(pipe, os.O_RDWR), "rb", buffering=0) as opened:
+            readable, _, _ = select.select([opened], [], [], PATIENCE)
+            assert readable, "nobody wrote"
+            return (opened.read(1000) or b"").decode()
+
+    return await asyncio.to_thread(read)
 
 
 # Who said what.

@@ -11,7 +11,7 @@ import pytest
 from antiphon.transports import tree
 from tests.duet.e2e.bare import Bare, bare
 from tests.duet.e2e.place import Place
-from tests.duet.e2e.scenes import Line, folded, holds, open_with, shown
+from tests.duet.e2e.scenes import Line, folded, heard, holds, open_with, shown
 from tests.engines.claude.model.steps import Call
 from tests.engines.driving import connected
 from tests.engines.model.steps import Gate, Text, Wait
@@ -78,9 +78,7 @@ async def test_both_voices_are_there_and_the_session_goes_on(at: Place) -> None:
         id = await agent.open(str(at.folder))
         agent.prompt(id, "sing")
         await _until(agent, "a second")
-        agent.process.kill()
-        while await agent.line() is not None:
-            pass
+        await agent.kill()
         before = folded(agent.transcript)
     async with connected(at) as client:
         await client.load(id)
@@ -104,13 +102,10 @@ async def test_a_call_that_was_running_is_not_shown_as_running_for_ever(at: Plac
     async with bare(at) as agent:
         id = await agent.open(str(at.folder))
         agent.prompt(id, "sing for ever")
-        reading = asyncio.create_task(asyncio.to_thread(pipe.read_text, encoding="utf-8"))
-        while not reading.done():
-            line = asyncio.create_task(agent.line())
-            await asyncio.wait([line, reading], return_when=asyncio.FIRST_COMPLETED)
-            if not line.done():
-                break
+        listening = asyncio.create_task(agent.listen())
+        await heard(pipe)
         agent.process.kill()
+        await listening
     async with connected(at) as client:
         await client.load(id)
         [call] = [line for line in shown(client) if line.kind == "call"]
