@@ -25,7 +25,6 @@ __all__ = [
     "repository",
     "shown",
     "stops",
-    "titles",
 ]
 
 Json = dict[str, Any]
@@ -77,11 +76,6 @@ def by(client: Client, engine: str) -> str:
 def notices(client: Client) -> str:
     """All notices of all sessions as one text."""
     return "\n".join(f"{each['title']}: {each.get('description')}" for each in client.updates_of("notice"))
-
-
-def titles(client: Client) -> list[str]:
-    """The titles of all tool calls, in the order in which they were announced."""
-    return [str(each["title"]) for each in client.updates_of("tool_call")]
 
 
 def stops(client: Client) -> list[str]:

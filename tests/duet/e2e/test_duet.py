@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.duet.e2e.place import Place
-from tests.duet.e2e.scenes import by, open_with, shown, titles
+from tests.duet.e2e.scenes import by, open_with, shown
 from tests.engines.claude.model.steps import Call
 from tests.engines.codex.model.steps import command
 from tests.engines.driving import connected
@@ -19,7 +19,7 @@ async def test_where_they_may_write_the_primary_answers_first_and_then_the_other
     at: Place, first: str, second: str
 ) -> None:
     gate = Gate()
-    at.model(first).answers(Text("a first voice "), Wait(gate), Text("alone"))
+    at.model(first).answers(Text("a first voice"), Wait(gate))
     at.model(second).answers(Text("a second voice"))
     async with connected(at) as client:
         await open_with(client, mode="acceptEdits", route="duet", primary_agent=first)
@@ -30,8 +30,8 @@ async def test_where_they_may_write_the_primary_answers_first_and_then_the_other
         gate.open()
         told = await turn
     assert told.stop == "end_turn"
-    assert told.text.index("a first voice alone") < told.text.index("a second voice")
-    assert "a first voice alone" in by(client, first) and "a second voice" in by(client, second)
+    assert told.text.index("a first voice") < told.text.index("a second voice")
+    assert "a first voice" in by(client, first) and "a second voice" in by(client, second)
 
 
 async def test_each_message_begins_with_the_name_of_who_says_it(at: Place) -> None:
@@ -51,7 +51,7 @@ async def test_calls_say_whose_they_are(at: Place) -> None:
     async with connected(at) as client:
         await open_with(client, mode="acceptEdits", route="duet")
         await client.say("read it")
-        claude, codex = titles(client)
+        claude, codex = [line.text for line in shown(client) if line.kind == "call"]
     assert claude.startswith("Claude Code: ") and "song.txt" in claude
     assert codex.startswith("Codex: ") and "song.txt" in codex
 
@@ -76,13 +76,14 @@ async def test_where_they_only_look_both_work_at_the_same_time(at: Place) -> Non
 async def test_nobody_is_cut_short_by_the_other_while_both_speak(at: Place) -> None:
     gates = Gate(), Gate()
     at.claude.model.answers(Text("one two "), Wait(gates[0]), Text("three four"))
-    at.codex.model.answers(Text("do re "), Wait(gates[1]), Text("mi fa"))
+    at.codex.model.answers(Wait(gates[1]), Text("do re mi fa", size=3))
     async with connected(at) as client:
         await open_with(client, mode="plan", route="duet")
         turn = asyncio.create_task(client.say("plan a song"))
         for gate in gates:
             await gate.is_reached()
-        for gate in reversed(gates):
+        await client.until(lambda: "one two" in client.said)
+        for gate in reversed(gates):  # the second begins while the first is in the middle of its message
             gate.open()
         told = await turn
         spoken = [line.text for line in shown(client) if line.kind == "agent"]

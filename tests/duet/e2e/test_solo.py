@@ -55,6 +55,7 @@ async def test_an_engine_is_told_once_what_the_other_said_since_its_last_turn(at
         at.codex.model.answers(Text("Mnemosyne."))
         await client.say("name another")
         await client.session.set_config_option("route", "claude")
+        at.claude.model.answers(Text("Both are rivers."))
         await client.say("compare them")
         await client.say("and now?")
     compared, last = at.claude.model.asked[-2:]
