@@ -36,7 +36,7 @@ def words_of(asked: v1.RequestPermission) -> str:
     return f"{asked.tool_call.title} {asked.tool_call.content}"
 
 
-@pytest.mark.parametrize("mode", ["default", "acceptEdits", "bypassPermissions"])
+@pytest.mark.parametrize("mode", ["default", "acceptEdits"])
 async def test_an_edit_that_a_rule_denies_is_refused_on_both_and_nobody_is_asked(at: Place, mode: str) -> None:
     at.configure('[policy]\ndeny = ["Edit(secret.txt)"]\n')
     for name in ("secret.txt", "secret.txt"):
