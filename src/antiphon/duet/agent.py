@@ -40,8 +40,8 @@ def joint(names: "Sequence[str]" = ()) -> "Duet":
     return Duet({short[name]: make_engine(name) for name in present.engines})
 
 
-class Duet(Agent):
-    """Every engine behind one agent. `session.state` is the joint session."""
+class _Whole(Agent):
+    """What concerns no session that is open."""
 
     def __init__(self, engines: "Mapping[str, Engine]") -> None:
         self.engines = engines
@@ -59,6 +59,11 @@ class Duet(Agent):
             mcp=_all(engine.mcp for engine in every),
             auth_methods=[shown for shown, _, _ in self._ways.values()],
         )
+
+    def initialize(self, asked: "v1.Initialize") -> "v1.InitializeResult":
+        for engine in self.engines.values():
+            engine.meet(asked)
+        return super().initialize(asked)
 
     def does(self, hook: str) -> bool:
         if hook == "steer":
@@ -92,6 +97,32 @@ class Duet(Agent):
         if database is not None:
             await database.close()
 
+    async def list_sessions(self, query: "v1.ListSessions") -> "v1.ListSessionsResult":
+        from antiphon.duet.listing import list_sessions
+
+        opening = self._opened()
+        return await list_sessions(query, self.engines, opening.store, await opening.conversations.conversations())
+
+    async def delete_session(self, session_id: str) -> None:
+        await self._opened().delete(session_id)
+
+    # The accounts.
+
+    def authenticate(self, method_id: str) -> "Maybe[None]":
+        _, engine, own = self._ways[method_id]
+        return engine.authenticate(own)
+
+    async def logout(self) -> None:
+        from antiphon.agent.sessions import settle
+
+        for engine in self.engines.values():
+            if engine.does("logout"):
+                await settle(engine.logout())
+
+
+class Duet(_Whole):
+    """Every engine behind one agent. `session.state` is the joint session."""
+
     # Sessions.
 
     async def new_session(self, session: "Session") -> None:
@@ -108,15 +139,6 @@ class Duet(Agent):
 
     async def close_session(self, session: "Session") -> None:
         await _joint(session).close()
-
-    async def list_sessions(self, query: "v1.ListSessions") -> "v1.ListSessionsResult":
-        from antiphon.duet.listing import list_sessions
-
-        opening = self._opened()
-        return await list_sessions(query, self.engines, opening.store, await opening.conversations.conversations())
-
-    async def delete_session(self, session_id: str) -> None:
-        await self._opened().delete(session_id)
 
     # Working.
 
@@ -151,19 +173,6 @@ class Duet(Agent):
         from antiphon.duet.changing import set_option
 
         await set_option(_joint(session), config_id, value)
-
-    # The accounts.
-
-    def authenticate(self, method_id: str) -> "Maybe[None]":
-        _, engine, own = self._ways[method_id]
-        return engine.authenticate(own)
-
-    async def logout(self) -> None:
-        from antiphon.agent.sessions import settle
-
-        for engine in self.engines.values():
-            if engine.does("logout"):
-                await settle(engine.logout())
 
 
 def _ways(engines: "Mapping[str, Engine]") -> "Iterator[tuple[str, tuple[v1.AuthMethod, Engine, str]]]":

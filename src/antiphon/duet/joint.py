@@ -6,7 +6,7 @@ policy decides first. News of how things stand (modes, settings, commands, a tit
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from antiphon.agent.sessions import settle
@@ -14,7 +14,7 @@ from antiphon.agent.stage import seen
 from antiphon.connection.wire import NO_WAIT
 from antiphon.duet.budget import Budget, Ledger
 from antiphon.duet.cast import Cast
-from antiphon.duet.events import COMMAND, Cleared, Event, unpack
+from antiphon.duet.events import Cleared, Event, unpack
 from antiphon.duet.journal import Journal
 from antiphon.duet.minutes import Minutes
 from antiphon.duet.part import Part
@@ -113,11 +113,6 @@ class Joint:
         """Where the session works."""
         return [self.outer.cwd, *self.outer.directories]
 
-    def only_looks(self, engines: Sequence[str]) -> bool:
-        """Whether the mode that holds lets none of them change anything."""
-        mode = self.state.mode
-        return bool(mode) and all(self.cast.engines[name].read_only == mode for name in engines)
-
     def prepare(self) -> None:
         """Open the parts of the route in the background, so that the first prompt finds them ready and their settings are shown."""
 
@@ -183,30 +178,24 @@ class Joint:
             self.floor.claim(part.name)
         await self.journal.settled()
         ours: Any = part.under(self.outer.id, params)
-        outer = self.outer
-
-        async def ask(request: v1.RequestPermission) -> v1.PermissionResult:
-            return await outer.request(m.REQUEST_PERMISSION, request)
-
         if call is m.REQUEST_PERMISSION:
             answer: Any = await self.guard.permission(
-                part.title, ours, ask, looking=part.looking, trusted_marks=not part.engine.guarded
+                part.title, ours, self._ask, looking=part.looking, trusted_marks=not part.engine.guarded
             )
             return answer  # type: ignore[no-any-return]  # the call says what it is
+        await self.admitted(part, call, ours)
+        return await self.outer.request(call, ours)
+
+    async def admitted(self, part: Part, call: "Call[P, R]", params: P) -> None:
+        """What an engine does by way of us, the policy decides about, too."""
         if part.engine.guarded and call in _GUARDED:
-            await self.guard.admit(ours, ask, part.title, looking=part.looking)
-        return await outer.request(call, ours)
+            ours: Any = part.under(self.outer.id, params)
+            await self.guard.admit(ours, self._ask, part.title, looking=part.looking)
+
+    async def _ask(self, request: v1.RequestPermission) -> v1.PermissionResult:
+        return await self.outer.request(m.REQUEST_PERMISSION, request)
 
     # What is said to engines.
-
-    def with_context(self, part: Part, prompt: Sequence[v1.ContentBlock], role: str) -> list[v1.ContentBlock]:
-        """The prompt, after what the engine has not heard of. A command has to stand first, so it goes alone."""
-        if role == COMMAND:
-            return list(prompt)
-        minutes = self.journal.minutes
-        missed = minutes.everything() if part.knows_nothing else minutes.since(part.name)
-        part.knows_nothing = False
-        return [v1.TextBlock(missed), *prompt] if missed else list(prompt)
 
     def knows(self, part: Part) -> None:
         """An engine is given something: from now on its conversation exists."""

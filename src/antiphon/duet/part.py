@@ -34,6 +34,9 @@ class Stage(Protocol):
     async def asked(self, part: "Part", call: "Call[P, R]", params: P) -> R:
         """An engine asks the client something."""
 
+    async def admitted(self, part: "Part", call: "Call[P, R]", params: P) -> None:
+        """An engine is about to do something on this machine that the client cannot do for it. Raises if it may not."""
+
 
 class Part(Session):
     """What one engine is given as its session."""
@@ -78,6 +81,9 @@ class Part(Session):
     async def request(self, call: "Call[P, R]", params: P) -> R:
         return await self._stage.asked(self, call, params)
 
+    async def admit(self, call: "Call[P, R]", params: P) -> None:
+        await self._stage.admitted(self, call, params)
+
     def begins(self, *, looking: bool, spend: Callable[[v1.UsageUpdate], None]) -> None:
         """Its turn begins."""
         self.working, self.looking, self.spend = True, looking, spend
@@ -102,6 +108,9 @@ class Part(Session):
 
     def under(self, session_id: str, params: P) -> P:
         """The params of a question, as they leave: under the id that the client knows, with the ids of calls that it was told."""
+        if isinstance(params, dict):  # of a method that we do not know
+            known: Any = {**params, "sessionId": session_id} if "sessionId" in params else params
+            return known  # type: ignore[no-any-return]  # still the same params
         changes: dict[str, Any] = {}
         if hasattr(params, "session_id"):
             changes["session_id"] = session_id

@@ -102,7 +102,7 @@ class Playing:
     # Several.
 
     async def _all(self, engines: Sequence[str], prompt: "Blocks") -> v1.PromptResult:
-        if not self._joint.only_looks(engines):
+        if not self._only_look(engines):
             return _merged([(name, await self._try(name, prompt)) for name in engines if not self._is_spent()])
         self._joint.floor = Floor(self._joint.tell_of)
         try:
@@ -111,6 +111,11 @@ class Playing:
         finally:
             self._joint.floor = None
         return _merged([(name, task.result()) for name, task in zip(engines, tasks, strict=True)])
+
+    def _only_look(self, engines: Sequence[str]) -> bool:
+        """Whether the mode that holds lets none of them change anything."""
+        mode = self._joint.state.mode
+        return bool(mode) and all(self._joint.cast.engines[name].read_only == mode for name in engines)
 
     async def _try(self, name: str, prompt: "Blocks", role: str = "") -> v1.PromptResult | _Failed:
         """Give it to an engine; what goes wrong is shown, and the others go on."""
@@ -121,21 +126,24 @@ class Playing:
             return _Failed(error)
 
     async def _review(self, worker: str, reviewer: str, prompt: "Blocks") -> v1.PromptResult:
-        joint = self._joint
-        before = await look(joint.roots)
-        ends = [(worker, await self._try(worker, prompt))]
-        rounds = joint.wishes.review_rounds if joint.state.review == "fix" else 0
-        for round in range(1, rounds + 2):
-            if not self._goes_on(ends):
-                break
-            words = await self._for_reviewer(worker, _text(prompt), before)
-            ends.append((reviewer, await self._try(reviewer, [v1.TextBlock(words)], "review")))
-            findings = "".join(joint.cast.parts[reviewer].words) if reviewer in joint.cast.parts else ""
-            if round > rounds or not self._goes_on(ends) or no_findings(findings):
-                break
-            words = fix_prompt(findings, joint.cast.title(reviewer), round, rounds)
-            ends.append((worker, await self._try(worker, [v1.TextBlock(words)], "fix")))
+        with await look(self._joint.roots) as before:
+            ends = [(worker, await self._try(worker, prompt))]
+            rounds = self._joint.wishes.review_rounds if self._joint.state.review == "fix" else 0
+            for round in range(1, rounds + 2):
+                if not self._goes_on(ends):
+                    break
+                words = await self._for_reviewer(worker, _text(prompt), before)
+                ends.append((reviewer, await self._try(reviewer, [v1.TextBlock(words)], "review")))
+                findings = self._words_of(reviewer)
+                if round > rounds or not self._goes_on(ends) or no_findings(findings):
+                    break
+                words = fix_prompt(findings, self._joint.cast.title(reviewer), round, rounds)
+                ends.append((worker, await self._try(worker, [v1.TextBlock(words)], "fix")))
         return _merged(ends)
+
+    def _words_of(self, name: str) -> str:
+        part = self._joint.cast.parts.get(name)
+        return "" if part is None else "".join(part.words)
 
     def _goes_on(self, ends: "Sequence[tuple[str, v1.PromptResult | _Failed]]") -> bool:
         return isinstance(ends[-1][1], v1.PromptResult) and not self._is_spent()
@@ -157,7 +165,7 @@ class Playing:
             role = COMMAND
         await joint.cast.align(part, part.engine.read_only if looking else None)
         joint.standing.show()
-        given = joint.with_context(part, prompt, role)
+        given = self._with_context(part, prompt, role)
         joint.journal.note(Given(now(), name, _text(given), role))
         joint.knows(part)
         await joint.save()
@@ -175,6 +183,15 @@ class Playing:
         self.budget.turn_ended(name, result)
         joint.journal.note(Ended(now(), name, result.stop_reason.value))
         return result
+
+    def _with_context(self, part: "Part", prompt: "Blocks", role: str) -> "list[v1.ContentBlock]":
+        """The prompt, after what the engine has not heard of. A command has to stand first, so it goes alone."""
+        if role == COMMAND:
+            return list(prompt)
+        minutes = self._joint.journal.minutes
+        missed = minutes.everything() if part.knows_nothing else minutes.since(part.name)
+        part.knows_nothing = False
+        return [v1.TextBlock(missed), *prompt] if missed else list(prompt)
 
     async def _perform(self, part: "Part", turn: Turn, *, looking: bool) -> v1.PromptResult:
         """The engine's turn. One that goes over the budget is called off, and that is how it ended."""

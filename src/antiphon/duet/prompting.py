@@ -35,6 +35,7 @@ async def prompt(joint: "Joint", turn: Turn) -> "Outcome":
     try:
         outcome = await _do(joint, turn, asked)
     finally:
+        joint.guard.turn_over()
         await joint.save()
         await joint.journal.settled()  # the answer comes after all that was said
     return outcome
