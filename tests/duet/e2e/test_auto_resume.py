@@ -55,7 +55,7 @@ async def test_it_does_not_when_the_environment_says_so(at: Place, variable: str
         id = client.session.id
     async with connected(at) as client:
         await client.say("hello")
-        assert client.session.id != id and told_again(client) == [Line("agent", "echo: hello")]
+        assert client.session.id != id and client.said == "echo: hello" and not client.updates_of("user_message_chunk")
     assert at.claude.model.last.texts == ["hello"]
 
 

@@ -60,7 +60,7 @@ async def test_it_is_the_same_again_and_again_and_while_it_is_open(at: Place) ->
             assert shown(client) == before
 
 
-async def test_commands_notices_and_errors_are_part_of_it(at: Place) -> None:
+async def test_answers_to_our_own_commands_are_part_of_it(at: Place) -> None:
     async with connected(at) as client:
         await client.open()
         await client.say("/status")
