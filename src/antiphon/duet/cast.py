@@ -84,10 +84,12 @@ class Cast:
         return part
 
     async def _begin(self, name: str) -> Part:
+        self._joint.ledger.begins(name)
         part = self._part(name)
         return await self._opened(part, lambda: settle(part.engine.new(part)))
 
     async def _copy(self, name: str, source: str) -> Part:
+        self._joint.ledger.unknown(name)
         part = self._part(name)
         if part.engine.does("fork"):
             try:
@@ -98,6 +100,7 @@ class Cast:
         return await self._anew(name)
 
     async def _again(self, name: str, conversation: str) -> Part:
+        self._joint.ledger.unknown(name)
         part = self._part(name)
         part.id = conversation
         part.collected = []

@@ -21,6 +21,7 @@ async def set_route(joint: "Joint", route: str) -> None:
 
 
 async def _changed(joint: "Joint") -> None:
+    await joint.lead_on()
     await joint.standing.tell()
     await joint.standing.tell_commands()
     joint.prepare()

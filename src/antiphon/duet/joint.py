@@ -23,6 +23,7 @@ from antiphon.duet.standing import Standing
 from antiphon.duet.state import State
 from antiphon.duet.tasks import Nudging
 from antiphon.duet.wishes import REVIEW, Wishes
+from antiphon.errors import AcpError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from antiphon.store.conversations import ConversationStore
@@ -112,6 +113,13 @@ class Joint:
     def roots(self) -> list[str]:
         """Where the session works."""
         return [self.outer.cwd, *self.outer.directories]
+
+    async def lead_on(self) -> None:
+        """Open the engine that leads, so that the client hears what it offers. One that cannot is told of; a prompt tries again."""
+        try:
+            await self.cast.part(self.lead)
+        except AcpError as error:
+            await self.saying.failed(self.cast.title(self.lead), error)
 
     def prepare(self) -> None:
         """Open the parts of the route in the background, so that the first prompt finds them ready and their settings are shown."""

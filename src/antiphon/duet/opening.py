@@ -171,14 +171,7 @@ class Opening:
     async def _cast(self, joint: Joint) -> None:
         """Open the engine that leads, so that the client hears what it offers; the others of the route while it reads that."""
         joint.standing.show()
-        try:
-            await joint.cast.part(joint.lead)
-        except RequestError as error:
-            if error.code == Code.AUTH_REQUIRED and len(self._engines) == 1:
-                raise
-            await joint.saying.failed(joint.cast.title(joint.lead), error)
-        except AcpError as error:  # the next prompt tries again
-            await joint.saying.failed(joint.cast.title(joint.lead), error)
+        await joint.lead_on()
         await joint.standing.tell_commands()
         joint.prepare()
 

@@ -1,7 +1,7 @@
 """What the user types: kept, and played by the route, unless it is a command of ours, which is done here."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -10,9 +10,10 @@ from antiphon.duet import commands
 from antiphon.duet.changing import clear, set_route
 from antiphon.duet.events import Given, Prompted, now
 from antiphon.duet.playing import Playing
-from antiphon.duet.reviewing import code_reference, explain_prompt, reference_in
+from antiphon.duet.reviewing import Reference, code_reference, explain_prompt, reference_in
 from antiphon.duet.status import about
 from antiphon.engines.titles import title_of
+from antiphon.errors import AcpError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
@@ -20,6 +21,14 @@ if TYPE_CHECKING:
     from antiphon.duet.joint import Joint
 
 __all__ = ["prompt", "steer"]
+
+AROUND: Final = 15
+"""Lines before and after those that are to be explained."""
+
+EXPLAINED_LINES: Final = 400
+"""Lines that are shown to whoever explains them."""
+
+NEWLINE: Final = "\n"
 
 
 async def prompt(joint: "Joint", turn: Turn) -> "Outcome":
@@ -117,16 +126,28 @@ def _route_text(joint: "Joint") -> str:
 
 
 async def _explain(joint: "Joint", turn: Turn, reference: str) -> "Outcome":
-    others = [block for block in turn.prompt if not isinstance(block, v1.TextBlock)]
-    meant = code_reference(reference)
-    if meant is None and (found := reference_in(others)) is not None:
-        meant, reference = found
-    if meant is None:
+    found = (meant, "") if (meant := code_reference(reference)) is not None else reference_in(turn.prompt[1:])
+    if found is None:
         await joint.saying.say(
             "`/explain` needs to know what: a path, with lines if you like, such as `/explain src/app.py:10-20`, or a mention of a file."
         )
         return None
-    return await Playing(joint).play([v1.TextBlock(explain_prompt(meant, reference)), *others], joint.lead)
+    place, text = found
+    try:
+        text = text or await _read(turn, place)
+    except AcpError as error:
+        await joint.saying.say(f"`/explain` cannot read `{place}`: {str(error).partition(NEWLINE)[0]}")
+        return None
+    return await Playing(joint).play([v1.TextBlock(explain_prompt(place, text))], joint.lead)
+
+
+async def _read(turn: Turn, place: Reference) -> str:
+    """The lines that are meant with some around them; of a whole file its beginning. Through the client, which has what is not saved yet."""
+    if place.first is None:
+        return await turn.read(place.path, limit=EXPLAINED_LINES)
+    first = max(1, place.first - AROUND)
+    last = (place.last or place.first) + AROUND
+    return await turn.read(place.path, line=first, limit=min(last - first + 1, EXPLAINED_LINES))
 
 
 async def _nudge(joint: "Joint", nudge: commands.Nudge) -> None:
