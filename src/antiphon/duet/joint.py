@@ -109,11 +109,6 @@ class Joint:
         """Whether the next new session in this directory goes on with this one."""
         return self.wishes.auto_resume if self.state.auto_resume is None else self.state.auto_resume
 
-    @property
-    def roots(self) -> list[str]:
-        """Where the session works."""
-        return [self.outer.cwd, *self.outer.directories]
-
     async def lead_on(self) -> None:
         """Open the engine that leads, so that the client hears what it offers. One that cannot is told of; a prompt tries again."""
         try:

@@ -172,6 +172,7 @@ class Opening:
         """Open the engine that leads, so that the client hears what it offers; the others of the route while it reads that."""
         joint.standing.show()
         await joint.lead_on()
+        joint.standing.known()
         await joint.standing.tell_commands()
         joint.prepare()
 

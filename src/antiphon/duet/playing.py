@@ -126,7 +126,7 @@ class Playing:
             return _Failed(error)
 
     async def _review(self, worker: str, reviewer: str, prompt: "Blocks") -> v1.PromptResult:
-        with await look(self._joint.roots) as before:
+        with await look([self._joint.outer.cwd, *self._joint.outer.directories]) as before:
             ends = [(worker, await self._try(worker, prompt))]
             rounds = self._joint.wishes.review_rounds if self._joint.state.review == "fix" else 0
             for round in range(1, rounds + 2):

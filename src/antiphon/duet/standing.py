@@ -20,6 +20,7 @@ class Standing:
     def __init__(self, joint: "Joint") -> None:
         self._joint = joint
         self._commands: list[v1.Command] | None = None
+        self._told: tuple[list[v1.ConfigOption], str | None, str | None] = ([], None, None)
 
     @property
     def titles(self) -> dict[str, str]:
@@ -50,19 +51,30 @@ class Standing:
             self.titles, state.route, joint.primary, state.review, joint.auto_resume, state.mode or None
         )
 
+    def known(self) -> None:
+        """The client has been told how things stand, by the answer that opened the session."""
+        self._told = self._now()
+
+    def _now(self) -> tuple[list[v1.ConfigOption], str | None, str | None]:
+        outer = self._joint.outer
+        return (
+            outer.settings.shown(outer.client.shows_booleans),
+            None if outer.modes is None else outer.modes.current_mode_id,
+            None if outer.models is None else outer.models.current_model_id,
+        )
+
     def tell(self) -> Awaitable[None]:
-        """Tell what has changed of it."""
-        joint = self._joint
-        outer, journal = joint.outer, joint.journal
-        modes, models, before = outer.modes, outer.models, list(outer.config_options)
+        """Tell what has changed of it since the client last heard."""
         self.show()
+        journal, before = self._joint.journal, self._told
+        options, mode, model = self._told = self._now()
         told: Awaitable[None] = NO_WAIT
-        if outer.config_options != before:
-            told = journal.tell(v1.ConfigOptionUpdate(outer.settings.shown(outer.client.shows_booleans)))
-        if modes is not None and outer.modes is not None and modes.current_mode_id != outer.modes.current_mode_id:
-            told = journal.tell(v1.CurrentModeUpdate(outer.modes.current_mode_id))
-        if models is not None and outer.models is not None and models.current_model_id != outer.models.current_model_id:
-            told = journal.tell(v1.CurrentModelUpdate(outer.models.current_model_id))
+        if options != before[0]:
+            told = journal.tell(v1.ConfigOptionUpdate(options))
+        if mode is not None and mode != before[1]:
+            told = journal.tell(v1.CurrentModeUpdate(mode))
+        if model is not None and model != before[2]:
+            told = journal.tell(v1.CurrentModelUpdate(model))
         return told
 
     def tell_commands(self) -> Awaitable[None]:
