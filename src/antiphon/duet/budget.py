@@ -87,7 +87,8 @@ class Budget:
 
     def heard(self, engine: str, update: v1.UsageUpdate) -> None:
         """An engine told how full its context is, and maybe what its conversation cost so far."""
-        if engine in self._running and update.used != self._last_request.get(engine):  # else only the cost is new
+        only_cost = update.cost is not None and update.used == self._last_request.get(engine)
+        if engine in self._running and not only_cost:
             self._running[engine] += update.used
         self._last_request[engine] = update.used
         if update.cost is None or update.cost.currency != CURRENCY:
