@@ -16,12 +16,20 @@ def agent(*words: str, said: bytes = b"", state: Path | None = None) -> "subproc
     return subprocess.run(command, input=said, capture_output=True, check=False, timeout=30, env=env)
 
 
-@pytest.mark.parametrize("words", [(), ("--engine", "demo"), ("--engine=demo",)], ids=["default", "named", "joined"])
-def test_it_answers_initialize_and_ends_with_its_input(words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (("--engine", "demo"), "antiphon-demo"),
+        (("--engine=demo",), "antiphon-demo"),
+        (("--engine", "demo", "--engine", "/bin/cat -u"), "antiphon"),
+    ],
+    ids=["named", "joined", "several"],
+)
+def test_it_answers_initialize_and_ends_with_its_input(words: tuple[str, ...], name: str) -> None:
     done = agent(*words, said=INITIALIZE)
     answer = msgspec.json.decode(done.stdout)["result"]
     assert (done.returncode, done.stderr) == (0, b"")
-    assert (answer["protocolVersion"], answer["agentInfo"]["name"]) == (1, "antiphon-demo")
+    assert (answer["protocolVersion"], answer["agentInfo"]["name"]) == (1, name)
     offered = answer["agentCapabilities"]
     assert offered["loadSession"] and offered["promptCapabilities"] == {
         "image": True,
@@ -33,8 +41,14 @@ def test_it_answers_initialize_and_ends_with_its_input(words: tuple[str, ...]) -
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("engine", ["demo", "/bin/cat -u"])
-def test_initialize_is_answered_before_anything_heavy_is_imported(engine: str) -> None:
+def test_without_a_word_every_engine_that_is_installed_answers() -> None:
+    done = agent(said=INITIALIZE)
+    answer = msgspec.json.decode(done.stdout)["result"]
+    assert (done.returncode, done.stderr, answer["agentInfo"]["name"]) == (0, b"", "antiphon")
+
+
+@pytest.mark.parametrize("words", [["--engine", "demo"], ["--engine", "/bin/cat -u"], []], ids=str)
+def test_initialize_is_answered_before_anything_heavy_is_imported(words: list[str]) -> None:
     script = (
         "import os, sys\n"
         "from antiphon.cli.agent import run\n"
@@ -44,7 +58,7 @@ def test_initialize_is_answered_before_anything_heavy_is_imported(engine: str) -
         "    sys.stderr.write(' '.join(sorted({'asyncio', 'ssl', 'sqlite3', 'argparse'} & set(sys.modules))))\n"
         "    return plain(fd, data)\n"
         "os.write = write\n"
-        f"run(['--engine', {engine!r}])\n"
+        f"run({words!r})\n"
     )
     done = subprocess.run([sys.executable, "-c", script], input=INITIALIZE, capture_output=True, check=True, timeout=30)
     assert done.stdout.startswith(b'{"jsonrpc":"2.0","id":1,"result"')

@@ -94,7 +94,7 @@ def test_a_login_without_the_program_says_how_to_get_it(tmp_path: Path) -> None:
 
 
 def test_the_demo_has_no_login(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "antiphon", "agent", "--login"]
+    command = [sys.executable, "-m", "antiphon", "agent", "--engine", "demo", "--login"]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=30)
     assert done.returncode == 1 and "the engine `demo` has no login" in done.stderr
 
