@@ -21,6 +21,7 @@ SHELL := /bin/sh
 .PHONY: help run test test-fast interop engines peers thirdparty check format bench lock clean env zed-extension
 
 VENV ?= .venv
+LOCK ?= requirements/dev.txt
 JOBS ?= 2
 LOCK_ARGS ?=
 REPOSITORY ?=
@@ -29,7 +30,8 @@ PYTHON ?=
 
 CODE := $(wildcard src tests tools benchmarks examples packages)
 DEV := $(VENV)/bin/python
-PYTEST := PYTHONWARNDEFAULTENCODING=1 $(DEV) -m pytest
+TESTING := env -u PYTHONDONTWRITEBYTECODE PYTHONWARNDEFAULTENCODING=1
+PYTEST := $(TESTING) $(DEV) -m pytest
 
 help:
 	@sed -n '3,/^$$/s/^# \{0,1\}//p' Makefile
@@ -82,8 +84,8 @@ endef
 $(foreach place,$(wildcard .venv*/.place),$(shell \
 	[ "$$(cat $(place))" = "$(CURDIR)" ] && [ -x $(dir $(place))bin/python ] || rm -f $(dir $(place)).locked))
 
-$(VENV)/.locked: requirements/dev.txt
-	$(call new_environment,$(VENV),requirements/dev.txt)
+$(VENV)/.locked: $(LOCK)
+	$(call new_environment,$(VENV),$(LOCK))
 
 .venv-run/.locked: requirements/run.txt requirements/build.txt
 	$(call new_environment,.venv-run,requirements/run.txt requirements/build.txt)
@@ -178,18 +180,19 @@ thirdparty: tests/thirdparty/node_modules/.package-lock.json
 	else $(MAKE) --silent --no-print-directory .venv-fast-agent/.locked PYTHON="$$newer" || \
 		echo "fast-agent could not be installed: its tests will skip" >&2; fi
 
-# pytest ends with 5 when nothing was selected: fine for a part of the selection, not for all of it.
-test: $(VENV)/.ready peers thirdparty
-	@some=5; \
-	part() { status=0; $(PYTEST) "$$@" $(ARGS) || status=$$?; \
-		case $$status in 0) some=0 ;; 5) ;; *) exit $$status ;; esac; }; \
-	part -m "not slow" -n $(JOBS); \
-	part -m "slow and not together" -n $(JOBS); \
-	part -m "slow and together"; \
-	exit $$some
+# Compiled first, as an installed package is: hundreds of tests start us, and each would read and compile it all again.
+define compile
+@env -u PYTHONDONTWRITEBYTECODE $(DEV) -m compileall -q src
+endef
 
-test-fast: $(VENV)/.ready tests/interop/node_modules/.package-lock.json
-	@$(PYTEST) -m "not slow" -n $(JOBS) $(ARGS)
+test: $(VENV)/.ready peers thirdparty
+	$(compile)
+	@$(TESTING) $(DEV) tools/all_tests.py $(JOBS) $(ARGS)
+
+# On another Python less is enough: LOCK=requirements/test.txt
+test-fast: $(VENV)/.ready
+	$(compile)
+	@$(PYTEST) -m "not slow" -n $(JOBS) --dist worksteal $(ARGS)
 
 interop: $(VENV)/.ready peers thirdparty
 	@ANTIPHON_INTEROP=write $(PYTEST) tests/interop tests/thirdparty $(ARGS)
@@ -220,7 +223,7 @@ bench: .venv-bench/.ready benchmarks/node_modules/.package-lock.json
 # Names, versions and hashes; never an address, so that everybody fetches from where they are used to fetch.
 lock:
 	@command -v uv >/dev/null 2>&1 || { echo "error: make lock needs uv" >&2; echo "hint: pip install uv" >&2; exit 1; }
-	@for name in run build dev peers peers-fast-agent bench; do \
+	@for name in run build test dev peers peers-fast-agent bench; do \
 		case $$name in peers-fast-agent) oldest=3.13 ;; *) oldest=3.11 ;; esac; \
 		uv pip compile --quiet --universal --python-version $$oldest --generate-hashes --no-header --no-emit-index-url \
 			$(LOCK_ARGS) requirements/$$name.in --output-file requirements/$$name.txt || exit 1; \

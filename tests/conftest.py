@@ -1,5 +1,6 @@
 """What every test gets. In CI (`ANTIPHON_CI=1`) a skipped test is a failure unless `allowed_skips.txt` names it."""
 
+import gc
 import os
 from collections.abc import Generator
 from pathlib import Path
@@ -60,3 +61,9 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     folder = item.path.relative_to(here).parts[0] if item.path.is_relative_to(here) else ""
     if folder in TOGETHER:
         item.add_marker(pytest.mark.together)
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of collected tests stay alive to the end. Frozen, they are not looked at by every test that collects garbage."""
+    gc.collect()
+    gc.freeze()

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from antiphon.agent.permission import is_question
 from antiphon.agent.turn import Turn
 from antiphon.connection.router import Router
 from antiphon.errors import NotSupported, RemoteProtocolError
@@ -149,7 +150,7 @@ async def test_a_choice_for_clients_without_forms(answer: v1.PermissionOutcome, 
     user = User(answer)
     assert await outcome(lambda turn: turn.choose("Which?", ["a", "none"]), user, None) == picked
     (asked,) = user.asked
-    assert asked.tool_call.title == "Which?"
+    assert asked.tool_call.title == "Which?" and is_question(asked)
     assert [option.name for option in asked.options] == ["a", "none", "None of these"]
 
 

@@ -30,10 +30,17 @@ COMMANDS = {
 
 
 def test_every_known_agent_is_found_by_its_command(place: Path) -> None:
-    assert set(KNOWN) == {"claude", "codex", *COMMANDS}
+    assert set(KNOWN) == {"antiphon", "claude", "codex", *COMMANDS}
     for name, (word, *arguments) in COMMANDS.items():
         path = program(place / "bin", word)
         assert command_for(name) == [str(path), *arguments]
+
+
+def test_our_own_agent_is_always_there_unless_the_name_is_given_to_another(place: Path) -> None:
+    assert command_for("antiphon") == [sys.executable, "-P", "-m", "antiphon", "agent"]
+    mine = program(place / "bin", "other")
+    own(place, f"[agents.antiphon]\ncommand = ['{mine}']\n")
+    assert command_for("antiphon") == [str(mine)]
 
 
 def test_the_older_adapter_is_taken_where_the_newer_is_not(place: Path) -> None:

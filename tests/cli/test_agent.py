@@ -16,12 +16,20 @@ def agent(*words: str, said: bytes = b"", state: Path | None = None) -> "subproc
     return subprocess.run(command, input=said, capture_output=True, check=False, timeout=30, env=env)
 
 
-@pytest.mark.parametrize("words", [(), ("--engine", "demo"), ("--engine=demo",)], ids=["default", "named", "joined"])
-def test_it_answers_initialize_and_ends_with_its_input(words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (("--engine", "demo"), "antiphon-demo"),
+        (("--engine=demo",), "antiphon-demo"),
+        (("--engine", "demo", "--engine", "/bin/cat -u"), "antiphon"),
+    ],
+    ids=["named", "joined", "several"],
+)
+def test_it_answers_initialize_and_ends_with_its_input(words: tuple[str, ...], name: str) -> None:
     done = agent(*words, said=INITIALIZE)
     answer = msgspec.json.decode(done.stdout)["result"]
     assert (done.returncode, done.stderr) == (0, b"")
-    assert (answer["protocolVersion"], answer["agentInfo"]["name"]) == (1, "antiphon-demo")
+    assert (answer["protocolVersion"], answer["agentInfo"]["name"]) == (1, name)
     offered = answer["agentCapabilities"]
     assert offered["loadSession"] and offered["promptCapabilities"] == {
         "image": True,
@@ -33,7 +41,14 @@ def test_it_answers_initialize_and_ends_with_its_input(words: tuple[str, ...]) -
     }  # fmt: skip
 
 
-def test_initialize_is_answered_before_anything_heavy_is_imported() -> None:
+def test_without_a_word_every_engine_that_is_installed_answers() -> None:
+    done = agent(said=INITIALIZE)
+    answer = msgspec.json.decode(done.stdout)["result"]
+    assert (done.returncode, done.stderr, answer["agentInfo"]["name"]) == (0, b"", "antiphon")
+
+
+@pytest.mark.parametrize("words", [["--engine", "demo"], ["--engine", "/bin/cat -u"], []], ids=str)
+def test_initialize_is_answered_before_anything_heavy_is_imported(words: list[str]) -> None:
     script = (
         "import os, sys\n"
         "from antiphon.cli.agent import run\n"
@@ -43,7 +58,7 @@ def test_initialize_is_answered_before_anything_heavy_is_imported() -> None:
         "    sys.stderr.write(' '.join(sorted({'asyncio', 'ssl', 'sqlite3', 'argparse'} & set(sys.modules))))\n"
         "    return plain(fd, data)\n"
         "os.write = write\n"
-        "run(['--engine', 'demo'])\n"
+        f"run({words!r})\n"
     )
     done = subprocess.run([sys.executable, "-c", script], input=INITIALIZE, capture_output=True, check=True, timeout=30)
     assert done.stdout.startswith(b'{"jsonrpc":"2.0","id":1,"result"')
@@ -61,6 +76,46 @@ def test_words_it_does_not_know_end_in_a_hint(words: tuple[str, ...]) -> None:
     assert done.returncode == 2 and done.stdout == b""
     lines = done.stderr.decode().splitlines()
     assert lines[0].startswith("error: ") and lines[-1].startswith("hint: ")
+
+
+@pytest.mark.parametrize(
+    ("engine", "says"),
+    [
+        ("lute", "there is no engine `lute`"),
+        ("gemnii", "did you mean `gemini`?"),
+        ("opencode", "the agent `opencode` is not installed"),
+        ("lute --acp", "there is no program `lute`"),
+        ("./lute", "there is no program `./lute`"),
+        ("lute 'acp", "No closing quotation"),
+    ],
+)
+def test_an_engine_that_is_not_there_is_an_error_with_a_hint(engine: str, says: str, tmp_path: Path) -> None:
+    env = {"PATH": str(tmp_path), "ANTIPHON_STATE_DIR": str(tmp_path), "HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "antiphon", "agent", "--engine", engine]
+    done = subprocess.run(command, capture_output=True, check=False, timeout=30, env=env, encoding="utf-8")
+    assert done.returncode in (1, 2) and done.stdout == "" and says in done.stderr
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith("error: ") and lines[-1].startswith("hint: ") and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("how", ["a name", "a command"])
+def test_any_agent_is_an_engine_that_is_introduced_without_being_asked(how: str, tmp_path: Path) -> None:
+    program = tmp_path / "gemini"
+    program.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    program.chmod(0o755)
+    env = {"PATH": str(tmp_path), "ANTIPHON_STATE_DIR": str(tmp_path), "HOME": str(tmp_path)}
+    engine = "gemini" if how == "a name" else f"{program} --acp"
+    command = [sys.executable, "-m", "antiphon", "agent", "--engine", engine]
+    done = subprocess.run(command, input=INITIALIZE, capture_output=True, check=False, timeout=30, env=env)
+    answer = msgspec.json.decode(done.stdout)["result"]
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert answer["agentInfo"]["name"] == "antiphon-gemini" and answer["_meta"] == {"steering": {"supported": True}}
+    assert answer["agentInfo"]["title"] == ("Gemini CLI" if how == "a name" else "gemini")
+
+
+def test_a_login_is_for_one_engine() -> None:
+    done = agent("--engine", "claude", "--engine", "codex", "--login")
+    assert done.returncode == 2 and b"one engine at a time" in done.stderr
 
 
 @pytest.mark.parametrize("closed", ["<&-", "</dev/null >&-"])

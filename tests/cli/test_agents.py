@@ -155,7 +155,7 @@ def test_check_of_what_is_no_agent_fails_with_what_to_do(place: Path, script: st
 
 def test_check_of_a_missing_agent_says_how_to_get_it(place: Path) -> None:
     assert KNOWN["goose"].install in refused("check", "goose")
-    assert "there are demo, claude" in refused("check", "lute")
+    assert "there are demo, antiphon, claude" in refused("check", "lute")
 
 
 # Agents of one's own.

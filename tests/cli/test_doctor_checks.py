@@ -85,7 +85,7 @@ def test_a_name_means_a_part_an_id_or_what_a_check_is_about() -> None:
     chosen, unknown = selected(checks, ["claude", "lute", "state"])
     assert unknown == ("lute",)
     assert [check.id for check in chosen] == [
-        "install.claude", "state.directory", "state.database", "state.leftovers", "engines.claude.program",
+        "install.claude", "state.directory", "state.database", "state.leftovers", "state.sessions", "engines.claude.program",
         "engines.claude.login", "network.claude", "start.claude",
     ]  # fmt: skip
     assert selected(checks, []) == (checks, ()) and selected(checks, ["eng"])[1] == ("eng",)

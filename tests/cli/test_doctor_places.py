@@ -253,3 +253,16 @@ def test_proxies_are_told_without_their_passwords(clinic: Clinic) -> None:
     status, sentence = report.says("environment.proxies")
     assert status == "note" and "HTTPS_PROXY is http://proxy.example.org:8080" in sentence
     assert "lovelace" not in str(report.data) and "NO_PROXY" in report["environment.proxies"]["hint"]
+
+
+def test_sessions_that_are_open_are_named_and_locks_of_nobody_counted(clinic: Clinic) -> None:
+    from antiphon.store.locks import SessionLock
+
+    assert "state.sessions" not in clinic.report("state").ids
+    with SessionLock.take(clinic.state, "s", "Zed"):
+        told = clinic.report("state")["state.sessions"]
+        assert told["status"] == "ok" and told["sentence"].startswith("session `s` is open (process ")
+        assert "Zed" in told["sentence"]
+    clinic.write(clinic.state / "locks" / "0123.lock", "{}")
+    told = clinic.report("state")["state.sessions"]
+    assert told["status"] == "note" and "1 lock of sessions" in told["sentence"] and told["facts"]["count"] == "1"

@@ -80,13 +80,17 @@ PROMPTS = (
     "/image", "/audio", "/link", "/resource", "/ask", "/visit", "/permission", "/mode plan", "/set thinking on", "/title A", "/fail", "/stop refusal",
     "/search sing", "/delete README.md", "/plans", "/child", "/echo x", "/mcp", "/no-such",
 )  # fmt: skip
+ASKING = ("/edit notes.txt x", "/run echo x", "/permission", "/delete README.md")
+"""Those that have to be permitted: what is said then depends on the answer."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("prompt", PROMPTS)
-@pytest.mark.parametrize("on_ask", ["deny", "allow"])
+@pytest.mark.parametrize(
+    ("prompt", "on_ask"), [*((prompt, "deny") for prompt in PROMPTS), *((prompt, "allow") for prompt in ASKING)]
+)
 def test_every_line_fits_the_schema(prompt: str, on_ask: str, place: Place) -> None:
     done = checked(place.run(prompt, "--json", "--on-ask", on_ask))
+    assert bool(done.of("permission")) == (prompt in ASKING)
     assert done.events[0]["type"] == "start" and "Traceback" not in done.err
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from antiphon.config.merging import STRICTER, merge, waiting
 from antiphon.config.reading import read
-from antiphon.config.shapes import MODES, ON_ASK, Settings
+from antiphon.config.shapes import MODES, ON_ASK, Duet, Settings
 
 USER = 'agent = "gemini"\n[policy]\nallow = ["Read"]\ndeny = ["Bash"]\n[agents.mine]\ncommand = ["mine"]\n'
 PROJECT = (
@@ -48,6 +48,24 @@ def test_what_waits_for_trust_is_named() -> None:
         "agent", "mode", "model", "policy.allow", "policy.mode", "policy.on_ask", "agents.evil", "agents.mine", "mcp.spy",
     ]  # fmt: skip
     assert waiting(read(USER), read('[policy]\ndeny = ["Bash"]\nmode = "plan"\non_ask = "fail"\n')) == []
+
+
+DUET = '[duet]\nroute = "review"\nmax_cost = 100\nengines = ["evil --acp"]\ntasks = ["rm"]\n'
+
+
+def test_engines_and_the_command_for_tasks_are_the_users_to_say_even_of_a_trusted_project() -> None:
+    mine = '[duet]\nengines = ["codex"]\nroute = "codex"\nmax_turns = 3\n'
+    assert settle(mine, DUET, trusted=False).duet == Duet(engines=("codex",), route="codex", max_turns=3)
+    assert settle(mine, DUET, trusted=True).duet == Duet(
+        engines=("codex",), route="review", max_turns=3, max_cost=100.0
+    )
+    assert settle("", DUET, trusted=True).duet == Duet(route="review", max_cost=100.0)
+    assert waiting(read(""), read(DUET)) == ["duet.route", "duet.max_cost"]
+
+
+def test_false_of_a_trusted_project_counts_as_much_as_true() -> None:
+    mine, theirs = "[duet]\nnudge = true\n", "[duet]\nnudge = false\n"
+    assert settle(mine, theirs, trusted=True).duet.nudge is False
 
 
 @pytest.mark.parametrize("mine", MODES)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from antiphon.config.reading import KEYS, MAX_PROBLEMS, read
-from antiphon.config.shapes import MODES, ON_ASK
+from antiphon.config.shapes import MODES, ON_ASK, REVIEWS
 
 PAGE = Path(__file__).parents[2] / "docs" / "config.md"
 
@@ -27,6 +27,9 @@ def test_every_key_is_read() -> None:
         '[mcp.issues]\ntype = "http"\nurl = "https://x/mcp"\nheaders = { Authorization = "t" }\n'
         '[mcp.local]\ncommand = ["srv"]\nenv = { B = "2" }\n'
         '[engines.claude]\nexecutable = "~/bin/claude"\n[engines.codex]\nexecutable = "codex"\n'
+        '[duet]\nengines = ["codex", "~/bin/mine --acp"]\nroute = "duet"\nprimary = "codex"\nauto_resume = false\n'
+        'review = "fix"\nreview_rounds = 3\nmax_turns = 4\nmax_tokens = 5_000\nmax_cost = 2\ntasks = ["~/bin/todo", "--json"]\n'
+        "nudge = true\nnudge_cooldown = 0.5\nnudge_max = 6\n"
     )
     assert part.problems == ()
     patterns = {re.sub(r"^(agents|mcp)\.[^.]+", r"\1.NAME", ".".join(path)) for path in part.values}
@@ -34,13 +37,19 @@ def test_every_key_is_read() -> None:
     assert part.texts("agents", "mine", "command") == (str(Path.home() / "bin/mine"), "--acp")
     assert part.text("agents", "mine", "cwd") == str(Path.home() / "x")
     assert part.names("mcp") == ["issues", "local"]
+    assert part.texts("duet", "tasks") == (str(Path.home() / "bin/todo"), "--json")
+    assert (part.get("duet", "auto_resume"), part.get("duet", "max_tokens"), part.get("duet", "max_cost")) == (
+        False,
+        5000,
+        2.0,
+    )
 
 
 def test_the_page_documents_every_key_and_no_other() -> None:
     text = PAGE.read_text(encoding="utf-8")
     table = text[text.index("## Keys") : text.index("Names have letters")]
     assert re.findall(r"^\| `([^`]+)`", table, re.MULTILINE) == list(KEYS)
-    for word in (*MODES, *ON_ASK):
+    for word in (*MODES, *ON_ASK, *REVIEWS):
         assert f"`{word}`" in table
 
 
@@ -75,6 +84,26 @@ def test_the_example_of_the_page_is_right() -> None:
         ("[engines.claude]\nexecutable = 'bin/claude'\n", 2, "whole path"),
         ("[engines.claude]\nexecutable = ['claude']\n", 2, "program's name"),
         ("[engines.lute]\nexecutable = 'lute'\n", 1, "`engines.lute`"),
+        ("[duet]\nengines = 'claude'\n", 2, "list of engines"),
+        ("[duet]\nengines = []\n", 2, "list of engines"),
+        ("[duet]\n\nengines = ['claude', 'codex', 'claude']\n", 3, "twice"),
+        ("[duet]\nengines = ['bin/agent --acp']\n", 2, "whole path"),
+        ("[duet]\nengines = ['agent \"--acp']\n", 2, "does not end"),
+        ("[duet]\nroute = 'a b'\n", 2, "name of a route"),
+        ("[duet]\nprimary = 7\n", 2, "name of an engine"),
+        ("[duet]\nauto_resume = 'no'\n", 2, "true or false"),
+        ("[duet]\nreview = 'mend'\n", 2, "one of report, fix"),
+        ("[duet]\nreview_rounds = 0\n", 2, "whole number from 1 on"),
+        ("[duet]\nmax_turns = true\n", 2, "whole number"),
+        ("[duet]\nmax_tokens = 1.5\n", 2, "whole number"),
+        ("[duet]\nmax_cost = 0\n", 2, "number above 0"),
+        ("[duet]\nmax_cost = inf\n", 2, "number above 0"),
+        (f"[duet]\nmax_cost = 1{'0' * 400}\n", 2, "number above 0"),
+        ("[duet]\ntasks = 'dot ls'\n", 2, "list of words"),
+        ("[duet]\nnudge_cooldown = -1\n", 2, "from 0 on"),
+        ("[duet]\nnudge_cooldown = nan\n", 2, "from 0 on"),
+        ("[duet]\nnudge = 1\n", 2, "true or false"),
+        ("[duet]\nnugde = true\n", 2, "`duet.nugde`"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(text: str, line: int, words: str) -> None:
@@ -97,6 +126,7 @@ def test_a_misspelt_key_gets_the_right_one_as_a_hint() -> None:
         ("[agents.x]\nshell = true\n", False),
         ("model = 7\n", False),
         ("[engines.claude]\nexecutable = 7\n", False),
+        ("[duet]\nroute = 7\n", False),
     ],
 )
 def test_a_policy_that_may_be_another_than_was_meant_is_broken(text: str, broken: bool) -> None:

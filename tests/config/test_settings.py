@@ -174,3 +174,14 @@ def test_a_project_never_chooses_the_program_of_an_engine(engine: str, home: Pat
         loaded = load(home / "work", lambda directory, digest, trusted=trusted: trusted)  # type: ignore[misc]
         note = f"{path} sets `engines.{engine}.executable`, which counts only in your own config file"
         assert loaded.notes == (note,)
+
+
+def test_engines_and_the_command_for_tasks_of_a_project_are_told_to_count_nowhere_but_at_home(home: Path) -> None:
+    path = project(home / "work", '[duet]\nengines = ["evil --acp"]\ntasks = ["rm"]\nroute = "duet"\n')
+    loaded = load(home / "work", lambda directory, digest: True)
+    assert (loaded.settings.duet.engines, loaded.settings.duet.tasks, loaded.settings.duet.route) == (
+        None,
+        None,
+        "duet",
+    )
+    assert loaded.notes == (f"{path} sets `duet.engines`, `duet.tasks`, which counts only in your own config file",)

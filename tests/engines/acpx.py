@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from tests.engines.model.steps import PATIENCE
-from tests.engines.places import Place
+from tests.engines.places import Ground
 from tests.interop.who import everybody
 
 __all__ = ["Acpx", "stop_of", "text_of", "updates_of"]
@@ -19,7 +19,7 @@ Message: TypeAlias = dict[str, Any]
 class Acpx:
     """It, at a place."""
 
-    def __init__(self, at: Place) -> None:
+    def __init__(self, at: Ground) -> None:
         who = everybody()["acpx"]
         if who.missing:
             pytest.skip(f"{who.name} {who.missing}")

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -70,10 +70,12 @@ def text_of(updates: list[v1.Update]) -> str:
 
 
 @asynccontextmanager
-async def demo(workspace: Path, can: v1.ClientCapabilities = EVERYTHING) -> AsyncIterator[DemoClient]:
+async def demo(
+    workspace: Path, can: v1.ClientCapabilities = EVERYTHING, command: Sequence[str] = DEMO
+) -> AsyncIterator[DemoClient]:
     """The demo agent as a child process, initialized."""
     router = Router()
-    connection = Connection(await spawn(DEMO), router)
+    connection = Connection(await spawn(command), router)
     client = DemoClient(connection, workspace)
     files, terminals, roots = Files(write=True), Terminals(), [str(workspace)]
 

@@ -21,7 +21,7 @@ from antiphon.client.session import Said, Session
 from antiphon.client.terminals import Terminals
 from antiphon.connection.connection import Direction
 from tests.engines.model.steps import PATIENCE, Json
-from tests.engines.places import Place
+from tests.engines.places import Ground
 
 __all__ = ["Can", "Client", "Told", "connected"]
 
@@ -95,7 +95,7 @@ def _wire(update: v1.Update) -> Json:
 class Client:
     """A connection, the session that is talked in, and the book of all that came."""
 
-    def __init__(self, at: Place, can: Can) -> None:
+    def __init__(self, at: Ground, can: Can) -> None:
         self.at = at
         self.can = can
         self.agent: ConnectedAgent
@@ -202,7 +202,7 @@ class Client:
 
 
 @asynccontextmanager
-async def connected(at: Place, can: Can | None = None, command: Sequence[str] = ()) -> AsyncIterator[Client]:
+async def connected(at: Ground, can: Can | None = None, command: Sequence[str] = ()) -> AsyncIterator[Client]:
     """The agent as a process, introduced to a client that is able to do these things."""
     can = can or Can()
     client = Client(at, can)

@@ -17,43 +17,30 @@ from typing import Final, TypeVar
 
 from antiphon.transports import tree
 
-__all__ = ["Place", "agent_command", "comes", "is_gone", "kept_clean"]
+__all__ = ["JOINT", "Ground", "Place", "agent_command", "comes", "is_gone", "kept_clean"]
 
 GRACE: Final = 10.0
 """Seconds in which everything has to be gone by itself. What is still there then is ended, and the test has failed."""
 
+JOINT: Final = (sys.executable, "-P", "-m", "antiphon", "agent")
+"""How the agent over all engines is started."""
+
 
 def agent_command(engine: str) -> tuple[str, ...]:
     """How an engine is started, as its users start it."""
-    return (sys.executable, "-P", "-m", "antiphon", "agent", "--engine", engine)
+    return (*JOINT, "--engine", engine)
 
 
-class Place:
-    """A place, with the program that works there."""
+class Ground:
+    """A folder, a home and all that, whoever works there. Several programs may: a place that is made beside another has all of it in common."""
 
-    def __init__(self, path: Path, program: Path, version: str, agent: tuple[str, ...], variable: str) -> None:
-        self.version = version
-        self.program = program
+    def __init__(self, path: Path, agent: tuple[str, ...], beside: "Ground | None" = None) -> None:
         self.agent = agent
-        self.mark = token_hex()
+        self.mark: str = token_hex() if beside is None else beside.mark
         self.home, self.folder, self.tools = path / "home", path / "work", path / "tools"
         for folder in (self.home, self.folder, self.tools, path / "tmp"):
-            folder.mkdir()
-        self.environment = tree.marked(
-            {
-                "PATH": f"{self.tools}:/usr/local/bin:/usr/bin:/bin",
-                "HOME": str(self.home),
-                "TMPDIR": str(path / "tmp"),
-                "LANG": "C.UTF-8",
-                variable: str(program),
-                "ANTIPHON_STATE_DIR": str(path / "state"),
-                "ANTIPHON_CONFIG_DIR": str(path / "config"),
-                "PYTHONDONTWRITEBYTECODE": "1",
-            },
-            self.mark,
-        )
-
-    # What is there.
+            folder.mkdir(exist_ok=beside is not None)
+        self.environment: dict[str, str] = _environment(self, path) if beside is None else beside.environment
 
     @property
     def temporary(self) -> Path:
@@ -88,7 +75,38 @@ class Place:
             [git, "-C", str(self.folder), *who, *words], env=self.environment, check=True, capture_output=True
         )
 
-    # Who runs there.
+
+def _environment(at: Ground, path: Path) -> dict[str, str]:
+    return tree.marked(
+        {
+            "PATH": f"{at.tools}:/usr/local/bin:/usr/bin:/bin",
+            "HOME": str(at.home),
+            "TMPDIR": str(path / "tmp"),
+            "LANG": "C.UTF-8",
+            "ANTIPHON_STATE_DIR": str(path / "state"),
+            "ANTIPHON_CONFIG_DIR": str(path / "config"),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },
+        at.mark,
+    )
+
+
+class Place(Ground):
+    """A place, with the program that works there, which `variable` names to the engine."""
+
+    def __init__(
+        self,
+        path: Path,
+        program: Path,
+        version: str,
+        agent: tuple[str, ...],
+        variable: str,
+        beside: Ground | None = None,
+    ) -> None:
+        super().__init__(path, agent, beside)
+        self.version = version
+        self.program = program
+        self.environment[variable] = str(program)
 
     def processes(self) -> list[int]:
         """The ids of the programs that run. One that is only asked for its version is none: it is gone in a moment."""
@@ -151,11 +169,11 @@ def comes(holds: Callable[[], bool]) -> bool:
     return True
 
 
-P = TypeVar("P", bound=Place)
+G = TypeVar("G", bound=Ground)
 
 
 @contextmanager
-def kept_clean(made: P) -> Iterator[P]:
+def kept_clean(made: G) -> Iterator[G]:
     """A place in which nothing is left when the block is."""
     try:
         yield made

@@ -28,6 +28,13 @@ async def test_stdout_and_stderr_come_in_one_stream_and_the_end_with_a_code() ->
         assert command.output() == "one\ntwo\nthree\n" and not command.truncated
 
 
+async def test_complaints_are_not_heard_where_nobody_wants_them() -> None:
+    words = ["/bin/sh", "-c", "echo one; echo two >&2; echo three"]
+    async with await Command.start(words, errors=False) as command:
+        await ended(command)
+        assert command.output() == "one\nthree\n"
+
+
 async def test_an_end_by_signal_has_its_name() -> None:
     async with await shell("kill -USR1 $$") as command:
         assert await ended(command) == Exit(None, "SIGUSR1")

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from antiphon.agent.forms import misfits
-from antiphon.agent.permission import OPTIONS, Permission
+from antiphon.agent.permission import OPTIONS, QUESTION, Permission
 from antiphon.agent.stage import Stage
 from antiphon.errors import NotSupported, RemoteProtocolError
 from antiphon.protocol import v1
@@ -96,7 +96,7 @@ class Asking(Stage):
         id = self.next_id("question")
         await self.update(v1.ToolCall(id, message))
         call = v1.ToolCallPatch(id, title=message, kind=v1.ToolKind.OTHER)
-        question = v1.RequestPermission(self.session.id, call, [*options, _NONE_OF_THESE])
+        question = v1.RequestPermission(self.session.id, call, [*options, _NONE_OF_THESE], meta=QUESTION)
         answer = (await self.request(m.REQUEST_PERMISSION, question)).outcome
         # By its id alone: all choices are of one kind, so a client that answers with the kind has chosen none of them.
         picked = answer.option_id if isinstance(answer, v1.Selected) and answer.option_id in titles else None

@@ -16,6 +16,7 @@ from antiphon.protocol import v1
 if TYPE_CHECKING:
     from antiphon.agent.client import Client
     from antiphon.connection.voice import Voice
+    from antiphon.policy import Rules
     from antiphon.protocol.methods import Call
 
 __all__ = ["Session"]
@@ -44,6 +45,8 @@ class Session(Chosen):
         self.mcp_servers = tuple(mcp_servers)
         self.client = client
         """Who is at the other end, and what it can do."""
+        self.rules: Rules | None = None
+        """Rules of the policy that whoever does the work has to keep too, because it does not ask about everything."""
         self.state: Any = None
         self.series = ""
         """Goes into the ids of tool calls and the like, so that a session that is opened again does not use the old ones again."""
@@ -130,6 +133,12 @@ class Session(Chosen):
     async def request(self, call: "Call[P, R]", params: P) -> R:
         """Ask the client something. Most of it has a verb of its own in `Turn`."""
         return await self.client.connection.request(call, params)
+
+    async def admit(self, call: "Call[P, Any]", params: P) -> None:
+        """Whether what the client would be asked for may be done on this machine instead, because it cannot. Raise to refuse.
+
+        Everything may, unless whoever made this session has rules for it.
+        """
 
     # Its life, for whoever serves it.
 

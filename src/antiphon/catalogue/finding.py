@@ -13,7 +13,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from antiphon.catalogue.known import DEMO, ENGINE, KNOWN
+from antiphon.catalogue.known import DEMO, ENGINE, JOINT, KNOWN, OURS
 from antiphon.catalogue.programs import CliMissing, find_cli
 from antiphon.catalogue.registry import Entry, Registry, RegistryProblem, launch
 from antiphon.config.shapes import NOTHING, OwnAgent, Settings
@@ -187,6 +187,10 @@ def _own(name: str, agent: OwnAgent, path: str | None) -> Found | Missing:
 
 def _known(name: str, path: str | None) -> Found | Missing:
     agent = KNOWN[name]
+    if name == OURS:
+        from antiphon import __version__
+
+        return Found(name, agent.title, (sys.executable, *JOINT), "built in", version=__version__)
     if agent.drives is not None:
         environment = os.environ if path is None else {**os.environ, "PATH": path}
         try:

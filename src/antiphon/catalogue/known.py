@@ -9,9 +9,15 @@ import msgspec
 
 from antiphon.catalogue.programs import CLAUDE, CODEX, Cli
 
-__all__ = ["DEMO", "ENGINE", "KNOWN", "KnownAgent"]
+__all__ = ["DEMO", "ENGINE", "JOINT", "KNOWN", "OURS", "KnownAgent"]
 
-ENGINE: Final = ("-P", "-m", "antiphon", "agent", "--engine")
+OURS: Final = "antiphon"
+"""The name of our own agent, which joins the engines."""
+
+JOINT: Final = ("-P", "-m", "antiphon", "agent")
+"""Our own agent, after the name of this Python."""
+
+ENGINE: Final = (*JOINT, "--engine")
 """An engine of ours, after the name of this Python. Without `-P` it would run whatever is called `msgspec.py` where it is started."""
 
 DEMO: Final = (*ENGINE, "demo")
@@ -24,7 +30,7 @@ class KnownAgent(msgspec.Struct, frozen=True):
     name: str
     title: str
     commands: tuple[tuple[str, ...], ...]
-    """Candidates: the first whose program is there is the one. None: it is an engine of ours."""
+    """Candidates: the first whose program is there is the one. None: it is an engine of ours, or our own agent."""
     install: str
     """How to get it, as it follows on "install it:"."""
     login: str = ""
@@ -35,6 +41,7 @@ class KnownAgent(msgspec.Struct, frozen=True):
 
 
 _AGENTS: Final = (
+    KnownAgent(OURS, "Antiphon", (), "it is built in", note="our own agent: Claude Code and Codex in one session"),
     KnownAgent(
         "claude",
         CLAUDE.title,

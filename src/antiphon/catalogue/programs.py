@@ -130,7 +130,7 @@ def _configured(name: str) -> str | None:
         return None
     from antiphon.config.files import read_file, user_file
 
-    file = read_file(user_file())
+    file = read_file(user_file(), digest=False)
     if file is None or "engines" not in file.text:  # most say nothing of engines, and reading TOML takes long
         return None
     from antiphon.config.reading import read

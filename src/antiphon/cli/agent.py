@@ -4,7 +4,7 @@ An editor waits for this, so the usual command line is read by hand and argparse
 """
 
 from antiphon.cli.saying import FAILED, MISUSED, fail
-from antiphon.engines.known import DEFAULT, ENGINES, make_engine, sign_in
+from antiphon.engines.known import ENGINES, UnknownEngine, make_engine, sign_in
 from antiphon.errors import AcpError
 
 TYPE_CHECKING = False
@@ -19,26 +19,37 @@ def run(arguments: list[str]) -> int:
     asked = _quickly(arguments) or _carefully(arguments)
     if isinstance(asked, int):
         return asked
-    engine, login = asked
+    engines, login = asked
     try:
         if login is not None:
-            sign_in(engine, login)
+            sign_in(engines[0], login)
         else:
-            from antiphon.engines.host import Host
-
-            Host(make_engine(engine)).run()
+            _serve(engines)
     except AcpError as error:
         sentence, _, hint = str(error).partition("\nhint: ")
-        return fail(sentence, hint or "`antiphon agent --help` shows what there is.", FAILED)
+        status = MISUSED if isinstance(error, UnknownEngine) else FAILED
+        return fail(sentence, hint or "`antiphon agent --help` shows what there is.", status)
     return 0
 
 
-def _quickly(arguments: list[str]) -> tuple[str, str | None] | None:
-    """The engine, if the command line is one that editors use."""
+def _serve(engines: list[str]) -> None:
+    if len(engines) != 1:
+        from antiphon.duet.agent import joint
+
+        joint(engines).run()
+        return
+    from antiphon.engines.host import Host
+
+    Host(make_engine(engines[0])).run()
+
+
+def _quickly(arguments: list[str]) -> tuple[list[str], str | None] | None:
+    """The engines, if the command line is one that editors use."""
     if not arguments:
-        return DEFAULT, None
-    if len(arguments) == 2 and arguments[0] == "--engine" and arguments[1] in ENGINES:
-        return arguments[1], None
+        return [], None
+    names = arguments[1::2]
+    if len(names) * 2 == len(arguments) and all(word == "--engine" for word in arguments[::2]):
+        return (names, None) if not any(name.startswith("-") for name in names) else None
     return None
 
 
@@ -49,11 +60,16 @@ def parser() -> "argparse.ArgumentParser":
     top = argparse.ArgumentParser(
         prog="antiphon agent",
         description="The agent an editor starts: speaks ACP on stdin and stdout.",
-        epilog=f"Engines: {', '.join(ENGINES)}. Without --engine, {DEFAULT}.",
+        epilog=f"Engines: {', '.join(ENGINES)}, any agent of `antiphon agents`, and any command that speaks ACP. Without --engine, all that are installed answer as one agent.",
         exit_on_error=False,
         allow_abbrev=False,
     )
-    top.add_argument("--engine", metavar="NAME", choices=[*ENGINES], default=DEFAULT, help="what answers the prompts")
+    top.add_argument(
+        "--engine",
+        metavar="NAME",
+        action="append",
+        help="one engine alone: a name, or a whole command in quotes; given more than once, these work together",
+    )
     top.add_argument(
         "--login",
         metavar="WAY",
@@ -64,8 +80,8 @@ def parser() -> "argparse.ArgumentParser":
     return top
 
 
-def _carefully(arguments: list[str]) -> tuple[str, str | None] | int:
-    """The engine and, if the user wants to sign in, the way (empty: the usual one); or the status to end with."""
+def _carefully(arguments: list[str]) -> tuple[list[str], str | None] | int:
+    """The engines and, if the user wants to sign in, the way (empty: the usual one); or the status to end with."""
     import argparse
 
     try:
@@ -76,4 +92,7 @@ def _carefully(arguments: list[str]) -> tuple[str, str | None] | int:
         return int(end.code or 0)
     if unknown:
         return fail(f"unknown argument `{unknown[0]}`", "`antiphon agent --help` shows what there is.", MISUSED)
-    return known.engine, known.login
+    engines: list[str] = known.engine or []
+    if known.login is not None and len(engines) != 1:
+        return fail("`--login` is for one engine at a time", "Name it, as in `--engine claude --login`.", MISUSED)
+    return engines, known.login

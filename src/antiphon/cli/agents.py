@@ -10,9 +10,10 @@ from antiphon.catalogue import fetching
 from antiphon.catalogue.finding import names
 from antiphon.catalogue.registry import Registry, RegistryProblem
 from antiphon.cli.arguments import Misused, Paragraphs, Parser
-from antiphon.cli.here import settings_here, tell
+from antiphon.cli.here import tell
 from antiphon.cli.saying import FAILED, MISUSED, fail
 from antiphon.cli.screen import plain
+from antiphon.client.rules_here import settings_here
 from antiphon.errors import AcpError
 
 if TYPE_CHECKING:

@@ -117,7 +117,7 @@ def _chat(options: Options) -> int:
         sentence, hint = sentence_and_hint(chat.failure)
         from antiphon.catalogue.finding import UnknownAgent
         from antiphon.cli.servers import ServersError
-        from antiphon.cli.sessions import Unsettable
+        from antiphon.cli.session_opening import Unsettable
 
         wrong = isinstance(chat.failure, Unsettable | UnknownAgent | ServersError)
         return fail(sentence, hint or "`antiphon agents` lists what is installed.", MISUSED if wrong else FAILED)
@@ -135,7 +135,7 @@ def _same_agent(options: Options) -> str:
 
 def _opener(options: Options, cwd: str) -> "Open":
     from antiphon.cli.opening import DEFAULT_AGENT, Attendance, Door, connected
-    from antiphon.cli.sessions import keep_name, open_session, reopen
+    from antiphon.cli.session_opening import keep_name, open_session, reopen
     from antiphon.tui.doors import Opened
 
     def ways(door: Door) -> "Opened":

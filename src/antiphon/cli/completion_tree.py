@@ -94,7 +94,7 @@ def _node(path: tuple[str, ...], help: str, parser: argparse.ArgumentParser | No
 def _value(action: argparse.Action) -> Value:
     if action.choices is not None:
         return tuple(word for word in map(str, action.choices) if _SAFE.fullmatch(word))
-    if "--agent" in action.option_strings:
+    if {"--agent", "--engine"} & set(action.option_strings):
         return "agent"
     return _BY_METAVAR.get(str(action.metavar), "anything")
 

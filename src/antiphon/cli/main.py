@@ -14,6 +14,7 @@ COMMANDS = {
     "run": "one prompt in this directory: what a script types",
     "chat": "a conversation in the terminal",
     "agents": "the agents there are: found, checked, added",
+    "sessions": "conversations with our agent: listed, shown, searched, exported, resumed",
     "policy": "what is allowed, why, and what was decided",
     "doctor": "what is installed and signed in, what is wrong, what to do",
     "agent": "the agent an editor starts: speaks ACP on stdin and stdout",

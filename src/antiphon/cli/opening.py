@@ -6,21 +6,20 @@ Rule 2: what stands in a file and does not fit this agent is told and left out; 
 
 import os
 import shlex
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from antiphon.cli.arguments import Misused, Options
-from antiphon.cli.here import settings_here
 from antiphon.cli.logs import note_report
-from antiphon.cli.remedies import BROKEN
 from antiphon.client.connect import Asking, connect
 from antiphon.client.files import Files
 from antiphon.client.permissions import Ask, Keeper
 from antiphon.client.retry import Retry
+from antiphon.client.rules_here import BROKEN, rules_in, settings_here
 from antiphon.client.terminals import Terminals
-from antiphon.policy import Mode, Rule, RuleError, Rules
+from antiphon.policy import Mode, RuleError, Rules
 from antiphon.protocol import v1
 from antiphon.store.audit import AuditEntry, AuditStore
 from antiphon.store.decisions import DecisionStore
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from antiphon.client.handlers import Authenticate, Permission, PermissionAnswer
     from antiphon.client.remote import ConnectedAgent
     from antiphon.config.settings import Loaded
-    from antiphon.config.shapes import RuleText, Settings
+    from antiphon.config.shapes import Settings
     from antiphon.store.database import Database
 
 __all__ = ["DEFAULT_AGENT", "Attendance", "Door", "agent_name", "connected", "rules_of", "work_place"]
@@ -102,17 +101,7 @@ def rules_of(options: Options, settings: "Settings") -> Rules:
         RuleError: one on the command line is none.
     """
     said = Rules.parse(allow=options.allow, deny=options.deny, ask=options.ask, source="command line")
-    kept = Rules(_usable(settings.allow), _usable(settings.deny), _usable(settings.ask))
-    return said.merged(kept)
-
-
-def _usable(rules: "Sequence[RuleText]") -> tuple[Rule, ...]:
-    """Those that are rules. One that is none has made the policy a broken one already."""
-    found = []
-    for rule in rules:
-        with suppress(RuleError):
-            found.append(Rule.parse(rule.text, rule.source))
-    return tuple(found)
+    return said.merged(rules_in(settings))
 
 
 @asynccontextmanager

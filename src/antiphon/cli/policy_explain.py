@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from antiphon.cli.arguments import Misused, Options
-from antiphon.cli.here import settings_here, tell
+from antiphon.cli.here import tell
 from antiphon.cli.opening import rules_of
 from antiphon.cli.screen import plain
 from antiphon.client.permissions import Keeper
 from antiphon.client.place import Place
+from antiphon.client.rules_here import settings_here
 from antiphon.client.wanted import action_of
 from antiphon.policy import Mode, RuleError
 from antiphon.policy.tools import KIND_OF, KINDS, PATH_TOOLS, canonical

@@ -4,16 +4,15 @@ import os
 import shlex
 from typing import TYPE_CHECKING, Final
 
+from antiphon.client.rules_here import BROKEN
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from antiphon.client.permissions import Denial
     from antiphon.policy import Action
 
-__all__ = ["BROKEN", "denied_line", "remedy"]
-
-BROKEN: Final = "The configuration could not be read, so everything is asked."
-"""Why everything is asked where a config file makes no sense."""
+__all__ = ["denied_line", "remedy"]
 
 _OTHERWISE: Final = (
     (BROKEN, "mend the config file that the warning names"),

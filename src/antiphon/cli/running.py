@@ -20,7 +20,7 @@ from antiphon.cli.printing import Printer, QuietPrinter, TailOf, TextPrinter, Wo
 from antiphon.cli.recording import JsonPrinter, tokens_event, usage_event
 from antiphon.cli.remedies import denied_line, remedy
 from antiphon.cli.screen import Screen
-from antiphon.cli.sessions import Opened, Unsettable, open_session
+from antiphon.cli.session_opening import Opened, Unsettable, open_session
 from antiphon.cli.stopping import CANCELLED, Stopping
 from antiphon.cli.tails import KeptTerminals
 from antiphon.client.handlers import Elicitation, Elicited

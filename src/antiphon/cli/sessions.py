@@ -1,238 +1,163 @@
-"""The session that was asked for: a new one, one by its name, the last one or one by its id; set as was asked.
+"""`antiphon sessions`: the conversations with the joint agent, looked at from outside: listed, shown, searched, exported, deleted, resumed."""
 
-Names are ours, sessions are the agent's. A name whose session the agent has forgotten gets a new one, and that is said.
+import argparse
+import asyncio
+import os
+import sys
+from typing import Final
+
+from antiphon.cli.arguments import Misused, Paragraphs, Parser, count
+from antiphon.cli.saying import FAILED, MISUSED, fail
+from antiphon.cli.screen import plain
+from antiphon.errors import AcpError
+
+__all__ = ["parser", "run"]
+
+HELP_HINT: Final = "`antiphon sessions --help` shows what there is."
+FORMATS: Final = ("markdown", "json", "html")
+_UNLESS_SAID: Final = argparse.SUPPRESS
+"""The default of options that may stand before the command as well: what was said there holds."""
+
+EPILOG: Final = """\
+Without a command: the sessions of this directory. ID is what the list shows, any beginning of an id that only one session has, or
+`last` for the session that was used last in this directory.
+
+  antiphon sessions --all
+  antiphon sessions show last
+  antiphon sessions search "rate limit"
+  antiphon sessions export last -o talk.html
+  antiphon sessions resume last
 """
 
-from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
 
-from antiphon.cli.describing import sentence_and_hint
-from antiphon.errors import AcpError, AuthRequired, Code, NotSupported, RequestRefused
-from antiphon.protocol import v1
-from antiphon.store.errors import StoreError
-from antiphon.store.names import NameStore
-
-if TYPE_CHECKING:
-    from antiphon.cli.arguments import Options
-    from antiphon.cli.opening import Door
-    from antiphon.client.hearing import OnUpdate
-    from antiphon.client.session import Session
-    from antiphon.config.shapes import McpServer
-
-__all__ = ["How", "Opened", "Unsettable", "keep_name", "open_session", "reopen"]
-
-How = Literal["new", "resumed", "loaded"]
-
-
-class Unsettable(AcpError):
-    """The session cannot be set like that; the hint says how it can."""
-
-
-@dataclass(frozen=True)
-class Opened:
-    """A session, and how it came about."""
-
-    session: "Session"
-    how: How
-
-
-async def open_session(
-    door: "Door", options: "Options", *, on_update: "OnUpdate | None" = None, replay: bool = False
-) -> Opened:
-    """Open the session that the arguments mean, and set it as they say. With `replay`, its history is wanted.
-
-    Raises:
-        AcpError: there is no such session, or it cannot be set like that.
-    """
-    names = NameStore(door.database)
-    known = await _known(door, options, names)
-    opened: Opened | None = None
-    if known is not None:
-        try:
-            opened = await reopen(door, options, known, on_update=on_update, replay=replay)
-        except RequestRefused as error:
-            if options.session is None and error.code == Code.RESOURCE_NOT_FOUND:
-                raise AcpError(
-                    f"{door.agent.name} has no session `{known}`\nhint: `/sessions` in `antiphon chat` lists those there are"
-                ) from error
-            if options.session is None or isinstance(error, AuthRequired):
-                raise
-            door.warn(f"the session `{options.session}` is gone, so a new one takes its name: {error.reason}")
-    if opened is None:
-        servers, directories = _place(door, options)
-        session = await door.agent.new_session(
-            door.cwd, mcp_servers=servers, additional_directories=directories, on_update=on_update
-        )
-        opened = Opened(session, "new")
-    await _set(door, options, opened)
-    await keep_name(door, options.session or "", opened.session.id)
-    return opened
-
-
-async def reopen(
-    door: "Door", options: "Options", id: str, *, on_update: "OnUpdate | None" = None, replay: bool = False
-) -> Opened:
-    """Open an earlier session: without its history if the agent can, unless it is wanted."""
-    agent, (servers, directories) = door.agent, _place(door, options)
-    can_resume = agent.capabilities.session_capabilities.resume is not None
-    can_load = agent.capabilities.load_session
-    if can_resume and not (replay and can_load):
-        session = await agent.resume_session(
-            id, door.cwd, mcp_servers=servers, additional_directories=directories, on_update=on_update
-        )
-        return Opened(session, "resumed")
-    if can_load:
-        session = await agent.load_session(
-            id, door.cwd, mcp_servers=servers, additional_directories=directories, on_update=on_update
-        )
-        return Opened(session, "loaded")
-    raise NotSupported(
-        f"{agent.name} cannot open earlier sessions: it advertised neither `loadSession` nor `sessionCapabilities.resume`"
-        "\nhint: leave out `--session`, `--continue` and `--resume`"
+def parser() -> argparse.ArgumentParser:
+    """The command line, also for shell completion."""
+    top = Parser(
+        prog="antiphon sessions",
+        usage="antiphon sessions [OPTIONS] [COMMAND …]",
+        description="The conversations with `antiphon agent`: find one, read it, keep it, go on with it.",
+        epilog=EPILOG,
+        formatter_class=Paragraphs,
+        allow_abbrev=False,
     )
+    _add_list(top)
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
+    listed = commands.add_parser("list", help="the sessions there are, the last used first", allow_abbrev=False)
+    _add_list(listed, _UNLESS_SAID)
 
+    show = commands.add_parser("show", help="what was said in a session, as Markdown", allow_abbrev=False)
+    show.add_argument("id", metavar="ID", help="which one")
+    form = show.add_mutually_exclusive_group()
+    form.add_argument("--markdown", action="store_true", help="as Markdown; so it is without this, too")
+    form.add_argument("--json", action="store_true", default=_UNLESS_SAID, help="as one JSON object, with everything")
+    show.add_argument("--thoughts", action="store_true", help="with what the agents thought")
+    calls = argparse.BooleanOptionalAction
+    show.add_argument("--calls", action=calls, default=True, help="with what the agents did, or without it")
 
-async def keep_name(door: "Door", name: str, session_id: str) -> None:
-    """From now on the name means this session. A store that cannot be used is told, not fatal."""
-    try:
-        await NameStore(door.database).put(name, door.name, session_id, door.cwd)
-    except StoreError as error:
-        door.warn(f"this session cannot be continued by name: {sentence_and_hint(error)[0]}")
-
-
-async def _known(door: "Door", options: "Options", names: NameStore) -> str | None:
-    """The id of the earlier session that is meant, None for a new one."""
-    if options.resume is not None:
-        return options.resume
-    if options.session is not None:
-        named = await names.get(options.session, door.name, door.cwd)
-        return None if named is None else named.session_id
-    if not options.continue_last:
-        return None
-    last = await names.last(door.name, door.cwd)
-    if last is not None:
-        return last.session_id
-    if door.agent.capabilities.session_capabilities.list is not None:
-        async for info in door.agent.list_sessions(door.cwd):
-            return info.session_id
-    raise AcpError(f"{door.agent.name} has no session in `{door.cwd}` to continue\nhint: leave out `--continue`")
-
-
-# Where it works and with what.
-
-
-def _place(door: "Door", options: "Options") -> tuple[list[v1.McpServer], list[str]]:
-    import os
-
-    from antiphon.cli.servers import read_servers
-
-    servers = [server for path in options.mcp_config for server in read_servers(path)]
-    taken = {getattr(server, "name", None) for server in servers}
-    for name, kept in door.loaded.settings.mcp.items():
-        if name not in taken and _reaches(door, kept):
-            servers.append(_server(kept))
-    return servers, [os.path.abspath(os.path.expanduser(folder)) for folder in options.add_dir]
-
-
-def _reaches(door: "Door", server: "McpServer") -> bool:
-    reaches = door.agent.capabilities.mcp_capabilities
-    if server.type == "stdio" or (reaches.http if server.type == "http" else reaches.sse):
-        return True
-    door.warn(
-        f"{door.agent.name} does not reach MCP servers over {server.type.upper()}, so `{server.name}` is left out"
+    search = commands.add_parser("search", help="find sessions by what was said in them", allow_abbrev=False)
+    search.add_argument("words", metavar="WORD", nargs="+", help="all of them have to be in it; case does not count")
+    search.add_argument(
+        "--all", action="store_true", default=_UNLESS_SAID, help="in every directory; without it, in this one"
     )
-    return False
+    search.add_argument("--json", action="store_true", default=_UNLESS_SAID, help="one JSON object per line")
+
+    export = commands.add_parser("export", help="a session as a file: Markdown, JSON or HTML", allow_abbrev=False)
+    export.add_argument("id", metavar="ID", help="which one")
+    export.add_argument("-o", "--output", metavar="FILE", help="where to; without it, stdout")
+    export.add_argument("--format", choices=FORMATS, help="without it, what the end of FILE's name says; else markdown")
+
+    delete = commands.add_parser("delete", help="forget sessions", allow_abbrev=False)
+    delete.add_argument("ids", metavar="ID", nargs="+", help="which ones")
+    delete.add_argument("-y", "--yes", action="store_true", help="do not ask")
+
+    resume = commands.add_parser(
+        "resume",
+        usage="antiphon sessions resume ID [CHAT OPTIONS]",
+        help="go on with a session in `antiphon chat`",
+        allow_abbrev=False,
+    )
+    resume.add_argument("id", metavar="ID", help="which one")
+    resume.add_argument("chat", metavar="OPTIONS", nargs=argparse.REMAINDER, help="options of `antiphon chat`")
+    return top
 
 
-def _server(server: "McpServer") -> v1.McpServer:
-    if server.type == "stdio":
-        env = [v1.EnvVariable(name, value) for name, value in server.env.items()]
-        return v1.StdioServer(server.name, server.command[0], list(server.command[1:]), env)
-    kind = v1.SseServer if server.type == "sse" else v1.HttpServer
-    headers = [v1.HttpHeader(name, value) for name, value in server.headers.items()]
-    return kind(server.name, server.url or "", headers)
+def _add_list(words: argparse.ArgumentParser, default: str | None = None) -> None:
+    where = words.add_mutually_exclusive_group()
+    where.add_argument(
+        "--all", action="store_true", default=default, help="of every directory; without it, of this one"
+    )
+    where.add_argument("--cwd", metavar="DIR", default=default, help="of this directory")
+    words.add_argument("--limit", metavar="N", type=count, default=default, help="how many; 20 if not given")
+    words.add_argument("--json", action="store_true", default=default, help="one JSON object per line")
 
 
-# How it is set.
-
-
-async def _set(door: "Door", options: "Options", opened: Opened) -> None:
-    session, settings = opened.session, door.loaded.settings
-    if options.mode is not None:
-        await _set_mode(session, options.mode)
-    elif settings.mode is not None and opened.how == "new":
-        await _try(door, "mode", settings.mode, _set_mode(session, settings.mode))
-    if options.model is not None:
-        await _set_model(session, options.model)
-    elif settings.model is not None and opened.how == "new":
-        await _try(door, "model", settings.model, _set_model(session, settings.model))
-    for key, value in options.set:
-        await _set_option(session, key, value)
-
-
-async def _try(door: "Door", what: str, value: str, setting: Awaitable[None]) -> None:
+def run(arguments: list[str]) -> int:
+    """Do one of these commands."""
     try:
-        await setting
-    except Unsettable as error:
-        door.warn(f"the {what} `{value}` of the config file is left out: {sentence_and_hint(error)[0]}")
+        options = parser().parse_args(arguments)
+        if options.command == "resume":
+            return _resume(options.id, options.chat)
+        status = asyncio.run(_do(options))
+        sys.stdout.flush()
+        return status
+    except SystemExit as end:  # --help
+        return int(end.code or 0)
+    except (Misused, AcpError) as error:
+        sentence, _, hint = plain(str(error)).partition("\nhint: ")
+        return fail(sentence, hint or HELP_HINT, MISUSED if isinstance(error, Misused) else FAILED)
+    except BrokenPipeError:  # `… | head`: who reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
 
 
-async def _set_mode(session: "Session", mode: str) -> None:
-    there = [each.id for each in session.modes.available_modes] if session.modes is not None else []
-    try:
-        await session.set_mode(mode)
-    except (RequestRefused, NotSupported) as error:
-        hint = _choose(there) or "it has no modes; `--permission-mode` is what this program may allow"
-        raise Unsettable(f"{_wrong('mode', mode, there, error)}\nhint: {hint}") from error
+async def _do(options: argparse.Namespace) -> int:
+    from antiphon.cli import sessions_doing as doing
+
+    match options.command:
+        case "show":
+            if options.json:
+                return await doing.export(options.id, None, "json")
+            return await doing.show(options.id, thoughts=options.thoughts, calls=options.calls)
+        case "search":
+            return await doing.search(options.words, everywhere=options.all, as_json=options.json)
+        case "export":
+            return await doing.export(options.id, options.output, options.format or _format(options.output))
+        case "delete":
+            return await doing.delete(options.ids, yes=options.yes)
+        case _:
+            limit = 20 if options.limit is None else options.limit
+            folder = None if options.all else _folder(options.cwd)
+            return await doing.show_list(folder, limit=limit, as_json=options.json)
 
 
-async def _set_model(session: "Session", model: str) -> None:
-    there = [each.model_id for each in session.models.available_models] if session.models is not None else []
-    try:
-        await session.set_model(model)
-    except (RequestRefused, NotSupported) as error:
-        raise Unsettable(
-            f"{_wrong('model', model, there, error)}\nhint: {_choose(there) or 'leave out `--model`'}"
-        ) from error
+def _resume(word: str, rest: list[str]) -> int:
+    """Open the chat on a session. Whoever else has it open is told before anything is started."""
+    from antiphon.cli import chat
+    from antiphon.cli.sessions_doing import to_resume
+
+    row = asyncio.run(to_resume(word))
+    return chat.run(["--agent", row.engine, "--cwd", row.cwd, "--resume", row.id, *rest])
 
 
-async def _set_option(session: "Session", key: str, text: str) -> None:
-    options = [option for option in session.config_options or () if isinstance(option, v1.ConfigBase)]
-    option = next((option for option in options if option.id == key), None)
-    value: str | bool = text
-    if isinstance(option, v1.BooleanConfig):
-        if text.lower() not in ("true", "false", "on", "off", "yes", "no"):
-            raise Unsettable(f"`{key}` is on or off, not `{text}`\nhint: --set {key}=on")
-        value = text.lower() in ("true", "on", "yes")
-    try:
-        await session.set_config_option(key, value)
-    except (RequestRefused, NotSupported) as error:
-        there = _values(option) if option is not None else [each.id for each in options]
-        hint = _choose(there) or "this agent has no settings"
-        if option is None:
-            raise Unsettable(f"{_wrong('setting', key, there, error)}\nhint: {hint}") from error
-        why = f": {_reason(error)}" if not there or text in there else ""
-        raise Unsettable(f"`{key}` cannot be `{text}`{why}\nhint: {hint}") from error
+def _folder(given: str | None) -> str:
+    folder = os.path.abspath(os.path.expanduser(given or "."))
+    if not os.path.isdir(folder):
+        raise Misused(f"there is no directory `{given}`")
+    return folder
 
 
-def _values(option: v1.ConfigBase) -> list[str]:
-    if not isinstance(option, v1.SelectConfig):
-        return []
-    groups = [entry.options if isinstance(entry, v1.SelectGroup) else [entry] for entry in option.options]
-    return [each.value for group in groups for each in group]
-
-
-def _choose(there: Sequence[str]) -> str | None:
-    return f"choose one of {', '.join(f'`{each}`' for each in there)}" if there else None
-
-
-def _wrong(what: str, value: str, there: Sequence[str], error: RequestRefused | NotSupported) -> str:
-    """That there is no such thing, where we know what there is; else what the agent says."""
-    if there and value not in there:
-        return f"there is no {what} `{value}`"
-    return f"the {what} cannot be `{value}`: {_reason(error)}"
-
-
-def _reason(error: RequestRefused | NotSupported) -> str:
-    return error.reason if isinstance(error, RequestRefused) else sentence_and_hint(error)[0]
+def _format(path: str | None) -> str:
+    ending = os.path.splitext(path or "")[1].lower()
+    known = {
+        ".md": "markdown",
+        ".markdown": "markdown",
+        ".json": "json",
+        ".html": "html",
+        ".htm": "html",
+        "": "markdown",
+    }
+    if ending not in known:
+        raise Misused(f"`{path}` does not say in which format: give --format {', '.join(FORMATS)}")
+    return known[ending]

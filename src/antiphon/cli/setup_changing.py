@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from antiphon.cli.agreeing import answer
 from antiphon.cli.screen import Screen, Style, exact
 from antiphon.cli.setup_editors import EDITORS, Editor, Entry, place_of
 from antiphon.cli.setup_records import Record, digest, forget, keep, records
@@ -146,29 +147,10 @@ def _agreed(screen: Screen, path: Path, before: str | None, after: str | None, *
         screen.note("nothing was written: nobody is here to ask; --yes writes it")
         return False
     screen.ask(f"{'Delete' if after is None else 'Write'} {path}? (y yes, n no): ")
-    if _answer(terminal) in ("y", "yes"):
+    if answer(terminal) in ("y", "yes"):
         return True
     screen.note("nothing was written")
     return False
-
-
-def _answer(terminal: int) -> str:
-    """A line from the terminal. What was typed before the question is no answer to it; the end of input is none."""
-    import termios
-
-    with suppress(termios.error):
-        termios.tcflush(terminal, termios.TCIFLUSH)
-    typed = b""
-    while b"\n" not in typed:
-        try:
-            chunk = os.read(terminal, 4096)
-        except OSError:  # the terminal is gone
-            chunk = b""
-        if not chunk:
-            sys.stderr.write("\n")
-            break
-        typed += chunk
-    return typed.decode("utf-8", "replace").strip().lower()
 
 
 def _show(screen: Screen, path: Path, before: str | None, after: str | None) -> None:

@@ -121,6 +121,7 @@ class Keeper:
 
     Without `ask` nobody is there to be asked, and `on_ask` says what becomes of questions: they are denied, denied and noted as a
     failure, or allowed. `broken` says what is wrong with the files of the policy: then everything is asked, and nothing allowed.
+    `place` is where all that asks works, for those who attach no sessions.
     """
 
     def __init__(
@@ -135,6 +136,7 @@ class Keeper:
         project: str = "",
         agent: str = "",
         broken: str = "",
+        place: "Place | None" = None,
     ) -> None:
         self.rules = rules or Rules()
         self.mode = mode
@@ -150,6 +152,7 @@ class Keeper:
         self._broken = broken
         self._grants = Grants()
         self._sessions: Sessions | None = None
+        self._here = place
         self._asking = asyncio.Lock()
 
     def attach(self, sessions: "Sessions") -> None:
@@ -168,15 +171,19 @@ class Keeper:
 
         return GuardedTerminals(terminals, self)
 
-    async def permission(self, request: v1.RequestPermission) -> PermissionAnswer:
-        """Answer a question for permission.
+    def turn_over(self) -> None:
+        """What was allowed in it and not used is not allowed any more. For those who attach no sessions, and so no turns."""
+        self._grants = Grants()
+
+    async def permission(self, request: v1.RequestPermission, ask: Ask | None = None) -> PermissionAnswer:
+        """Answer a question for permission. `ask` is who to ask this time, where that is somebody else.
 
         Raises:
             RequestError: it is denied, and the agent offers no option that says so.
         """
         action = action_of(request, self._place(request.session_id))
         try:
-            settled = await self._settle(request, action)
+            settled = await self._settle(request, action, ask)
         except asyncio.CancelledError:
             self._record(request.session_id, action, _CANCELLED, "cancelled")
             raise
@@ -199,17 +206,21 @@ class Keeper:
             self._grants.give(request.session_id, self._turn(request.session_id), action, shown)
         return v1.Selected(option)
 
-    async def admit(self, request: v1.ReadTextFile | v1.WriteTextFile | v1.CreateTerminal) -> None:
-        """Let a read, a write or a command pass. For those who guard them.
+    async def admit(
+        self, request: v1.ReadTextFile | v1.WriteTextFile | v1.CreateTerminal, ask: Ask | None = None
+    ) -> None:
+        """Let a read, a write or a command pass. For those who guard them. `ask` as in `permission`.
 
         Raises:
             RequestError: it may not.
         """
         action = action_of(request, self._place(request.session_id))
         if self._sessions is None:
-            settled = await self._settle(request, action)
+            settled = await self._settle(request, action, ask)
         else:  # a question that is released when the turn is cancelled
-            settled = await self._sessions.ask(request.session_id, lambda: self._settle(request, action), _CANCELLED)
+            settled = await self._sessions.ask(
+                request.session_id, lambda: self._settle(request, action, ask), _CANCELLED
+            )
         self._record(request.session_id, action, settled)
         if settled.verdict is not Verdict.ALLOW:
             raise RequestError(Code.INVALID_REQUEST, f"permission denied: {settled.why}")
@@ -226,17 +237,18 @@ class Keeper:
 
     # How it is decided.
 
-    async def _settle(self, request: Wanted, action: Action) -> _Settled:
+    async def _settle(self, request: Wanted, action: Action, ask: Ask | None) -> _Settled:
+        ask = ask or self._ask
         ruling = await self.judge(request.session_id, action)
         if self._was_granted(request, action) and ruling.verdict is Verdict.ASK:
             return _Settled(Verdict.ALLOW, "permission", "The user allowed it just now.")
-        if ruling.verdict is Verdict.ASK and self._ask is not None:
+        if ruling.verdict is Verdict.ASK and ask is not None:
             waited = self._asking.locked()
             async with self._asking:  # one question at a time
                 if waited:  # the answers before may cover this one, and the mode may be another
                     ruling = await self.judge(request.session_id, action)
                 if ruling.verdict is Verdict.ASK:
-                    return await self._put(self._ask, self._question(request, action, ruling))
+                    return await self._put(ask, self._question(request, action, ruling))
         return _Settled.by(ruling) if ruling.verdict is not Verdict.ASK else self._unattended(ruling)
 
     def _question(self, request: Wanted, action: Action, ruling: Ruling) -> Question:
@@ -293,7 +305,7 @@ class Keeper:
     # What is known.
 
     def _place(self, session_id: str) -> "Place | None":
-        return None if self._sessions is None else self._sessions.place(session_id)
+        return self._here if self._sessions is None else self._sessions.place(session_id)
 
     def _turn(self, session_id: str) -> object:
         session = self._sessions.get(session_id) if self._sessions is not None else None

@@ -1,7 +1,6 @@
 """The config files of this machine: found and read. Never writes, and understands nothing of what they say."""
 
 import errno
-import hashlib
 import os
 import stat
 from pathlib import Path
@@ -27,7 +26,7 @@ class ConfigFile(msgspec.Struct, frozen=True):
     path: Path
     text: str = ""
     digest: str = ""
-    """Of the very bytes that `text` is; empty if they could not be read."""
+    """Of the very bytes that `text` is; empty if they could not be read, or if nobody asked for it."""
     trouble: str | None = None
 
 
@@ -52,8 +51,8 @@ def project_file(cwd: str | os.PathLike[str]) -> ConfigFile | None:
     return None
 
 
-def read_file(path: Path) -> ConfigFile | None:
-    """The file, if there is one. One that is there and cannot be read is not none."""
+def read_file(path: Path, *, digest: bool = True) -> ConfigFile | None:
+    """The file, if there is one. One that is there and cannot be read is not none. Without `digest` it is read sooner."""
     try:
         fd = os.open(path, _OPEN)
     except OSError as error:
@@ -68,14 +67,19 @@ def read_file(path: Path) -> ConfigFile | None:
         return ConfigFile(path, trouble=error.strerror or str(error))
     finally:
         os.close(fd)
-    digest = hashlib.sha256(data).hexdigest()
     if len(data) > MAX_FILE:
         return ConfigFile(path, trouble=f"it is larger than {MAX_FILE >> 10} KiB")
     try:
-        return ConfigFile(path, data.decode(), digest)
+        return ConfigFile(path, data.decode(), _digest(data) if digest else "")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         return ConfigFile(path, trouble=f"it is not text in UTF-8 (line {line})")
+
+
+def _digest(data: bytes) -> str:
+    import hashlib  # takes longer than all the rest, and who waits for an engine needs none
+
+    return hashlib.sha256(data).hexdigest()
 
 
 def _read(fd: int) -> bytes:

@@ -7,10 +7,12 @@ A project comes from somewhere else, often with code that was never read. Until 
 from collections.abc import Callable, Mapping
 from typing import Final, Literal, cast
 
-from antiphon.config.reading import Part
-from antiphon.config.shapes import McpServer, OwnAgent, RuleText, Settings, Source
+import msgspec
 
-__all__ = ["STRICTER", "agents_of", "mcp_of", "merge", "waiting"]
+from antiphon.config.reading import Part
+from antiphon.config.shapes import Duet, McpServer, OwnAgent, RuleText, Settings, Source
+
+__all__ = ["STRICTER", "agents_of", "duet_of", "mcp_of", "merge", "only_users", "waiting"]
 
 STRICTER: Final[Mapping[str, frozenset[str]]] = {
     "plan": frozenset({"plan"}),
@@ -22,6 +24,7 @@ STRICTER: Final[Mapping[str, frozenset[str]]] = {
 """Mode → those that allow nothing which it would not. `plan` asks where `dontAsk` denies and denies where rules allow: neither is stricter."""
 
 _TIGHTENING: Final = {("policy", "deny"), ("policy", "ask")}
+_PROGRAMS: Final = {("duet", "engines"), ("duet", "tasks")}
 
 
 def merge(
@@ -56,6 +59,7 @@ def merge(
         on_ask=_on_ask(user, project, trusted, broken),
         agents=agents_of(user) | (agents_of(project) if trusted else {}),
         mcp=mcp_of(user) | (mcp_of(project) if trusted else {}),
+        duet=duet_of(user, project if trusted else Part()),
     )
 
 
@@ -63,7 +67,7 @@ def waiting(user: Part, project: Part) -> list[str]:
     """The keys of an untrusted project that do not count until it is trusted."""
     held = []
     for path in project.values:
-        if path in _TIGHTENING or path[0] == "engines":  # trust changes nothing for either
+        if path in _TIGHTENING or only_users(path):  # trust changes nothing for either
             continue
         if path == ("policy", "mode") and project.text(*path) in STRICTER[user.text(*path) or "default"]:
             continue
@@ -71,6 +75,18 @@ def waiting(user: Part, project: Part) -> list[str]:
             continue
         held.append(".".join(path[:2]))
     return list(dict.fromkeys(held))
+
+
+def only_users(path: tuple[str, ...]) -> bool:
+    """Whether a key counts in the user's own file alone: it names a program, and editors that start an engine ask nobody for trust."""
+    return path[0] == "engines" or path in _PROGRAMS
+
+
+def duet_of(user: Part, project: Part) -> Duet:
+    """What the two files say about the agent with every engine behind it, the project before the user."""
+    said = {path[1]: value for path, value in user.values.items() if path[0] == "duet"}
+    said |= {path[1]: value for path, value in project.values.items() if path[0] == "duet" and not only_users(path)}
+    return msgspec.convert(said, Duet)
 
 
 def agents_of(part: Part) -> dict[str, OwnAgent]:

@@ -4,6 +4,7 @@ Every key that is accepted stands in `KEYS`, and nowhere else. What is not under
 skipped in silence: a misspelt `deny` would be a rule that nobody applies.
 """
 
+import math
 import os
 import re
 import tomllib
@@ -13,7 +14,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from antiphon.config.shapes import MODES, ON_ASK
+from antiphon.config.shapes import MODES, NAME, ON_ASK, REVIEWS
 from antiphon.config.statements import Path, line_of, statement_of, statements
 
 __all__ = ["BUILT_IN", "KEYS", "MAX_PROBLEMS", "NAME", "Part", "Problem", "read"]
@@ -21,13 +22,10 @@ __all__ = ["BUILT_IN", "KEYS", "MAX_PROBLEMS", "NAME", "Part", "Problem", "read"
 MAX_PROBLEMS: Final = 20
 """Problems told of one file. Who has made more of them has another kind of file."""
 
-NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-"""Names of agents and servers: safe in a shell, in a path and on a screen."""
-
 BUILT_IN: Final = ("demo",)
 """Agents that need no program and no file, and that no file replaces."""
 
-Value: TypeAlias = str | tuple[str, ...] | Mapping[str, str]
+Value: TypeAlias = str | bool | int | float | tuple[str, ...] | Mapping[str, str]
 Check: TypeAlias = Callable[[object], Value]
 """Gives the value back as it will be used. Raises ValueError with what it has to be."""
 
@@ -87,10 +85,13 @@ def _text(value: object) -> str:
     return value
 
 
-def _name(value: object) -> str:
-    if not isinstance(value, str) or not NAME.fullmatch(value):
-        raise ValueError("must be the name of an agent: letters, digits, `-`, `_` and `.`")
-    return value
+def _name_of(what: str) -> Check:
+    def check(value: object) -> str:
+        if not isinstance(value, str) or not NAME.fullmatch(value):
+            raise ValueError(f"must be the name of {what}: letters, digits, `-`, `_` and `.`")
+        return value
+
+    return check
 
 
 def _one_of(*choices: str) -> Check:
@@ -141,6 +142,52 @@ def _variables(value: object) -> Mapping[str, str]:
     return MappingProxyType(value)
 
 
+def _on_or_off(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("must be true or false")
+    return value
+
+
+def _count(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError("must be a whole number from 1 on")
+    return value
+
+
+def _amount(least: str, fits: Callable[[float], bool]) -> Check:
+    def check(value: object) -> float:
+        try:
+            amount = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+        except OverflowError:  # a whole number that nobody means
+            amount = math.inf
+        if not math.isfinite(amount) or not fits(amount):
+            raise ValueError(f"must be a number {least}")
+        return amount
+
+    return check
+
+
+def _engines(value: object) -> tuple[str, ...]:
+    wanted = 'must be a list of engines, by name or by command line: ["claude", "my-agent --acp"]'
+    if not isinstance(value, list) or not value or not all(isinstance(item, str) and item.strip() for item in value):
+        raise ValueError(wanted)
+    if len(set(value)) < len(value):
+        raise ValueError("must not name an engine twice")
+    for item in value:
+        if not NAME.fullmatch(item):
+            _command(_words(item))
+    return tuple(value)
+
+
+def _words(line: str) -> list[str]:
+    import shlex
+
+    try:
+        return shlex.split(line)
+    except ValueError as error:
+        raise ValueError(f"has a command line that does not end: {error}") from error
+
+
 def _address(value: object) -> str:
     if not isinstance(value, str) or not value.startswith(("http://", "https://")):
         raise ValueError("must be an address that begins with http:// or https://")
@@ -148,7 +195,7 @@ def _address(value: object) -> str:
 
 
 KEYS: Final[Mapping[str, Check]] = {
-    "agent": _name,
+    "agent": _name_of("an agent"),
     "mode": _text,
     "model": _text,
     "policy.mode": _one_of(*MODES),
@@ -167,6 +214,19 @@ KEYS: Final[Mapping[str, Check]] = {
     "mcp.NAME.headers": _variables,
     "engines.claude.executable": _program,
     "engines.codex.executable": _program,
+    "duet.engines": _engines,
+    "duet.route": _name_of("a route"),
+    "duet.primary": _name_of("an engine"),
+    "duet.auto_resume": _on_or_off,
+    "duet.review": _one_of(*REVIEWS),
+    "duet.review_rounds": _count,
+    "duet.max_turns": _count,
+    "duet.max_tokens": _count,
+    "duet.max_cost": _amount("above 0", lambda dollars: dollars > 0),
+    "duet.tasks": _command,
+    "duet.nudge": _on_or_off,
+    "duet.nudge_cooldown": _amount("of seconds, from 0 on", lambda seconds: seconds >= 0),
+    "duet.nudge_max": _count,
 }
 """Every key there is → what its value may be. `NAME` stands for a name that the user chooses."""
 
@@ -255,7 +315,7 @@ class _Reader:
 
     def problem(self, path: Path, sentence: str, hint: str) -> None:
         # An unknown table may be the policy, misspelt.
-        policy = path[0] not in ("agent", "mode", "model", "agents", "mcp", "engines")
+        policy = path[0] not in ("agent", "mode", "model", "agents", "mcp", "engines", "duet")
         self._wrong.add(path)
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(Problem(self._line(path), sentence, hint, policy))

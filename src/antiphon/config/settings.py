@@ -11,7 +11,7 @@ from typing import TypeAlias
 import msgspec
 
 from antiphon.config.files import ConfigFile, project_file, read_file, user_file
-from antiphon.config.merging import merge, waiting
+from antiphon.config.merging import merge, only_users, waiting
 from antiphon.config.reading import Part, Problem, read
 from antiphon.config.shapes import McpServer, OwnAgent, RuleText, Settings, Source
 
@@ -92,7 +92,7 @@ def settle(sources: Sources, *, trusted: bool, rule_problem: RuleProblem = lambd
         merge(user, project, trusted=trusted, broken=broken, where=where),
         tuple(problems),
         broken,
-        (*(() if trusted else _notes(sources, waiting(user, project))), *_of_engines(sources, project)),
+        (*(() if trusted else _notes(sources, waiting(user, project))), *_of_programs(sources, project)),
         sources,
     )
 
@@ -115,9 +115,9 @@ def _notes(sources: Sources, keys: list[str]) -> tuple[str, ...]:
     )
 
 
-def _of_engines(sources: Sources, project: Part) -> tuple[str, ...]:
+def _of_programs(sources: Sources, project: Part) -> tuple[str, ...]:
     """An engine is asked for by editors, which ask nobody for trust: which program it runs is the user's to say."""
-    keys = [".".join(path) for path in project.values if path[0] == "engines"]
+    keys = [".".join(path) for path in project.values if only_users(path)]
     if not keys or sources.project is None:
         return ()
     listed = ", ".join(f"`{key}`" for key in keys)

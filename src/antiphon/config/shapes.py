@@ -1,20 +1,39 @@
 """What settings are, once read and understood. Plain values; secrets are not shown."""
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-__all__ = ["MODES", "NOTHING", "ON_ASK", "McpServer", "OwnAgent", "RuleText", "Settings", "Source"]
+__all__ = [
+    "MODES",
+    "NAME",
+    "NOTHING",
+    "ON_ASK",
+    "REVIEWS",
+    "Duet",
+    "McpServer",
+    "OwnAgent",
+    "RuleText",
+    "Settings",
+    "Source",
+]
 
 Source: TypeAlias = Literal["user config", "project config"]
+
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""Names of agents, servers and engines: safe in a shell, in a path and on a screen."""
 
 MODES: Final = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
 """The permission modes by name; what they mean is the policy's to say."""
 
 ON_ASK: Final = ("deny", "fail", "allow")
 """What becomes of a question when nobody is there."""
+
+REVIEWS: Final = ("report", "fix")
+"""What becomes of a reviewer's findings: they are shown, or handed back to who did the work."""
 
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -54,6 +73,30 @@ class McpServer(msgspec.Struct, frozen=True):
         return f"McpServer({self.name!r}, {self.type!r}, …)"  # all the rest may hold secrets
 
 
+class Duet(msgspec.Struct, frozen=True):
+    """The agent with every engine behind it: `[duet]`. None: the files do not say."""
+
+    engines: tuple[str, ...] | None = None
+    """Names, or command lines."""
+    route: str | None = None
+    primary: str | None = None
+    auto_resume: bool | None = None
+    review: Literal["report", "fix"] | None = None
+    review_rounds: int | None = None
+    max_turns: int | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    """US dollars."""
+    tasks: tuple[str, ...] | None = None
+    """The command that lists what is left to do."""
+    nudge: bool | None = None
+    nudge_cooldown: float | None = None
+    nudge_max: int | None = None
+
+    def __repr__(self) -> str:
+        return f"Duet({self.route!r}, …)"  # command lines may hold secrets
+
+
 class Settings(msgspec.Struct, frozen=True):
     """What the config files say, put together. An empty `agent` means that nobody chose one."""
 
@@ -68,3 +111,4 @@ class Settings(msgspec.Struct, frozen=True):
     on_ask: str = "deny"
     agents: Mapping[str, OwnAgent] = MappingProxyType({})
     mcp: Mapping[str, McpServer] = MappingProxyType({})
+    duet: Duet = Duet()

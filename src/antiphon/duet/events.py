@@ -5,7 +5,7 @@ An update stands in its event as it was sent, and is never re-encoded: what we d
 
 import time
 from collections.abc import Iterable, Iterator
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 from msgspec import Raw
@@ -13,7 +13,11 @@ from msgspec import Raw
 from antiphon.protocol import v1
 from antiphon.protocol.base import decoder, encode
 
-__all__ = ["Cleared", "Ended", "Event", "Given", "Prompted", "Shown", "now", "pack", "shown", "unpack"]
+__all__ = ["COMMAND", "Cleared", "Ended", "Event", "Given", "Prompted", "Shown", "now", "pack", "shown", "unpack"]
+
+
+COMMAND: Final = "command"
+"""The role of a prompt that is a command of the engine's own."""
 
 
 class _Event(msgspec.Struct, frozen=True, tag_field="event", omit_defaults=True):
@@ -46,7 +50,7 @@ class Given(_Event, frozen=True, tag="given"):
     engine: str
     text: str
     role: str = ""
-    """Empty: to answer. Else `review` or `fix`."""
+    """Empty: to answer. Else `review`, `fix`, or `command` for a command of the engine's own, which has to stand alone."""
 
 
 class Ended(_Event, frozen=True, tag="ended"):

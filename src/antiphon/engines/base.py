@@ -65,6 +65,15 @@ class Engine:
     auth_methods: "Sequence[v1.AuthMethod]" = ()
     steers: bool = False
     """Whether something can be added to a turn while it runs."""
+    unique_ids: bool = False
+    """Whether the ids of its tool calls and messages are unique in the world, and not only in a session."""
+    guarded: bool = False
+    """Whether it works by asking: what it wants to read, write and run passes through `session.request` or `session.admit`."""
+    read_only: str | None = None
+    """The mode in which it changes nothing, by its id."""
+
+    def meet(self, asked: "v1.Initialize") -> None:
+        """A client introduces itself, before it is answered. Do nothing that takes time."""
 
     def new(self, session: "Session") -> "Maybe[EngineSession]":
         """Begin a session. Every engine does this."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from antiphon.agent.turn import Turn
     from antiphon.engines.base import Engine, EngineSession
     from antiphon.protocol import v1
+    from antiphon.protocol.v1.initialize import Initialize, InitializeResult
 
 __all__ = ["Host"]
 
@@ -48,6 +49,10 @@ class _Whole(Agent):
         if hook == "steer":
             return self.engine.steers
         return self.engine.does(_ENGINE_DOES[hook]) if hook in _ENGINE_DOES else super().does(hook)
+
+    def initialize(self, asked: "Initialize") -> "InitializeResult":
+        self.engine.meet(asked)
+        return super().initialize(asked)
 
     def list_sessions(self, query: "v1.ListSessions") -> "Maybe[v1.ListSessionsResult | Iterable[v1.SessionInfo]]":
         return self.engine.list(query)

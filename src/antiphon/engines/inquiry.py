@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
-from antiphon.agent.permission import Permission
+from antiphon.agent.permission import QUESTION, Permission, why_refused
 from antiphon.engines.wording import prose
 from antiphon.errors import AcpError, RequestError
 from antiphon.protocol import v1
@@ -16,7 +16,20 @@ from antiphon.protocol.v1 import methods as m
 if TYPE_CHECKING:
     from antiphon.agent.asking import Asking
 
-__all__ = ["MAX_NOTE", "Body", "CalledOff", "noted", "pick", "pick_alone", "shown", "text", "why", "withdrawn", "words"]
+__all__ = [
+    "MAX_NOTE",
+    "Body",
+    "CalledOff",
+    "Refused",
+    "noted",
+    "pick",
+    "pick_alone",
+    "shown",
+    "text",
+    "why",
+    "withdrawn",
+    "words",
+]
 
 Body: TypeAlias = dict[str, Any]
 """What the program gets to read as the answer."""
@@ -32,35 +45,44 @@ class CalledOff(AcpError):
     """The client called the question off, because the turn is being cancelled."""
 
 
+class Refused(AcpError):
+    """A policy said no in the user's place; the text says why."""
+
+
 async def pick(
-    stage: "Asking", call: v1.ToolCallPatch, options: Sequence[v1.PermissionOption]
+    stage: "Asking", call: v1.ToolCallPatch, options: Sequence[v1.PermissionOption], *, question: bool = False
 ) -> v1.PermissionOption | None:
-    """Which of the options the user chose; None if the answer was none of them.
+    """Which of the options the user chose; None if the answer was none of them. `question`: it is not about permission, and only they can say.
 
     Raises:
         CalledOff: there will be no answer.
+        Refused: the user was not asked.
     """
-    question = v1.RequestPermission(stage.session.id, call, list(options))
-    outcome = (await stage.request(m.REQUEST_PERMISSION, question)).outcome
-    if isinstance(outcome, v1.Cancelled):
+    asked = v1.RequestPermission(stage.session.id, call, list(options), meta=QUESTION if question else None)
+    answer = await stage.request(m.REQUEST_PERMISSION, asked)
+    if isinstance(answer.outcome, v1.Cancelled):
         raise CalledOff("the question was called off")
-    return Permission(outcome, options).option
+    permission = Permission(answer.outcome, options)
+    if not permission and (why := why_refused(answer)) is not None:
+        raise Refused(why)
+    return permission.option
 
 
 async def pick_alone(
-    stage: "Asking", call: v1.ToolCallPatch, options: Sequence[v1.PermissionOption]
+    stage: "Asking", call: v1.ToolCallPatch, options: Sequence[v1.PermissionOption], *, question: bool = False
 ) -> v1.PermissionOption | None:
     """The same for a question about no call that the client knows: it begins and ends with the question.
 
     Raises:
         CalledOff: there will be no answer.
+        Refused: the user was not asked.
     """
     id = call.tool_call_id
     named = {name: value for name in ("kind", "name", "content", "locations") if (value := getattr(call, name))}
     await stage.update(v1.ToolCall(id, call.title or "A question", raw_input=call.raw_input, **named))
     chosen = None
     try:
-        chosen = await pick(stage, call, options)
+        chosen = await pick(stage, call, options, question=question)
     finally:
         allowed = chosen is not None and chosen.kind in (_Kind.ALLOW_ONCE, _Kind.ALLOW_ALWAYS)
         status = v1.ToolStatus.COMPLETED if allowed else v1.ToolStatus.FAILED

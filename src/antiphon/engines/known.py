@@ -8,32 +8,75 @@ from antiphon.errors import AcpError
 if TYPE_CHECKING:
     from antiphon.engines.base import Engine
 
-__all__ = ["DEFAULT", "ENGINES", "LOGINS", "make_engine", "sign_in"]
+__all__ = ["ENGINES", "LOGINS", "UnknownEngine", "make_engine", "sign_in"]
 
 ENGINES: Final = {
     "demo": "antiphon.engines.demo.engine:Demo",
     "claude": "antiphon.engines.claude.engine:Claude",
     "codex": "antiphon.engines.codex.engine:Codex",
 }
-"""Name → where its class is."""
+"""Name → where its class is. Other names, and whole commands, are ACP agents."""
 
 LOGINS: Final = {"claude": "antiphon.engines.claude.login:login", "codex": "antiphon.engines.codex.login:login"}
 """Name → the function that signs the user in, in the terminal that we were started in. It is told the way that was asked for, if any."""
 
-DEFAULT: Final = "demo"
-"""The engine that works with nothing else installed."""
+
+class UnknownEngine(AcpError):
+    """There is neither an engine nor an agent of that name."""
 
 
 def make_engine(name: str) -> "Engine":
-    """The engine of that name.
+    """The engine of that name: one of ours, an agent of the catalogue or the user's own, or the command line of any ACP agent.
 
     Raises:
-        AcpError: there is none.
+        UnknownEngine: there is none.
+        AcpError: its program is not here.
     """
-    if name not in ENGINES:
-        raise AcpError(f"there is no engine `{name}`\nhint: choose one of {', '.join(ENGINES)}")
-    engine: Engine = _thing(ENGINES[name])()
-    return engine
+    if name in ENGINES:
+        engine: Engine = _thing(ENGINES[name])()
+        return engine
+    return _by_command(name) if _is_command(name) else _by_name(name)
+
+
+def _is_command(name: str) -> bool:
+    return "/" in name or len(name.split()) > 1
+
+
+def _by_command(line: str) -> "Engine":
+    import os
+    import shlex
+    import shutil
+
+    try:
+        command = shlex.split(line)
+    except ValueError as error:
+        raise UnknownEngine(
+            f"`{line[:80]}` is no command: {error}\nhint: quote its words as a shell wants them"
+        ) from error
+    program = shutil.which(command[0]) if command else None
+    if program is None:
+        shown = command[0] if command else line
+        raise AcpError(f"there is no program `{shown[:80]}`\nhint: install it, or give its whole path")
+    return _acp(os.path.basename(command[0]), os.path.basename(command[0]), (os.path.abspath(program), *command[1:]))
+
+
+def _by_name(name: str) -> "Engine":
+    from antiphon.catalogue.finding import UnknownAgent, start_of
+
+    try:
+        found = start_of(name)
+    except UnknownAgent as error:
+        there = str(error).partition("\nhint: ")[2]
+        raise UnknownEngine(
+            f"there is no engine `{name[:80]}`\nhint: {there}; or give a whole command, as in --engine 'PROGRAM --acp'"
+        ) from error
+    return _acp(name, found.title, found.command, found.env, found.cwd)
+
+
+def _acp(name: str, title: str, *start: Any) -> "Engine":
+    from antiphon.engines.acp.engine import AcpEngine
+
+    return AcpEngine(f"antiphon-{name}", title, *start)
 
 
 def sign_in(name: str, way: str) -> None:
@@ -43,7 +86,8 @@ def sign_in(name: str, way: str) -> None:
         AcpError: there is nothing to sign in to, no such way, or no program.
     """
     if name not in LOGINS:
-        raise AcpError(f"the engine `{name}` has no login\nhint: it works without one")
+        hint = "it works without one" if name in ENGINES else "sign in by the agent itself; `antiphon agents` tells how"
+        raise AcpError(f"the engine `{name}` has no login\nhint: {hint}")
     _thing(LOGINS[name])(way)
 
 

@@ -187,9 +187,8 @@ async def _pick(
         parts.append(f"Chosen so far: {', '.join(labels)}")
     elif question.several:
         parts.append("You can choose several, one after the other.")
-    chosen = await pick(
-        stage, shown(call, title=sentence(question.text), content=[text(prose("\n\n".join(parts)))]), options
-    )
+    asked = shown(call, title=sentence(question.text), content=[text(prose("\n\n".join(parts)))])
+    chosen = await pick(stage, asked, options, question=True)
     return _NONE.option_id if chosen is None else chosen.option_id
 
 

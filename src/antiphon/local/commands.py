@@ -75,8 +75,9 @@ class Command:
         cwd: str | os.PathLike[str] | None = None,
         env: Mapping[str, str] | None = None,
         output_limit: int = OUTPUT_LIMIT,
+        errors: bool = True,
     ) -> Self:
-        """Start a program with its arguments. It gets our whole environment unless `env` is given.
+        """Start a program with its arguments. It gets our whole environment unless `env` is given. Without `errors` its stderr is not heard.
 
         Raises:
             SpawnFailed: there is no such program or directory, or it may not be run.
@@ -95,7 +96,7 @@ class Command:
                 words,
                 stdin=subprocess.DEVNULL,
                 stdout=theirs,
-                stderr=theirs,
+                stderr=theirs if errors else subprocess.DEVNULL,
                 cwd=cwd,
                 env=tree.marked(os.environ if env is None else env, mark, os.environ.get(tree.MARK)),
                 start_new_session=True,

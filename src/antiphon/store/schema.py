@@ -91,7 +91,20 @@ _PERMISSIONS: Final[Migration] = (
     """,
 )
 
-MIGRATIONS: Final[tuple[Migration, ...]] = (_SESSIONS, _PERMISSIONS)
+# A conversation is in one session: who takes it over has it alone.
+_CONVERSATIONS: Final[Migration] = (
+    """
+    CREATE TABLE conversation (
+        engine TEXT NOT NULL,
+        id TEXT NOT NULL,
+        session INTEGER NOT NULL REFERENCES session (key) ON DELETE CASCADE,
+        PRIMARY KEY (engine, id)
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX conversation_session ON conversation (session)",
+)
+
+MIGRATIONS: Final[tuple[Migration, ...]] = (_SESSIONS, _PERMISSIONS, _CONVERSATIONS)
 
 
 def open_database(directory: Path | None = None) -> Database:

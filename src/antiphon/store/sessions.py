@@ -12,7 +12,7 @@ from antiphon.store.database import Database
 from antiphon.store.errors import BadCursor, NoSuchSession, SessionExists
 from antiphon.store.times import stamp, utc_now
 
-__all__ = ["SessionRow", "SessionStore"]
+__all__ = ["MAX_LIST", "SessionRow", "SessionStore", "read_rows"]
 
 PAGE_BYTES: Final = 1024 * 1024
 """A page of history ends with the update that passes this: pictures are large, and nobody wants all of them in memory at once."""
@@ -101,7 +101,7 @@ class SessionStore:
 
     async def get(self, id: str) -> SessionRow | None:
         """What is known of a session, or `None` if it is not there."""
-        rows = await self.database.read(lambda connection: _rows(connection, "WHERE id = ?", (id,)))
+        rows = await self.database.read(lambda connection: read_rows(connection, "WHERE id = ?", (id,)))
         return rows[0] if rows else None
 
     async def list(
@@ -120,9 +120,15 @@ class SessionStore:
         where = "WHERE (updated_at, id) < (?, ?) AND engine = ifnull(?, engine) AND cwd = ifnull(?, cwd)"
         order = "ORDER BY updated_at DESC, id DESC LIMIT ?"
         values = (*before, engine, cwd, limit + 1)
-        rows = await self.database.read(lambda connection: _rows(connection, f"{where} {order}", values))
+        rows = await self.database.read(lambda connection: read_rows(connection, f"{where} {order}", values))
         more, rows = len(rows) > limit, rows[:limit]
         return rows, _pack_cursor(rows[-1]) if more else None
+
+    async def last(self, engine: str, cwd: str) -> SessionRow | None:
+        """The session of this engine and directory that was used last, of those in which anything was said."""
+        where = "WHERE engine = ? AND cwd = ? AND length > 0 ORDER BY updated_at DESC, id DESC LIMIT 1"
+        rows = await self.database.read(lambda connection: read_rows(connection, where, (engine, cwd)))
+        return rows[0] if rows else None
 
     async def rename(self, id: str, title: str | None) -> None:
         """Give it a title, or take it away."""
@@ -172,9 +178,35 @@ class SessionStore:
                 "INSERT INTO history (session, seq, data) SELECT ?, seq, data FROM history WHERE session = ? ORDER BY seq",
                 (new_key, key),
             )
-            return _rows(connection, "WHERE id = ?", (new_id,))[0]
+            return read_rows(connection, "WHERE id = ?", (new_id,))[0]
 
         return await self.database.run(fork)
+
+    async def archive(self, id: str, new_id: str) -> SessionRow:
+        """Give everything of a session to a new one (history, title, state, dates, conversations); under its own id it begins afresh.
+
+        What is left keeps its directories and its state: what is in there is its engine's to change.
+
+        Raises:
+            NoSuchSession: there is none.
+            SessionExists: `new_id` is taken.
+        """
+        at = self._time(None)
+
+        def archive(connection: Connection) -> SessionRow:
+            key = _key(connection, id)
+            try:  # the row with all that hangs on it gets the new id, and nothing has to be moved
+                connection.execute("UPDATE session SET id = ? WHERE key = ?", (new_id, key))
+            except IntegrityError as error:
+                raise SessionExists(new_id) from error
+            connection.execute(
+                "INSERT INTO session (id, engine, cwd, directories, created_at, updated_at, state)"
+                " SELECT ?, engine, cwd, directories, created_at, ?, state FROM session WHERE key = ?",
+                (id, at, key),
+            )
+            return read_rows(connection, "WHERE id = ?", (new_id,))[0]
+
+        return await self.database.run(archive)
 
     async def delete(self, id: str) -> bool:
         """Forget a session and its history. False: it was not there."""
@@ -215,7 +247,8 @@ def _key(connection: Connection, id: str) -> int:
     return int(found[0])
 
 
-def _rows(connection: Connection, rest: str, values: Sequence[Any]) -> list[SessionRow]:
+def read_rows(connection: Connection, rest: str, values: Sequence[Any]) -> list[SessionRow]:
+    """The sessions that the rest of a query picks."""
     rows = connection.execute(f"SELECT {_COLUMNS} FROM session {rest}", values)  # noqa: S608 - both are ours
     return [
         SessionRow(id, engine, cwd, msgspec.json.decode(directories, type=tuple[str, ...]), *others)

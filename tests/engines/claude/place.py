@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.engines.claude.model.server import Model, listening
+from tests.engines.places import Ground, agent_command, comes, is_gone, kept_clean
 from tests.engines.places import Place as AnyPlace
-from tests.engines.places import agent_command, comes, is_gone, kept_clean
 
 __all__ = ["AGENT", "BY_SUBSCRIPTION", "HERMETIC", "Place", "is_gone", "place"]
 
@@ -31,8 +31,8 @@ BY_SUBSCRIPTION: Final = {"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "a
 class Place(AnyPlace):
     """A place, with Claude Code and its model."""
 
-    def __init__(self, path: Path, model: Model, program: Path, version: str) -> None:
-        super().__init__(path, program, version, AGENT, "CLAUDE_CODE_EXECUTABLE")
+    def __init__(self, path: Path, model: Model, program: Path, version: str, beside: Ground | None = None) -> None:
+        super().__init__(path, program, version, AGENT, "CLAUDE_CODE_EXECUTABLE", beside)
         self.model = model
         self.environment |= {"ANTHROPIC_BASE_URL": model.address, **HERMETIC}
 

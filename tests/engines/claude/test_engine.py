@@ -141,6 +141,7 @@ async def test_a_session_with_a_variable_that_names_nothing_is_refused(tmp_path:
     assert "CLAUDE_CODE_EXECUTABLE names `/nowhere/claude`" in error.message
 
 
+@pytest.mark.slow  # needs the real program
 def test_the_real_program_is_found_in_the_package_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
     from antiphon.engines.finding import CLAUDE, find_cli, version_of
 

@@ -68,6 +68,7 @@ def test_the_login_becomes_that_of_the_program_with_the_users_terminal(
     assert (done.returncode, done.stdout) == (7, f"the code: {told}\n")
 
 
+@pytest.mark.slow  # needs the real program
 @pytest.mark.parametrize("installed", BOTH)
 def test_the_real_program_has_the_login_that_is_run(tmp_path: Path, installed: str) -> None:
     done = subprocess.run(
@@ -93,7 +94,7 @@ def test_a_login_without_the_program_says_how_to_get_it(tmp_path: Path) -> None:
 
 
 def test_the_demo_has_no_login(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "antiphon", "agent", "--login"]
+    command = [sys.executable, "-m", "antiphon", "agent", "--engine", "demo", "--login"]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=30)
     assert done.returncode == 1 and "the engine `demo` has no login" in done.stderr
 

@@ -8,8 +8,8 @@ from typing import Final
 
 from tests.engines.codex.model.server import Model, serving
 from tests.engines.model.steps import Json
+from tests.engines.places import Ground, agent_command, kept_clean
 from tests.engines.places import Place as AnyPlace
-from tests.engines.places import agent_command, kept_clean
 
 __all__ = ["KEY", "Place", "place"]
 
@@ -51,8 +51,8 @@ USUAL: Final = {"model": "gpt-5.5", "top": 'model_provider = "choir"', "features
 class Place(AnyPlace):
     """A place, with Codex and its model."""
 
-    def __init__(self, path: Path, model: Model, program: Path, version: str) -> None:
-        super().__init__(path, program, version, agent_command("codex"), "CODEX_EXECUTABLE")
+    def __init__(self, path: Path, model: Model, program: Path, version: str, beside: Ground | None = None) -> None:
+        super().__init__(path, program, version, agent_command("codex"), "CODEX_EXECUTABLE", beside)
         self.model = model
         self.codex_home = self.home / ".codex"
         self.codex_home.mkdir()

@@ -146,6 +146,7 @@ async def test_a_program_whose_server_does_not_start_is_told_with_what_it_said(t
                 [session async for session in agent.list_sessions()]
 
 
+@pytest.mark.slow  # needs the real program
 def test_the_real_program_is_found_in_the_package_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
     from antiphon.engines.finding import CODEX, find_cli, version_of
 

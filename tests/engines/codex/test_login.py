@@ -39,6 +39,7 @@ def test_the_login_becomes_that_of_the_program_with_the_users_terminal(
     assert (done.returncode, done.stdout) == (7, f"the code: {told}\n")
 
 
+@pytest.mark.slow  # needs the real program
 @pytest.mark.parametrize("installed", BOTH)
 def test_the_real_program_has_the_login_that_is_run(tmp_path: Path, installed: str) -> None:
     env = environment(tmp_path, "")

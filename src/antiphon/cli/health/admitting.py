@@ -10,7 +10,7 @@ from antiphon.catalogue.registry import Registry, RegistryProblem
 from antiphon.cli.health.asking import home
 from antiphon.cli.health.findings import Ward
 from antiphon.cli.health.keeping import is_trusted
-from antiphon.cli.here import rule_problem
+from antiphon.client.rules_here import rule_problem
 from antiphon.config.settings import find, settle
 
 __all__ = ["admit"]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from antiphon.catalogue.finding import Missing, find
+from antiphon.catalogue.known import OURS
 from antiphon.catalogue.versions import with_versions
 from antiphon.cli.health.findings import Finding, Ward, note, ok, problem, split
 
@@ -20,7 +21,8 @@ async def agent(name: str, ward: Ward) -> Sequence[Finding]:
             return problem("not installed, and the config file says that `run` and `chat` start it", found.hint)
         return (problem if name in ward.named else note)("not installed", found.hint)
     if found.origin == "built in":
-        return ok("built in: it needs no model, no key and no network", command=found.shown)
+        needs = "it joins the engines above" if name == OURS else "it needs no model, no key and no network"
+        return ok(f"built in: {needs}", command=found.shown)
     if found.on_demand:
         return ok(f"started on demand by {found.where}, which downloads it first", command=found.shown)
     (known,) = await with_versions([found], min(ward.limit, 5.0))

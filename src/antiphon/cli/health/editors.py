@@ -113,23 +113,28 @@ def _of_command(name: str, path: Path, words: list[str], ward: Ward) -> Sequence
     wrong = _missing(words[0], ward)
     if wrong is not None:
         return problem(f"{path} starts `{words[0]}`, {wrong}", _again(name), path=str(path))
-    engine = words[words.index("--engine") + 1 :][:1] if "--engine" in words else []
-    engines = _engines()
-    if engine and engines and engine[0] not in engines:
-        return problem(
-            f"{path} asks for the engine `{engine[0]}`, which there is not", f"choose one of {', '.join(engines)}"
-        )
+    engines = [word for before, word in zip(words, words[1:], strict=False) if before == "--engine"]
+    for engine in engines:
+        if (wrong := _unknown(engine)) is not None:
+            return problem(f"{path} asks for the engine `{engine}`, which there is not", wrong)
     # Not all of its words: some people give keys as arguments.
-    what = f" with the engine `{engine[0]}`" if engine else ""
+    listed = " and ".join(f"`{engine}`" for engine in engines)
+    what = f" with the engine {listed}" if engines else ""
     return ok(f"{path} starts `{words[0]}`{what}", path=str(path))
 
 
-def _engines() -> list[str]:
-    """What `antiphon agent --engine` takes, if it takes only some words."""
-    from antiphon.cli.agent import parser
+def _unknown(engine: str) -> str | None:
+    """What to do about an engine that there is not; None: there is, though its program may be missing."""
+    from antiphon.engines.known import UnknownEngine, make_engine
+    from antiphon.errors import AcpError
 
-    choices = next(action.choices for action in parser()._actions if "--engine" in action.option_strings)
-    return [str(choice) for choice in choices or ()]
+    try:
+        make_engine(engine)
+    except UnknownEngine as error:
+        return str(error).partition("\nhint: ")[2]
+    except AcpError:
+        return None
+    return None
 
 
 def _of_code(name: str, path: Path, text: str, ward: Ward) -> Sequence[Finding]:

@@ -11,10 +11,12 @@ from typing import Final
 
 from antiphon.cli.health.findings import Finding, Ward, note, ok, problem, split
 from antiphon.config.places import state_dir
+from antiphon.errors import AcpError
 from antiphon.store.errors import explained
+from antiphon.store.locks import look_at_all
 from antiphon.store.schema import FILE_NAME, MIGRATIONS
 
-__all__ = ["database", "directory", "is_trusted", "leftovers"]
+__all__ = ["database", "directory", "is_trusted", "leftovers", "sessions"]
 
 LOCK_PATIENCE: Final = 1.0
 """Seconds until a locked database is told. A commit takes milliseconds."""
@@ -87,6 +89,28 @@ def leftovers(ward: Ward) -> Sequence[Finding]:
     if stray:
         listed = ", ".join(map(str, stray[:3])) + (" …" if stray[3:] else "")
         found += note(f"left over from something that did not end: {listed}", "they can be deleted")
+    return found
+
+
+def sessions(ward: Ward) -> Sequence[Finding]:
+    """Sessions that are open now, and locks of those who crashed with one open."""
+    try:
+        every = list(look_at_all(state_dir(ward.environment)))
+    except AcpError as error:
+        return problem(*split(str(error), "check the permissions"))
+    found: list[Finding] = []
+    for path, holder in every:
+        if holder is not None:
+            who = str(holder) or "another Antiphon"
+            found += ok(f"session `{holder.session_id or '?'}` is open ({who})", path=str(path), pid=str(holder.pid))
+    stale = [path for path, holder in every if holder is None]
+    if stale:
+        count = f"{len(stale)} lock{'' if len(stale) == 1 else 's'} of sessions"
+        found += note(
+            f"{count} in {stale[0].parent} held by nobody: what had them open was killed",
+            "nothing to do: each goes when its session is opened again",
+            count=str(len(stale)),
+        )
     return found
 
 

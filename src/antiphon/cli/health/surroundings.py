@@ -8,13 +8,16 @@ from urllib.parse import urlsplit
 
 from antiphon.cli.health.findings import Finding, Ward, note, ok, problem
 from antiphon.config.places import CONFIG_DIR, STATE_DIR
+from antiphon.duet.wishes import AUTO_RESUME, PRIMARY, ROUTE
 from antiphon.engines.mirror import VARIABLE as MIRROR
 from antiphon.transports.tree import MARK
 
 __all__ = ["OURS", "paths", "proxies", "variables"]
 
-OURS: Final = (STATE_DIR, CONFIG_DIR, MIRROR)
+OURS: Final = (STATE_DIR, CONFIG_DIR, MIRROR, ROUTE, PRIMARY, AUTO_RESUME)
 """The variables that people set for us."""
+
+_PREFIX: Final = "ANTIPHON_"
 
 _INSIDE: Final = (MARK, "ANTIPHON_CI", "ANTIPHON_INTEROP")
 """Those that we set ourselves, and those of our own tests."""
@@ -32,13 +35,15 @@ _PROXIES: Final = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 def variables(ward: Ward) -> Sequence[Finding]:
     """Our own variables: a misspelt one does nothing, and nobody says so."""
     found: list[Finding] = []
-    ours = [name for name in ward.environment if name.startswith("ANTIPHON_") and name not in _INSIDE]
+    ours = [name for name in ward.environment if name.startswith(_PREFIX) and name not in _INSIDE]
     for name in ours:
         if name in OURS:
             continue
-        near = difflib.get_close_matches(name, OURS, n=1, cutoff=0.75)
+        # Without what they all begin with: it would make any two of them alike.
+        ends = [each.removeprefix(_PREFIX) for each in OURS]
+        near = difflib.get_close_matches(name.removeprefix(_PREFIX), ends, n=1, cutoff=0.75)
         if near:
-            found += problem(f"{name} is set, and means nothing", f"did you mean {near[0]}? Else take it out")
+            found += problem(f"{name} is set, and means nothing", f"did you mean {_PREFIX}{near[0]}? Else take it out")
         else:
             found += note(f"{name} is set, and means nothing here", f"we know {', '.join(OURS)}")
     known = [name for name in ours if name in OURS]

@@ -55,6 +55,7 @@ _HERE: Final[tuple[tuple[str, str, Look], ...]] = (
     ("state.directory", "Directory", keeping.directory),
     ("state.database", "Database", keeping.database),
     ("state.leftovers", "Left over", keeping.leftovers),
+    ("state.sessions", "Sessions", keeping.sessions),
     ("environment.variables", "Our variables", surroundings.variables),
     ("environment.paths", "Other variables", surroundings.paths),
     ("environment.proxies", "Proxies", surroundings.proxies),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from antiphon.agent.asking import Asking
 from antiphon.engines.claude import wire
 from antiphon.engines.claude.permission import Asker
+from antiphon.engines.claude.rules import HOOK, before_tool
 from antiphon.engines.pending import Pending
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ class Answering:
     """Of one session. Questions belong to it and not to a turn, because sub-agents ask between turns too."""
 
     def __init__(self, session: "Session", translator: "Translator", telling: "Telling") -> None:
+        self._session = session
         self._stage = Asking(session)
         self._asker = Asker(session)
         self._translator = translator
@@ -55,6 +57,8 @@ class Answering:
                 return body
             case wire.Elicitation() as asked_by_server:
                 return await self._asker.elicit(asked_by_server, self._stage)
+            case wire.OtherControl(subtype=subtype, fields=fields) if subtype == HOOK:
+                return before_tool(self._session, fields)
             case _:
                 return None
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from antiphon.engines.claude import settings, wire
-from antiphon.engines.claude.launch import Launch, command_of, environment_of
+from antiphon.engines.claude.launch import HOOKS, Launch, command_of, environment_of
 from antiphon.engines.claude.login import sign_in_needed
 from antiphon.engines.claude.process import ControlRefused, Process
 from antiphon.engines.claude.prompts import message_of
@@ -138,6 +138,7 @@ class Conversation:
             source=place.source if own is None else place.id,
             directories=self._session.directories,
             servers=self._servers.path(),
+            settings=self._settings(),
             bypass=self._choosing.bypass,
             **self._choosing.chosen(),
         )
@@ -149,12 +150,21 @@ class Conversation:
             self._servers.remove()
             raise
 
+    def _settings(self) -> str | None:
+        if self._session.rules is None:
+            return None
+        from antiphon.engines.claude.rules import settings_for  # late: most sessions have none
+
+        return settings_for(self._session)
+
     async def began(self, process: Process) -> None:
         """Ask what it has on offer, show where that differs from what was remembered, and remember it."""
         _ = self._answering  # imported now, while the CLI starts
         self._last_error = None
         try:
-            initialized = await process.control("initialize", {"forwardSubagentText": True}, START_LIMIT)
+            rules = self._session.rules
+            hooks = {"hooks": HOOKS} if rules is not None and (rules.deny or rules.ask) else {}
+            initialized = await process.control("initialize", {"forwardSubagentText": True, **hooks}, START_LIMIT)
         finally:
             self._servers.remove()  # it has been read, or never will be: what is secret in it is not kept
         try:

@@ -27,6 +27,8 @@ class Claude(Engine):
     mcp = ("http", "sse")
     auth_methods = METHODS
     steers = True
+    unique_ids = True
+    read_only = "plan"
 
     def __init__(self) -> None:
         self._history: History | None = None

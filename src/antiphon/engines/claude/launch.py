@@ -8,13 +8,16 @@ import msgspec
 
 from antiphon.engines.claude.history import places
 
-__all__ = ["Launch", "command_of", "environment_of", "may_bypass"]
+__all__ = ["HOOKS", "Launch", "command_of", "environment_of", "may_bypass"]
 
 STREAMING: Final = (
     "-p", "--verbose", "--input-format", "stream-json", "--output-format", "stream-json",
     "--include-partial-messages", "--permission-prompt-tool", "stdio",
 )  # fmt: skip
 """A conversation in JSON lines, with every token as it comes, and with questions instead of refusals."""
+
+HOOKS: Final = {"PreToolUse": [{"matcher": "*", "hookCallbackIds": ["antiphon-rules"]}]}
+"""What it is told once it runs, where there are rules to keep: ask us before each tool."""
 
 _NESTED: Final = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID")
 """What Claude Code tells its own children. We may be one of them; the program that we start is not."""
@@ -34,6 +37,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     mode: str | None = None
     model: str | None = None
     effort: str | None = None
+    settings: str | None = None
+    """More settings, as JSON: they count beside the user's own."""
     bypass: bool = False
     """Whether the mode without questions may be chosen later."""
 
@@ -51,6 +56,7 @@ def command_of(launch: Launch) -> list[str]:
         words.append("--allow-dangerously-skip-permissions")
     for flag, value in (
         ("--mcp-config", launch.servers),
+        ("--settings", launch.settings),
         ("--permission-mode", launch.mode),
         ("--model", launch.model),
         ("--effort", launch.effort),

@@ -11,7 +11,7 @@ from antiphon.engines.claude.inquiry import allow, deny
 from antiphon.engines.claude.plans import ask_about_plan
 from antiphon.engines.claude.questions import ask_questions
 from antiphon.engines.elicitation import CANCEL, DECLINE
-from antiphon.engines.inquiry import MAX_NOTE, Body, CalledOff, noted, pick, shown, text, why, withdrawn, words
+from antiphon.engines.inquiry import MAX_NOTE, Body, CalledOff, Refused, noted, pick, shown, text, why, withdrawn, words
 from antiphon.engines.wording import exact
 from antiphon.errors import AcpError
 from antiphon.protocol import v1
@@ -59,6 +59,8 @@ class Asker:
             return deny(CALLED_OFF, interrupt=True)  # the turn has ended, and its questions with it
         except CalledOff:
             return deny(CALLED_OFF, interrupt=True)
+        except Refused as refused:
+            return deny(f"This tool call is not allowed here: it did not run, and nothing was changed. {refused}")
         except AcpError as error:
             return deny(f"The user could not be asked, so this did not run: {why(error)}")
 

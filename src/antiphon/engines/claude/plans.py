@@ -35,7 +35,7 @@ async def ask_about_plan(request: "wire.CanUseTool", stage: "Asking", call: v1.T
     content = (
         [text(plan)] if isinstance(plan, str) and plan.strip() else call.content or [text("There is no plan yet.")]
     )
-    chosen = await pick(stage, shown(call, content=content), options)
+    chosen = await pick(stage, shown(call, content=content), options, question=True)
     if chosen is None:
         return deny(STAYS)
     if chosen.option_id in _MODES:

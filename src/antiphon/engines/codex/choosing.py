@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from antiphon.engines.codex import settings
 from antiphon.engines.codex.configured import configured
-from antiphon.engines.codex.modes import WORKSPACE, mode_of, sandbox_policy, setup_of
+from antiphon.engines.codex.modes import MODES, WORKSPACE, sandbox_policy, setup_of
+from antiphon.engines.codex.rules import held, is_held, mode_under
 from antiphon.engines.codex.server import ServerRefused
 from antiphon.errors import Code, RemoteProtocolError, RequestError
 from antiphon.protocol import v1
@@ -41,6 +42,8 @@ class Choosing:
         self._learnt = False
         self._sent: tuple[str, str, str] = ("", "", "")
         """Mode, model and effort as they were last sent: that Codex has taken them over is no news."""
+        self._rights: tuple[object, object] | None = None
+        """Approval and sandbox as they were last sent, if rules made them other than the mode's own."""
         self._workspace: dict[str, Any] | None = None
 
     def begin(self, models: "Sequence[wire.Model]", opened: "wire.ThreadOpened") -> None:
@@ -56,7 +59,7 @@ class Choosing:
         if isinstance(sandbox, dict) and sandbox.get("type") == "workspaceWrite" and self._workspace is None:
             self._workspace = sandbox  # as the user's own configuration has it
         if settings.MODE not in self._chosen:
-            self.mode = mode_of(opened.approval_policy, sandbox, plans=way == "plan")
+            self.mode = mode_under(self._session.rules, opened.approval_policy, sandbox, way == "plan")
         if settings.MODEL not in self._chosen and model:
             self.model = model
         if settings.EFFORT not in self._chosen and effort:
@@ -73,7 +76,7 @@ class Choosing:
         try:
             found = await configured(server, self._session.cwd)
         except (ServerRefused, RemoteProtocolError) as error:
-            setup = self._setup
+            setup = self._setup_of_turn
             if setup is not None and setup.sandbox == WORKSPACE and self._workspace is None:
                 raise RequestError(
                     Code.INTERNAL_ERROR, _NOT_KNOWN, {"kind": "configuration", "details": str(error)}
@@ -95,7 +98,15 @@ class Choosing:
     @property
     def _setup(self) -> "Setup | None":
         """What the mode is made of, if one was chosen."""
-        return setup_of(self.mode) if settings.MODE in self._chosen else None
+        setup = setup_of(self.mode) if settings.MODE in self._chosen else None
+        return None if setup is None else held(setup, self._session.rules)
+
+    @property
+    def _setup_of_turn(self) -> "Setup | None":
+        """The same for a turn: rules hold also where the user's own configuration does, which may let Codex do anything unasked."""
+        if self._setup is not None or not is_held(self._session.rules):
+            return self._setup
+        return held(setup_of(self.mode) or MODES["default"][1], self._session.rules)
 
     def for_thread(self) -> dict[str, Any]:
         """What a thread is opened with: only what was chosen here, or the user's own configuration would not count."""
@@ -111,10 +122,11 @@ class Choosing:
         """What the turn that begins now is started with. Codex keeps it for the turns that follow; it is sent again all the same."""
         self._sent = self.mode, self.model, self._effort
         chosen: dict[str, Any] = {"summary": self._summary}
-        setup = self._setup
+        setup = self._setup_of_turn
         if setup is not None:
-            roots = list(self._session.directories)
-            chosen |= {"approvalPolicy": setup.approval, "sandboxPolicy": sandbox_policy(setup, roots, self._workspace)}
+            sandbox = sandbox_policy(setup, list(self._session.directories), self._workspace)
+            chosen |= {"approvalPolicy": setup.approval, "sandboxPolicy": sandbox}
+            self._rights = (setup.approval, sandbox["type"]) if setup != setup_of(self.mode) else None
         if settings.MODEL in self._chosen:
             chosen["model"] = self.model
         if settings.EFFORT in self._chosen:
@@ -166,10 +178,14 @@ class Choosing:
             self._effort = now.effort
         plans = _way_of(now.collaboration_mode) == "plan"
         self._may_plan |= plans
-        if now.approval_policy is not None and now.sandbox_policy is not None:
-            found = mode_of(now.approval_policy, now.sandbox_policy, plans)
+        if now.approval_policy is not None and now.sandbox_policy is not None and not self._has_rights_of_rules(now):
+            found = mode_under(self._session.rules, now.approval_policy, now.sandbox_policy, plans)
             self.mode = found if found != mode else self.mode
         await self._show_and_tell()
+
+    def _has_rights_of_rules(self, now: "wire.ThreadSettings") -> bool:
+        kind = now.sandbox_policy.get("type") if isinstance(now.sandbox_policy, dict) else now.sandbox_policy
+        return self._rights == (now.approval_policy, kind)
 
     # Showing.
 

@@ -30,6 +30,8 @@ class Codex(Engine):
     mcp = ("http",)
     auth_methods = METHODS
     steers = True
+    unique_ids = True
+    read_only = "plan"
 
     def __init__(self) -> None:
         self._hub: Hub | None = None

@@ -27,6 +27,7 @@ class Demo(Engine):
     takes = ("image", "audio", "resource")
     mcp = ("http", "sse")
     auth_methods = (SIGN_IN,)
+    read_only = "plan"
 
     def __init__(self) -> None:
         self._signed_in = True

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from antiphon.agent.permission import is_question, refusal
 from antiphon.engines.claude.permission import CALLED_OFF, NOT_ALLOWED, REJECTED
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
@@ -168,6 +169,15 @@ async def test_a_sub_agent_that_asks_is_named() -> None:
     asked = user.asked[0].tool_call
     assert asked.meta == {"claudeCode": {"toolName": "Bash", "agentId": "a17"}, "x": 1}
     assert text_of(asked) == "A sub-agent asks (`a17`)."
+
+
+async def test_what_a_policy_refuses_is_not_said_to_be_the_users_word() -> None:
+    user = User(v1.PermissionResult(v1.Selected("reject"), meta=refusal("The rule `Bash` denies it.")))
+    body = await answer(may(), user)
+    assert body["behavior"] == "deny" and "interrupt" not in body and "user" not in body["message"]
+    assert body["message"].endswith("The rule `Bash` denies it.") and not is_question(user.asked[0])
+    allowed = User(v1.PermissionResult(v1.Selected("allow"), meta=refusal("a contradiction")))
+    assert (await answer(may(), allowed))["behavior"] == "allow"
 
 
 async def test_rules_too_long_for_a_button_are_listed_above_it() -> None:

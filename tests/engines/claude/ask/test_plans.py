@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from antiphon.agent.permission import is_question
 from antiphon.engines.claude.plans import STAYS
 from antiphon.protocol import v1
 from tests.agent.editor import FULL
@@ -33,7 +34,7 @@ async def test_the_answer_sets_the_mode_or_stays(reply: v1.PermissionOutcome, to
     user = User(reply)
     assert await answer(PLAN, user, NO_FORMS, CALL) == told
     assert user.shown == INPUT["plan"]
-    assert user.ids == ["accept_edits", "ask_for_edits", "keep_planning"]
+    assert user.ids == ["accept_edits", "ask_for_edits", "keep_planning"] and is_question(user.asked[0])
 
 
 async def test_a_question_that_is_read_only_in_part_offers_nothing_that_lasts() -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from antiphon.agent.permission import is_question
 from antiphon.engines.claude.questions import CLOSED, DECLINED, UNREADABLE
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
@@ -119,7 +120,7 @@ async def test_without_forms_every_question_is_asked_in_order() -> None:
     assert given == {"Which colour?": "Blue", "Which parts?": '"The \\"end\\"", "Call, the first"'}
     titles = [each.tool_call.title for each in user.asked]
     assert titles == ["Which colour?", "Which parts?", "Which parts?", "Which parts?"]
-    assert {each.tool_call.tool_call_id for each in user.asked} == {"toolu_1"}
+    assert {each.tool_call.tool_call_id for each in user.asked} == {"toolu_1"} and all(map(is_question, user.asked))
     assert "**Red**: like wine" in user.shown
     offered = [[option.name for option in each.options] for each in user.asked]
     assert offered == [

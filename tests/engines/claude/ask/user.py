@@ -15,7 +15,7 @@ from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import FULL, only_prompt, playing
 
 Body = dict[str, Any]
-Reply = v1.CreateElicitationResult | v1.PermissionOutcome | RequestError
+Reply = v1.CreateElicitationResult | v1.PermissionOutcome | v1.PermissionResult | RequestError
 Ask = Callable[[Asker, Turn], Any]
 
 NO_FORMS = v1.ClientCapabilities()
@@ -35,7 +35,8 @@ class User:
         self.router.on_notice(m.COMPLETE_ELICITATION, lambda told: self.completed.append(told.elicitation_id))
 
     def _permission(self, asked: v1.RequestPermission) -> v1.PermissionResult:
-        return v1.PermissionResult(self._reply(asked))
+        reply = self._reply(asked)
+        return reply if isinstance(reply, v1.PermissionResult) else v1.PermissionResult(reply)
 
     def _reply(self, asked: object) -> Any:
         self.asked.append(asked)

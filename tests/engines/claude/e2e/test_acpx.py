@@ -6,10 +6,9 @@ from tests.engines.acpx import Acpx, stop_of, text_of, updates_of
 from tests.engines.claude.model.steps import Call, Gate, Text, Think, Wait
 from tests.engines.claude.place import Place
 from tests.engines.claude.proofs import proves
-from tests.engines.claude.versions import BOTH
 
 
-@proves("turn.text", "turn.thinking", "turn.once", "stop.end-turn", on=BOTH)
+@proves("turn.text", "turn.thinking", "turn.once", "stop.end-turn")
 async def test_acpx_gets_an_answer(at: Place) -> None:
     at.model.answers(Think("hm"), Text("an answer in parts"))
     messages = await Acpx(at).run("exec", "hello")
@@ -17,7 +16,7 @@ async def test_acpx_gets_an_answer(at: Place) -> None:
     assert text_of(messages, "agent_thought_chunk") == "hm"
 
 
-@proves("permission.asked", "permission.allow-once", "permission.reject-once", "turn.diff-write", on=BOTH)
+@proves("permission.asked", "permission.allow-once", "permission.reject-once", "turn.diff-write")
 async def test_acpx_allows_and_rejects(at: Place) -> None:
     acpx, song = Acpx(at), at.folder / "song.txt"
     write = Call("Write", {"file_path": str(song), "content": "la\n"})

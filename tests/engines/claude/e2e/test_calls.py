@@ -115,7 +115,7 @@ async def test_a_commands_output_is_told_as_text(at: Place) -> None:
     assert call["status"] == "failed" and "1" in shown
 
 
-@proves("turn.command-meta", on=BOTH)
+@proves("turn.command-meta")
 async def test_a_client_that_announces_it_gets_the_output_by_the_meta_of_terminals(at: Place) -> None:
     at.model.answers(Call("Bash", {"command": "echo sung >> song.txt; echo aloud; exit 3", "description": "Sing"}))
     async with connected(at, Can(meta={"terminal_output": True})) as client:
@@ -133,7 +133,7 @@ async def test_a_client_that_announces_it_gets_the_output_by_the_meta_of_termina
     assert (at.folder / "song.txt").read_text(encoding="utf-8") == "sung\n"
 
 
-@proves("turn.command-mirror", on=BOTH)
+@proves("turn.command-mirror")
 async def test_a_client_with_terminals_gets_one_that_prints_what_was_captured_and_runs_nothing(at: Place) -> None:
     at.model.answers(Call("Bash", {"command": "echo sung >> song.txt; echo aloud", "description": "Sing"}))
     at.environment["ANTIPHON_MIRROR_TERMINALS"] = "1"

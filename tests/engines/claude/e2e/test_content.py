@@ -39,7 +39,7 @@ async def test_images_reach_the_model_as_images(at: Place) -> None:
     assert at.model.last.prompt == "what is this?"
 
 
-@proves("content.embedded", on=BOTH)
+@proves("content.embedded")
 async def test_embedded_text_reaches_the_model_with_where_it_is_from(at: Place) -> None:
     score = v1.TextResource("do re mi fa so", f"file://{at.folder}/score.txt", "text/plain")
     async with connected(at) as client:
@@ -47,7 +47,7 @@ async def test_embedded_text_reaches_the_model_with_where_it_is_from(at: Place) 
     assert "do re mi fa so" in at.model.last.everything and "score.txt" in at.model.last.everything
 
 
-@proves("content.link", "content.range", on=BOTH)
+@proves("content.link", "content.range")
 async def test_links_are_read_as_the_clients_editor_has_them_and_only_the_lines_they_name(at: Place) -> None:
     song, long = at.write("song.txt", "saved\n"), at.write("long.txt", "saved too\n")
     editor = Editor({str(song): "not saved yet\n", str(long): LINES})

@@ -28,7 +28,7 @@ async def starts(client: Client) -> None:
     await client.until(lambda: client.session.commands)
 
 
-@proves("find.variable", "find.config", "find.path", "find.order", on=BOTH)
+@proves("find.variable", "find.config", "find.path", "find.order")
 async def test_the_variable_wins_over_the_configuration_and_that_over_the_path(at: Place, tmp_path: Path) -> None:
     by_variable, by_config = link(at, tmp_path / "a"), link(at, tmp_path / "b")
     on_path = link(at, at.tools)
@@ -111,7 +111,7 @@ async def test_a_variable_that_names_no_program_is_a_clear_error_with_a_hint(at:
     )
 
 
-@proves("find.one-process", "find.ahead", on=BOTH)
+@proves("find.one-process", "find.ahead")
 async def test_every_session_has_a_process_that_is_there_before_the_first_prompt(at: Place) -> None:
     async with connected(at) as client:
         await starts(client)  # the first time the program is asked for its version

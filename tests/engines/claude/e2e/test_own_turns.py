@@ -46,7 +46,7 @@ async def test_a_turn_of_its_own_that_speaks_is_called_off(at: Place) -> None:
     assert client.said == "It runs. It has echo: go on"
 
 
-@proves("cancel.own", "cancel.tool", on=BOTH)
+@proves("cancel.own", "cancel.tool")
 async def test_a_command_of_a_turn_of_its_own_is_stopped(at: Place) -> None:
     pipe = at.pipe()
     command = f"echo $$ > {pipe}; exec tail -f /dev/null"
@@ -59,7 +59,7 @@ async def test_a_command_of_a_turn_of_its_own_is_stopped(at: Place) -> None:
         assert (await client.say("go on")).text == "echo: go on"
 
 
-@proves("cancel.own", "cancel.asking", on=BOTH)
+@proves("cancel.own", "cancel.asking")
 async def test_a_question_of_a_turn_of_its_own_is_withdrawn(at: Place) -> None:
     withdrawn = asyncio.Event()
 

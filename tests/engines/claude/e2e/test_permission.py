@@ -36,7 +36,7 @@ async def test_what_is_allowed_once_runs_and_the_next_is_asked_for_again(at: Pla
     assert kinds(first)[0] == "allow_once" and {"allow_always", "reject_once"} <= set(kinds(first))
 
 
-@proves("permission.asked", on=BOTH)
+@proves("permission.asked")
 async def test_the_question_about_an_edit_shows_the_diff_that_it_would_make(at: Place) -> None:
     song = at.folder / "song.txt"
     at.model.answers(Call("Write", {"file_path": str(song), "content": "la la\n"}))

@@ -50,7 +50,7 @@ async def test_questions_are_one_form_where_the_client_shows_forms(at: Place) ->
     assert "Soprano" in answer and "Monday" in answer and "Friday" in answer and "Tuesday" not in answer
 
 
-@proves("permission.questions-choice", "permission.questions-all", on=BOTH)
+@proves("permission.questions-choice", "permission.questions-all")
 async def test_questions_are_choices_where_the_client_shows_no_forms(at: Place) -> None:
     at.model.answers(Call("AskUserQuestion", QUESTIONS))
 

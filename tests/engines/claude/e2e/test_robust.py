@@ -89,7 +89,7 @@ async def test_a_program_that_dies_between_turns_is_started_again(at: Place) -> 
     assert at.model.last.texts == ["remember the river", "go on"]
 
 
-@proves("robust.orphans", on=BOTH)
+@proves("robust.orphans")
 async def test_nothing_is_left_when_the_client_goes_in_the_middle_of_a_command(at: Place) -> None:
     pipe = Path(at.environment["TMPDIR"]) / "pipe"
     os.mkfifo(pipe)

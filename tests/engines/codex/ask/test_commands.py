@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from antiphon.agent.permission import is_question, refusal
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 from tests.agent.editor import FULL
@@ -240,6 +241,12 @@ async def test_an_older_question_is_shown_without_its_shell() -> None:
     user = User(v1.Selected("allow"))
     await answer(OLD, user, call=None)
     assert user.asked[0].tool_call.title == "touch x"
+
+
+async def test_what_a_policy_refuses_is_declined_without_a_word_to_the_user() -> None:
+    user = User(v1.PermissionResult(v1.Selected("reject_and_stop"), meta=refusal("The rule `Bash` denies it.")))
+    assert await answer(PLAIN, user) == {"decision": "decline"}
+    assert user.told("notice") == [] and not is_question(user.asked[0])
 
 
 async def test_the_call_itself_is_not_changed_by_the_question() -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from antiphon.agent.permission import is_question
 from antiphon.agent.turn import Turn
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.approvals import Asker
@@ -180,7 +181,7 @@ async def test_only_pages_of_the_web_are_opened() -> None:
 async def test_a_form_with_nothing_to_fill_in_needs_no_forms(chosen: str, body: dict[str, Any]) -> None:
     user = User(v1.Selected(chosen))
     assert await answer(wants(mode="form", requestedSchema=EMPTY), user, NO_FORMS) == body
-    assert user.asked[0].tool_call.title == "songs asks: Who sings?"
+    assert user.asked[0].tool_call.title == "songs asks: Who sings?" and is_question(user.asked[0])
 
 
 async def test_a_proof_that_no_client_can_give_is_declined_and_the_user_hears_of_it() -> None:

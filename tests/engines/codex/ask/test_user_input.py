@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from antiphon.agent.permission import is_question
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 from tests.agent.editor import FULL
@@ -63,7 +64,7 @@ async def test_without_forms_every_question_with_choices_is_asked_in_order() -> 
     user = User(v1.Selected("option_2"), v1.Selected("none_of_these"))
     assert await answer(ALL, user, NO_FORMS, None) == {"answers": {"colour": {"answers": ["Blue"]}}}
     assert [each.tool_call.title for each in user.asked] == ["Which colour?", "How big?"]
-    assert user.names == ["Red", "Blue", "None of these"]
+    assert user.names == ["Red", "Blue", "None of these"] and all(map(is_question, user.asked))
     assert "**Red**: like wine" in user.shown
     assert [each["toolCallId"] for each in user.told("tool_call")] == ["call_1"]
     assert user.told("tool_call_update")[-1]["status"] == "completed"

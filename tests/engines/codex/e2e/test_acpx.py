@@ -6,13 +6,12 @@ from tests.engines.acpx import Acpx, stop_of, text_of, updates_of
 from tests.engines.codex.bullets import proves
 from tests.engines.codex.model.steps import patch
 from tests.engines.codex.place import Place
-from tests.engines.codex.versions import BOTH
 from tests.engines.model.steps import Gate, Text, Think, Wait
 
 ADD = patch("*** Add File: song.txt", "+la")
 
 
-@proves("turn.text", "turn.thinking", "turn.once", "stop.end-turn", on=BOTH)
+@proves("turn.text", "turn.thinking", "turn.once", "stop.end-turn")
 async def test_acpx_gets_an_answer(at: Place) -> None:
     at.model.answers(Think("hm"), Text("an answer in parts"))
     messages = await Acpx(at).run("exec", "hello")

@@ -143,7 +143,7 @@ async def test_changes_that_are_rejected_are_not_made(at: Place) -> None:
     assert not (at.folder / "song.txt").exists()
 
 
-@proves("approval.parallel", on=BOTH)
+@proves("approval.parallel")
 async def test_several_requests_at_once_each_get_their_own_answer(at: Place) -> None:
     names = ("one.txt", "two.txt", "three.txt")
     every, met = asyncio.Event(), dict[str, str]()
@@ -270,7 +270,7 @@ async def test_what_a_command_wants_beyond_the_sandbox_is_shown_once(at: Place) 
     assert said.count("/songs") == 1 and said.count("than the sandbox allows") == 1 and said.count("Why") == 1
 
 
-@proves("approval.change", "server.one", on=BOTH)
+@proves("approval.change", "server.one")
 async def test_a_pipe_in_the_place_of_a_file_holds_nobody_up(at: Place) -> None:
     os.mkfifo(at.folder / "song.txt")
     at.model.answers(patch(*ADD))

@@ -79,7 +79,7 @@ async def test_what_a_command_prints_is_shown_while_it_runs_and_all_of_it_in_the
     assert lines.strip() in shown(last)
 
 
-@proves("turn.command-meta", on=BOTH)
+@proves("turn.command-meta")
 async def test_a_client_that_announces_it_gets_the_output_by_the_meta_of_terminals(at: Place) -> None:
     at.model.answers(command("echo sung >> song.txt; echo aloud; exit 3"))
     async with connected(at, Can(meta={"terminal_output": True})) as client:

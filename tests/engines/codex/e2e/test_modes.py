@@ -155,7 +155,7 @@ async def test_a_thread_that_was_left_in_plan_mode_leaves_it_when_another_mode_i
     assert [turn["sandbox_policy"]["type"] for turn in turns] == ["read-only"] * 2 + ["workspace-write"] * 2
 
 
-@proves("modes.meanwhile", on=BOTH)
+@proves("modes.meanwhile")
 async def test_a_mode_that_is_chosen_while_a_turn_runs_counts_from_the_next_on(at: Place) -> None:
     gate = Gate()
     at.model.answers(Text("la "), Wait(gate), Text("la"))

@@ -50,7 +50,7 @@ async def test_questions_are_a_form_where_the_client_shows_forms(at: Place) -> N
     assert "High" in at.model.last.results[0] and "Fast" in at.model.last.results[0]
 
 
-@proves("approval.questions-choice", on=BOTH)
+@proves("approval.questions-choice")
 async def test_questions_are_choices_where_the_client_shows_no_forms(at: Place) -> None:
     def choose(wanted: str) -> Any:
         return lambda request: next(each.option_id for each in request.options if each.name.startswith(wanted))

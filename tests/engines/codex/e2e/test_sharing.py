@@ -62,7 +62,7 @@ async def test_a_session_that_is_loaded_twice_at_once_still_hears(at: Place) -> 
         assert (await client.say("go on", last)).text == "echo: go on"
 
 
-@proves("server.apart", on=BOTH)
+@proves("server.apart")
 async def test_a_command_without_a_turn_is_called_off_and_the_others_work_on(at: Place) -> None:
     gate = Gate()
     at.model.answers(Text("la "), Wait(gate), Text("la"))
@@ -137,7 +137,7 @@ async def test_a_session_that_is_resumed_or_forked_tells_how_full_the_context_is
         await client.until(lambda: len(client.updates_of("usage_update")) == 2)
 
 
-@proves("server.early", "turn.notices", on=BOTH)
+@proves("server.early", "turn.notices")
 async def test_what_the_server_says_as_it_starts_is_told_to_every_session_once(at: Place) -> None:
     (at.codex_home / "rules").mkdir()
     (at.codex_home / "rules" / "default.rules").write_text("this is (no rule\n", encoding="utf-8")

@@ -182,7 +182,7 @@ async def test_the_calls_of_a_script_are_told_like_any_others(at: Place) -> None
     assert call["rawOutput"]["aggregatedOutput"] == "sung aloud\n" and len(told.of(v1.ToolCall)) == 1
 
 
-@proves("server.one", on=BOTH)
+@proves("server.one")
 async def test_one_process_serves_all_sessions_at_the_same_time(at: Place) -> None:
     gates = Gate(), Gate()
     for gate in gates:

@@ -14,7 +14,7 @@ from antiphon.engines.codex.approvals.permissions import NOTHING, ask_for_permis
 from antiphon.engines.codex.approvals.questions import NO_ANSWERS, ask_questions
 from antiphon.engines.codex.approvals.servers import ask_for_server
 from antiphon.engines.elicitation import CANCEL, DECLINE
-from antiphon.engines.inquiry import Body, CalledOff, why, withdrawn
+from antiphon.engines.inquiry import Body, CalledOff, Refused, why, withdrawn
 from antiphon.errors import AcpError, TurnOver
 from antiphon.protocol import v1
 
@@ -77,6 +77,8 @@ class Asker:
             return dict(way.called_off)  # the turn has ended, and its questions with it
         except (CalledOff, TurnOver):
             return dict(way.called_off)
+        except Refused:  # by a rule or a mode that the user has set: no news for them
+            return dict(way.declined)
         except AcpError as error:
             await self._tell(why(error))
             return dict(way.declined)

@@ -91,5 +91,5 @@ async def _yes_or_no(asked: wire.Elicitation, stage: "Asking") -> Body:
     call = v1.ToolCallPatch(
         stage.next_id("question"), title=sentence(message), kind=v1.ToolKind.OTHER, content=[text(noted(message))]
     )
-    chosen = await pick_alone(stage, call, [_YES, _NO])
+    chosen = await pick_alone(stage, call, [_YES, _NO], question=True)
     return {"action": "accept", "content": {}} if chosen is _YES else dict(DECLINE)

@@ -1,0 +1,98 @@
+"""What a call shows and what is no text, in pieces that every way of telling a session can use. Pure."""
+
+import re
+from collections.abc import Iterator
+from typing import Final, Literal
+
+import msgspec
+
+from antiphon.cli.describing import shown_path
+from antiphon.cli.diffs import diff_lines
+from antiphon.client.transcript import CallEntry
+from antiphon.client.transcript_entries import Writing
+from antiphon.protocol import v1
+
+__all__ = ["Piece", "pieces_of", "pieces_of_call", "size"]
+
+WHOLE_DIFF: Final = 5000
+"""Lines of one change: a page holds all of what people change by hand, and not a generated file."""
+
+_FENCE: Final = re.compile(r"`{3,}|~{3,}")
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """A part of what was said or shown."""
+
+    kind: Literal["prose", "output", "diff", "note", "picture"]
+    text: str
+    """Of a picture: what to say where it cannot be shown."""
+    data: str = ""
+    """Of a picture: its bytes in base64."""
+    mime_type: str = ""
+
+
+def pieces_of(writing: Writing, text: str) -> Iterator[Piece]:
+    """A message: its words, then what else is in it where there is no text alone. `text` are its words as they are to be told."""
+    blocks = writing.blocks
+    if all(isinstance(block, v1.TextBlock) for block in blocks):
+        yield Piece("prose", text)
+        return
+    first = True
+    for block in blocks:
+        if isinstance(block, v1.TextBlock):
+            # What is left out of the words stands at their beginning, and so in the first block that has any.
+            cut = len(writing.text) - len(text) if first else 0
+            first = False
+            yield Piece("prose", block.text[cut:])
+        else:
+            yield _other(block)
+
+
+def pieces_of_call(call: CallEntry, cwd: str) -> Iterator[Piece]:
+    """What a call shows."""
+    for item in call.content:
+        match item:
+            case v1.ContentItem(content=v1.TextBlock(text=text)):
+                yield Piece("output", _unfenced(text))
+            case v1.ContentItem(content=block):
+                yield _other(block)
+            case v1.Diff():
+                yield Piece("diff", "\n".join(diff_lines(item, shown_path(item.path, cwd), WHOLE_DIFF)))
+            case v1.TerminalItem():
+                yield Piece("note", "a terminal")
+            case _:
+                yield Piece("note", "something that this version does not know")
+
+
+def _unfenced(text: str) -> str:
+    """What a call printed, without the fence that some engines put around all of it."""
+    lines = text.strip().split("\n")
+    fence = _FENCE.match(lines[0])
+    whole = fence is not None and len(lines) > 1 and lines[-1].strip() == fence.group()
+    return "\n".join(lines[1:-1]) if whole else text.strip("\n").rstrip()
+
+
+def _other(block: v1.ContentBlock) -> Piece:
+    match block:
+        case v1.ImageBlock():
+            note = f"picture: {block.mime_type}, {size(len(block.data) * 3 // 4)}"
+            return Piece("picture", note, block.data, block.mime_type)
+        case v1.AudioBlock():
+            return Piece("note", f"sound: {block.mime_type}, {size(len(block.data) * 3 // 4)}")
+        case v1.ResourceLink():
+            return Piece("note", f"link: {block.title or block.name} ({block.uri})")
+        case v1.EmbeddedResource(resource=v1.TextResource() as resource):
+            return Piece("note", f"file: {resource.uri}, {size(len(resource.text.encode('utf-8', 'replace')))}")
+        case v1.EmbeddedResource(resource=v1.BlobResource() as resource):
+            return Piece("note", f"file: {resource.uri}, {size(len(resource.blob) * 3 // 4)}")
+        case v1.TextBlock():
+            return Piece("prose", block.text)
+        case _:
+            return Piece("note", "something that this version does not know")
+
+
+def size(number: int) -> str:
+    """Bytes, as people say it."""
+    if number < 1024:
+        return f"{number} bytes"
+    return f"{number / 1024:.0f} KiB" if number < 1024 * 1024 else f"{number / 1024 / 1024:.1f} MiB"

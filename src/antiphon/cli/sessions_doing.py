@@ -1,0 +1,227 @@
+"""What the commands of `antiphon sessions` do: the shelf on one side, stdout and stderr on the other."""
+
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from antiphon.cli.agreeing import answer
+from antiphon.cli.asking import terminal_of
+from antiphon.cli.saying import FAILED, fail
+from antiphon.cli.screen import Screen, exact, plain
+from antiphon.cli.sessions_search import Hit, hits_in, pattern_of
+from antiphon.cli.sessions_shelf import Shelf, opened
+from antiphon.cli.sessions_table import Paint, ago, table
+from antiphon.cli.sessions_telling import About
+from antiphon.config.places import state_dir
+from antiphon.errors import AcpError
+from antiphon.store.locks import Holder, LiveElsewhere, SessionLock, holder
+from antiphon.store.sessions import SessionRow
+
+if TYPE_CHECKING:
+    import re
+
+__all__ = ["delete", "export", "search", "show", "show_list", "to_resume"]
+
+
+class Listed(About, frozen=True, rename="camel"):
+    """A session as `--json` lists it."""
+
+    open_in: Holder | None
+
+
+class Match(msgspec.Struct, frozen=True, rename="camel"):
+    """A session that a search has found."""
+
+    session: About
+    hits: list[Hit]
+
+
+async def show_list(folder: str | None, *, limit: int, as_json: bool) -> int:
+    """The sessions of a directory, or of all."""
+    async with opened() as shelf:
+        rows = list(shelf.rows) if folder is None else shelf.in_directory(folder)
+        shown = [await shelf.about(row) for row in rows[:limit]]
+    owners = {about.id: holder(state_dir(), about.id) for about in shown}
+    if as_json:
+        listed = (Listed(**msgspec.structs.asdict(about), open_in=owners[about.id]) for about in shown)
+        sys.stdout.write("".join(f"{msgspec.json.encode(each).decode()}\n" for each in listed))
+        return 0
+    if not rows:
+        elsewhere = f"; {len(shelf.rows)} elsewhere: `antiphon sessions --all` lists them" if shelf.rows else ""
+        sys.stderr.write(f"there is no session{'' if folder is None else ' in this directory'} yet{elsewhere}\n")
+        return 0
+    paint = Paint()
+    cells = [_cells(shelf, about, owners[about.id], everywhere=folder is None) for about in shown]
+    header = ("ID", "USED", "TURNS", "ROUTE", "TITLE", *(("FOLDER",) if folder is None else ()), "OPEN IN")
+    styles = ("cyan", "", "", "", "", *(("",) if folder is None else ()), "green")
+    if not any(owners.values()):
+        header, styles, cells = header[:-1], styles[:-1], [row[:-1] for row in cells]
+    lines = table(header, cells, styles, 4, paint)
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    if len(rows) > limit:
+        sys.stderr.write(f"… and {len(rows) - limit} more: --limit shows more\n")
+    return 0
+
+
+def _cells(shelf: Shelf, about: About, owner: Holder | None, *, everywhere: bool) -> tuple[str, ...]:
+    home = os.path.expanduser("~")
+    folder = f"~{about.cwd.removeprefix(home)}" if about.cwd == home or about.cwd.startswith(f"{home}/") else about.cwd
+    route = about.route or "+".join(about.engines)
+    live = "" if owner is None else str(owner) or "another Antiphon"
+    cells = [shelf.short(about.id), ago(about.updated_at), str(about.turns), route, about.title or ""]
+    cells += [folder] if everywhere else []
+    return (*(plain(cell, one_line=True) or "-" for cell in cells), exact(live, one_line=True))
+
+
+async def show(word: str, *, thoughts: bool, calls: bool) -> int:
+    """What was said, as Markdown."""
+    from antiphon.cli.sessions_markdown import markdown
+
+    async with opened() as shelf:
+        told = await shelf.told(shelf.find(word))
+    _write(markdown(told, thoughts=thoughts, calls=calls).encode("utf-8", "replace"))
+    return 0
+
+
+async def export(word: str, path: str | None, form: str) -> int:
+    """The whole session as a file, or on stdout."""
+    async with opened() as shelf:
+        told = await shelf.told(shelf.find(word))
+    match form:
+        case "json":
+            from antiphon.cli.sessions_json import document
+
+            data = document(told)
+        case "html":
+            from antiphon.cli.sessions_html import page
+
+            data = page(told).encode("utf-8", "replace")
+        case _:
+            from antiphon.cli.sessions_markdown import markdown
+
+            data = markdown(told, thoughts=True).encode("utf-8", "replace")
+    if path is None or path == "-":
+        _write(data)
+        return 0
+    return _save(path, data)
+
+
+def _save(path: str, data: bytes) -> int:
+    try:
+        with open(os.path.expanduser(path), "wb") as file:
+            file.write(data)
+    except OSError as error:
+        return fail(f"`{plain(path)}` cannot be written: {error.strerror}", "give another FILE.", FAILED)
+    sys.stderr.write(f"wrote {plain(path)}\n")
+    return 0
+
+
+async def search(words: Sequence[str], *, everywhere: bool, as_json: bool) -> int:
+    """Sessions in which all of these words were said, told as they are found."""
+    wanted = [word for word in words if word.strip()]
+    if not wanted:
+        return fail("there is nothing to search for", "antiphon sessions search WORD …", FAILED)
+    paint, found, pattern = Paint(), 0, pattern_of(wanted)
+    async with opened() as shelf:
+        for row in shelf.rows if everywhere else shelf.in_directory(os.getcwd()):
+            told = await shelf.told(row)
+            hits = hits_in(told.about.title or "", told.lines, wanted)
+            if hits is None:
+                continue
+            if as_json:
+                sys.stdout.write(f"{msgspec.json.encode(Match(told.about, hits)).decode()}\n")
+            else:
+                gap = "\n" if found else ""
+                head = f"{shelf.short(row.id)}  {plain(told.about.title or '-', one_line=True)}"
+                tail = f"  {ago(row.updated_at)}{f'  {plain(row.cwd, one_line=True)}' if everywhere else ''}"
+                sys.stdout.write(f"{gap}{paint(paint.fit(head, beside=tail), 'bold')}{tail}\n")
+                sys.stdout.write("".join(f"{line}\n" for hit in hits for line in _hit(hit, pattern, paint)))
+            sys.stdout.flush()
+            found += 1
+    if not found and not as_json:
+        elsewhere = "" if everywhere else " in this directory; --all looks in every one"
+        sys.stderr.write(f"no session has that{elsewhere}\n")
+    return 0 if found else FAILED
+
+
+def _hit(hit: Hit, pattern: "re.Pattern[str]", paint: Paint) -> list[str]:
+    lines = []
+    if hit.before:
+        lines.append(paint(paint.fit(f"    {hit.before}"), "dim"))
+    line = paint.fit(f"  {hit.who}: {hit.line}")
+    head = len(hit.who) + 4
+    marked = pattern.sub(lambda match: paint(match.group(), "yellow"), line[head:])
+    lines.append(line[:head] + marked)
+    if hit.after:
+        lines.append(paint(paint.fit(f"    {hit.after}"), "dim"))
+    return lines
+
+
+async def delete(words: Sequence[str], *, yes: bool) -> int:
+    """Forget sessions, all of them or, if one is open somewhere, none."""
+    async with opened() as shelf:
+        rows = list({row.id: row for row in map(shelf.find, words)}.values())
+        with ExitStack() as locks:
+            for row in rows:
+                locks.enter_context(_taken(row))
+            if not yes and not await _agreed(shelf, rows):
+                return FAILED
+            for row in rows:
+                await shelf.store.delete(row.id)
+    sys.stderr.write(
+        f"deleted {len(rows)} session{'' if len(rows) == 1 else 's'}; the engines' own histories were not touched:"
+        " `claude` and `codex` keep theirs\n"
+    )
+    return 0
+
+
+async def _agreed(shelf: Shelf, rows: Sequence[SessionRow]) -> bool:
+    screen = Screen()
+    for row in rows:
+        about = await shelf.about(row)
+        turns = f"{about.turns} turn{'' if about.turns == 1 else 's'}"
+        screen.note(f"{shelf.short(row.id)}  {about.title or '-'} ({turns}, {ago(row.updated_at)}, {row.cwd})")
+    terminal = terminal_of(screen)
+    if terminal is None:
+        screen.note("nothing was deleted: nobody is here to ask; --yes deletes")
+        return False
+    screen.ask(f"Delete {'it' if len(rows) == 1 else f'these {len(rows)}'}? (y yes, n no): ")
+    if answer(terminal) in ("y", "yes"):
+        return True
+    screen.note("nothing was deleted")
+    return False
+
+
+def _taken(row: SessionRow) -> SessionLock:
+    try:
+        return SessionLock.take(state_dir(), row.id, "antiphon sessions delete")
+    except LiveElsewhere as error:
+        raise AcpError(f"{str(error).partition(chr(10))[0]}\nhint: close it there first") from error
+
+
+async def to_resume(word: str) -> SessionRow:
+    """The session to go on with.
+
+    Raises:
+        AcpError: there is none, or somebody has it open.
+    """
+    async with opened() as shelf:
+        row = shelf.find(word)
+    owner = holder(state_dir(), row.id)
+    if owner is not None:
+        raise LiveElsewhere(row.id, owner)
+    return row
+
+
+def _write(data: bytes) -> None:
+    """Bytes as they are, whatever stdout thinks of letters."""
+    sys.stdout.flush()
+    if (raw := getattr(sys.stdout, "buffer", None)) is None:
+        sys.stdout.write(data.decode())
+        return
+    raw.write(data)
+    raw.flush()

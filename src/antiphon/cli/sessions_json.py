@@ -1,0 +1,76 @@
+"""A session as one JSON object, in the shape that docs/sessions.md promises."""
+
+from typing import Any, Final
+
+import msgspec
+
+from antiphon.cli.sessions_telling import Line, Told, text_of
+from antiphon.client.transcript import CallEntry, CompactionEntry, Entry, Message, Notice
+from antiphon.protocol.base import encode
+
+__all__ = ["FORMAT", "VERSION", "document"]
+
+FORMAT: Final = "antiphon.session"
+VERSION: Final = 1
+"""Changes when a reader of the one before would be wrong."""
+
+
+def document(told: Told) -> bytes:
+    """The object, indented: people look at it, too."""
+    whole = {
+        "format": FORMAT,
+        "version": VERSION,
+        "session": told.about,
+        "entries": [_entry(line) for line in told.lines],
+        "plan": told.plan,
+    }
+    return msgspec.json.format(encode(whole), indent=2) + b"\n"
+
+
+def _entry(line: Line) -> dict[str, Any]:
+    entry = line.entry
+    common = {"engine": line.engine or None, "at": line.when.isoformat(timespec="milliseconds").replace("+00:00", "Z")}
+    return {"type": _type(entry), **common, **_facts(line)}
+
+
+def _type(entry: Entry) -> str:
+    match entry:
+        case Message():
+            return "message"
+        case CallEntry():
+            return "call"
+        case Notice():
+            return "notice"
+        case CompactionEntry():
+            return "compaction"
+        case _:
+            return "thought"
+
+
+def _facts(line: Line) -> dict[str, Any]:
+    entry = line.entry
+    match entry:
+        case Message():
+            return {
+                "speaker": entry.speaker,
+                "by": line.by or None,
+                "text": text_of(line),
+                "content": entry.blocks,
+            }
+        case CallEntry():
+            raw = {"rawInput": entry.raw_input, "rawOutput": entry.raw_output}
+            return {
+                "id": entry.id,
+                "title": text_of(line),
+                "kind": entry.kind,
+                "status": entry.status,
+                "content": entry.content,
+                "locations": entry.locations,
+                **{name: None if value is msgspec.UNSET else value for name, value in raw.items()},
+            }
+        case Notice():
+            return {"severity": entry.severity, "title": entry.title, "description": entry.description}
+        case CompactionEntry():
+            return {"status": entry.status, "error": entry.error, "text": entry.text}
+        case _:
+            return {"text": text_of(line)}

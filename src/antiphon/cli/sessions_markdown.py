@@ -1,0 +1,119 @@
+"""A session as Markdown: who said what, calls as compact blocks, changes as diffs."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from antiphon.cli.describing import MARKS
+from antiphon.cli.screen import plain
+from antiphon.cli.sessions_content import Piece, pieces_of, pieces_of_call
+from antiphon.cli.sessions_telling import Line, Told, speaker, text_of
+from antiphon.client.transcript import CallEntry, CompactionEntry, Message, Notice, Thought
+from antiphon.engines.fences import fenced
+from antiphon.protocol import v1
+
+__all__ = ["markdown"]
+
+OUTPUT_LINES: Final = 20
+"""Lines of what a call printed. The rest is in the JSON."""
+
+_FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
+_BOXES: Final = {v1.PlanStatus.PENDING: "[ ]", v1.PlanStatus.IN_PROGRESS: "[~]", v1.PlanStatus.COMPLETED: "[x]"}
+
+
+def markdown(told: Told, *, thoughts: bool = False, calls: bool = True) -> str:
+    """The whole page. Nothing in it that a terminal would obey."""
+    blocks = [*_head(told)]
+    heard = None
+    for line in told.lines:
+        if (isinstance(line.entry, Thought) and not thoughts) or (isinstance(line.entry, CallEntry) and not calls):
+            continue
+        who, mine = speaker(line), isinstance(line.entry, Message) and line.entry.speaker == "user"
+        if mine or (who != heard and not isinstance(line.entry, Notice)):
+            blocks.append(f"## {plain(who, one_line=True)} · {line.when.astimezone():%Y-%m-%d %H:%M}")
+            heard = None if mine else who
+        blocks += _body(line, told.about.cwd)
+    if told.plan:
+        steps = [f"- {_BOXES[step.status.meaning]} {plain(step.content, one_line=True)}" for step in told.plan]
+        blocks += ["## Plan", "\n".join(steps)]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _head(told: Told) -> Iterator[str]:
+    about = told.about
+    yield f"# {plain(about.title or 'Session', one_line=True)}"
+    facts = [f"- session {_code(about.id)} in {_code(about.cwd)}"]
+    if about.route or about.engines:
+        names = " and ".join(_code(name) for name in about.engines)
+        facts.append(
+            f"- route {_code(about.route)}{f', with {names}' if names else ''}" if about.route else f"- with {names}"
+        )
+    facts.append(f"- begun {about.created_at[:19]}Z, last used {about.updated_at[:19]}Z")
+    yield "\n".join(facts)
+
+
+def _body(line: Line, cwd: str) -> Iterator[str]:
+    entry = line.entry
+    match entry:
+        case Message():
+            yield from (_piece(piece) for piece in pieces_of(entry, text_of(line)))
+        case Thought():
+            text = "".join(piece.text for piece in pieces_of(entry, text_of(line)))
+            yield _quoted(f"*thought:* {plain(text).strip()}")
+        case CallEntry():
+            status = entry.status.meaning
+            ended = "" if status is v1.ToolStatus.COMPLETED else f", {str(status).replace('_', ' ')}"
+            yield f"{MARKS[status]} {_code(text_of(line))} ({entry.kind}{ended})"
+            yield from (_piece(piece) for piece in pieces_of_call(entry, cwd) if piece.text)
+        case Notice():
+            more = f": {plain(entry.description).strip()}" if entry.description else ""
+            yield _quoted(f"**{entry.severity}: {plain(entry.title, one_line=True)}**{more}")
+        case CompactionEntry():
+            more = f" ({plain(entry.error)})" if entry.error else ""
+            summary = plain(entry.text).strip()
+            yield _quoted(
+                f"**the context was shortened: {entry.status}**{more}{f'{chr(10)}{chr(10)}{summary}' if summary else ''}"
+            )
+
+
+def _piece(piece: Piece) -> str:
+    text = plain(piece.text)
+    match piece.kind:
+        case "prose":
+            return _closed(text.strip("\n"))
+        case "diff":
+            head, _, changes = text.partition("\n")
+            return fenced(f"{head}\n{changes}" if changes else head, "diff")
+        case "output":
+            lines = text.split("\n")
+            more = [f"… {len(lines) - OUTPUT_LINES} more lines"] if len(lines) > OUTPUT_LINES else []
+            return fenced("\n".join([*lines[:OUTPUT_LINES], *more]))
+        case _:
+            return f"*[{plain(piece.text, one_line=True)}]*"
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
+
+
+def _code(text: str) -> str:
+    """On one line, as code, whatever backticks are in it."""
+    text = plain(text, one_line=True)
+    ticks = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
+    room = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{ticks}{room}{text}{room}{ticks}" if text else ""
+
+
+def _closed(text: str) -> str:
+    """With the fence closed that was open when somebody was cut short: it would take the rest of the page along."""
+    fence = None
+    for line in text.split("\n"):
+        found = _FENCE.match(line)
+        if found is None:
+            continue
+        marks, rest = found.groups()
+        if fence is None:
+            fence = marks
+        elif marks[0] == fence[0] and len(marks) >= len(fence) and not rest.strip():
+            fence = None
+    return text if fence is None else f"{text}\n{fence}"

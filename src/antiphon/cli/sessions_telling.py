@@ -1,0 +1,181 @@
+"""A joint session's history as people read it: folded once, told in several ways elsewhere. Pure."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from antiphon.catalogue.known import KNOWN
+from antiphon.client.transcript import CallEntry, Entry, Message, Thought, Transcript
+from antiphon.duet.events import Cleared, Ended, Event, Prompted, Shown, unpack
+from antiphon.protocol import v1
+from antiphon.protocol.base import decoder
+from antiphon.protocol.salvage import salvage
+
+if TYPE_CHECKING:
+    from antiphon.store.sessions import SessionRow
+
+__all__ = ["About", "Line", "Told", "about", "retold", "speaker", "tell", "text_of", "title_of"]
+
+_updates: msgspec.json.Decoder[v1.Update] = decoder(v1.Update)  # type: ignore[arg-type]  # a union is a type to msgspec
+
+
+class About(msgspec.Struct, frozen=True, rename="camel"):
+    """What is known of a session besides what was said. This is how `--json` tells it, too."""
+
+    id: str
+    title: str | None
+    cwd: str
+    directories: tuple[str, ...]
+    created_at: str
+    updated_at: str
+    route: str | None
+    engines: tuple[str, ...]
+    turns: int
+
+
+class Line(msgspec.Struct, frozen=True):
+    """An entry, whose it is, and when it began."""
+
+    entry: Entry
+    engine: str = ""
+    at: float = 0.0
+    by: str = ""
+    """Who said it for the user, if it was not the user."""
+
+    @property
+    def when(self) -> datetime:
+        """When it began, with its zone."""
+        return datetime.fromtimestamp(self.at, UTC)
+
+
+class Told(msgspec.Struct, frozen=True):
+    """A session with all that is told of it."""
+
+    about: About
+    lines: list[Line]
+    plan: list[v1.PlanEntry] = msgspec.field(default_factory=list)
+
+
+class _Teller:
+    """Folds events into entries and remembers whose each is."""
+
+    def __init__(self) -> None:
+        self.transcript = Transcript()
+        self.lines: list[Line] = []
+        self._last = ""  # the engine that spoke last
+
+    def take(self, event: Event) -> None:
+        match event:
+            case Prompted():
+                self.transcript.turn_ended()
+                self._enter(self.transcript.said(event.prompt), "", event.at, event.by)
+            case Shown():
+                self._shown(event)
+            case Ended():
+                self._ended(event)
+            case _:
+                pass  # what an engine was given is between the two of us
+
+    def _shown(self, event: Shown) -> None:
+        update = _read(event.update)
+        if update is None:
+            return
+        if event.engine and self._last and event.engine != self._last:
+            self.transcript.turn_ended()  # two that speak at once do not go on with each other's sentences
+        self._last = event.engine or self._last
+        self._enter(self.transcript.apply(update), event.engine, event.at)
+
+    def _ended(self, event: Ended) -> None:
+        who = title_of(event.engine)
+        if not event.stop_reason:
+            notice = v1.NoticeUpdate(v1.NoticeSeverity.ERROR, f"{who} failed", event.error or None)
+        elif event.stop_reason != v1.StopReason.END_TURN:
+            notice = v1.NoticeUpdate(v1.NoticeSeverity.INFO, f"{who} stopped: {event.stop_reason.replace('_', ' ')}")
+        else:
+            return
+        self._enter(self.transcript.apply(notice), event.engine, event.at)
+
+    def _enter(self, entry: Entry | None, engine: str, at: float, by: str = "") -> None:
+        if entry is not None and entry.key == len(self.lines):  # entries are never moved: a line's place is its key
+            self.lines.append(Line(entry, engine, at, by))
+
+
+def retold(history: Iterable[bytes]) -> tuple[list[Line], list[v1.PlanEntry]]:
+    """The entries of a history, and the plan as it is at the end. What stood before the user began afresh is not told."""
+    teller = _Teller()
+    for event in unpack(history):
+        if isinstance(event, Cleared):
+            teller = _Teller()
+        else:
+            teller.take(event)
+    return teller.lines, teller.transcript.plan
+
+
+def tell(about: About, history: Iterable[bytes]) -> Told:
+    """The whole session."""
+    lines, plan = retold(history)
+    return Told(about, lines, plan)
+
+
+def about(row: "SessionRow", state: bytes, engines: Sequence[str], turns: int) -> About:
+    """What is known of a stored session; `state` is what the agent keeps with it."""
+    return About(
+        row.id,
+        row.title,
+        row.cwd,
+        row.directories,
+        row.created_at,
+        row.updated_at,
+        _route(state),
+        tuple(engines),
+        turns,
+    )
+
+
+def title_of(engine: str) -> str:
+    """An engine's name for people."""
+    return KNOWN[engine].title if engine in KNOWN else engine or "Antiphon"
+
+
+def speaker(line: Line) -> str:
+    """Who says this, for people."""
+    if isinstance(line.entry, Message) and line.entry.speaker == "user":
+        return f"You (by {line.by})" if line.by else "You"
+    return title_of(line.engine)
+
+
+def text_of(line: Line) -> str:
+    """The words of an entry: what was written, or a call's title. Without the engine's name in front, which stands above it already."""
+    entry = line.entry
+    match entry:
+        case Message() | Thought():
+            label = f"**{title_of(line.engine)}**\n"
+            text = entry.text
+            return text[len(label) :].lstrip("\n") if line.engine and text.startswith(label) else text
+        case CallEntry():
+            return entry.label.removeprefix(f"{title_of(line.engine)}: ") if line.engine else entry.label
+        case _:
+            return ""
+
+
+def _read(raw: msgspec.Raw) -> v1.Update | None:
+    """An update as it was sent. What no version of ours can read has no place on a page."""
+    try:
+        return _updates.decode(raw)
+    except msgspec.DecodeError:
+        pass
+    try:
+        return salvage(raw, v1.Update)  # type: ignore[arg-type]  # a union is a type to it
+    except msgspec.DecodeError:
+        return None
+
+
+def _route(state: bytes) -> str | None:
+    try:
+        kept = msgspec.json.decode(state) if state else None
+    except msgspec.DecodeError:
+        return None
+    route = kept.get("route") if isinstance(kept, dict) else None
+    return route if isinstance(route, str) and route else None

@@ -1,0 +1,76 @@
+"""The settings that hold in a directory, as everybody finds them: both config files, trust from the store, rules checked."""
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from antiphon.config.settings import Loaded, Sources, find, settle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from antiphon.config.shapes import RuleText, Settings
+    from antiphon.policy import Rule, Rules
+    from antiphon.store.database import Database
+
+__all__ = ["BROKEN", "rule_problem", "rules_in", "settings_here"]
+
+BROKEN: Final = "The configuration could not be read, so everything is asked."
+"""Why everything is asked where a config file makes no sense."""
+
+
+async def settings_here(cwd: str | os.PathLike[str], database: "Database | None" = None) -> Loaded:
+    """The settings that hold in a directory. The store is only opened if there is a project to trust."""
+    import msgspec
+
+    from antiphon.store.errors import StoreError
+
+    sources = find(cwd)
+    try:
+        trusted, trouble = await _is_trusted(sources, database), None
+    except StoreError as error:
+        trusted, trouble = False, str(error)
+    loaded = settle(sources, trusted=trusted, rule_problem=rule_problem)
+    return loaded if trouble is None else msgspec.structs.replace(loaded, problems=(*loaded.problems, trouble))
+
+
+async def _is_trusted(sources: Sources, database: "Database | None") -> bool:
+    directory, project = sources.directory, sources.project
+    if directory is None or project is None or not project.digest:
+        return False
+    from antiphon.store.schema import open_database
+    from antiphon.store.trust import TrustStore
+
+    if database is not None:
+        return await TrustStore(database).trusted(str(directory), project.digest)
+    async with open_database() as ours:
+        return await TrustStore(ours).trusted(str(directory), project.digest)
+
+
+def rule_problem(text: str) -> str | None:
+    """What is wrong with a rule of the policy, in a sentence; None if it can be used."""
+    from antiphon.policy import Rule, RuleError
+
+    try:
+        Rule.parse(text)
+    except RuleError as error:
+        return str(error).partition("\n")[0]
+    return None
+
+
+def rules_in(settings: "Settings") -> "Rules":
+    """The rules of the files."""
+    from antiphon.policy import Rules
+
+    return Rules(_usable(settings.allow), _usable(settings.deny), _usable(settings.ask))
+
+
+def _usable(rules: "Iterable[RuleText]") -> "tuple[Rule, ...]":
+    """Those that are rules. One that is none has made the policy a broken one already."""
+    from antiphon.policy import Rule, RuleError
+
+    found = []
+    for rule in rules:
+        with suppress(RuleError):
+            found.append(Rule.parse(rule.text, rule.source))
+    return tuple(found)

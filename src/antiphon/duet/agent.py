@@ -1,0 +1,206 @@
+"""The agent people install: one ACP agent with every engine behind it. Its hooks open joint sessions and pass on what clients want of them.
+
+Imported before `initialize` is answered, so it imports no event loop, and starts no engine: it only looks which ones there are.
+"""
+
+from typing import TYPE_CHECKING, cast
+
+from antiphon import __version__
+from antiphon.agent.agent import Agent
+from antiphon.duet.commands import reserved
+from antiphon.duet.naming import handles
+from antiphon.duet.present import installed, named_by_user
+from antiphon.engines.known import make_engine
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from antiphon.agent.hooks import Maybe, Outcome
+    from antiphon.agent.session import Session
+    from antiphon.agent.turn import Turn
+    from antiphon.duet.joint import Joint
+    from antiphon.duet.opening import Opening
+    from antiphon.engines.base import Engine
+    from antiphon.protocol import v1
+    from antiphon.store.database import Database
+
+__all__ = ["Duet", "joint"]
+
+NAME = "antiphon"
+
+
+def joint(names: "Sequence[str]" = ()) -> "Duet":
+    """The agent over these engines; without names over those of the user's config file, or those that are installed.
+
+    Raises:
+        AcpError: one of them is none.
+    """
+    present = installed(names or named_by_user())
+    short = handles(present.engines, {*reserved(), "duet", "review"})
+    return Duet({short[name]: make_engine(name) for name in present.engines})
+
+
+class _Whole(Agent):
+    """What concerns no session that is open."""
+
+    def __init__(self, engines: "Mapping[str, Engine]") -> None:
+        self.engines = engines
+        self._opening: Opening | None = None
+        self._database: Database | None = None
+        every = list(engines.values())
+        self._ways = dict(_ways(engines))
+        self.also_takes = _all(engine.also_takes for engine in every)
+        self.ahead = self._warm_up
+        super().__init__(
+            NAME,
+            __version__,
+            title="Antiphon",
+            takes=_all(engine.takes for engine in every),
+            mcp=_all(engine.mcp for engine in every),
+            auth_methods=[shown for shown, _, _ in self._ways.values()],
+        )
+
+    def initialize(self, asked: "v1.Initialize") -> "v1.InitializeResult":
+        for engine in self.engines.values():
+            engine.meet(asked)
+        return super().initialize(asked)
+
+    def does(self, hook: str) -> bool:
+        if hook == "steer":
+            return any(engine.steers for engine in self.engines.values())
+        if hook == "logout":
+            return any(engine.does("logout") for engine in self.engines.values())
+        return super().does(hook)
+
+    async def _warm_up(self) -> None:
+        """Import what the first session needs, and let the engine that leads do the same."""
+        from antiphon.agent.sessions import settle
+
+        self._opened()
+        await settle(next(iter(self.engines.values())).warm_up())
+
+    def _opened(self) -> "Opening":
+        if self._opening is None:
+            from antiphon.duet.opening import Opening
+            from antiphon.store.schema import open_database
+
+            self._database = open_database()
+            self._opening = Opening(self.engines, self._database)
+        return self._opening
+
+    async def close(self) -> None:
+        from antiphon.agent.sessions import settle
+
+        database, self._database, self._opening = self._database, None, None
+        for engine in self.engines.values():
+            await settle(engine.close())
+        if database is not None:
+            await database.close()
+
+    async def list_sessions(self, query: "v1.ListSessions") -> "v1.ListSessionsResult":
+        from antiphon.duet.listing import list_sessions
+
+        opening = self._opened()
+        return await list_sessions(query, self.engines, opening.store, await opening.conversations.conversations())
+
+    async def delete_session(self, session_id: str) -> None:
+        await self._opened().delete(session_id)
+
+    # The accounts.
+
+    def authenticate(self, method_id: str) -> "Maybe[None]":
+        _, engine, own = self._ways[method_id]
+        return engine.authenticate(own)
+
+    async def logout(self) -> None:
+        from antiphon.agent.sessions import settle
+
+        for engine in self.engines.values():
+            if engine.does("logout"):
+                await settle(engine.logout())
+
+
+class Duet(_Whole):
+    """Every engine behind one agent. `session.state` is the joint session."""
+
+    # Sessions.
+
+    async def new_session(self, session: "Session") -> None:
+        session.state = await self._opened().new(session)
+
+    async def load_session(self, session: "Session") -> None:
+        session.state = await self._opened().load(session, tell=True)
+
+    async def resume_session(self, session: "Session") -> None:
+        session.state = await self._opened().load(session, tell=False)
+
+    async def fork_session(self, session: "Session", source: str) -> None:
+        session.state = await self._opened().fork(session, source)
+
+    async def close_session(self, session: "Session") -> None:
+        await _joint(session).close()
+
+    # Working.
+
+    async def prompt(self, turn: "Turn") -> "Outcome":
+        from antiphon.duet.prompting import prompt
+
+        return await prompt(_joint(turn.session), turn)
+
+    async def waits(self, turn: "Turn", before: int) -> None:
+        others = "one other prompt" if before == 1 else f"{before} other prompts"
+        await _joint(turn.session).saying.notice("Queued", f"It is next after {others}.", kept=False)
+
+    async def steer(self, turn: "Turn") -> bool:
+        from antiphon.duet.prompting import steer
+
+        return await steer(_joint(turn.session), turn)
+
+    async def cancel(self, session: "Session") -> None:
+        await _joint(session).cancel()
+
+    async def set_mode(self, session: "Session", mode_id: str) -> None:
+        from antiphon.duet.changing import set_mode
+
+        await set_mode(_joint(session), mode_id)
+
+    async def set_model(self, session: "Session", model_id: str) -> None:
+        from antiphon.duet.changing import set_model
+
+        await set_model(_joint(session), model_id)
+
+    async def set_config_option(self, session: "Session", config_id: str, value: bool | str) -> None:
+        from antiphon.duet.changing import set_option
+
+        await set_option(_joint(session), config_id, value)
+
+
+def _ways(engines: "Mapping[str, Engine]") -> "Iterator[tuple[str, tuple[v1.AuthMethod, Engine, str]]]":
+    """Every engine's ways to sign in, each with an id of its own → how it is shown, whose it is, and its id there."""
+    taken: set[str] = set()
+    for name, engine in engines.items():
+        for method in engine.auth_methods:
+            own = str(getattr(method, "id", ""))
+            id = own if own not in taken else f"{name}-{own}"
+            taken.add(id)
+            yield id, (_named(method, id, name), engine, own)
+
+
+def _named(method: "v1.AuthMethod", id: str, engine: str) -> "v1.AuthMethod":
+    """The way as clients of the joint agent take it: who opens a terminal starts us again, and has to say for which engine."""
+    import msgspec
+
+    from antiphon.protocol.base import Unknown
+    from antiphon.protocol.v1.auth import TerminalAuth
+
+    if isinstance(method, TerminalAuth):
+        return msgspec.structs.replace(method, id=id, args=["--engine", engine, *method.args])
+    return method if isinstance(method, Unknown) else msgspec.structs.replace(method, id=id)
+
+
+def _joint(session: "Session") -> "Joint":
+    return cast("Joint", session.state)
+
+
+def _all(kinds: "Iterable[Collection[str]]") -> tuple[str, ...]:
+    return tuple(dict.fromkeys(kind for each in kinds for kind in each))

@@ -1,0 +1,247 @@
+"""What an engine's own history holds beyond our events: the user went on in a terminal, or we were killed in the middle of a turn. Pure.
+
+Both are cut into turns (`told`), and the turns are paired (`aligning`). The last turn of theirs that has a partner is the frontier.
+
+1. Turns after the frontier are told whole, as the engine tells them. Nothing has a partner: all of it is told.
+2. In the frontier's turn what we lack is told: the rest of a message whose beginning we have, messages and calls that we do not have,
+   the ends of calls that we left open. Things are found by their ids, and without an id by their words, in their order.
+   A word that was added to a running turn makes no turn of its own: what it was added to is looked at together with it.
+   Of a turn that ended before our eyes nothing can be missing but what the engine did later by itself, which has ids: only such is told.
+3. In turns before the frontier only calls and compactions that we left open are brought to their end. What we never had of them is not
+   told, because it would stand in the wrong place.
+4. Settings, commands, titles and the use of tokens are not history: the engine tells how they stand when it is opened.
+5. What only we have stays ours. If the engine was killed as well, its calls that never ended are closed by `left_open`.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+
+from antiphon.client.transcript import Transcript, fold
+from antiphon.client.transcript_entries import CallEntry, CompactionEntry, Entry, Message, Thought
+from antiphon.duet.aligning import aligned, shared_ids
+from antiphon.duet.events import Cleared, Event
+from antiphon.duet.told import STATE, Key, Turn, key_of, shown_by, turns_of_events, turns_of_updates
+from antiphon.duet.written import Written
+from antiphon.protocol import v1
+from antiphon.protocol.base import UNSET, Unknown, encode
+
+__all__ = ["beyond", "left_open"]
+
+Place: TypeAlias = tuple[int, int]
+"""The number of a turn, and the key of an entry in it."""
+
+
+def beyond(ours: Sequence[Event], theirs: Sequence[v1.Update], engine: str) -> list[v1.Update]:
+    """The updates to tell after our own, so that nothing is missing and nothing is there twice.
+
+    Who keeps them as events of the engine puts the `Ended` of a turn that was cut off before them: what follows is told later.
+    """
+    mine, others = turns_of_events(ours, engine), turns_of_updates(theirs)
+    shared = shared_ids(mine, others)
+    pairs = aligned(mine, others, shared)
+    frontier = max(
+        (number for number in pairs if not others[number].empty or others[number].said is not None), default=-1
+    )
+    chain = _chain(mine, pairs[frontier]) if frontier >= 0 else []
+    rest = [turn for turn in others[: frontier + 1] if pairs.get(turn.number) in chain]
+    told: list[v1.Update] = []
+    for turn in others[:frontier]:
+        if turn not in rest:
+            told += _ends(turn, pairs.get(turn.number), shared)
+    if rest:
+        told += _Rest(chain, rest, shared).told()
+    for turn in others[frontier + 1 :]:
+        if turn.said is not None or not turn.empty:
+            told += _whole(turn, max(frontier, 0))
+    return told
+
+
+def left_open(ours: Sequence[Event], engine: str | None = None) -> list[v1.Update]:
+    """The ends of the calls that never got one, of one engine or of all. For a history in which nothing runs any more."""
+    begun = max((number for number, event in enumerate(ours) if isinstance(event, Cleared)), default=-1) + 1
+    entries = fold(shown_by(ours[begun:], engine)).entries
+    calls = [each for each in entries if isinstance(each, CallEntry) and not each.finished]
+    return [v1.ToolCallUpdate(tool_call_id=call.id, status=v1.ToolStatus.FAILED) for call in calls]
+
+
+def _chain(mine: Sequence[Turn], last: Turn) -> list[Turn]:
+    """A turn, and those that it was added to while they ran: engines differ in where they put what was added."""
+    first = last.number
+    while mine[first].joins:
+        first -= 1
+    return list(mine[first : last.number + 1])
+
+
+def _whole(turn: Turn, first: int) -> Iterator[v1.Update]:
+    """All of it but settings, and but news of things from turns that are not told."""
+    for update, home in turn.pieces:
+        if home.number >= first and not isinstance(update, STATE):
+            yield update
+
+
+def _ends(turn: Turn, mine: Turn | None, shared: dict[Key, Turn]) -> Iterator[v1.Update]:
+    partners = _partners([turn], [] if mine is None else [mine], shared)
+    for entry in turn.transcript.entries:
+        partner = partners.get((turn.number, entry.key))
+        if (
+            isinstance(entry, CallEntry)
+            and isinstance(partner, CallEntry)
+            and (news := _news(partner, entry)) is not None
+        ):
+            yield news
+        elif isinstance(entry, CompactionEntry) and isinstance(partner, CompactionEntry) and _goes_on(partner):
+            yield v1.CompactionUpdate(compaction_id=partner.id, status=entry.status, error=entry.error or UNSET)
+
+
+def _partners(turns: Sequence[Turn], mine: Sequence[Turn], shared: dict[Key, Turn]) -> dict[Place, Entry]:
+    """The entries of ours for those of some turns of theirs. An id that comes again means the next of that id.
+
+    A compaction may have another id when it is told again; they are few, so the next one is meant.
+    """
+    ours: dict[Key, list[Entry]] = {}
+    for entry in (each for turn in mine for each in turn.transcript.entries):
+        if (key := key_of(entry)) is not None:
+            ours.setdefault(key, []).append(entry)
+    found: dict[Place, Entry] = {}
+    left: list[Place] = []
+    for number, entry in [(turn.number, each) for turn in turns for each in turn.transcript.entries]:
+        place, key = (number, entry.key), key_of(entry)
+        if key is not None and ours.get(key):
+            found[place] = ours[key].pop(0)
+        elif key is not None and (home := shared.get(key)) is not None and home not in mine:
+            found[place] = next(each for each in home.transcript.entries if key_of(each) == key)
+        elif isinstance(entry, CompactionEntry):
+            left.append(place)
+    others = (each for entries in ours.values() for each in entries if isinstance(each, CompactionEntry))
+    return found | dict(zip(left, others, strict=False))
+
+
+def _goes_on(compaction: CompactionEntry) -> bool:
+    return compaction.status == v1.CompactionStatus.IN_PROGRESS
+
+
+def _news(ours: CallEntry, theirs: CallEntry) -> v1.ToolCallUpdate | None:
+    """What a call is beyond what we know of it. One that ended for us has ended."""
+    begins = ours.status == v1.ToolStatus.PENDING != theirs.status
+    if ours.finished or not (theirs.finished or begins):
+        return None
+    news: dict[str, Any] = {}
+    for name in ("kind", "name", "content", "locations", "raw_input", "raw_output"):
+        value = getattr(theirs, name)
+        if value is not UNSET and value != getattr(ours, name) and (value or name.startswith("raw_")):
+            news[name] = value
+    if theirs.title and not ours.title.endswith(theirs.title):  # ours may have the engine's name before it
+        news["title"] = theirs.title
+    return v1.ToolCallUpdate(tool_call_id=theirs.id, status=theirs.status, **news)
+
+
+class _Found(NamedTuple):
+    """A piece of news of theirs."""
+
+    news: list[v1.Update]
+    known: bool
+    """Whether we have the thing that it is about."""
+    aside: bool = False
+    """Whether it is no part of the talk and the work, and is told only where nothing we know of comes after it."""
+
+
+class _Rest:
+    """What some turns of theirs have that their partners have not."""
+
+    def __init__(self, mine: Sequence[Turn], turns: Sequence[Turn], shared: dict[Key, Turn]) -> None:
+        self._ended = mine[-1].ended
+        self._partners = _partners(turns, mine, shared)
+        paired = {id(each) for each in self._partners.values()}
+        loose = [each for turn in mine for each in turn.transcript.entries if id(each) not in paired]
+        self._streams: dict[type, Written] = {
+            Message: Written([each for each in loose if isinstance(each, Message) and each.speaker == "agent"]),
+            Thought: Written([each for each in loose if isinstance(each, Thought)]),
+        }
+        self._written: dict[Place, Written] = {}
+        self._ids: dict[Place, str | None] = {}
+        self._had = {_plain(each.update) for turn in mine for each in turn.pieces}
+        self._told = [piece for turn in turns for piece in _told_again(turn)]
+        self._last = {place: number for number, (place, _, _) in enumerate(self._told)}
+
+    def told(self) -> list[v1.Update]:
+        found = [self._found(number, *each) for number, each in enumerate(self._told)]
+        last = max((number for number, each in enumerate(found) if each.known), default=-1)
+        told: list[v1.Update] = []
+        for number, each in enumerate(found):
+            if each.known:
+                told += each.news
+            elif each.aside:
+                told += each.news if number > last and not self._ended else []
+            elif not self._ended or (number > last and self._partners and _has_id(each.news)):
+                told += each.news
+        return told
+
+    def _found(self, number: int, place: Place, entry: Entry | None, update: v1.Update) -> _Found:
+        match entry:
+            case Message() | Thought() if isinstance(update, v1.AgentMessageChunk | v1.AgentThoughtChunk):
+                return self._talk(place, entry, update)
+            case CallEntry():
+                return self._call(place, entry, update, is_last=self._last[place] == number)
+            case CompactionEntry():
+                return self._compaction(place, update)
+            case _ if isinstance(update, STATE):
+                return _Found([], known=False)
+            case _:
+                had = _plain(update) in self._had
+                return _Found([] if had else [update], known=had, aside=True)
+
+    def _talk(
+        self, place: Place, entry: Message | Thought, update: v1.AgentMessageChunk | v1.AgentThoughtChunk
+    ) -> _Found:
+        partner = self._partners.get(place)
+        if isinstance(partner, Message | Thought):
+            written = self._written.setdefault(place, Written([partner]))
+        else:
+            written = self._streams[type(entry)]
+        compared = written.take(update.content)
+        if compared.known and partner is None:
+            self._ids[place] = written.id  # the rest goes where the beginning stands
+        if compared.rest is None:
+            return _Found([], known=True)
+        if (compared.known or partner is not None) and (compared.strange or self._ended):
+            return _Found([], known=True)  # told otherwise, but it is the same
+        id = self._ids.get(place, update.message_id)
+        return _Found(
+            [msgspec.structs.replace(update, content=compared.rest, message_id=id)],
+            known=compared.known or partner is not None,
+        )
+
+    def _call(self, place: Place, entry: CallEntry, update: v1.Update, *, is_last: bool) -> _Found:
+        partner = self._partners.get(place)
+        if not isinstance(partner, CallEntry):
+            return _Found([update], known=False)
+        news = _news(partner, entry) if is_last else None
+        return _Found([] if news is None else [news], known=True)
+
+    def _compaction(self, place: Place, update: v1.Update) -> _Found:
+        partner = self._partners.get(place)
+        if not isinstance(partner, CompactionEntry):
+            return _Found([update], known=False)
+        if not _goes_on(partner) or not isinstance(update, v1.CompactionUpdate | v1.CompactionSummaryChunk):
+            return _Found([], known=True)
+        return _Found([msgspec.structs.replace(update, compaction_id=partner.id)], known=True)
+
+
+def _told_again(turn: Turn) -> Iterator[tuple[Place, Entry | None, v1.Update]]:
+    """The turn's own news, each with the entry that it is about; what the user said is known, since the turn is."""
+    again = Transcript()
+    for update, home in turn.pieces:
+        if home is turn and not isinstance(update, v1.UserMessageChunk):
+            entry = again.apply(update)
+            yield (turn.number, -1 if entry is None else entry.key), entry, update
+
+
+def _has_id(news: Sequence[v1.Update]) -> bool:
+    return all(not isinstance(each, v1.MessageChunk) or each.message_id is not None for each in news)
+
+
+def _plain(update: v1.Update) -> bytes:
+    """As it is told, whoever told it."""
+    return encode(update if isinstance(update, Unknown) else msgspec.structs.replace(update, meta=None))

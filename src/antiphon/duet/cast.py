@@ -1,0 +1,226 @@
+"""The engines' parts in one session: opened when they are needed, gone on with where their conversation stands, in the mode that holds.
+
+A conversation may have gone on elsewhere, in a terminal: whoever is opened again is heard out first, and what we did not know is told.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from antiphon.agent.sessions import settle
+from antiphon.duet.beyond import beyond
+from antiphon.duet.events import Ended, Event, Given, now
+from antiphon.duet.part import Part
+from antiphon.errors import AcpError, Code, RequestError
+from antiphon.protocol import v1
+
+if TYPE_CHECKING:
+    from antiphon.duet.joint import Joint
+    from antiphon.engines.base import Engine, EngineSession
+
+__all__ = ["Cast"]
+
+_log = logging.getLogger(__name__)
+
+_LOST = (Code.RESOURCE_NOT_FOUND, Code.METHOD_NOT_FOUND)
+"""How an engine says that it cannot go on with a conversation."""
+
+_STANDING = (
+    v1.AvailableCommandsUpdate,
+    v1.ConfigOptionUpdate,
+    v1.CurrentModeUpdate,
+    v1.CurrentModelUpdate,
+    v1.SessionInfoUpdate,
+    v1.UsageUpdate,
+)
+"""News that say how things stand, and are no part of what was said."""
+
+
+class Cast:
+    """Of one joint session."""
+
+    def __init__(self, joint: "Joint", engines: "Mapping[str, Engine]") -> None:
+        self._joint = joint
+        self.engines = engines
+        self.parts: dict[str, Part] = {}
+        """Those that are open."""
+        self.speaking: dict[str, Part] = {}
+        """Those that may be heard: also while they are being opened."""
+        self._opening: dict[str, asyncio.Lock] = {}
+
+    def title(self, name: str) -> str:
+        """What people call an engine."""
+        return self.engines[name].title or name
+
+    async def part(self, name: str) -> Part:
+        """The part of an engine, opened now if it is not open.
+
+        Raises:
+            AcpError: the engine cannot be opened.
+        """
+        async with self._opening.setdefault(name, asyncio.Lock()):
+            if name not in self.parts:
+                self.parts[name] = await self._open(name)
+                self._joint.standing.show()
+            return self.parts[name]
+
+    async def _open(self, name: str) -> Part:
+        known = self._joint.state.of(name)
+        if known.conversation:
+            part = await self._again(name, known.conversation)
+        elif known.source:
+            part = await self._copy(name, known.source)
+        else:
+            part = await self._begin(name)
+        if part.unreached:
+            servers = ", ".join(f"`{each}`" for each in part.unreached)
+            await self._joint.saying.notice(
+                f"{part.title} cannot reach the MCP servers {servers}", "It works without them."
+            )
+        await self.align(part)
+        for option, value in known.options.items():
+            await self._choose_again(part, option, value)
+        return part
+
+    async def _begin(self, name: str) -> Part:
+        self._joint.ledger.begins(name)
+        part = self._part(name)
+        return await self._opened(part, lambda: settle(part.engine.new(part)))
+
+    async def _copy(self, name: str, source: str) -> Part:
+        self._joint.ledger.unknown(name)
+        part = self._part(name)
+        if part.engine.does("fork"):
+            try:
+                return await self._opened(part, lambda: settle(part.engine.fork(part, source)))
+            except RequestError as error:
+                if error.code not in _LOST:
+                    raise
+        return await self._anew(name)
+
+    async def _again(self, name: str, conversation: str) -> Part:
+        self._joint.ledger.unknown(name)
+        part = self._part(name)
+        part.id = conversation
+        part.collected = []
+        engine = part.engine
+        hear = engine.load if engine.does("load") else engine.resume
+        try:
+            await self._opened(part, lambda: settle(hear(part)))
+        except RequestError as error:
+            if error.code not in _LOST:
+                raise
+            _log.info("%s cannot go on with %s: %s", name, conversation, error)
+            return await self._anew(name)
+        theirs, part.collected = part.collected, None
+        await self._catch_up(part, theirs)
+        return part
+
+    async def _anew(self, name: str) -> Part:
+        """The engine has lost its conversation: it begins another, and is told what was said."""
+        known = self._joint.state.of(name)
+        known.conversation = known.source = ""
+        part = await self._begin(name)
+        part.knows_nothing = True
+        title = f"{part.title} could not go on with its own conversation"
+        await self._joint.saying.notice(title, "It begins a new one, with a summary of what was said.")
+        return part
+
+    def _part(self, name: str) -> Part:
+        joint = self._joint
+        part = self.speaking[name] = Part(joint, joint.outer, name, self.engines[name], joint.guard.rules)
+        return part
+
+    async def _opened(self, part: Part, open: "Callable[[], Awaitable[EngineSession]]") -> Part:
+        try:
+            part.playing = await open()
+        except BaseException:
+            part.close()  # what it left running has nobody to speak to
+            raise
+        return part
+
+    async def _catch_up(self, part: Part, theirs: list[v1.Update]) -> None:
+        """What the engine's own history holds beyond ours is ours from now on."""
+        said: list[v1.Update] = []
+        for update in theirs:
+            if isinstance(update, _STANDING):
+                await self._joint.heard(part, update)
+            else:
+                said += [own for own, _ in part.labels.on(update, fresh=False)]
+        events = await self._joint.history()
+        missed = beyond(events, said, part.name)
+        if missed and _is_cut_off(events, part.name):
+            self._joint.journal.note(Ended(now(), part.name, v1.StopReason.CANCELLED.value))
+        for update in missed:
+            await self._joint.journal.tell(update, part.name)
+
+    # What is chosen.
+
+    async def align(self, part: Part, mode: str | None = None) -> None:
+        """Bring a part into a mode, or into the one that holds in the session, if it has that."""
+        wanted = mode or self._joint.state.mode
+        modes = part.modes
+        if not wanted or modes is None or modes.current_mode_id == wanted:
+            return
+        if wanted in [each.id for each in modes.available_modes]:
+            await self.set_mode(part, wanted)
+
+    async def set_mode(self, part: Part, mode: str) -> None:
+        """Another mode, now."""
+        part.obeying = True
+        try:
+            await settle(_playing(part).set_mode(mode))
+            part.settings.choose_mode(mode)
+        finally:
+            part.obeying = False
+
+    async def set_model(self, part: Part, model: str) -> None:
+        """Another model."""
+        part.settings.check_model(model)
+        await settle(_playing(part).set_model(model))
+        part.settings.choose_model(model)
+
+    async def set_option(self, part: Part, option: str, value: bool | str) -> None:
+        """Another value of one of the engine's own settings."""
+        part.settings.check_option(option, value)
+        await settle(_playing(part).set_config_option(option, value))
+        part.settings.choose_option(option, value)
+
+    async def _choose_again(self, part: Part, option: str, value: str) -> None:
+        try:
+            await self.set_option(part, option, value)
+        except AcpError as error:  # a model that is no more: the engine's own choice holds
+            _log.info("%s does not take %s = %s any more: %s", part.name, option, value, error)
+
+    # The end.
+
+    async def drop(self) -> None:
+        """End all parts; the next ones begin new conversations if nothing is known of the old ones."""
+        parts, self.parts = self.parts, {}
+        ends = [asyncio.ensure_future(_end(part)) for part in parts.values()]
+        for end in ends:
+            await end
+
+
+def _is_cut_off(events: Sequence[Event], name: str) -> bool:
+    """Whether the engine's last turn never ended before our eyes."""
+    for event in reversed(events):
+        if isinstance(event, Given | Ended) and event.engine == name:
+            return isinstance(event, Given)
+    return False
+
+
+async def _end(part: Part) -> None:
+    try:
+        if part.playing is not None:
+            await settle(part.playing.close())
+    except Exception:
+        _log.exception("closing %s failed", part.name)
+    finally:
+        part.close()
+
+
+def _playing(part: Part) -> "EngineSession":
+    assert part.playing is not None  # noqa: S101 - only open parts are in the cast
+    return part.playing

@@ -1,0 +1,114 @@
+"""What the user changes about a joint session: route, who leads, mode, models, whatever an engine has to choose from; and a fresh start."""
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from antiphon.duet import options
+from antiphon.errors import AcpError, Code, RequestError
+from antiphon.store.errors import NoSuchSession
+
+if TYPE_CHECKING:
+    from antiphon.duet.joint import Joint
+
+__all__ = ["clear", "set_mode", "set_model", "set_option", "set_route"]
+
+
+async def set_route(joint: "Joint", route: str) -> None:
+    """Let others answer from now on. They are opened while the user types."""
+    joint.state.route = route
+    await _changed(joint)
+
+
+async def _changed(joint: "Joint") -> None:
+    await joint.lead_on()
+    await joint.standing.tell()
+    await joint.standing.tell_commands()
+    joint.prepare()
+    await joint.save()
+
+
+async def set_mode(joint: "Joint", mode: str) -> None:
+    """Another mode for all engines. Those that are open change at once, and the others when they are opened.
+
+    Raises:
+        RequestError: the engine that leads refuses.
+    """
+    before = joint.state.mode
+    joint.state.mode = joint.guard.mode = mode
+    try:
+        lead = await joint.cast.part(joint.lead)
+        await joint.cast.align(lead)
+    except BaseException:
+        joint.state.mode = before
+        joint.guard.mode = before or "default"
+        raise
+    for part in joint.cast.parts.values():
+        if part is lead:
+            continue
+        try:
+            await joint.cast.align(part)
+        except AcpError as error:  # it keeps its own, and that is shown among the settings
+            await joint.saying.notice(f"{part.title} stays in its mode", str(error))
+    await joint.standing.tell()
+    await joint.save()
+
+
+async def set_model(joint: "Joint", model: str) -> None:
+    """Another model of the engine that leads, in the way of older clients."""
+    part = await joint.cast.part(joint.lead)
+    await joint.cast.set_model(part, model)
+    joint.state.of(part.name).options["model"] = model
+    await joint.standing.tell()
+    await joint.save()
+
+
+async def set_option(joint: "Joint", option: str, value: bool | str) -> None:
+    """Another value of a setting: one of ours, or an engine's.
+
+    Raises:
+        RequestError: there is none, or the engine refuses.
+    """
+    match option:
+        case options.ROUTE:
+            await set_route(joint, str(value))
+        case options.PRIMARY:
+            joint.state.primary = str(value)
+            await _changed(joint)
+        case options.REVIEW_OPTION:
+            joint.state.review = str(value)
+            await joint.save()
+        case options.AUTO_RESUME:
+            joint.state.auto_resume = value in ("on", True)
+            await joint.save()
+        case options.MODE:
+            await set_mode(joint, str(value))
+        case _:
+            await _set_of_engine(joint, option, value)
+
+
+async def _set_of_engine(joint: "Joint", option: str, value: bool | str) -> None:
+    found = options.address(option, list(joint.cast.engines), joint.lead)
+    if found is None:
+        raise RequestError(Code.INVALID_PARAMS, "Invalid params", f"there is no setting `{option}`")
+    name, own = found
+    part = await joint.cast.part(name)
+    await joint.cast.set_option(part, own, value)
+    joint.state.of(name).options[own] = str(value)
+    await joint.standing.tell()
+    await joint.save()
+
+
+async def clear(joint: "Joint") -> None:
+    """Begin afresh. What was said stays in the list of sessions, under an id of its own; the client's session goes on, empty."""
+    await joint.save()
+    await joint.cast.drop()
+    for known in joint.state.engines.values():
+        known.conversation = known.source = ""
+    await joint.journal.settled()
+    if not joint.journal.empty:
+        with suppress(NoSuchSession):  # somebody deleted it: all the fresher
+            await joint.store.archive(joint.outer.id, os.urandom(16).hex())
+    joint.journal.restart()
+    await joint.save()
+    joint.prepare()

@@ -1,0 +1,211 @@
+"""Permission in a joint session: the policy decides first, for every engine alike; only what it leaves open is asked.
+
+Rule 1: all engines go by one memory. An "always" that was given for one holds for the others.
+Rule 2: an engine is told "once", whatever was decided: what lasts is remembered here and nowhere else.
+Rule 3: a question that is none for permission is the user's alone, and reaches them as it is.
+Rule 4: who only looks is allowed to read, and nobody is asked about anything else.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from antiphon.agent.permission import is_question, refusal
+from antiphon.client.options import rejecting
+from antiphon.client.permissions import Choice, Denial, Keeper, Question
+from antiphon.client.place import Place
+from antiphon.client.rules_here import BROKEN, rules_in, settings_here
+from antiphon.client.wanted import text_now
+from antiphon.duet.asked import Passing, answerable, choice_of, question_about, shown_to_user
+from antiphon.errors import Code, RequestError
+from antiphon.policy import Mode, Rules
+from antiphon.policy.tools import KINDS, QUIET_KINDS
+from antiphon.protocol import v1
+from antiphon.store.audit import AuditStore
+from antiphon.store.decisions import DecisionStore
+
+if TYPE_CHECKING:
+    from antiphon.config.settings import Loaded
+    from antiphon.store.database import Database
+
+__all__ = ["AGENT", "AskUser", "Guard"]
+
+AGENT: Final = "antiphon"
+"""Under whose name decisions are remembered and written down: the session's, whichever engine asked."""
+
+_ALL_ASKED: Final = Rules.parse(ask=[f"kind:{kind}" for kind in KINDS if kind not in QUIET_KINDS], source="doubt")
+"""Where the policy cannot be read: engines ask before they do anything."""
+
+AskUser: TypeAlias = Callable[[v1.RequestPermission], Awaitable[v1.PermissionResult]]
+"""Puts a question to the editor."""
+
+
+class _CalledOff(asyncio.CancelledError):
+    """The client called the question off. Nobody's screen failed, so it passes by those who look for errors."""
+
+
+class Guard:
+    """Decides for all engines of one session."""
+
+    def __init__(self, place: Place, loaded: "Loaded", database: "Database | None") -> None:
+        self.rules = rules_in(loaded.settings).merged(_ALL_ASKED if loaded.policy_broken else Rules())
+        """What the engines are given too."""
+        self.settings = loaded.settings
+        """All that the config files say."""
+        self.problems: Sequence[str] = loaded.problems
+        """What is wrong with the config files, to be told once."""
+        self.notes: Sequence[str] = loaded.notes
+        """What does not count yet, and how it would."""
+        self._place = place
+        self._broken = BROKEN if loaded.policy_broken else ""
+        self._project = "" if loaded.sources.directory is None else str(loaded.sources.directory)
+        self._decisions = None if database is None else DecisionStore(database)
+        self._audit = None if database is None else AuditStore(database)
+        self._keepers: dict[str, Keeper] = {}
+        """One for each engine: each asks one thing after the other, and does not wait for another's answers."""
+        self._onlookers = self._keeper_of_onlookers()
+        self._mode: str = Mode.DEFAULT.value
+        self._numbers = 0
+
+    @classmethod
+    async def open(cls, cwd: str, directories: Sequence[str], database: "Database") -> "Guard":
+        """With the rules of the user, and of the project as far as it is trusted."""
+        return cls(Place.at(cwd, directories), await settings_here(cwd, database), database)
+
+    # How careful it is.
+
+    @property
+    def mode(self) -> str:
+        """The mode of the session. One that the policy does not know counts as `default`."""
+        return self._mode
+
+    @mode.setter
+    def mode(self, mode: str) -> None:
+        self._mode = mode
+        for keeper in self._keepers.values():
+            keeper.mode = self._policy_mode
+
+    @property
+    def _policy_mode(self) -> Mode:
+        return Mode(self._mode) if self._mode in {mode.value for mode in Mode} else Mode.DEFAULT
+
+    def turn_over(self) -> None:
+        """What was allowed in the turn and not used is not allowed any more."""
+        for keeper in self._keepers.values():
+            keeper.turn_over()
+
+    # What engines ask.
+
+    async def permission(
+        self,
+        engine_title: str,
+        request: v1.RequestPermission,
+        ask: AskUser,
+        *,
+        looking: bool = False,
+        trusted_marks: bool = True,
+    ) -> v1.PermissionResult:
+        """Answer an engine's question for permission; with `looking` without ever asking about it.
+
+        Whoever cancels this withdraws the question at the client.
+
+        Raises:
+            RequestError: it is denied, and the engine offers no option that says so.
+        """
+        if trusted_marks and is_question(request):
+            return _stays(request) if looking and _leaves_plan(request) else await ask(request)
+        once = answerable(request)
+        keeper = self._onlookers if looking else self._keeper(engine_title)
+        put = None if looking else _Asker(engine_title, once, request.options, ask)
+        try:
+            answer = await keeper.permission(once, put)
+        except _CalledOff:
+            return v1.PermissionResult(v1.Cancelled())
+        finally:
+            denials = _taken(keeper)
+        assert isinstance(answer, v1.Selected)  # noqa: S101 - a keeper answers with nothing else
+        if not denials or (put is not None and put.asked):
+            return v1.PermissionResult(answer)
+        return v1.PermissionResult(answer, meta=refusal(denials[-1].why))
+
+    async def admit(self, request: Passing, ask: AskUser, engine_title: str = "", *, looking: bool = False) -> None:
+        """Let a read, a write or a command pass that an engine does through us. What it was just allowed is not asked again.
+
+        Raises:
+            RequestError: it may not.
+        """
+        if looking:
+            await self._onlookers.admit(request)
+            return
+        self._numbers += 1
+        now = text_now(request.path) if isinstance(request, v1.WriteTextFile) else None
+        question = question_about(request, self._numbers, now)
+        keeper = self._keeper(engine_title)
+        try:
+            await keeper.admit(request, _Asker(engine_title or "The agent", question, question.options, ask))
+        except _CalledOff:
+            raise RequestError(Code.REQUEST_CANCELLED, "the question about it was called off") from None
+        finally:
+            _taken(keeper)
+
+    # Who decides.
+
+    def _keeper(self, engine_title: str) -> Keeper:
+        keeper = self._keepers.get(engine_title)
+        if keeper is None:
+            keeper = self._keepers[engine_title] = Keeper(
+                self.rules,
+                self._policy_mode,
+                decisions=self._decisions,
+                audit=self._audit,
+                project=self._project,
+                agent=AGENT,
+                broken=self._broken,
+                place=self._place,
+            )
+        return keeper
+
+    def _keeper_of_onlookers(self) -> Keeper:
+        """For those who only look: no rule and no memory allows more than reading, and nobody is asked."""
+        strict = Rules(deny=self.rules.deny, ask=self.rules.ask)
+        return Keeper(
+            strict, Mode.DONT_ASK, audit=self._audit, agent=AGENT, broken=self._broken, place=self._place,
+        )  # fmt: skip
+
+
+def _taken(keeper: Keeper) -> list[Denial]:
+    """What it has just denied. It is noted in the same step in which it answers, so nobody else's is among it; and nobody sums it up."""
+    denials = list(keeper.denials)
+    keeper.denials.clear()
+    return denials
+
+
+def _leaves_plan(request: v1.RequestPermission) -> bool:
+    call = request.tool_call
+    return call.name == "ExitPlanMode" or call.kind == v1.ToolKind.SWITCH_MODE
+
+
+def _stays(request: v1.RequestPermission) -> v1.PermissionResult:
+    option = rejecting(request.options, None, always=False)
+    return v1.PermissionResult(v1.Cancelled() if option is None else v1.Selected(option))
+
+
+class _Asker:
+    """Puts a keeper's question to the editor, in the words of the one that the engine asked."""
+
+    def __init__(
+        self, who: str, request: v1.RequestPermission, engines_own: Sequence[v1.PermissionOption], ask: AskUser
+    ) -> None:
+        self.asked = False
+        self._who = who
+        self._request = request
+        self._engines_own = engines_own
+        self._ask = ask
+
+    async def __call__(self, question: Question) -> Choice:
+        self.asked = True
+        shown = shown_to_user(self._request, question, self._who, self._engines_own)
+        outcome = (await self._ask(shown)).outcome
+        if isinstance(outcome, v1.Cancelled):
+            raise _CalledOff
+        return choice_of(shown, outcome)

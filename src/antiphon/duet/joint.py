@@ -1,0 +1,246 @@
+"""A joint session: the client's one session, and the engines' parts in it.
+
+What an engine says comes here through its part (`heard`), and leaves through the journal. What it asks comes here, too (`asked`), and the
+policy decides first. News of how things stand (modes, settings, commands, a title) are put together for the client.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from antiphon.agent.sessions import settle
+from antiphon.agent.stage import seen
+from antiphon.connection.wire import NO_WAIT
+from antiphon.duet.budget import Budget, Ledger
+from antiphon.duet.cast import Cast
+from antiphon.duet.events import Cleared, Event, unpack
+from antiphon.duet.journal import Journal
+from antiphon.duet.minutes import Minutes
+from antiphon.duet.part import Part
+from antiphon.duet.saying import Saying
+from antiphon.duet.standing import Standing
+from antiphon.duet.state import State
+from antiphon.duet.tasks import Nudging
+from antiphon.duet.wishes import REVIEW, Wishes
+from antiphon.errors import AcpError
+from antiphon.protocol import v1
+from antiphon.protocol.v1 import methods as m
+from antiphon.store.conversations import ConversationStore
+
+if TYPE_CHECKING:
+    from antiphon.agent.session import Session
+    from antiphon.duet.floor import Floor
+    from antiphon.duet.guard import Guard
+    from antiphon.engines.base import Engine
+    from antiphon.protocol.methods import Call
+    from antiphon.store.locks import SessionLock
+    from antiphon.store.sessions import SessionStore
+
+__all__ = ["Joint"]
+
+_log = logging.getLogger(__name__)
+P = TypeVar("P")
+R = TypeVar("R")
+
+_GUARDED: Final = (m.READ_TEXT_FILE, m.WRITE_TEXT_FILE, m.CREATE_TERMINAL)
+
+
+class Joint:
+    """One conversation of a client with several engines."""
+
+    def __init__(
+        self,
+        outer: "Session",
+        engines: "Mapping[str, Engine]",
+        wishes: Wishes,
+        guard: "Guard",
+        store: "SessionStore",
+        lock: "SessionLock | None",
+        state: State,
+    ) -> None:
+        self.outer = outer
+        self.wishes = wishes
+        self.guard = guard
+        self.store = store
+        self.state = state
+        self._lock = lock
+        self.cast = Cast(self, engines)
+        titles = {name: engine.title or name for name, engine in engines.items()}
+        self.journal = Journal(store, outer, Minutes(titles))
+        self.saying = Saying(outer, self.journal, store)
+        self.standing = Standing(self)
+        enabled = wishes.nudge if state.nudge is None else state.nudge
+        self.nudging = Nudging(wishes.tasks, enabled=enabled, cooldown=wishes.nudge_cooldown, maximum=wishes.nudge_max)
+        self.ledger = Ledger()
+        """What the engines' conversations have taken so far."""
+        self.budget: Budget | None = None
+        """Of the last prompt."""
+        self.floor: Floor | None = None
+        """While several engines speak at once."""
+        self.last: object = None
+        """Who was heard last, and with what kind of words."""
+        self._saved = b""
+        self._preparing: set[asyncio.Task[None]] = set()
+        guard.mode = state.mode or "default"
+
+    # Who plays.
+
+    def engines_of(self, route: str) -> list[str]:
+        """The engines of a route, the one that leads first."""
+        names = list(self.cast.engines)
+        if route in names:
+            return [route]
+        rest = [name for name in names if name != self.primary]
+        return [self.primary, *(rest[:1] if route == REVIEW else rest)]
+
+    @property
+    def primary(self) -> str:
+        """Who leads where several answer."""
+        return self.state.primary if self.state.primary in self.cast.engines else next(iter(self.cast.engines))
+
+    @property
+    def lead(self) -> str:
+        """Who answers, or answers first."""
+        return self.engines_of(self.state.route)[0]
+
+    @property
+    def auto_resume(self) -> bool:
+        """Whether the next new session in this directory goes on with this one."""
+        return self.wishes.auto_resume if self.state.auto_resume is None else self.state.auto_resume
+
+    async def lead_on(self) -> None:
+        """Open the engine that leads, so that the client hears what it offers. One that cannot is told of; a prompt tries again."""
+        try:
+            await self.cast.part(self.lead)
+        except AcpError as error:
+            await self.saying.failed(self.cast.title(self.lead), error)
+
+    def prepare(self) -> None:
+        """Open the parts of the route in the background, so that the first prompt finds them ready and their settings are shown."""
+
+        async def prepare(name: str) -> None:
+            await self.cast.part(name)
+            await self.standing.tell()
+
+        for name in self.engines_of(self.state.route):
+            if name not in self.cast.parts:
+                task = asyncio.get_running_loop().create_task(prepare(name), name=f"open {name}")
+                self._preparing.add(task)
+                task.add_done_callback(self._preparing.discard)
+                task.add_done_callback(seen)  # a prompt will hear of it; there may never be one
+
+    # What engines say.
+
+    def heard(self, part: Part, update: v1.Update) -> Awaitable[None]:
+        """An engine says something."""
+        match update:
+            case v1.AvailableCommandsUpdate():
+                part.offered = list(update.available_commands)
+                return self.standing.tell_commands()
+            case v1.ConfigOptionUpdate() | v1.CurrentModelUpdate():
+                return self.standing.tell()
+            case v1.CurrentModeUpdate():
+                return self._mode_is(part, update.current_mode_id)
+            case v1.SessionInfoUpdate():
+                return self._titled(part, update)
+            case _:
+                part.remember(update)
+                if self.floor is not None:
+                    return self.floor.say(part.name, update)
+                return self.tell_of(part.name, update)
+
+    def tell_of(self, name: str, update: v1.Update) -> Awaitable[None]:
+        """Show what an engine says, with its label where one is due."""
+        part = self.cast.speaking[name]
+        kind = (name, type(update))
+        told: Awaitable[None] = NO_WAIT
+        for own, is_label in part.labels.on(update, fresh=kind != self.last):
+            told = self.journal.tell(own, "" if is_label else name)
+        self.last = kind
+        return told
+
+    async def _mode_is(self, part: Part, mode: str) -> None:
+        """An engine has changed its mode by itself, with the user's consent: it is the session's mode now."""
+        if part.obeying or part.looking:
+            return
+        self.state.mode = self.guard.mode = mode
+        await self.standing.tell()
+        await self.save()
+
+    async def _titled(self, part: Part, update: v1.SessionInfoUpdate) -> None:
+        if part.name != self.lead or part.looking or not isinstance(update.title, str):
+            return
+        await self.saying.entitle(update.title)
+
+    # What engines ask.
+
+    async def asked(self, part: Part, call: "Call[P, R]", params: P) -> R:
+        """An engine asks the client something: after all that it has said, and if the policy leaves it open."""
+        if self.floor is not None:
+            self.floor.claim(part.name)
+        await self.journal.settled()
+        ours: Any = part.under(self.outer.id, params)
+        if call is m.REQUEST_PERMISSION:
+            answer: Any = await self.guard.permission(
+                part.title, ours, self._ask, looking=part.looking, trusted_marks=not part.engine.guarded
+            )
+            return answer  # type: ignore[no-any-return]  # the call says what it is
+        await self.admitted(part, call, ours)
+        return await self.outer.request(call, ours)
+
+    async def admitted(self, part: Part, call: "Call[P, R]", params: P) -> None:
+        """What an engine does by way of us, the policy decides about, too."""
+        if part.engine.guarded and call in _GUARDED:
+            ours: Any = part.under(self.outer.id, params)
+            await self.guard.admit(ours, self._ask, part.title, looking=part.looking)
+
+    async def _ask(self, request: v1.RequestPermission) -> v1.PermissionResult:
+        return await self.outer.request(m.REQUEST_PERMISSION, request)
+
+    # What is said to engines.
+
+    def knows(self, part: Part) -> None:
+        """An engine is given something: from now on its conversation exists."""
+        known = self.state.of(part.name)
+        if known.conversation != part.id:
+            known.conversation, known.source = part.id, ""
+
+    # What is kept.
+
+    async def history(self) -> list[Event]:
+        """All events since the user last began afresh."""
+        await self.journal.settled()
+        if self.journal.empty:
+            return []
+        events = list(unpack(await self.store.history(self.outer.id)))
+        cleared = [place for place, event in enumerate(events) if isinstance(event, Cleared)]
+        return events[cleared[-1] + 1 :] if cleared else events
+
+    async def save(self) -> None:
+        """Keep what is needed to go on, if it has changed. A session in which nothing was said is not kept."""
+        packed = self.state.packed()
+        if packed == self._saved:
+            return
+        await self.journal.settled()
+        if self.journal.empty:
+            return
+        await self.store.set_state(self.outer.id, packed)
+        known = {name: each.conversation for name, each in self.state.engines.items() if each.conversation}
+        await ConversationStore(self.store.database).set_conversations(self.outer.id, known)
+        self._saved = packed
+
+    async def cancel(self) -> None:
+        """Call off what engines do by themselves."""
+        for part in self.cast.parts.values():
+            if part.playing is not None and not part.working:
+                await settle(part.playing.cancel())
+
+    async def close(self) -> None:
+        """Free everything."""
+        for task in self._preparing:
+            task.cancel()
+        await self.cast.drop()
+        await self.journal.settled()
+        if self._lock is not None:
+            self._lock.release()

@@ -1,0 +1,264 @@
+"""How joint sessions are opened: from nothing, where the last one ended, as they were left, as a copy, or from an engine's own list.
+
+One writer per session: whoever opens it holds its lock until it is closed. What is told of its history is on the disk already, so it goes to
+the client straight.
+"""
+
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from antiphon.agent.sessions import settle
+from antiphon.config.places import state_dir
+from antiphon.duet.beyond import left_open
+from antiphon.duet.guard import Guard
+from antiphon.duet.joint import Joint
+from antiphon.duet.journal import OURS
+from antiphon.duet.listing import page_of
+from antiphon.duet.replaying import told_again
+from antiphon.duet.state import EngineState, State
+from antiphon.duet.wishes import chosen, wishes
+from antiphon.errors import AcpError, Code, RequestError
+from antiphon.protocol import v1
+from antiphon.store.conversations import ConversationStore
+from antiphon.store.locks import LiveElsewhere, SessionLock
+from antiphon.store.sessions import SessionStore
+
+if TYPE_CHECKING:
+    from antiphon.agent.session import Session
+    from antiphon.engines.base import Engine
+    from antiphon.store.database import Database
+
+__all__ = ["Opening"]
+
+_log = logging.getLogger(__name__)
+
+
+class Opening:
+    """For one agent: its engines and its store."""
+
+    def __init__(self, engines: "Mapping[str, Engine]", database: "Database") -> None:
+        self._engines = engines
+        self._database = database
+        self.store = SessionStore(database)
+        self.conversations = ConversationStore(database)
+
+    async def new(self, outer: "Session") -> Joint:
+        """From nothing; or where the last session of this directory ended, if the user wants that."""
+        guard = await Guard.open(outer.cwd, outer.directories, self._database)
+        row = await self.store.last(OURS, outer.cwd)
+        state = State() if row is None else State.read(await self.store.state(row.id))
+        wanted = wishes(guard.settings, os.environ).auto_resume if state.auto_resume is None else state.auto_resume
+        if row is not None and wanted and (lock := _free(row.id, outer)) is not None:
+            outer.id = row.id
+            joint = await self._again(outer, guard, lock, tell=True)
+            title = f"Going on with “{row.title}”" if row.title else "Going on with the last session here"
+            await joint.saying.notice(title, "/clear begins afresh.", kept=False)
+            return joint
+        with _held(outer) as lock:
+            joint = await self._joint(outer, guard, lock, State(auto_resume=state.auto_resume))
+            await self._cast(joint)
+        return joint
+
+    async def load(self, outer: "Session", *, tell: bool) -> Joint:
+        """As it was left; with all that was said again, if wished.
+
+        Raises:
+            RequestError: there is no such session, or it is open elsewhere.
+        """
+        row = await self.store.get(outer.id)
+        if row is not None and row.engine == OURS:
+            guard = await Guard.open(outer.cwd, outer.directories, self._database)
+            return await self._again(outer, guard, _lock(outer), tell=tell)
+        if (ours := await self._of_conversation(outer.id)) is not None:
+            wrong = f"the conversation `{outer.id}` belongs to the session `{ours}`: open that one"
+            raise RequestError(Code.RESOURCE_NOT_FOUND, "Resource not found", wrong)
+        return await self._adopt(outer, tell=tell)
+
+    async def _again(self, outer: "Session", guard: Guard, lock: SessionLock, *, tell: bool) -> Joint:
+        """One of ours: first what we kept, then what the engines know beyond it, then the ends of what nobody will end any more."""
+        with _released_on_failure(lock):
+            joint = await self._joint(outer, guard, lock, State.read(await self.store.state(outer.id)), kept=True)
+            joint.journal.silent = not tell
+            events = await joint.history()
+            for event in events:
+                joint.journal.minutes.hear(event)
+            for update in told_again(events) if tell else ():
+                await outer.update(update)
+            row = await self.store.get(outer.id)
+            if row is not None and row.title:
+                await joint.saying.entitled(row.title)
+            await self._cast(joint)
+            for update in left_open(await joint.history()):
+                await joint.journal.tell(update)
+            await joint.journal.settled()
+            joint.journal.silent = False
+        return joint
+
+    async def fork(self, outer: "Session", source: str) -> Joint:
+        """A copy of another session, which goes on apart from it."""
+        guard = await Guard.open(outer.cwd, outer.directories, self._database)
+        row = await self.store.get(source)
+        if row is not None and row.engine == OURS:
+            await self.store.fork(source, outer.id, cwd=outer.cwd, directories=outer.directories)
+            state = State.read(await self.store.state(source))
+            for known in state.engines.values():
+                known.source, known.conversation = known.conversation or known.source, ""
+        else:
+            name = await self._whose(source)
+            state = State(route=name, engines={name: EngineState(source=source)})
+        with _held(outer) as lock:
+            joint = await self._joint(outer, guard, lock, state, kept=row is not None)
+            for event in await joint.history():
+                joint.journal.minutes.hear(event)
+            await self._cast(joint)
+        await joint.save()
+        return joint
+
+    async def delete(self, id: str) -> None:
+        """Forget a session, and the conversations that the engines have of it: they would be in the list as their own."""
+        row = await self.store.get(id)
+        if row is None or row.engine != OURS:
+            await self._delete_of_engines(id)
+            return
+        try:
+            lock = SessionLock.take(state_dir(), id, "")
+        except LiveElsewhere as error:
+            raise RequestError(Code.INVALID_REQUEST, "Invalid request", str(error)) from error
+        with lock:
+            state = State.read(await self.store.state(id))
+            await self.store.delete(id)
+        for name, known in state.engines.items():
+            if known.conversation and name in self._engines:
+                await self._forget(name, known.conversation)
+
+    async def _delete_of_engines(self, id: str) -> None:
+        for name, engine in self._engines.items():
+            if await _has(engine, id):
+                await self._forget(name, id)
+
+    async def _forget(self, name: str, conversation: str) -> None:
+        engine = self._engines[name]
+        if not engine.does("delete"):
+            return
+        try:
+            await settle(engine.delete(conversation))
+        except AcpError as error:  # ours is gone, which is what the user sees
+            _log.warning("%s did not delete %s: %s", name, conversation, error)
+
+    # Parts of it.
+
+    async def _joint(
+        self, outer: "Session", guard: Guard, lock: SessionLock, state: State, *, kept: bool = False
+    ) -> Joint:
+        wanted = wishes(guard.settings, os.environ)
+        first = chosen(wanted, list(self._engines))
+        engines = self._engines
+        if state.route not in (*engines, "duet", "review") or (len(engines) < 2 and state.route not in engines):
+            state.route = first.route
+        if state.primary not in engines:
+            state.primary = first.primary
+        state.review = state.review or wanted.review
+        joint = Joint(outer, engines, wanted, guard, self.store, lock, state)
+        joint.journal.empty = not kept
+        for problem in (*guard.problems, *wanted.problems, *(first.problems if not kept else ())):
+            sentence, _, hint = problem.partition("\nhint: ")
+            await joint.saying.notice(sentence, hint or None, v1.NoticeSeverity.WARNING, kept=False)
+        return joint
+
+    async def _cast(self, joint: Joint) -> None:
+        """Open the engine that leads, so that the client hears what it offers; the others of the route while it reads that."""
+        joint.standing.show()
+        await joint.lead_on()
+        joint.standing.known()
+        await joint.standing.tell_commands()
+        joint.prepare()
+
+    # Conversations that are not ours yet.
+
+    async def _of_conversation(self, id: str) -> str | None:
+        for name in self._engines:
+            if (found := await self.conversations.by_conversation(name, id)) is not None:
+                return found
+        return None
+
+    async def _adopt(self, outer: "Session", *, tell: bool) -> Joint:
+        """A session that was begun with an engine alone, in a terminal or elsewhere: it is ours from now on, under the same id."""
+        name = await self._whose(outer.id)
+        guard = await Guard.open(outer.cwd, outer.directories, self._database)
+        state = State(route=name, engines={name: EngineState(conversation=outer.id)})
+        with _held(outer) as lock:
+            joint = await self._joint(outer, guard, lock, state)
+            joint.journal.silent = not tell
+            await self._cast(joint)  # opening it tells all that we do not know, which is everything
+            await joint.save()
+            joint.journal.silent = False
+        return joint
+
+    async def _whose(self, id: str) -> str:
+        """The engine that has a conversation.
+
+        Raises:
+            RequestError: none of them.
+        """
+        for name, engine in self._engines.items():
+            if await _has(engine, id):
+                return name
+        wrong = f"there is no session `{id}`: `session/list` shows those that there are"
+        raise RequestError(Code.RESOURCE_NOT_FOUND, "Resource not found", wrong)
+
+
+async def _has(engine: "Engine", id: str) -> bool:
+    if not engine.does("list"):
+        return False
+    query = v1.ListSessions()
+    while True:
+        try:
+            found = await page_of(engine, query)
+        except AcpError:
+            return False
+        if any(row.session_id == id for row in found.sessions):
+            return True
+        if found.next_cursor is None:
+            return False
+        query = v1.ListSessions(cursor=found.next_cursor)
+
+
+@contextmanager
+def _released_on_failure(lock: SessionLock) -> Iterator[None]:
+    """What fails to open is not open."""
+    try:
+        yield
+    except BaseException:
+        lock.release()
+        raise
+
+
+@contextmanager
+def _held(outer: "Session") -> Iterator[SessionLock]:
+    """The lock of a session that is opened in this block."""
+    lock = _lock(outer)
+    with _released_on_failure(lock):
+        yield lock
+
+
+def _free(id: str, outer: "Session") -> SessionLock | None:
+    """The lock of another session, if nobody has it."""
+    try:
+        return SessionLock.take(state_dir(), id, _who(outer))
+    except LiveElsewhere:
+        return None
+
+
+def _lock(outer: "Session") -> SessionLock:
+    try:
+        return SessionLock.take(state_dir(), outer.id, _who(outer))
+    except LiveElsewhere as error:
+        raise RequestError(Code.INVALID_REQUEST, "Invalid request", str(error)) from error
+
+
+def _who(outer: "Session") -> str:
+    info = outer.client.info
+    return "" if info is None else info.title or info.name

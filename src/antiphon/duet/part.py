@@ -1,0 +1,134 @@
+"""An engine's part in a joint session. To the engine it is the session; what it says and asks there goes to the joint one.
+
+Its id is the engine's own name for the conversation, or one that we made if the engine leaves that to us. The client knows only the joint session, so what is asked of it carries that id.
+"""
+
+import os
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import msgspec
+
+from antiphon.agent.session import Session
+from antiphon.connection.wire import NO_WAIT
+from antiphon.duet.labels import Labels
+from antiphon.protocol import v1
+
+if TYPE_CHECKING:
+    from antiphon.engines.base import Engine, EngineSession
+    from antiphon.policy import Rules
+    from antiphon.protocol.methods import Call
+
+__all__ = ["Part", "Stage"]
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+class Stage(Protocol):
+    """The joint session, as its parts see it."""
+
+    def heard(self, part: "Part", update: v1.Update) -> Awaitable[None]:
+        """An engine says something."""
+
+    async def asked(self, part: "Part", call: "Call[P, R]", params: P) -> R:
+        """An engine asks the client something."""
+
+    async def admitted(self, part: "Part", call: "Call[P, R]", params: P) -> None:
+        """An engine is about to do something on this machine that the client cannot do for it. Raises if it may not."""
+
+
+class Part(Session):
+    """What one engine is given as its session."""
+
+    def __init__(self, stage: Stage, outer: Session, name: str, engine: "Engine", rules: "Rules | None") -> None:
+        reached, self.unreached = _sorted(outer.mcp_servers, engine.mcp)
+        super().__init__(os.urandom(16).hex(), outer.cwd, outer.client, outer.directories, reached)
+        self.series = outer.series
+        self.rules = rules
+        self.name = name
+        """The engine's name in this session."""
+        self.title = engine.title or name
+        self.engine = engine
+        self.playing: EngineSession | None = None
+        """The engine at work, once it has been opened."""
+        self.working = False
+        """Whether it has been given something that it has not ended yet."""
+        self.looking = False
+        """Whether it is to look only, and to change nothing."""
+        self.obeying = False
+        """Whether it is being told what mode to be in, and its news of that are no news."""
+        self.knows_nothing = False
+        """Whether it has to be told the whole conversation with the next prompt."""
+        self.spend: Callable[[v1.UsageUpdate], None] | None = None
+        self.words: list[str] = []
+        """What it said in the turn that runs or ran last."""
+        self.calls: list[v1.Update] = []
+        """The tool calls with changes of that turn."""
+        self.collected: list[v1.Update] | None = None
+        """Where its words go instead, while its history is read."""
+        self.offered: list[v1.Command] = []
+        """Its slash commands."""
+        self.labels = Labels(name, self.title, own_ids=not engine.unique_ids)
+        self._stage = stage
+
+    def update(self, update: v1.Update) -> Awaitable[None]:
+        if self.collected is not None:
+            self.collected.append(update)
+            return NO_WAIT
+        return self._stage.heard(self, update)
+
+    async def request(self, call: "Call[P, R]", params: P) -> R:
+        return await self._stage.asked(self, call, params)
+
+    async def admit(self, call: "Call[P, R]", params: P) -> None:
+        await self._stage.admitted(self, call, params)
+
+    def begins(self, *, looking: bool, spend: Callable[[v1.UsageUpdate], None]) -> None:
+        """Its turn begins."""
+        self.working, self.looking, self.spend = True, looking, spend
+        self.words, self.calls = [], []
+
+    def ends(self) -> None:
+        """Its turn is over."""
+        self.working, self.looking, self.spend = False, False, None
+
+    def remember(self, update: v1.Update) -> None:
+        """Keep what others may want of its turn."""
+        match update:
+            case v1.AgentMessageChunk(content=v1.TextBlock(text=text)):
+                self.words.append(text)
+            case v1.ToolCall(content=[*_]) | v1.ToolCallUpdate(content=[*_]):
+                if any(isinstance(item, v1.Diff) for item in update.content or ()):
+                    self.calls.append(update)
+            case v1.UsageUpdate() if self.spend is not None:
+                self.spend(update)
+            case _:
+                pass
+
+    def under(self, session_id: str, params: P) -> P:
+        """The params of a question, as they leave: under the id that the client knows, with the ids of calls that it was told."""
+        if isinstance(params, dict):  # of a method that we do not know
+            known: Any = {**params, "sessionId": session_id} if "sessionId" in params else params
+            return known  # type: ignore[no-any-return]  # still the same params
+        changes: dict[str, Any] = {}
+        if hasattr(params, "session_id"):
+            changes["session_id"] = session_id
+        if isinstance(params, v1.RequestPermission):
+            changes["tool_call"] = self.labels.call(params.tool_call)
+        elif isinstance(about := getattr(params, "tool_call_id", None), str):
+            changes["tool_call_id"] = self.labels.own(about)
+        return msgspec.structs.replace(params, **changes) if changes else params  # type: ignore[type-var]  # every params is a struct
+
+
+def _sorted(servers: Sequence[v1.McpServer], kinds: Collection[str]) -> tuple[list[v1.McpServer], list[str]]:
+    """The MCP servers that an engine reaches, and the names of those that it does not."""
+    reached: list[v1.McpServer] = []
+    unreached: list[str] = []
+    for server in servers:
+        kind = "http" if isinstance(server, v1.HttpServer) else "sse" if isinstance(server, v1.SseServer) else None
+        if kind is None or kind in kinds:
+            reached.append(server)
+        else:
+            unreached.append(getattr(server, "name", kind))
+    return reached, unreached

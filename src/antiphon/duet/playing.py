@@ -1,0 +1,255 @@
+"""One prompt of the user, played by the engines of the route: by one, by several, or by one with another looking over its shoulder.
+
+Rules:
+
+1. An engine that fails does not silence the others: its error is shown. If all failed, the prompt fails with the first error.
+2. How it ended: `cancelled` if the user cancelled; else the first of the engines' ends that is no `end_turn`; else `end_turn`.
+3. Engines that may write work one after the other. They work at the same time only where all of them just look.
+4. A budget ends what the user did not ask for: rounds of fixing, going on by itself, a turn that has become too dear.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from antiphon.agent.sessions import settle
+from antiphon.agent.turn import Turn
+from antiphon.duet.budget import Budget, Exceeded
+from antiphon.duet.changes import Before, changes, from_calls, look
+from antiphon.duet.events import COMMAND, Ended, Given, now
+from antiphon.duet.floor import Floor
+from antiphon.duet.reviewing import fix_prompt, no_findings, review_prompt
+from antiphon.duet.tasks import Held, Nudge
+from antiphon.errors import AcpError
+from antiphon.protocol import v1
+
+if TYPE_CHECKING:
+    from antiphon.agent.hooks import Outcome
+    from antiphon.duet.joint import Joint
+    from antiphon.duet.part import Part
+
+    Blocks = Sequence[v1.ContentBlock]
+
+__all__ = ["Playing"]
+
+_COUNTED = (
+    "total_tokens",
+    "input_tokens",
+    "output_tokens",
+    "thought_tokens",
+    "cached_read_tokens",
+    "cached_write_tokens",
+)
+
+
+class _Failed:
+    """An engine's turn that ended with an error."""
+
+    def __init__(self, error: AcpError) -> None:
+        self.error = error
+
+
+class Playing:
+    """Of one prompt."""
+
+    def __init__(self, joint: "Joint") -> None:
+        self._joint = joint
+        wishes = joint.wishes
+        self.budget = Budget(wishes.max_turns, wishes.max_tokens, wishes.max_cost, joint.ledger)
+        self._spent: Exceeded | None = None
+        joint.budget = self.budget
+
+    async def play(self, prompt: "Blocks", route: str) -> v1.PromptResult:
+        """Play it, and go on by itself while there are tasks and a limit stopped it."""
+        self._joint.nudging.user_spoke()
+        while True:
+            result = await self._play_once(prompt, route)
+            more = None if self._is_spent() else await self._more(result.stop_reason)
+            if more is None:
+                return await self._told(result)
+            prompt = [v1.TextBlock(more)]
+            await self._joint.saying.as_user(more, by="nudge")
+
+    async def _more(self, stop_reason: v1.StopReason) -> str | None:
+        """What to say to the engines to make them go on, if a limit stopped them and tasks are left."""
+        joint, nudging = self._joint, self._joint.nudging
+        if not nudging.at_limit(stop_reason):
+            return None
+        tasks = await nudging.pending(joint.outer.cwd)
+        clock = time.monotonic()
+        match nudging.decide(stop_reason, clock, tasks):
+            case Nudge(text=text):
+                nudging.nudged(clock)
+                return text
+            case Held(sentence=sentence):
+                told, _, hint = sentence.partition("\nhint: ")
+                await joint.saying.notice(told, hint or None)
+            case _:
+                pass
+        return None
+
+    async def _play_once(self, prompt: "Blocks", route: str) -> v1.PromptResult:
+        engines = self._joint.engines_of(route)
+        if len(engines) == 1:
+            return await self._give(engines[0], prompt)
+        if route == "review":
+            return await self._review(engines[0], engines[1], prompt)
+        return await self._all(engines, prompt)
+
+    # Several.
+
+    async def _all(self, engines: Sequence[str], prompt: "Blocks") -> v1.PromptResult:
+        if not self._only_look(engines):
+            return _merged([(name, await self._try(name, prompt)) for name in engines if not self._is_spent()])
+        self._joint.floor = Floor(self._joint.tell_of)
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._try(name, prompt)) for name in engines]
+        finally:
+            self._joint.floor = None
+        return _merged([(name, task.result()) for name, task in zip(engines, tasks, strict=True)])
+
+    def _only_look(self, engines: Sequence[str]) -> bool:
+        """Whether the mode that holds lets none of them change anything."""
+        mode = self._joint.state.mode
+        return bool(mode) and all(self._joint.cast.engines[name].read_only == mode for name in engines)
+
+    async def _try(self, name: str, prompt: "Blocks", role: str = "") -> v1.PromptResult | _Failed:
+        """Give it to an engine; what goes wrong is shown, and the others go on."""
+        try:
+            return await self._give(name, prompt, role)
+        except AcpError as error:
+            await self._joint.saying.failed(self._joint.cast.title(name), error)
+            return _Failed(error)
+
+    async def _review(self, worker: str, reviewer: str, prompt: "Blocks") -> v1.PromptResult:
+        with await look([self._joint.outer.cwd, *self._joint.outer.directories]) as before:
+            ends = [(worker, await self._try(worker, prompt))]
+            rounds = self._joint.wishes.review_rounds if self._joint.state.review == "fix" else 0
+            for round in range(1, rounds + 2):
+                if not self._goes_on(ends):
+                    break
+                words = await self._for_reviewer(worker, _text(prompt), before)
+                ends.append((reviewer, await self._try(reviewer, [v1.TextBlock(words)], "review")))
+                findings = self._words_of(reviewer)
+                if round > rounds or not self._goes_on(ends) or no_findings(findings):
+                    break
+                words = fix_prompt(findings, self._joint.cast.title(reviewer), round, rounds)
+                ends.append((worker, await self._try(worker, [v1.TextBlock(words)], "fix")))
+        return _merged(ends)
+
+    def _words_of(self, name: str) -> str:
+        part = self._joint.cast.parts.get(name)
+        return "" if part is None else "".join(part.words)
+
+    def _goes_on(self, ends: "Sequence[tuple[str, v1.PromptResult | _Failed]]") -> bool:
+        return isinstance(ends[-1][1], v1.PromptResult) and not self._is_spent()
+
+    async def _for_reviewer(self, worker: str, asked: str, before: "Before") -> str:
+        joint = self._joint
+        found = await changes(before)
+        diff = found.diff if found.complete else from_calls(joint.cast.parts[worker].calls).diff
+        told = joint.journal.minutes.last(worker)
+        return review_prompt(asked, joint.cast.title(worker), told, diff, "" if found.complete else found.why)
+
+    # One.
+
+    async def _give(self, name: str, prompt: "Blocks", role: str = "") -> v1.PromptResult:
+        joint = self._joint
+        part = await joint.cast.part(name)
+        looking = role == "review"
+        if not role and Turn(part, prompt).command is not None:
+            role = COMMAND
+        await joint.cast.align(part, part.engine.read_only if looking else None)
+        joint.standing.show()
+        given = self._with_context(part, prompt, role)
+        joint.journal.note(Given(now(), name, _text(given), role))
+        joint.knows(part)
+        await joint.save()
+        await joint.journal.settled()
+        self.budget.turn_begins(name)
+        joint.last = None  # a new turn, a new message
+        try:
+            result = await self._perform(part, Turn(part, given), looking=looking)
+        except asyncio.CancelledError:
+            joint.journal.note(Ended(now(), name, v1.StopReason.CANCELLED.value))
+            raise
+        except AcpError as error:
+            joint.journal.note(Ended(now(), name, "", str(error)))
+            raise
+        self.budget.turn_ended(name, result)
+        joint.journal.note(Ended(now(), name, result.stop_reason.value))
+        return result
+
+    def _with_context(self, part: "Part", prompt: "Blocks", role: str) -> "list[v1.ContentBlock]":
+        """The prompt, after what the engine has not heard of. A command has to stand first, so it goes alone."""
+        if role == COMMAND:
+            return list(prompt)
+        minutes = self._joint.journal.minutes
+        missed = minutes.everything() if part.knows_nothing else minutes.since(part.name)
+        part.knows_nothing = False
+        return [v1.TextBlock(missed), *prompt] if missed else list(prompt)
+
+    async def _perform(self, part: "Part", turn: Turn, *, looking: bool) -> v1.PromptResult:
+        """The engine's turn. One that goes over the budget is called off, and that is how it ended."""
+        assert part.playing is not None  # noqa: S101 - it has been opened
+        work: asyncio.Future[Outcome] = asyncio.ensure_future(settle(part.playing.prompt(turn)))
+        part.begins(looking=looking, spend=lambda update: self._spend(part, update, work))
+        try:
+            outcome = await work
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self._spent is None or (task is not None and task.cancelling()):
+                raise
+            outcome = self._spent.stop_reason
+        finally:
+            turn.end()
+            part.ends()
+            if self._joint.floor is not None:
+                self._joint.floor.done(part.name)
+        return outcome if isinstance(outcome, v1.PromptResult) else v1.PromptResult(outcome or v1.StopReason.END_TURN)
+
+    def _spend(self, part: "Part", update: v1.UsageUpdate, work: "asyncio.Future[Outcome]") -> None:
+        self.budget.heard(part.name, update)
+        self._spent = self._spent or self.budget.overrun()
+        if self._spent is not None:
+            work.cancel()
+
+    def _is_spent(self) -> bool:
+        self._spent = self._spent or self.budget.exceeded()
+        return self._spent is not None
+
+    async def _told(self, result: v1.PromptResult) -> v1.PromptResult:
+        """The end of it all, and if the budget made it, why."""
+        if self._spent is None:
+            return result
+        sentence, _, hint = self._spent.sentence.partition("\nhint: ")
+        await self._joint.saying.notice(sentence, hint, v1.NoticeSeverity.WARNING)
+        if result.stop_reason == v1.StopReason.END_TURN:
+            return msgspec.structs.replace(result, stop_reason=self._spent.stop_reason)
+        return result
+
+
+def _merged(ends: Sequence[tuple[str, v1.PromptResult | _Failed]]) -> v1.PromptResult:
+    """How several turns ended, as one. Raises the first error if there is nothing else."""
+    results = {name: end for name, end in ends if isinstance(end, v1.PromptResult)}
+    if not results:
+        raise next(end.error for _, end in ends if isinstance(end, _Failed))
+    reasons = [end.stop_reason for _, end in ends if isinstance(end, v1.PromptResult)]
+    notable = [reason for reason in reasons if reason != v1.StopReason.END_TURN]
+    return v1.PromptResult(notable[0] if notable else v1.StopReason.END_TURN, _usage([*results.values()]))
+
+
+def _usage(results: Sequence[v1.PromptResult]) -> v1.Usage | None:
+    """What the engines used, together. Each tells what its whole session has, so the last word of each counts."""
+    used = [result.usage for result in results if result.usage is not None]
+    if len(used) < 2:
+        return used[0] if used else None
+    return v1.Usage(*(sum(getattr(each, name) or 0 for each in used) for name in _COUNTED))
+
+
+def _text(prompt: "Blocks") -> str:
+    return "".join(block.text for block in prompt if isinstance(block, v1.TextBlock))

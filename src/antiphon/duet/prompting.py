@@ -1,0 +1,181 @@
+"""What the user types: kept, and played by the route, unless it is a command of ours, which is done here."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from antiphon.agent.turn import Turn
+from antiphon.duet import commands
+from antiphon.duet.changing import clear, set_route
+from antiphon.duet.events import Given, Prompted, now
+from antiphon.duet.playing import Playing
+from antiphon.duet.reviewing import Reference, code_reference, explain_prompt, reference_in
+from antiphon.duet.status import about
+from antiphon.engines.titles import title_of
+from antiphon.errors import AcpError
+from antiphon.protocol import v1
+
+if TYPE_CHECKING:
+    from antiphon.agent.hooks import Outcome
+    from antiphon.duet.joint import Joint
+
+__all__ = ["prompt", "steer"]
+
+AROUND: Final = 15
+"""Lines before and after those that are to be explained."""
+
+EXPLAINED_LINES: Final = 400
+"""Lines that are shown to whoever explains them."""
+
+NEWLINE: Final = "\n"
+
+
+async def prompt(joint: "Joint", turn: Turn) -> "Outcome":
+    """A turn of the user."""
+    asked = commands.parse(turn.text, list(joint.cast.engines))
+    playing = _is_for_engines(asked)
+    event = Prompted(now(), list(turn.prompt), joint.saying.new_id(), "" if playing else "command")
+    first = joint.journal.empty
+    joint.journal.note(event)
+    if first and (title := title_of(turn.text)):
+        await joint.saying.entitle(title)
+    outcome: Outcome
+    try:
+        outcome = await _do(joint, turn, asked)
+    finally:
+        joint.guard.turn_over()
+        await joint.save()
+        await joint.journal.settled()  # the answer comes after all that was said
+    return outcome
+
+
+async def steer(joint: "Joint", addition: Turn) -> bool:
+    """The user adds something to the turn that runs: the engines that work get it."""
+    from antiphon.agent.sessions import settle
+
+    taken: list[str] = []
+    for part in [part for part in joint.cast.parts.values() if part.working and part.engine.steers]:
+        own = Turn(part, addition.prompt)
+        try:
+            if part.playing is not None and await settle(part.playing.steer(own)):
+                taken.append(part.name)
+        finally:
+            own.end()
+    if taken:
+        joint.journal.note(Prompted(now(), list(addition.prompt), joint.saying.new_id(), steering=True))
+    for name in taken:
+        joint.journal.note(Given(now(), name, addition.text))
+    return bool(taken)
+
+
+def _is_for_engines(command: "commands.Command | None") -> bool:
+    match command.asked if command is not None else None:
+        case None | commands.ForEngine() | commands.Explain():
+            return True
+        case commands.Route(prompt=text) | commands.Review(prompt=text):
+            return bool(text)
+        case _:
+            return False
+
+
+async def _do(joint: "Joint", turn: Turn, command: "commands.Command | None") -> "Outcome":
+    match command.asked if command is not None else None:
+        case None:
+            return await Playing(joint).play(turn.prompt, joint.state.route)
+        case commands.ForEngine(engine=engine, text=text):
+            return await Playing(joint).play(_instead(turn.prompt, text), engine)
+        case commands.Route(route=route, prompt=text):
+            return await _route(joint, turn, route, text)
+        case commands.Review(prompt=text, then=then):
+            if then is not None:
+                joint.state.review = then
+            return await _route(joint, turn, "review", text)
+        case commands.Explain(reference=reference):
+            return await _explain(joint, turn, reference)
+        case commands.Nudge() as nudge:
+            await _nudge(joint, nudge)
+        case commands.Plain(name=name):
+            await _plain(joint, name)
+    return None
+
+
+async def _route(joint: "Joint", turn: Turn, route: str, text: str) -> "Outcome":
+    if len(joint.cast.engines) < 2 and route in ("duet", "review"):
+        await joint.saying.say(
+            f"`/{route}` needs two engines, and there is one: {joint.cast.title(joint.lead)}. `antiphon doctor` shows how to get another."
+        )
+        return None
+    await set_route(joint, route)
+    if text:
+        return await Playing(joint).play(_instead(turn.prompt, text), route)
+    await joint.saying.say(_route_text(joint))
+    return None
+
+
+def _route_text(joint: "Joint") -> str:
+    titles = [joint.cast.title(name) for name in joint.engines_of(joint.state.route)]
+    match joint.state.route:
+        case "duet":
+            return f"From now on {' and '.join(titles)} answer, {titles[0]} first."
+        case "review":
+            then = f"hands its findings back to {titles[0]}" if joint.state.review == "fix" else "says what is wrong"
+            return f"From now on {titles[0]} works, and {titles[1]} reviews it and {then}."
+        case _:
+            return f"From now on {titles[0]} answers."
+
+
+async def _explain(joint: "Joint", turn: Turn, reference: str) -> "Outcome":
+    found = (meant, "") if (meant := code_reference(reference)) is not None else reference_in(turn.prompt[1:])
+    if found is None:
+        await joint.saying.say(
+            "`/explain` needs to know what: a path, with lines if you like, such as `/explain src/app.py:10-20`, or a mention of a file."
+        )
+        return None
+    place, text = found
+    try:
+        text = text or await _read(turn, place)
+    except AcpError as error:
+        await joint.saying.say(f"`/explain` cannot read `{place}`: {str(error).partition(NEWLINE)[0]}")
+        return None
+    return await Playing(joint).play([v1.TextBlock(explain_prompt(place, text))], joint.lead)
+
+
+async def _read(turn: Turn, place: Reference) -> str:
+    """The lines that are meant with some around them; of a whole file its beginning. Through the client, which has what is not saved yet."""
+    if place.first is None:
+        return await turn.read(place.path, limit=EXPLAINED_LINES)
+    first = max(1, place.first - AROUND)
+    last = (place.last or place.first) + AROUND
+    return await turn.read(place.path, line=first, limit=min(last - first + 1, EXPLAINED_LINES))
+
+
+async def _nudge(joint: "Joint", nudge: commands.Nudge) -> None:
+    if nudge.on is not None:
+        joint.nudging.enabled = joint.state.nudge = nudge.on
+    state = "on" if joint.nudging.enabled else "off"
+    odd = f"`{nudge.odd}` is neither on nor off. " if nudge.odd else ""
+    await joint.saying.say(f"{odd}Going on by itself when a limit stops it and tasks are left: {state}.")
+
+
+async def _plain(joint: "Joint", name: commands.PlainName) -> None:
+    match name:
+        case "clear":
+            await clear(joint)
+            await joint.saying.say("A fresh start: nothing of what was said is known to the engines any more.")
+        case _:
+            await joint.saying.say(await about(joint, name))
+
+
+def _instead(prompt: Sequence[v1.ContentBlock], text: str) -> list[v1.ContentBlock]:
+    """The prompt with other words where its first text stands: a command in front was for us."""
+    blocks: list[v1.ContentBlock] = []
+    said = False
+    for block in prompt:
+        if isinstance(block, v1.TextBlock):
+            if not said:
+                blocks.append(msgspec.structs.replace(block, text=text))
+                said = True
+        else:
+            blocks.append(block)
+    return blocks

@@ -1,0 +1,88 @@
+"""How a joint session stands: what the client may choose and what is chosen, put together from the engines' parts and our own choices."""
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from antiphon.connection.wire import NO_WAIT
+from antiphon.duet import options
+from antiphon.duet.commands import offered
+from antiphon.protocol import v1
+
+if TYPE_CHECKING:
+    from antiphon.duet.joint import Joint
+
+__all__ = ["Standing"]
+
+
+class Standing:
+    """Of one session."""
+
+    def __init__(self, joint: "Joint") -> None:
+        self._joint = joint
+        self._commands: list[v1.Command] | None = None
+        self._told: tuple[list[v1.ConfigOption], str | None, str | None] = ([], None, None)
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """What people call the engines."""
+        cast = self._joint.cast
+        return {name: cast.title(name) for name in cast.engines}
+
+    def show(self) -> None:
+        """Put together what the client may choose."""
+        joint = self._joint
+        names = joint.engines_of(joint.state.route)
+        parts = joint.cast.parts
+        ordered = [*names, *(each for each in parts if each not in names)]
+        offers = [
+            options.Offer(name, parts[name].title, parts[name].modes, parts[name].models, parts[name].config_options)
+            for name in ordered
+            if name in parts
+        ]
+        shown = options.merged(self._chosen(), offers)
+        outer = joint.outer
+        outer.modes, outer.models, outer.config_options = shown.modes, shown.models, shown.options
+        for part in parts.values():
+            part.labels.visible = len(names) > 1
+
+    def _chosen(self) -> options.Joint:
+        joint, state = self._joint, self._joint.state
+        return options.Joint(
+            self.titles, state.route, joint.primary, state.review, joint.auto_resume, state.mode or None
+        )
+
+    def known(self) -> None:
+        """The client has been told how things stand, by the answer that opened the session."""
+        self._told = self._now()
+
+    def _now(self) -> tuple[list[v1.ConfigOption], str | None, str | None]:
+        outer = self._joint.outer
+        return (
+            outer.settings.shown(outer.client.shows_booleans),
+            None if outer.modes is None else outer.modes.current_mode_id,
+            None if outer.models is None else outer.models.current_model_id,
+        )
+
+    def tell(self) -> Awaitable[None]:
+        """Tell what has changed of it since the client last heard."""
+        self.show()
+        journal, before = self._joint.journal, self._told
+        options, mode, model = self._told = self._now()
+        told: Awaitable[None] = NO_WAIT
+        if options != before[0]:
+            told = journal.tell(v1.ConfigOptionUpdate(options))
+        if mode is not None and mode != before[1]:
+            told = journal.tell(v1.CurrentModeUpdate(mode))
+        if model is not None and model != before[2]:
+            told = journal.tell(v1.CurrentModelUpdate(model))
+        return told
+
+    def tell_commands(self) -> Awaitable[None]:
+        """Say which slash commands there are."""
+        joint = self._joint
+        theirs = {name: part.offered for name, part in joint.cast.parts.items()}
+        merged = options.commands_merged(offered(self.titles), theirs, joint.engines_of(joint.state.route))
+        if merged == self._commands:
+            return NO_WAIT
+        self._commands = merged
+        return joint.journal.tell(v1.AvailableCommandsUpdate(merged))

@@ -1,0 +1,140 @@
+"""What the user wants of the agent with every engine behind it: the environment first, then the config files, then what we think best. Pure.
+
+A value that makes no sense is left out and told, and whatever comes after it counts: nobody's session fails for a misspelt variable.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from antiphon.config.shapes import NAME, REVIEWS, Settings
+
+__all__ = [
+    "AUTO_RESUME", "DUET", "JOINT_ROUTES", "PRIMARY", "REVIEW", "REVIEWS", "ROUTE", "TASKS", "Chosen", "Review", "Wishes", "chosen", "wishes",
+]  # fmt: skip
+
+ROUTE: Final = "ANTIPHON_ROUTE"
+PRIMARY: Final = "ANTIPHON_PRIMARY_AGENT"
+AUTO_RESUME: Final = "ANTIPHON_AUTO_RESUME"
+"""The variables. Each has a second name that begins with `BANJO_`, for those who come from there."""
+
+TASKS_PROGRAM: Final = "DOT_EXECUTABLE"
+"""The variable that names another `dot`."""
+
+TASKS: Final = ("dot", "ls", "--json")
+"""What lists the tasks that are left, unless the user's config file says otherwise."""
+
+DUET: Final = "duet"
+REVIEW: Final = "review"
+JOINT_ROUTES: Final = (DUET, REVIEW)
+"""The routes that need two engines. Every other route is an engine's name."""
+
+_OFF: Final = ("false", "0", "no", "off")
+_ON: Final = ("true", "1", "yes", "on")
+
+Review: TypeAlias = Literal["report", "fix"]
+
+
+class Wishes(msgspec.Struct, frozen=True):
+    """All of it, settled. Whether the engines are there is not known here: see `present` and `chosen`."""
+
+    engines: tuple[str, ...] = ()
+    """Names or command lines, the preferred first. Empty: those that are installed."""
+    route: str | None = None
+    primary: str | None = None
+    auto_resume: bool = True
+    review: Review = "report"
+    review_rounds: int = 2
+    max_turns: int = 20
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    """US dollars."""
+    tasks: tuple[str, ...] = TASKS
+    nudge: bool = True
+    nudge_cooldown: float = 30.0
+    nudge_max: int = 5
+    problems: tuple[str, ...] = ()
+    """What was left out because it makes no sense: a sentence each, with a hint."""
+
+
+class Chosen(msgspec.Struct, frozen=True):
+    """With whom a session begins."""
+
+    route: str
+    primary: str
+    problems: tuple[str, ...] = ()
+
+
+def wishes(settings: Settings, environ: Mapping[str, str]) -> Wishes:
+    """What is wanted, by the environment and the config files."""
+    said = settings.duet
+    problems: list[str] = []
+    found = {
+        "route": _name(environ, ROUTE, "a route", problems) or said.route,
+        "primary": _name(environ, PRIMARY, "an engine", problems) or said.primary,
+        "auto_resume": _switch(environ, AUTO_RESUME, problems),
+        "tasks": said.tasks or _with_program(environ, problems),
+    }
+    rest = msgspec.structs.asdict(said)
+    settled = {name: rest[name] if value is None else value for name, value in {**rest, **found}.items()}
+    return Wishes(**{name: value for name, value in settled.items() if value is not None}, problems=tuple(problems))
+
+
+def chosen(wanted: Wishes, engines: Sequence[str]) -> Chosen:
+    """Route and primary of a new session over these engines (at least one): as wanted, as far as that can be."""
+    first, problems = engines[0], []
+    listed = ", ".join(f"`{each}`" for each in engines)
+    route, primary = wanted.route or first, wanted.primary or first
+    if primary not in engines:
+        problems.append(f"There is no engine `{primary}` here to lead, so `{first}` does\nhint: there are {listed}")
+        primary = first
+    if route in JOINT_ROUTES and len(engines) < 2:
+        problems.append(
+            f"The route `{route}` needs two engines, so `{first}` answers alone\nhint: `antiphon doctor` shows how to get another one"
+        )
+        route = first
+    elif route not in engines and route not in JOINT_ROUTES:
+        problems.append(f"There is no route `{route}` here, so `{first}` answers\nhint: there are {listed}")
+        route = first
+    return Chosen(route, primary, tuple(problems))
+
+
+def _said(environ: Mapping[str, str], variable: str) -> tuple[str, str] | None:
+    """The variable that is set, and its value. An empty one says nothing."""
+    for name in (variable, variable.replace("ANTIPHON_", "BANJO_", 1)):
+        if value := environ.get(name, "").strip():
+            return name, value
+    return None
+
+
+def _name(environ: Mapping[str, str], variable: str, what: str, problems: list[str]) -> str | None:
+    said = _said(environ, variable)
+    if said is None or NAME.fullmatch(said[1]):
+        return None if said is None else said[1]
+    problems.append(
+        f"{said[0]} is {said[1][:80]!a}, which is no name of {what}\nhint: letters, digits, `-`, `_` and `.`"
+    )
+    return None
+
+
+def _switch(environ: Mapping[str, str], variable: str, problems: list[str]) -> bool | None:
+    said = _said(environ, variable)
+    if said is None or said[1].lower() in (*_OFF, *_ON):
+        return None if said is None else said[1].lower() in _ON
+    problems.append(f"{said[0]} is {said[1][:80]!a}, which is neither on nor off\nhint: true or false")
+    return None
+
+
+def _with_program(environ: Mapping[str, str], problems: list[str]) -> tuple[str, ...]:
+    program = os.path.expanduser(environ.get(TASKS_PROGRAM, "").strip())
+    if not program:
+        return TASKS
+    # A relative path would mean something else wherever we are started.
+    if "\0" in program or ("/" in program and not program.startswith("/")):
+        problems.append(
+            f"{TASKS_PROGRAM} is {program[:80]!a}, which is no program\nhint: a program's name or its whole path"
+        )
+        return TASKS
+    return (program, *TASKS[1:])

@@ -1,0 +1,192 @@
+"""What an agent asks in one session: the client is asked, and what it cannot do is done on this machine.
+
+Rule 1: the client hears the question in its order: what the agent told before it is told first.
+Rule 2: on this machine files are read and written, and commands started, in the session's directories, and only after `session.admit`.
+Rule 3: a terminal belongs to whoever made it, and is given back whatever becomes of the agent.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec import structs
+
+from antiphon.agent.stage import seen
+from antiphon.client.files import Files
+from antiphon.client.terminals import Terminals
+from antiphon.engines.acp.refusing import same
+from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError, RequestRefused
+from antiphon.protocol import v1
+from antiphon.protocol.v1 import methods as m
+
+if TYPE_CHECKING:
+    from antiphon.agent.session import Session
+    from antiphon.protocol.methods import Call
+
+__all__ = ["Answering"]
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+_TERMINAL_METHODS: Final = frozenset(
+    call.name for call in (m.TERMINAL_OUTPUT, m.WAIT_FOR_EXIT, m.KILL_TERMINAL, m.RELEASE_TERMINAL)
+)
+_CANCELLED: Final = v1.PermissionResult(v1.Cancelled())
+
+
+class Answering:
+    """The questions of one session."""
+
+    def __init__(self, session: "Session", before_release: Callable[[str, str], Awaitable[None]]) -> None:
+        self.known = False
+        """Whether the client knows the session. Agents look for their instructions before it does."""
+        self._session = session
+        self._before_release = before_release
+        self._files = Files(write=True)
+        self._terminals = Terminals()
+        self._here: set[str] = set()
+        """Terminals on this machine, by their ids."""
+        self._there: set[str] = set()
+        """Those of the client that the agent has not given back."""
+        self._questions: set[asyncio.Task[Any]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def is_here(self, terminal_id: str) -> bool:
+        """Whether a terminal is one of this machine, which the client cannot show."""
+        return terminal_id in self._here
+
+    async def answer(self, call: "Call[Any, Any]", params: Any) -> Any:
+        """Find the answer.
+
+        Raises:
+            RequestError: it is no.
+        """
+        params = structs.replace(params, session_id=self._session.id)
+        client = self._session.client
+        match params:
+            case v1.RequestPermission():
+                return await self._question(call, params, _CANCELLED)
+            case v1.FormElicitation():
+                return await self._question(call, params, v1.Dismissed()) if client.shows_forms else v1.Declined()
+            case v1.UrlElicitation():
+                return await self._question(call, params, v1.Dismissed()) if client.opens_pages else v1.Declined()
+            case v1.ReadTextFile() if not (self.known and client.reads_files):
+                return await self._do_here(call, params, self._files.read(self._roots, params))
+            case v1.WriteTextFile() if not (self.known and client.writes_files):
+                return await self._do_here(call, params, self._files.write(self._roots, params))
+            case v1.CreateTerminal():
+                return await self._create(params)
+            case _ if call.name in _TERMINAL_METHODS:
+                return await self._at_terminal(call, params)
+            case _:
+                return await self.ask(call, params)
+
+    async def ask(self, call: "Call[P, R]", params: P) -> R:
+        """Ask the client.
+
+        Raises:
+            RequestError: it refuses, or is gone.
+        """
+        try:
+            return await self._session.request(call, params)
+        except RequestRefused as error:
+            raise same(error) from error
+        except ConnectionClosed as error:
+            raise RequestError(Code.INTERNAL_ERROR, "Internal error", "the client is gone") from error
+
+    @property
+    def _roots(self) -> list[str]:
+        return [self._session.cwd, *self._session.directories]
+
+    async def _do_here(self, call: "Call[P, R]", params: P, deed: "Coroutine[Any, Any, R]") -> R:
+        try:
+            await self._session.admit(call, params)
+        except BaseException:
+            deed.close()
+            raise
+        return await deed
+
+    # Questions to the user.
+
+    async def _question(self, call: "Call[P, R]", params: P, called_off: R) -> R:
+        asking = self._in_background(self.ask(call, params))
+        self._questions.add(asking)
+        asking.add_done_callback(self._questions.discard)
+        try:
+            await asyncio.wait([asking])
+        except asyncio.CancelledError:  # the agent takes it back, or is gone
+            asking.cancel()
+            raise
+        return called_off if asking.cancelled() else asking.result()
+
+    def call_off_questions(self) -> None:
+        """The turn is being cancelled: the agent gets the answer that says so, and the client stops asking."""
+        for asking in self._questions:
+            asking.cancel()
+
+    # Terminals.
+
+    async def _create(self, asked: v1.CreateTerminal) -> v1.CreateTerminalResult:
+        if not (self.known and self._session.client.runs_commands):
+            made = await self._do_here(m.CREATE_TERMINAL, asked, self._terminals.create(self._roots, asked))
+            self._here.add(made.terminal_id)
+            return made
+        # Not withdrawn with its asker: the client may answer all the same, with a command that runs and that nobody knows.
+        creating = self._in_background(self.ask(m.CREATE_TERMINAL, asked))
+        try:
+            made = await asyncio.shield(creating)
+        except asyncio.CancelledError:
+            creating.add_done_callback(self._came_late)
+            raise
+        self._there.add(made.terminal_id)
+        return made
+
+    def _came_late(self, creating: "asyncio.Task[v1.CreateTerminalResult]") -> None:
+        if not creating.cancelled() and creating.exception() is None:
+            _ = self._in_background(self._give_back(creating.result().terminal_id))
+
+    async def _at_terminal(self, call: "Call[Any, Any]", asked: Any) -> Any:
+        id: str = asked.terminal_id
+        if id not in self._here:
+            if isinstance(asked, v1.ReleaseTerminal):
+                self._there.discard(id)
+            return await self.ask(call, asked)
+        match asked:
+            case v1.TerminalOutput():
+                return await self._terminals.output(asked)
+            case v1.WaitForExit():
+                return await self._terminals.wait_for_exit(asked)
+            case v1.KillTerminal():
+                return await self._terminals.kill(asked)
+            case _:
+                output = await self._terminals.output(v1.TerminalOutput(self._session.id, id))
+                await self._before_release(id, output.output)
+                self._here.discard(id)
+                return await self._terminals.release(asked)
+
+    async def output_of(self, terminal_id: str) -> str:
+        """What a command of this machine has printed so far."""
+        return (await self._terminals.output(v1.TerminalOutput(self._session.id, terminal_id))).output
+
+    async def _give_back(self, terminal_id: str) -> None:
+        with suppress(AcpError):  # who does not know it, or is gone, has nothing to be given back
+            await self._session.request(m.RELEASE_TERMINAL, v1.ReleaseTerminal(self._session.id, terminal_id))
+
+    # The end.
+
+    async def free(self) -> None:
+        """The agent is gone, or done with the session: nothing that it began is left."""
+        self.call_off_questions()
+        self._here.clear()
+        there, self._there = self._there, set()
+        for terminal_id in there:
+            _ = self._in_background(self._give_back(terminal_id))
+        await self._terminals.close()
+
+    def _in_background(self, work: "Coroutine[Any, Any, R]") -> "asyncio.Task[R]":
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(seen)
+        return task

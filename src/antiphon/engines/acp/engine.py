@@ -1,0 +1,161 @@
+"""Any ACP agent as an engine, its front: who it is and how its sessions are opened. Imports no event loop, and starts nothing before
+`initialize` is answered.
+
+So the answer is given before the agent is known, and what it can do with it. Offered is all that an agent may have, and what this one lacks
+is made up for or refused with the reason when it is asked for:
+
+- pictures, sound and embedded resources that it does not take become words (`prompts.py`);
+- an MCP server over HTTP or SSE that it does not reach is refused, and further directories are left out with a notice;
+- `session/load` and `session/resume` stand in for each other; without both an earlier session cannot be opened;
+- a list that it does not have is empty; `session/fork`, `session/delete` and `logout` that it does not have are refused;
+- ways to sign in are those that it told at its last start; its error -32000 names those that it has now, and `authenticate` takes them;
+- what is added to a running turn, where it cannot be, comes back as "too late", and the editor sends it as a prompt.
+"""
+
+import os
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from antiphon import __version__
+from antiphon.engines.acp.ways import Ways
+from antiphon.engines.base import Engine
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+
+    from antiphon.agent.session import Session
+    from antiphon.engines.acp.hub import Hub
+    from antiphon.engines.acp.session import AcpSession
+    from antiphon.protocol import v1
+
+__all__ = ["AcpEngine", "Start"]
+
+
+class Start(msgspec.Struct, frozen=True):
+    """How the agent is started, and what to call it."""
+
+    title: str
+    command: tuple[str, ...]
+    env: dict[str, str]
+    """What its environment has besides ours."""
+    cwd: str | None
+
+    def whole_env(self) -> dict[str, str] | None:
+        """Its environment; None for ours as it is."""
+        return {**os.environ, **self.env} if self.env else None
+
+
+class AcpEngine(Engine):
+    """One process for all sessions. Sessions are the agent's own."""
+
+    version = __version__
+    takes = ("image", "audio", "resource")
+    mcp = ("http", "sse")
+    steers = True
+    guarded = True
+
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        command: "Sequence[str]",
+        env: "Mapping[str, str] | None" = None,
+        cwd: str | None = None,
+    ) -> None:
+        self.name = name
+        self.title = title
+        self._ways = Ways(name, command)
+        self.auth_methods: list[v1.AuthMethod] = self._ways.remembered()
+        self._start = Start(title, tuple(command), dict(env or {}), cwd)
+        self._client: v1.ClientCapabilities | None = None
+        self._hub: Hub | None = None
+
+    def meet(self, asked: "v1.Initialize") -> None:
+        self._client = asked.client_capabilities
+
+    # Sessions.
+
+    async def new(self, session: "Session") -> "AcpSession":
+        acp = self._begin(session)
+        async with _opening(acp):
+            await acp.create()
+        return acp
+
+    async def load(self, session: "Session") -> "AcpSession":
+        acp = self._begin(session)
+        async with _opening(acp):
+            await acp.restore(telling=True)
+        return acp
+
+    async def resume(self, session: "Session") -> "AcpSession":
+        acp = self._begin(session)
+        async with _opening(acp):
+            await acp.restore(telling=False)
+        return acp
+
+    async def fork(self, session: "Session", source: str) -> "AcpSession":
+        acp = self._begin(session)
+        async with _opening(acp):
+            await acp.copy(source)
+        return acp
+
+    async def list(self, query: "v1.ListSessions") -> "v1.ListSessionsResult":
+        return await self._shared().list(query)
+
+    async def delete(self, session_id: str) -> None:
+        await self._shared().delete(session_id)
+
+    async def warm_up(self) -> None:
+        """Start the agent."""
+        await self._shared().alive()
+        from antiphon.engines.acp.session import AcpSession  # noqa: F401 - takes its time
+
+    async def close(self) -> None:
+        hub, self._hub = self._hub, None
+        if hub is not None:
+            await hub.close()
+
+    # The account.
+
+    async def authenticate(self, method_id: str) -> None:
+        await self._shared().authenticate(method_id)
+
+    async def logout(self) -> None:
+        await self._shared().logout()
+
+    # Parts of the above.
+
+    def _begin(self, session: "Session") -> "AcpSession":
+        from antiphon.engines.acp.session import AcpSession
+
+        if self._client is None:  # nobody introduced it to us; it is there all the same
+            self._client = session.client.capabilities
+        return AcpSession(session, self._shared())
+
+    def _shared(self) -> "Hub":
+        """The one hub. What the agent is told that it may ask for is what the first client can do."""
+        if self._hub is None:
+            from antiphon.engines.acp.hub import Hub
+            from antiphon.protocol.v1.initialize import ClientCapabilities
+
+            self._hub = Hub(self._start, self._client or ClientCapabilities(), self._know)
+        return self._hub
+
+    def _know(self, methods: "Sequence[v1.AuthMethod]") -> None:
+        """The agent has told the ways to sign in. The list itself changes: it is the one that our agent answers by."""
+        offered = self._ways.offered(methods)
+        if self.auth_methods != offered:
+            self.auth_methods[:] = offered
+            self._ways.remember(offered)
+
+
+@asynccontextmanager
+async def _opening(acp: "AcpSession") -> "AsyncIterator[None]":
+    """Open it in this block: what fails, or is called off, leaves nothing open, because nobody else would close it."""
+    try:
+        yield
+    except BaseException:
+        await acp.close()
+        raise

@@ -1,0 +1,158 @@
+"""One agent for all sessions of an engine: who hears what it says, who answers what it asks."""
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from antiphon import __version__
+from antiphon.agent.stage import seen
+from antiphon.client.relay import Life, Relay
+from antiphon.engines.acp.refusing import Agent, clearly, need_method
+from antiphon.engines.acp.sessions import Sessions
+from antiphon.errors import Code, RequestError
+from antiphon.protocol import v1
+from antiphon.protocol.methods import Call, Notice
+from antiphon.protocol.v1 import methods as m
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence
+
+    from antiphon.engines.acp.engine import Start
+    from antiphon.engines.acp.session import AcpSession
+
+__all__ = ["Hub"]
+
+VERSION: Final = 1
+
+
+class Hub:
+    """The agent's process, and the sessions that are open in it."""
+
+    def __init__(
+        self,
+        start: "Start",
+        client: v1.ClientCapabilities,
+        know: "Callable[[Sequence[v1.AuthMethod]], None]",
+    ) -> None:
+        self.agent = Agent(start.title, start.command)
+        """Whom errors are about."""
+        self._know = know
+        """Told the ways to sign in, as soon as the agent has told them."""
+        hello = v1.Initialize(
+            VERSION, client_capabilities=_offered(client), client_info=v1.Implementation("antiphon", __version__)
+        )
+        self._relay = Relay(start.command, self, hello, name=start.title, cwd=start.cwd, env=start.whole_env())
+        self.sessions = Sessions()
+        self._pages: dict[str, AcpSession] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # The process.
+
+    async def alive(self) -> Life:
+        """The agent, started if need be. Raises what `clearly` makes clear."""
+        life = await self._relay.alive()
+        if self.agent.methods is not life.welcome.auth_methods:
+            self.agent.methods = life.welcome.auth_methods
+            self._know(life.welcome.auth_methods)
+        return life
+
+    async def end(self, life: Life) -> None:
+        """End an agent that does not listen."""
+        await self._relay.end(life)
+
+    async def close(self) -> None:
+        """End it for good."""
+        await self._relay.close()
+        if self._tasks:
+            await asyncio.wait(tuple(self._tasks))
+
+    def gone(self, life: Life) -> None:
+        """All sessions hear of it; each comes back with its next prompt."""
+        self._pages.clear()
+        for session in self.sessions.all():
+            if session.lives_in(life):
+                _ = self.do(session.lost())
+
+    def do(self, work: "Coroutine[Any, Any, None]") -> "asyncio.Task[None]":
+        """Work that outlives its caller, and ends before the hub does."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(seen)
+        return task
+
+    # What the agent asks and tells.
+
+    async def asked(self, call: Call[Any, Any], params: Any) -> Any:
+        """It asks what agents ask of clients."""
+        session_id = getattr(params, "session_id", None)
+        session = self.sessions.find(session_id)
+        if call.name == m.CREATE_ELICITATION.name:
+            if session is None or session_id is None:
+                return v1.Declined()  # about no session: there is nobody here who could be asked
+            if isinstance(params, v1.UrlElicitation):
+                self._pages[params.elicitation_id] = session
+        if session is None:
+            raise RequestError(Code.INVALID_PARAMS, "Invalid params", f"there is no session `{session_id}` here")
+        return await session.asked(call, params)
+
+    async def asked_otherwise(self, method: str, params: msgspec.Raw) -> object:
+        """It asks by a method that is not the protocol's: the client knows whether it knows it."""
+        session, given = self.sessions.addressed(params)
+        if session is None or not method.startswith("_"):
+            raise RequestError(Code.METHOD_NOT_FOUND, "Method not found", method)
+        return await session.asked_otherwise(Call(method, _ANY, _ANY), given)
+
+    def told_otherwise(self, method: str, params: msgspec.Raw) -> None:
+        """It tells something that is not the protocol's."""
+        session, given = self.sessions.addressed(params)
+        if session is not None and method.startswith("_"):
+            _ = self.do(session.told_otherwise(Notice(method, _ANY), given))
+
+    def completed(self, news: v1.CompleteElicitation) -> None:
+        """The user is done on a page."""
+        session = self._pages.pop(news.elicitation_id, None)
+        if session is not None and session in self.sessions.all():
+            _ = self.do(session.told_otherwise(m.COMPLETE_ELICITATION, news))
+
+    # What concerns no session.
+
+    async def list(self, query: v1.ListSessions) -> v1.ListSessionsResult:
+        """The sessions that the agent keeps. One that cannot tell has none to show: clients ask without being asked to."""
+        with clearly(self.agent):
+            life = await self.alive()
+            if not life.abilities.has("session/list"):
+                return v1.ListSessionsResult([])
+            page = await life.request(m.LIST_SESSIONS, query)
+        ours = self.sessions.known_as
+        rows = [msgspec.structs.replace(row, session_id=ours(row.session_id)) for row in page.sessions]
+        return msgspec.structs.replace(page, sessions=rows)
+
+    async def delete(self, session_id: str) -> None:
+        """Let it forget a session."""
+        with clearly(self.agent):
+            life = await self.alive()
+            need_method(life.abilities, "session/delete")
+            await life.request(m.DELETE_SESSION, v1.DeleteSession(self.sessions.id_of(session_id)))
+        self.sessions.deleted(session_id)
+
+    async def authenticate(self, method_id: str) -> None:
+        """Sign in."""
+        with clearly(self.agent):
+            await (await self.alive()).request(m.AUTHENTICATE, v1.Authenticate(method_id))
+
+    async def logout(self) -> None:
+        """Sign out."""
+        with clearly(self.agent):
+            life = await self.alive()
+            need_method(life.abilities, "logout")
+            await life.request(m.LOGOUT, v1.Logout())
+
+
+_ANY: Any = Any
+
+
+def _offered(client: v1.ClientCapabilities) -> v1.ClientCapabilities:
+    """What the agent may ask for: all that our client can do, and files and commands in any case, because those can be done here."""
+    return msgspec.structs.replace(client, fs=v1.FileCapabilities(True, True), terminal=True)

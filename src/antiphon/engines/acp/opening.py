@@ -1,0 +1,198 @@
+"""How a session is opened with the agent, and opened again when its process ended: the best way that the agent has."""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from antiphon.client.place import Place
+from antiphon.engines.acp.refusing import need_method
+from antiphon.engines.acp.wanted import Wanted
+from antiphon.errors import Code, NotSupported, RequestError, RequestRefused
+from antiphon.protocol import v1
+from antiphon.protocol.v1 import methods as m
+
+if TYPE_CHECKING:
+    from antiphon.client.relay import Ear, Life
+    from antiphon.engines.acp.answering import Answering
+    from antiphon.engines.acp.hub import Hub
+    from antiphon.engines.acp.session import AcpSession
+    from antiphon.engines.acp.showing import Showing
+
+__all__ = ["Opening"]
+
+_Answer: TypeAlias = v1.NewSessionResult | v1.LoadSessionResult | v1.ResumeSessionResult | v1.ForkSessionResult
+
+_NOT_ABOUT_THE_SESSION: Final = (Code.AUTH_REQUIRED, Code.REQUEST_TIMEOUT)
+"""Refusals after which another way of opening it is no better."""
+
+_log = logging.getLogger(__name__)
+
+
+class Opening:
+    """Where a session is open at the agent, and by which id."""
+
+    def __init__(self, owner: "AcpSession", hub: "Hub", showing: "Showing", answering: "Answering") -> None:
+        self.life: Life | None = None
+        self.id = ""
+        """The agent's own."""
+        self._owner = owner
+        self._session = owner.session
+        self._hub = hub
+        self._showing = showing
+        self._answering = answering
+        self._ear: Ear | None = None
+        self._reopening = asyncio.Lock()
+
+    async def caught_up(self) -> None:
+        """Until all that the agent has told so far is told."""
+        if self._ear is not None:
+            await self._ear.caught_up()
+
+    # The first time.
+
+    async def create(self) -> None:
+        """From nothing."""
+        life = await self._hub.alive()
+        place = await self._place(life)
+        self._session.id = await self._new(life, place)
+
+    async def copy(self, source: str) -> None:
+        """As another stands."""
+        life = await self._hub.alive()
+        need_method(life.abilities, "session/fork")
+        place = await self._place(life)
+        with self._hub.sessions.opening(self._owner):
+            answer = await life.request(m.FORK_SESSION, place.fork(self._hub.sessions.id_of(source)))
+        await self._listen(life, answer.session_id)
+        self._opened(life, answer)
+        self._session.id = answer.session_id
+
+    async def restore(self, *, telling: bool) -> None:
+        """As it was left. An agent that has only the other way is opened by that: in silence, or without its history."""
+        life = await self._hub.alive()
+        place = await self._place(life)
+        id = self._hub.sessions.id_of(self._session.id)
+        loads, resumes = life.abilities.has("session/load"), life.abilities.has("session/resume")
+        if loads and (telling or not resumes):
+            await self._load(life, place, id, silent=not telling)
+            return
+        if not resumes:
+            need_method(life.abilities, "session/load")
+        try:
+            await self._resume(life, place, id)
+        except RequestRefused as error:
+            if telling or not loads or error.code != Code.METHOD_NOT_FOUND:
+                raise
+            await self._load(life, place, id, silent=True)  # some say that they resume, and do not know the word
+        if telling:
+            await self._warn(
+                "What was said before cannot be shown", "the agent goes on with it, but cannot tell it again"
+            )
+
+    async def _place(self, life: "Life") -> Place:
+        """Where the session works, as far as this agent can.
+
+        Raises:
+            NotSupported: it does not reach an MCP server.
+        """
+        place = Place(self._session.cwd, self._session.directories, self._session.mcp_servers)
+        life.abilities.need_place(place.servers, ())
+        try:
+            life.abilities.need_place((), place.directories)
+        except NotSupported:
+            left = ", ".join(place.directories)
+            await self._warn(
+                "The session has one directory only", f"the agent takes no others, so these are left out: {left}"
+            )
+            return Place(place.cwd, (), place.servers)
+        return place
+
+    # The ways.
+
+    async def _new(self, life: "Life", place: Place) -> str:
+        with self._hub.sessions.opening(self._owner):
+            answer = await life.request(m.NEW_SESSION, place.new())
+        await self._listen(life, answer.session_id)
+        self._opened(life, answer)
+        return answer.session_id
+
+    async def _resume(self, life: "Life", place: Place, id: str) -> None:
+        await self._listen(life, id)
+        answer = await life.request(m.RESUME_SESSION, place.resume(id))
+        self._opened(life, answer)
+
+    async def _load(self, life: "Life", place: Place, id: str, *, silent: bool) -> None:
+        ear = await self._listen(life, id)
+        self._showing.silent = silent
+        try:
+            answer = await life.work(m.LOAD_SESSION, place.load(id), id)
+            await ear.caught_up()
+        finally:
+            self._showing.silent = False
+        self._opened(life, answer)
+
+    async def _listen(self, life: "Life", id: str) -> "Ear":
+        if self._ear is not None:
+            await self._ear.close()
+            self._hub.sessions.forget(self._owner, self.id)
+        self.id = id
+        self._ear = await life.listen(id, self._showing.tell)
+        self._hub.sessions.put(self._owner, id)
+        return self._ear
+
+    def _opened(self, life: "Life", answer: _Answer) -> None:
+        settings = self._session.settings
+        settings.modes, settings.models = answer.modes, answer.models
+        settings.options = list(answer.config_options or ())
+        self.life = life
+        self._answering.known = True
+
+    async def close(self) -> None:
+        """Hear no more."""
+        if self._ear is not None:
+            await self._ear.close()
+            self._hub.sessions.forget(self._owner, self.id)
+            self._ear = None
+
+    # Again.
+
+    async def ready(self) -> "Life":
+        """The agent, with the session open in it."""
+        async with self._reopening:
+            life = await self._hub.alive()
+            if life is not self.life:
+                await self._reopen(life)
+            return life
+
+    async def _reopen(self, life: "Life") -> None:
+        wanted = Wanted.of(self._session.settings)
+        place = await self._place(life)
+        if not await self._as_it_was(life, place):
+            self._hub.sessions.rename(self._session.id, await self._new(life, place))
+            await self._warn(
+                "A new conversation was begun", "the agent was started again and remembers nothing of before"
+            )
+        try:
+            await wanted.choose_again(life, self.id, self._session.settings)
+        except RequestError as error:
+            await self._warn("A setting of this session was lost", f"the agent was started again: {error.reason}")
+
+    async def _as_it_was(self, life: "Life", place: Place) -> bool:
+        id = self.id
+        for method, way in (("session/resume", self._resume), ("session/load", self._load_silently)):
+            if life.abilities.has(method):
+                try:
+                    await way(life, place, id)
+                except RequestRefused as error:
+                    if error.code in _NOT_ABOUT_THE_SESSION:
+                        raise
+                    _log.info("session `%s` cannot be opened again by `%s`: %s", id, method, error)
+                else:
+                    return True
+        return False
+
+    async def _load_silently(self, life: "Life", place: Place, id: str) -> None:
+        await self._load(life, place, id, silent=True)
+
+    async def _warn(self, title: str, description: str) -> None:
+        await self._session.notice(title, description, v1.NoticeSeverity.WARNING)

@@ -1,0 +1,85 @@
+"""What an agent refuses, cannot do, or fails at, as the answer to our own client: what is wrong and what to do."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from antiphon.client.abilities import Abilities
+from antiphon.errors import (
+    Code,
+    ConnectionClosed,
+    NotSupported,
+    RemoteProtocolError,
+    RequestError,
+    RequestRefused,
+    SpawnFailed,
+)
+from antiphon.protocol import v1
+
+__all__ = ["Agent", "clearly", "need_method", "same"]
+
+
+class Agent:
+    """Whom the errors are about: its name, its command, and the ways to sign in to it, as far as they are known."""
+
+    def __init__(self, name: str, command: Sequence[str]) -> None:
+        self.name = name
+        self.program = command[0]
+        self.methods: Sequence[v1.AuthMethod] = ()
+
+
+@contextmanager
+def clearly(agent: Agent) -> Iterator[None]:
+    """What goes wrong with the agent in this block is an error for our client. Its own refusals stay what they are.
+
+    Raises:
+        RequestError: instead of what was raised.
+    """
+    try:
+        yield
+    except RequestRefused as error:
+        raise _sign_in(agent, error) if error.code == Code.AUTH_REQUIRED else same(error) from error
+    except NotSupported as error:
+        raise RequestError(Code.INVALID_PARAMS, "Invalid params", str(error)) from error
+    except SpawnFailed as error:
+        raise RequestError(Code.INTERNAL_ERROR, f"{agent.name} cannot be started", str(error)) from error
+    except ConnectionClosed as error:
+        why = f"{error}\nhint: try again: it is started anew, and the session goes on as far as it can"
+        raise RequestError(Code.INTERNAL_ERROR, f"{agent.name} ended unexpectedly", why) from error
+    except RemoteProtocolError as error:
+        raise RequestError(Code.INTERNAL_ERROR, f"{agent.name} makes no sense", str(error)) from error
+
+
+def need_method(abilities: Abilities, method: str) -> None:
+    """The agent answers this method.
+
+    Raises:
+        RequestError: it did not say so.
+    """
+    try:
+        abilities.need_method(method)
+    except NotSupported as error:
+        raise RequestError(Code.METHOD_NOT_FOUND, "Method not found", str(error)) from error
+
+
+def same(error: RequestRefused) -> RequestError:
+    """Somebody's refusal as our own: raised as it is it would count as a failure of ours."""
+    return RequestError(error.code, error.message, error.data)
+
+
+def _sign_in(agent: Agent, error: RequestRefused) -> RequestError:
+    ways = [way for method in agent.methods if (way := _way(agent, method))]
+    hint = "; or ".join(ways) if ways else "it offers no way to sign in here: see its documentation"
+    said = "" if error.reason.lower().startswith("authentication required") else f" ({error.reason})"
+    message = f"Authentication required: sign in to {agent.name} first{said}\nhint: {hint}"
+    return RequestError(Code.AUTH_REQUIRED, message, error.data)
+
+
+def _way(agent: Agent, method: v1.AuthMethod) -> str:
+    match method:
+        case v1.TerminalAuth():
+            return f"run `{shlex.join((agent.program, *method.args))}` in a terminal ({method.name})"
+        case v1.AgentAuth() | v1.EnvVarAuth():
+            return f"authenticate with `{method.id}` ({method.name})"
+        case _:
+            return ""

@@ -1,0 +1,167 @@
+"""The policy's deny and ask rules, kept by Claude Code too: it does not ask about everything, and in some modes about nothing.
+
+They are given to it twice. As its own permission settings, as far as they can be said there and mean no less. And by a hook: before each
+tool runs, in every mode and for sub-agents too, the CLI asks us, and our own reading of the rules decides. The hook alone would be enough
+as long as nothing fails; the settings hold whatever happens to it.
+"""
+
+import json
+import logging
+import os
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from antiphon.engines.claude.translate.tools import describe
+from antiphon.policy import Action, Mode, Rules, Verdict, decide
+from antiphon.policy.tools import KIND_OF, permitted_as
+from antiphon.protocol import v1
+
+if TYPE_CHECKING:
+    from antiphon.agent.session import Session
+    from antiphon.policy import Rule
+    from antiphon.policy.patterns import CommandPattern
+    from antiphon.protocol.base import JsonObject
+
+__all__ = ["HOOK", "before_tool", "settings_for"]
+
+HOOK: Final = "hook_callback"
+"""What the CLI asks with."""
+
+ONLY_OURS: Final = frozenset({"Delete", "Move"})
+"""Tools that it does not have."""
+
+_SPECIAL: Final = frozenset("[](){}\\!#`")
+"""What a pattern of the CLI, or the writing of its rules, may take for something else. The hook has to do for those."""
+
+_log = logging.getLogger(__name__)
+
+
+# As its own settings.
+
+
+def settings_for(session: "Session") -> str | None:
+    """What the CLI is started with, beside the user's own settings: rules add up. None if there is nothing to say."""
+    if session.rules is None:
+        return None
+    roots = [session.cwd, *session.directories]
+    roots = list(dict.fromkeys([*roots, *map(os.path.realpath, roots)]))
+    lists = {"deny": session.rules.deny, "ask": session.rules.ask}
+    permissions = {name: list(dict.fromkeys(_all_written(rules, roots))) for name, rules in lists.items()}
+    told = {name: written for name, written in permissions.items() if written}
+    return json.dumps({"permissions": told}, ensure_ascii=False) if told else None
+
+
+def _all_written(rules: "Iterable[Rule]", roots: list[str]) -> Iterator[str]:
+    for rule in rules:
+        yield from _written(rule, roots)
+
+
+def _written(rule: "Rule", roots: list[str]) -> Iterator[str]:
+    """A rule as the CLI has it: one or several that together mean the same, or more. Nothing, where they would mean less."""
+    tool = rule.tool or ""
+    if rule.kind is not None:
+        yield from (name for name, kind in KIND_OF.items() if kind == rule.kind and name not in ONLY_OURS)
+    elif rule.bare:
+        family = [name for name in KIND_OF if tool in permitted_as(name)] or [tool]
+        yield from (name for name in family if name not in ONLY_OURS)
+    elif rule.command is not None:
+        yield from _commands(rule.command)
+    elif rule.host is not None and not rule.host.startswith("*"):
+        yield f"WebFetch(domain:{rule.host})"
+    elif rule.path is not None and tool in (
+        "Edit",
+        "Read",
+    ):  # those stand for all tools that change files, or read them
+        glob = rule.text.partition("(")[2].removesuffix(")").strip()
+        for place in _places(glob, roots):
+            if not _SPECIAL.intersection(place) and place.isprintable():
+                yield from (f"{tool}({each})" for each in _and_below(place))
+
+
+def _and_below(place: str) -> list[str]:
+    """What is denied in a folder is denied all the way down."""
+    if place.endswith("/"):
+        return [f"{place}**"]
+    return [place] if place.endswith("/**") else [place, f"{place}/**"]
+
+
+def _places(glob: str, roots: list[str]) -> Iterator[str]:
+    """In the CLI's patterns two slashes are the root of the disk."""
+    glob = glob.removeprefix("./")
+    if glob.startswith("/"):
+        yield f"//{glob.lstrip('/')}"
+    elif glob == "~" or glob.startswith("~/"):
+        yield glob
+    else:
+        yield from (f"/{root.rstrip('/')}/{glob}" for root in roots if not {"*", "?"} & set(root))
+
+
+def _commands(pattern: "CommandPattern") -> Iterator[str]:
+    """A command with these words, and perhaps more. It looks for it in each part of a line, as we do."""
+    *words, last = pattern.items
+    literal = [None if word is None else word.literal for word in (*words, *([] if last is None else [last]))]
+    if not literal or not all(word and _is_plain(word) for word in literal):
+        return
+    line = " ".join(word for word in literal if word)
+    yield f"Bash({line})"
+    if last is None:
+        yield f"Bash({line}:*)"
+
+
+def _is_plain(word: str) -> bool:
+    return word.isascii() and word.isprintable() and not set("*?[](){}\\'\"`$:;&|<> ").intersection(word)
+
+
+# By a hook.
+
+
+def before_tool(session: "Session", fields: "JsonObject") -> dict[str, Any]:
+    """What the CLI is told before a tool runs: that it may not, that the user is to be asked, or to go by its own rules."""
+    told = fields.get("input")
+    told = told if isinstance(told, dict) else {}
+    name = told.get("tool_name")
+    if session.rules is None or told.get("hook_event_name", "PreToolUse") != "PreToolUse":
+        return {}
+    try:
+        if not isinstance(name, str):
+            raise ValueError("the call has no name")
+        ruling = decide(
+            _action(session, name, told.get("tool_input"), told.get("cwd")),
+            Rules(deny=session.rules.deny, ask=session.rules.ask),
+            Mode.BYPASS,  # what no rule of these stops is not for us to decide
+        )
+    except Exception as error:  # what cannot be judged is asked, and never let through
+        _log.exception("a call of Claude Code could not be judged")
+        return _decided("ask", f"It could not be told whether a rule denies this ({type(error).__name__}).")
+    match ruling.verdict:
+        case Verdict.DENY:
+            return _decided("deny", f"{ruling.why} It did not run, and nothing was changed.")
+        case Verdict.ASK:
+            return _decided("ask", ruling.why)
+        case _:
+            return {}
+
+
+def _action(session: "Session", name: str, given: Any, cwd: Any) -> Action:
+    described = describe(name, given, session.cwd)
+    call = v1.ToolCallPatch(
+        "", kind=described.kind, name=described.name, content=described.content, locations=described.locations,
+        raw_input=given,
+    )  # fmt: skip
+    return Action.of_tool_call(
+        call,
+        cwd if isinstance(cwd, str) and os.path.isabs(cwd) else session.cwd,
+        (session.cwd, *session.directories),
+        home=os.path.expanduser("~"),
+        resolve=os.path.realpath,
+    )
+
+
+def _decided(decision: str, why: str) -> dict[str, Any]:
+    return {
+        "hookSpecificOutput": {
+            "hookEventName": "PreToolUse",
+            "permissionDecision": decision,
+            "permissionDecisionReason": why,
+        }
+    }

@@ -1,0 +1,66 @@
+"""Joint sessions for tests of `antiphon sessions`: written as the agent writes them, through the store and the events."""
+
+import asyncio
+from collections.abc import Sequence
+
+from antiphon.duet import events
+from antiphon.duet.events import Ended, Event, Prompted
+from antiphon.protocol import v1
+from antiphon.store.conversations import ConversationStore
+from antiphon.store.schema import open_database
+from antiphon.store.sessions import SessionStore
+
+AT = 1767323045.0
+"""2026-01-02 03:04:05 UTC."""
+
+
+def asked(*prompt: str | v1.ContentBlock, by: str = "") -> Prompted:
+    blocks = [v1.TextBlock(each) if isinstance(each, str) else each for each in prompt]
+    return Prompted(AT, blocks, "m", by)
+
+
+def said(text: str, engine: str = "claude", message_id: str | None = None) -> Event:
+    return events.shown(v1.AgentMessageChunk(v1.TextBlock(text), message_id), engine)
+
+
+def thought(text: str, engine: str = "claude") -> Event:
+    return events.shown(v1.AgentThoughtChunk(v1.TextBlock(text)), engine)
+
+
+def called(
+    title: str,
+    *content: v1.ToolContent,
+    engine: str = "claude",
+    kind: v1.ToolKind = v1.ToolKind.EXECUTE,
+    status: v1.ToolStatus = v1.ToolStatus.COMPLETED,
+) -> Event:
+    call = v1.ToolCall(f"call {title}", title, kind=kind, status=status, content=list(content))
+    return events.shown(call, engine)
+
+
+def ended(engine: str = "claude", reason: str = "end_turn", error: str = "") -> Ended:
+    return Ended(AT, engine, reason, error)
+
+
+def write(
+    id: str,
+    cwd: str,
+    history: Sequence[Event | bytes],
+    *,
+    title: str | None = None,
+    state: bytes = b"",
+    conversations: dict[str, str] | None = None,
+    engine: str = "antiphon",
+) -> None:
+    """Put a session into the store of this environment."""
+
+    async def put() -> None:
+        async with open_database() as database:
+            store = SessionStore(database)
+            await store.create(id, engine, cwd)
+            await store.append(id, [each if isinstance(each, bytes) else events.pack(each) for each in history])
+            await store.rename(id, title)
+            await store.set_state(id, state)
+            await ConversationStore(database).set_conversations(id, conversations or {})
+
+    asyncio.run(put())

@@ -1,0 +1,133 @@
+"""What is said while a turn runs: it waits and is told so, or it is added to the turn; it is never lost."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from antiphon import v1
+from antiphon.errors import RequestRefused
+from antiphon.protocol.methods import Call as Method
+from tests.duet.e2e.place import Place
+from tests.duet.e2e.scenes import open_with, shown, stops
+from tests.engines.claude.model.steps import Call
+from tests.engines.codex.model.steps import command
+from tests.engines.driving import Client, connected
+from tests.engines.model.steps import Gate, Text, Wait
+
+pytestmark = pytest.mark.slow
+
+STEER: "Method[Any, Any]" = Method("_session/steering", dict, dict, side="agent")
+
+
+async def add(client: Client, text: str) -> Any:
+    params = {"sessionId": client.session.id, "prompt": [{"type": "text", "text": text}]}
+    return await client.agent.connection.request(STEER, params)
+
+
+def told_to_wait(client: Client) -> bool:
+    """Whether the user was told that something waits."""
+    words = [str(each).lower() for each in client.updates if each["sessionUpdate"] in ("notice", "agent_message_chunk")]
+    return any(word in each for each in words for word in ("queue", "waits", "waiting", "next in line"))
+
+
+async def test_a_prompt_while_a_turn_runs_waits_and_is_told_so(at: Place) -> None:
+    gate = Gate()
+    at.claude.model.answers(Text("The river "), Wait(gate), Text("is sung."))
+    async with connected(at) as client:
+        await client.open()
+        first = client.session.prompt("sing of the river")
+        await gate.is_reached()
+        second = client.session.prompt("and of the sea")
+        await client.until(lambda: told_to_wait(client))
+        assert len(at.claude.model.asked) == 1
+        gate.open()
+        assert (await first).stop_reason is (await second).stop_reason is v1.StopReason.END_TURN
+    assert [asked.prompt for asked in at.claude.model.asked] == ["sing of the river", "and of the sea"]
+    assert "echo: and of the sea" in client.said and stops(client) == ["end_turn", "end_turn"]
+
+
+async def test_a_prompt_that_waited_stands_in_the_history_where_it_was_answered(at: Place) -> None:
+    gate = Gate()
+    at.claude.model.answers(Text("The river "), Wait(gate), Text("is sung."))
+    async with connected(at) as client:
+        await client.open()
+        turns = [client.session.prompt("sing of the river")]
+        await gate.is_reached()
+        turns.append(client.session.prompt("and of the sea"))
+        await client.until(lambda: told_to_wait(client))
+        gate.open()
+        for turn in turns:
+            await turn
+        id = client.session.id
+    async with connected(at) as client:
+        await client.load(id)
+        spoken = [(line.kind, line.text) for line in shown(client)]
+    assert [each for each in spoken if "river" in each[1] or "sea" in each[1]] == [
+        ("user", "sing of the river"),
+        ("agent", "The river is sung."),
+        ("user", "and of the sea"),
+        ("agent", "echo: and of the sea"),
+    ]
+
+
+async def test_a_cancel_calls_off_what_waits_as_well(at: Place) -> None:
+    gate = Gate()
+    at.claude.model.answers(Text("la la "), Wait(gate))
+    async with connected(at) as client:
+        await client.open()
+        turns = [client.session.prompt("sing for ever")]
+        await gate.is_reached()
+        turns.append(client.session.prompt("and then some"))
+        await client.until(lambda: told_to_wait(client))
+        await client.session.cancel()
+        assert [(await turn).stop_reason for turn in turns] == [v1.StopReason.CANCELLED] * 2
+        assert (await client.say("go on")).text == "echo: go on"
+    assert [asked.prompt for asked in at.claude.model.asked] == ["sing for ever", "go on"]
+
+
+@pytest.mark.parametrize("engine", ["claude", "codex"])
+async def test_what_is_added_reaches_the_engine_that_works(at: Place, engine: str) -> None:
+    gate = Gate()
+    use = Call("Bash", {"command": "true", "description": "Look"}) if engine == "claude" else command("true")
+    at.model(engine).answers(Text("I look. "), Wait(gate), use)
+    at.model(engine).answers(Text("Both are sung."))
+    async with connected(at) as client:
+        await open_with(client, route=engine)
+        turn = asyncio.create_task(client.say("sing of the river"))
+        await gate.is_reached()
+        assert await add(client, "and of the sea") == {"outcome": "injected"}
+        gate.open()
+        told = await turn
+        id, before = client.session.id, shown(client)
+    assert told.stop == "end_turn" and "Both are sung." in told.text
+    assert "and of the sea" in at.model(engine).last.everything and len(at.model(engine).asked) == 2
+    async with connected(at) as client:
+        await client.load(id)
+        said = [line.text for line in shown(client) if line.kind == "user"]
+        assert said == ["sing of the river", "and of the sea"], before
+
+
+async def test_what_is_added_while_both_work_reaches_both(at: Place) -> None:
+    gates = Gate(), Gate()
+    at.claude.model.answers(Text("I look. "), Wait(gates[0]), Call("Glob", {"pattern": "*"}))
+    at.codex.model.answers(Text("I look, too. "), Wait(gates[1]), command("ls"))
+    async with connected(at) as client:
+        await open_with(client, route="duet", mode="plan")
+        turn = asyncio.create_task(client.say("plan a song"))
+        for gate in gates:
+            await gate.is_reached()
+        assert await add(client, "and of the sea") == {"outcome": "injected"}
+        for gate in gates:
+            gate.open()
+        assert (await turn).stop == "end_turn"
+    for model in (at.claude.model, at.codex.model):
+        assert "and of the sea" in model.last.everything
+
+
+async def test_without_a_turn_nothing_is_added(at: Place) -> None:
+    async with connected(at) as client:
+        await client.say("hello")
+        with pytest.raises(RequestRefused, match="no turn"):
+            await add(client, "too late")
+        assert (await client.say("go on")).text == "echo: go on"

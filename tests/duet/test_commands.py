@@ -1,0 +1,88 @@
+"""Our own commands: what is ours, what is meant, and what goes to the engines."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon.duet.commands import (
+    OWN,
+    Asked,
+    Explain,
+    ForEngine,
+    Nudge,
+    Plain,
+    Review,
+    Route,
+    offered,
+    parse,
+    reserved,
+)
+
+ENGINES = ["claude", "codex", "my_agent"]
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("/claude", Route("claude")),
+        ("/codex what is\n\nthis?", Route("codex", "what is\n\nthis?")),
+        ("  /my_agent  hello  ", Route("my_agent", "hello")),
+        ("/duet", Route("duet")),
+        ("/duet compare", Route("duet", "compare")),
+        ("/review", Review()),
+        ("/review fix", Review(then="fix")),
+        ("/review report", Review(then="report")),
+        ("/review fix the parser", Review("fix the parser")),
+        ("/clear", Plain("clear")),
+        ("/clear please", Plain("clear")),
+        ("/nudge", Nudge()),
+        ("/nudge on", Nudge(True)),
+        ("/nudge OFF", Nudge(False)),
+        ("/nudge perhaps", Nudge(odd="perhaps")),
+        ("/status", Plain("status")),
+        ("/version", Plain("version")),
+        ("/explain src/a.py:10-20", Explain("src/a.py:10-20")),
+        ("/explain", Explain()),
+        ("/sessions", Plain("sessions")),
+        ("/help", Plain("help")),
+        ("/claude:review src", ForEngine("claude", "/review src")),
+        ("/codex:compact", ForEngine("codex", "/compact")),
+        ("/claude:plugin:do it", ForEngine("claude", "/plugin:do it")),
+    ],
+)
+def test_what_is_ours_is_understood(text: str, asked: Asked) -> None:
+    command = parse(text, ENGINES)
+    assert command is not None and command.asked == asked
+    assert text.strip().startswith(f"/{command.name}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "/", "/ claude", "claude", "say /claude", "//claude", "/compact", "/gemini hi", "/gemini:compact", "/claude:", "/:review",
+        "/etc/hosts", "/Claude", "/help.md", "/review/x",
+    ],
+)  # fmt: skip
+def test_everything_else_goes_to_the_engine(text: str) -> None:
+    assert parse(text, ENGINES) is None
+
+
+def test_with_one_engine_review_is_its_own() -> None:
+    assert parse("/review fix", ["codex"]) is None
+    assert "review" not in [command.name for command in offered({"codex": "Codex"})]
+
+
+@given(st.text(), st.lists(st.sampled_from(ENGINES), unique=True))
+def test_no_text_is_too_odd(text: str, engines: list[str]) -> None:
+    command = parse(text, engines)
+    assert command is None or text.strip().startswith("/")
+
+
+def test_what_is_offered_is_understood_and_the_other_way_round() -> None:
+    titles = {"claude": "Claude Code", "codex": "Codex"}
+    names = [command.name for command in offered(titles)]
+    assert names == ["claude", "codex", *(own.name for own in OWN)] and set(names) - set(titles) == reserved()
+    assert all(parse(f"/{name}", list(titles)) is not None for name in names)
+    alone = offered({"claude": "Claude Code"})
+    assert {command.name for command in alone} == reserved() - {"duet", "review"}
+    assert all(command.description for command in (*offered(titles), *alone))

@@ -1,0 +1,222 @@
+"""Permission in a joint session: the policy first, for every engine alike; what it leaves open is asked, and remembered for all."""
+
+from pathlib import Path
+
+import pytest
+
+from antiphon.agent.permission import QUESTION, why_refused
+from antiphon.config.settings import find
+from antiphon.errors import RequestError
+from antiphon.protocol import v1
+from antiphon.store.audit import AuditStore
+from antiphon.store.database import Database
+from antiphon.store.trust import TrustStore
+from tests.duet.guarding import (
+    CLAUDE,
+    CODEX,
+    IDS,
+    OPTIONS,
+    Editor,
+    bash,
+    chosen,
+    configure,
+    edit,
+    ids,
+    opened,
+    read,
+    texts,
+)
+
+# The policy first.
+
+
+async def test_what_a_rule_decides_is_told_to_the_engine_with_its_own_once_and_nobody_is_asked(
+    tmp_path: Path, work: Path, database: Database
+) -> None:
+    configure(tmp_path, '[policy]\nallow = ["Bash(make *)"]\ndeny = ["Edit(secret/**)"]\n')
+    guard, editor = await opened(work, database), Editor()
+    for engine in (CLAUDE, CODEX):
+        assert chosen(await guard.permission(engine, bash("make all"), editor)) == "allow"
+        assert chosen(await guard.permission(engine, edit(work / "secret" / "x"), editor)) == "reject"
+    denied = await guard.permission(CLAUDE, edit(work / "secret" / "x"), editor)
+    assert why_refused(denied) == "The rule `Edit(secret/**)` denies it."
+    assert editor.asked == [] and [rule.text for rule in guard.rules.deny] == ["Edit(secret/**)"]
+    entries = await AuditStore(database).latest(10)
+    assert {entry.agent for entry in entries} == {"antiphon"} and {entry.session_id for entry in entries} == {"joint"}
+    assert [entry.verdict for entry in entries].count("deny") == 3
+
+
+async def test_what_is_open_is_asked_with_our_own_always_in_place_of_the_engines(
+    work: Path, database: Database
+) -> None:
+    guard, editor = await opened(work, database), Editor("allow")
+    assert chosen(await guard.permission(CODEX, bash("make all"), editor)) == "allow"
+    [asked] = editor.asked
+    assert ids(asked) == ["allow", *IDS, "reject", "reject_with_message"]
+    assert [option.name for option in asked.options[1:3]] == [
+        "Always allow `Bash(make all)` in this session",
+        "Always allow `Bash(make all)` in this project",
+    ]
+    assert texts(asked) == "Codex asks."
+
+
+async def test_a_line_that_no_rule_can_say_is_offered_no_always(work: Path, database: Database) -> None:
+    guard, editor = await opened(work, database), Editor("reject_with_message")
+    answer = await guard.permission(CLAUDE, bash("make $WHAT > log"), editor)
+    assert chosen(answer) == "reject_with_message" and why_refused(answer) is None  # it was the user
+    assert ids(editor.asked[0]) == ["allow", "reject", "reject_with_message"]
+
+
+async def test_an_ask_rule_asks_each_time_and_says_that_it_does(tmp_path: Path, work: Path, database: Database) -> None:
+    configure(tmp_path, '[policy]\nask = ["Bash(git push *)"]\n')
+    guard, editor = await opened(work, database, "bypassPermissions"), Editor("allow")
+    await guard.permission(CLAUDE, bash("git push origin"), editor)
+    assert ids(editor.asked[0]) == ["allow", "reject", "reject_with_message"]
+    assert "The rule `Bash(git push *)` asks about it." in texts(editor.asked[0])
+
+
+async def test_a_sub_agent_is_named_once(work: Path, database: Database) -> None:
+    guard, editor = await opened(work, database), Editor("reject", "reject")
+    meta = {"claudeCode": {"agentId": "tenor-1"}}
+    said = [v1.ContentItem(v1.TextBlock("A sub-agent asks (`tenor-1`)."))]
+    await guard.permission(CLAUDE, bash("make all", meta=meta), editor)
+    await guard.permission(CLAUDE, bash("make all", meta=meta, content=said), editor)
+    first, second = editor.asked
+    assert texts(first) == "A sub-agent of Claude Code asks (`tenor-1`)."
+    assert texts(second) == "A sub-agent asks (`tenor-1`).\nClaude Code asks."
+
+
+# What is remembered.
+
+
+async def test_an_always_for_one_engine_holds_for_the_other(work: Path, database: Database) -> None:
+    guard, editor = await opened(work, database), Editor("antiphon_always_session", "reject")
+    assert chosen(await guard.permission(CLAUDE, bash("make all"), editor)) == "allow"
+    assert chosen(await guard.permission(CODEX, bash("make all"), editor)) == "allow"
+    assert len(editor.asked) == 1
+    again = await opened(work, database)
+    assert chosen(await again.permission(CODEX, bash("make all"), editor)) == "allow"
+    assert chosen(await again.permission(CODEX, bash("make all", "another"), editor)) == "reject"
+
+
+async def test_an_always_for_the_project_holds_in_every_session_of_it(work: Path, database: Database) -> None:
+    guard, editor = await opened(work, database), Editor("antiphon_always_project", "reject")
+    await guard.permission(CLAUDE, bash("make all"), editor)
+    again = await opened(work, database)
+    assert chosen(await again.permission(CODEX, bash("make all", "another"), editor)) == "allow"
+    elsewhere = work / "below"
+    elsewhere.mkdir()
+    other = await opened(elsewhere, database)
+    assert chosen(await other.permission(CODEX, bash("make all"), editor)) == "reject"
+    assert len(editor.asked) == 2
+
+
+async def test_a_projects_rules_deny_at_once_and_allow_only_when_it_is_trusted(work: Path, database: Database) -> None:
+    file = work / ".antiphon" / "config.toml"
+    file.parent.mkdir()
+    file.write_text('[policy]\nallow = ["Bash(make *)"]\ndeny = ["Bash(rm *)"]\n', encoding="utf-8")
+    guard, editor = await opened(work, database), Editor("reject")
+    assert "not trusted" in guard.notes[0]
+    assert chosen(await guard.permission(CLAUDE, bash("rm x"), editor)) == "reject" and editor.asked == []
+    await guard.permission(CLAUDE, bash("make all"), editor)
+    assert len(editor.asked) == 1
+    sources = find(work)
+    assert sources.project is not None
+    await TrustStore(database).trust(str(sources.directory), sources.project.digest)
+    trusted = await opened(work, database)
+    assert chosen(await trusted.permission(CODEX, bash("make all"), editor)) == "allow" and not trusted.notes
+
+
+# Modes.
+
+
+@pytest.mark.parametrize(
+    ("mode", "edits", "runs"),
+    [
+        ("default", "asked", "asked"),
+        ("auto", "asked", "asked"),
+        ("acceptEdits", "allow", "asked"),
+        ("plan", "reject", "reject"),
+        ("dontAsk", "reject", "reject"),
+        ("bypassPermissions", "allow", "allow"),
+    ],
+)
+async def test_the_mode_decides_what_no_rule_does(
+    work: Path, database: Database, mode: str, edits: str, runs: str
+) -> None:
+    guard = await opened(work, database)
+    await guard.permission(CLAUDE, bash("make"), Editor("allow"))
+    guard.mode = mode  # also for those that have asked before
+    for request, expected in ((edit(work / "song"), edits), (bash("make all"), runs)):
+        editor = Editor("allow")
+        answer = chosen(await guard.permission(CLAUDE, request, editor))
+        assert ("asked" if editor.asked else answer) == expected
+    assert guard.mode == mode
+
+
+async def test_a_deny_holds_in_every_mode(tmp_path: Path, work: Path, database: Database) -> None:
+    configure(tmp_path, '[policy]\ndeny = ["Edit(secret/**)", "Bash(rm *)"]\n')
+    for mode in ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"):
+        guard = await opened(work, database, mode)
+        assert chosen(await guard.permission(CODEX, edit(work / "secret" / "x"), Editor())) == "reject"
+        assert chosen(await guard.permission(CODEX, bash("true && /bin/rm x"), Editor())) == "reject"
+
+
+async def test_a_broken_policy_asks_about_everything_and_remembers_nothing(
+    tmp_path: Path, work: Path, database: Database
+) -> None:
+    configure(tmp_path, '[policy]\nallow = ["Bash(make *)", "Bush(x)("]\n')
+    guard, editor = await opened(work, database, "bypassPermissions"), Editor("allow", "reject")
+    assert guard.problems and "Bush" in guard.problems[0]
+    await guard.permission(CLAUDE, bash("make all"), editor)
+    await guard.permission(CODEX, read(work / "song"), editor)
+    assert len(editor.asked) == 2 and not set(IDS) & set(ids(editor.asked[0]))
+    assert "could not be read" in texts(editor.asked[0])
+
+
+# Questions that are none for permission.
+
+
+async def test_a_marked_question_reaches_the_user_as_it_is_in_every_mode(work: Path, database: Database) -> None:
+    for mode in ("plan", "dontAsk", "bypassPermissions"):
+        guard, editor = await opened(work, database, mode), Editor("allow_session")
+        question = edit(work / "song", meta=QUESTION)
+        assert chosen(await guard.permission(CLAUDE, question, editor)) == "allow_session"
+        assert editor.asked == [question]
+
+
+async def test_a_mark_of_somebody_who_is_not_trusted_means_nothing(work: Path, database: Database) -> None:
+    guard = await opened(work, database, "dontAsk")
+    question = edit(work / "song", meta=QUESTION)
+    assert chosen(await guard.permission("Gemini", question, Editor(), trusted_marks=False)) == "reject"
+
+
+# Only looking.
+
+
+async def test_who_only_looks_may_read_and_nobody_is_asked_about_the_rest(
+    tmp_path: Path, work: Path, database: Database
+) -> None:
+    configure(tmp_path, '[policy]\nallow = ["Bash(make *)", "Edit"]\ndeny = ["Read(secret/**)"]\n')
+    guard = await opened(work, database, "bypassPermissions")
+
+    async def look(request: v1.RequestPermission) -> str:
+        return chosen(await guard.permission(CODEX, request, Editor(), looking=True))
+
+    assert await look(read(work / "song")) == "allow"
+    assert await look(read(work / "secret" / "song")) == "reject"
+    assert await look(edit(work / "song")) == "reject" and await look(bash("make all")) == "reject"
+    with pytest.raises(RequestError, match="permission denied"):
+        await guard.admit(v1.WriteTextFile("joint", str(work / "song"), "la"), Editor(), looking=True)
+    await guard.admit(v1.ReadTextFile("joint", str(work / "song")), Editor(), looking=True)
+
+
+async def test_who_only_looks_stays_in_plan_mode_and_may_still_ask_the_user_something(
+    work: Path, database: Database
+) -> None:
+    guard, editor = await opened(work, database, "plan"), Editor("allow")
+    plan = v1.ToolCallPatch("plan", title="Ready?", kind=v1.ToolKind.SWITCH_MODE, name="ExitPlanMode")
+    leave = v1.RequestPermission("joint", plan, OPTIONS, meta=QUESTION)
+    assert chosen(await guard.permission(CLAUDE, leave, editor, looking=True)) == "reject" and editor.asked == []
+    other = v1.RequestPermission("joint", v1.ToolCallPatch("q", title="Which key?"), OPTIONS, meta=QUESTION)
+    assert chosen(await guard.permission(CLAUDE, other, editor, looking=True)) == "allow"

@@ -1,0 +1,75 @@
+"""The demo behind our engine is the demo: for each of its commands the client is told the same, and its sessions are the same."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon.client.transcript import Entry, Transcript, fold
+from antiphon.engines.demo.acts import every_act
+from antiphon.engines.demo.everything import PROGRAMME
+from antiphon.errors import RequestError
+from antiphon.protocol import v1
+from antiphon.protocol.v1 import methods as m
+from tests.engines.demo_client import DEMO, EVERYTHING, NOTHING, DemoClient, demo
+
+BEHIND = [sys.executable, "-m", "antiphon", "agent", "--engine", shlex.join(DEMO)]
+
+OTHERS = [
+    ("help", ""), ("slow", "0"), ("many", "300"), ("big", "64"), ("stop", "max_tokens"), ("stop", "refusal"), ("fail", ""), ("fail", "-32001"),
+    ("all", ""),
+]  # fmt: skip
+COMMANDS = [*PROGRAMME, *OTHERS]
+
+
+def test_every_command_is_tried() -> None:
+    assert {name for name, _ in COMMANDS} == set(every_act())
+
+
+async def play(client: DemoClient) -> list[Any]:
+    """All that the client sees of each command, with the names that are new every time made equal."""
+    session = await client.new()
+    await client.prompt(session, "hello")  # what is told of a new session may come before or in its first turn
+    seen: list[Any] = []
+    for name, words in COMMANDS:
+        try:
+            updates, result = await client.prompt(session, f"/{name} {words}".strip())
+        except RequestError as error:
+            seen.append((name, str(error)))
+            continue
+        seen.append((name, result, shown(fold(updates), session)))
+    loaded = v1.LoadSession(session, str(client.workspace), [])
+    async with client.connection.stream(m.LOAD_SESSION, loaded) as history:
+        replayed = [news.update async for news in history]
+    seen.append(("load", shown(fold(replayed), session), history.result))
+    return seen
+
+
+def shown(transcript: Transcript, session: str) -> str:
+    """All of it as one text."""
+    state = {name: value for name, value in vars(transcript).items() if not name.startswith("_") and name != "entries"}
+    lines = [repr(_parts(entry)) for entry in transcript.entries] + [repr(state)]
+    return re.sub(r"term-[0-9a-f]{24}", "term", "\n".join(lines).replace(session, "SESSION"))
+
+
+def _parts(entry: Entry) -> dict[str, Any]:
+    slots = [name for kind in type(entry).__mro__ for name in getattr(kind, "__slots__", ())]
+    parts = {name: getattr(entry, name) for name in slots if name not in ("tail", "_blocks", "note")}
+    return parts | {"is": type(entry).__name__, "blocks": getattr(entry, "blocks", None)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("can", [EVERYTHING, NOTHING], ids=["everything", "nothing"])
+async def test_the_client_is_told_the_same_by_the_demo_and_by_the_demo_behind_the_engine(
+    workspace: Path, can: v1.ClientCapabilities
+) -> None:
+    async with demo(workspace, can) as client:
+        itself = await play(client)
+    async with demo(workspace, can, BEHIND) as client:
+        behind = await play(client)
+    for one, other in zip(itself, behind, strict=True):
+        # Where the client has no terminals the agent is given ours, and its history tells of them when they are long gone.
+        assert other == one or (can is NOTHING and one[0] == "load")

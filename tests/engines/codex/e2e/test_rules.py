@@ -1,0 +1,136 @@
+"""Rules of the policy that Codex keeps too: it takes none, so it is made to ask, and the guard answers."""
+
+from pathlib import Path
+
+import pytest
+
+from antiphon import v1
+from tests.engines.codex.bullets import on_versions
+from tests.engines.codex.driving import Client, Told, connected
+from tests.engines.codex.model.steps import command, patch
+from tests.engines.codex.place import Place
+from tests.engines.codex.versions import BOTH
+from tests.engines.guarded import guarded_command
+from tests.engines.model.steps import Text
+
+GUARDED = guarded_command("codex")
+MODES = ("default", "acceptEdits", "bypassPermissions")
+
+ABOUT_EDITS = '[policy]\ndeny = ["Edit(secret/**)"]\n'
+ABOUT_COMMANDS = '[policy]\ndeny = ["Bash(rm *)", "Edit(secret/**)"]\nask = ["Bash(git push *)"]\n'
+
+UPDATE = patch("*** Update File: secret/x", "@@", "-do", "+re")
+ADD_SECRET = patch("*** Add File: secret/y", "+la")
+ADD = patch("*** Add File: free.txt", "+la")
+
+
+def prepared(at: Place, rules: str) -> Path:
+    """A place with rules, and a file that nobody may change."""
+    at.configure(rules)
+    return at.write("secret/x", "do\n")
+
+
+async def in_mode(client: Client, mode: str) -> None:
+    await client.open()
+    await client.session.set_mode(mode)
+
+
+def statuses(told: Told) -> list[str]:
+    """How each call ended, in the order in which they began."""
+    ends = {each.tool_call_id: "" for each in told.of(v1.ToolCall)}
+    ends |= {each.tool_call_id: each.status.value for each in told.of(v1.ToolCallUpdate) if each.status}
+    return list(ends.values())
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("rules", [ABOUT_EDITS, ABOUT_COMMANDS])
+@on_versions(*BOTH)
+async def test_a_denied_edit_is_refused_in_every_mode_and_the_turn_goes_on(at: Place, mode: str, rules: str) -> None:
+    secret = prepared(at, rules)
+    for step in (UPDATE, ADD_SECRET, ADD, Text("Then only one.")):
+        at.model.answers(step)
+    async with connected(at, command=GUARDED) as client:
+        await in_mode(client, mode)
+        told = await client.say("write")
+        assert client.session.modes is not None and client.session.modes.current_mode_id == mode
+    assert secret.read_text(encoding="utf-8") == "do\n" and [each.name for each in secret.parent.iterdir()] == ["x"]
+    assert (at.folder / "free.txt").read_text(encoding="utf-8") == "la\n"
+    assert statuses(told) == ["failed", "failed", "completed"]
+    assert (told.text, told.stop) == ("Then only one.", "end_turn")
+    assert [asked.tool_call.name for asked in client.asked] == (["Write"] if mode == "default" else [])
+
+
+@pytest.mark.parametrize("mode", MODES)
+@on_versions(*BOTH)
+async def test_a_denied_command_is_refused_however_it_is_written(at: Place, mode: str) -> None:
+    secret = prepared(at, ABOUT_COMMANDS)
+    lines = (
+        "rm secret/x",
+        "true && rm secret/x",
+        "/bin/rm secret/x",
+        "sh -c 'rm secret/x'",
+        "echo secret/x | xargs rm",
+    )
+    for line in (*lines, "touch free.txt"):
+        at.model.answers(command(line))
+    async with connected(at, command=GUARDED) as client:
+        await in_mode(client, mode)
+        told = await client.say("remove")
+    assert secret.exists() and (at.folder / "free.txt").exists()
+    assert statuses(told) == [*["failed"] * len(lines), "completed"] and told.stop == "end_turn"
+    asked = [str(each.tool_call.title) for each in client.asked]
+    assert asked == ([] if mode == "bypassPermissions" else ["touch free.txt"])
+
+
+@pytest.mark.parametrize("mode", MODES)
+@on_versions(*BOTH)
+async def test_what_a_rule_asks_about_is_asked_in_every_mode(at: Place, mode: str) -> None:
+    prepared(at, ABOUT_COMMANDS)
+    at.model.answers(command("git push origin"))
+    async with connected(at, command=GUARDED) as client:
+        await in_mode(client, mode)
+        client.decisions.append("reject")
+        told = await client.say("push")
+    [asked] = client.asked
+    assert asked.tool_call.raw_input == {"command": "git push origin", "cwd": str(at.folder)}
+    content = str(asked.tool_call.content)
+    assert "The rule `Bash(git push *)` asks about it." in content and "Codex asks." in content
+    assert {option.kind.value for option in asked.options} == {"allow_once", "reject_once"}
+    assert statuses(told) == ["failed"]
+
+
+@on_versions(*BOTH)
+async def test_rules_hold_also_where_the_users_own_configuration_lets_codex_do_anything(at: Place) -> None:
+    at.settings(top='model_provider = "choir"\napproval_policy = "never"\nsandbox_mode = "danger-full-access"')
+    secret = prepared(at, ABOUT_EDITS)
+    at.model.answers(UPDATE)
+    at.model.answers(ADD)
+    async with connected(at, command=GUARDED) as client:
+        told = await client.say("write")
+        assert client.session.modes is not None and client.session.modes.current_mode_id == "bypassPermissions"
+    assert secret.read_text(encoding="utf-8") == "do\n" and statuses(told) == ["failed", "completed"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@on_versions(*BOTH)
+async def test_rules_about_other_things_change_nothing(at: Place, mode: str) -> None:
+    at.configure('[policy]\ndeny = ["Read(secret/**)", "WebFetch"]\nallow = ["Edit"]\n')
+    async with connected(at, command=GUARDED) as client:
+        await in_mode(client, mode)
+        await client.say("hello")
+    [[turn]] = at.contexts().values()
+    as_it_is = {"default": "on-request", "acceptEdits": "on-request", "bypassPermissions": "never"}
+    assert turn["approval_policy"] == as_it_is[mode]
+
+
+@on_versions(*BOTH)
+async def test_in_plan_codex_looks_around_unasked_and_changes_nothing(at: Place) -> None:
+    secret = prepared(at, ABOUT_COMMANDS)
+    at.model.answers(command("cat secret/x"))
+    at.model.answers(command("rm secret/x"))
+    at.model.answers(ADD)
+    async with connected(at, command=GUARDED) as client:
+        await in_mode(client, "plan")
+        told = await client.say("plan")
+    assert client.asked == [] and secret.exists() and not (at.folder / "free.txt").exists()
+    assert statuses(told)[0] == "completed"

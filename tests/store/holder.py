@@ -1,0 +1,55 @@
+"""A process that wants the lock of a session. `hold DIR ID`: takes it and waits. `leave DIR ID`: takes it, starts a program that outlives it.
+`race DIR ID COUNT`: takes and lets go when told to begin, and writes a file that only one may write at a time."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from antiphon.store.locks import LiveElsewhere, SessionLock, holder
+
+
+def hold(directory: Path, id: str) -> None:
+    with SessionLock.take(directory, id, "Zed"):
+        print("held", flush=True)
+        sys.stdin.readline()
+    print("free", flush=True)
+    sys.stdin.readline()
+
+
+def leave(directory: Path, id: str) -> None:
+    SessionLock.take(directory, id, "Zed")
+    # It gets every descriptor that a program can get.
+    words = [sys.executable, "-c", "import signal; signal.pause()"]
+    child = subprocess.Popen(words, close_fds=False, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    print(child.pid, flush=True)
+    sys.stdin.read()
+
+
+def race(directory: Path, id: str, count: int) -> None:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    took = refused = 0
+    for _ in range(count):
+        try:
+            lock = SessionLock.take(directory, id, f"racer {took}")
+        except LiveElsewhere:
+            refused += 1
+            holder(directory, id)  # who looks stands in nobody's way
+            continue
+        # Would fail if another one were between these two lines.
+        (directory / "alone").mkdir()
+        (directory / "alone").rmdir()
+        lock.release()
+        took += 1
+    print(took, refused, flush=True)
+
+
+if __name__ == "__main__":
+    what, where, name, *rest = sys.argv[1:]
+    match what:
+        case "hold":
+            hold(Path(where), name)
+        case "leave":
+            leave(Path(where), name)
+        case _:
+            race(Path(where), name, int(rest[0]))

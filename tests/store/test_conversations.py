@@ -1,0 +1,135 @@
+"""Which conversation belongs to which session, what is archived, and what is found again."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from antiphon.store.conversations import ConversationStore
+from antiphon.store.database import Database
+from antiphon.store.errors import NoSuchSession, SessionExists
+from antiphon.store.schema import MIGRATIONS
+from antiphon.store.searching import SearchStore
+from antiphon.store.sessions import SessionStore
+from tests.store.shelf import file_in, opened
+
+
+async def test_a_conversation_leads_to_its_session(tmp_path: Path) -> None:
+    async with asyncio.timeout(10):
+        async with opened(tmp_path) as store:
+            await store.create("s", "antiphon", "/w")
+            await store.create("t", "antiphon", "/w")
+            await ConversationStore(store.database).set_conversations("s", {"claude": "1", "codex": "1"})
+            await ConversationStore(store.database).set_conversations("t", {"claude": "2"})
+        async with opened(tmp_path) as store:
+            talks = ConversationStore(store.database)
+            assert await talks.conversations() == {("claude", "1"): "s", ("codex", "1"): "s", ("claude", "2"): "t"}
+            assert await talks.by_conversation("codex", "1") == "s"
+            assert await talks.by_conversation("codex", "2") is None
+
+
+async def test_a_session_has_the_conversations_it_was_given_last_and_each_is_in_one(tmp_path: Path) -> None:
+    async with asyncio.timeout(10), opened(tmp_path) as store:
+        talks = ConversationStore(store.database)
+        with pytest.raises(NoSuchSession):
+            await talks.set_conversations("s", {"claude": "1"})
+        await store.create("s", "antiphon", "/w")
+        await store.create("t", "antiphon", "/w")
+        await talks.set_conversations("s", {"claude": "1", "codex": "1"})
+        await talks.set_conversations("s", {"claude": "2"})
+        assert await talks.conversations() == {("claude", "2"): "s"}
+        await talks.set_conversations("t", {"claude": "2"})
+        assert await talks.conversations() == {("claude", "2"): "t"}
+        await store.fork("t", "u")
+        assert await talks.conversations() == {("claude", "2"): "t"}
+        await store.delete("t")
+        assert await talks.conversations() == {}
+
+
+async def test_the_last_session_of_a_directory_is_one_in_which_something_was_said(tmp_path: Path) -> None:
+    async with asyncio.timeout(10), opened(tmp_path) as store:
+        assert await store.last("antiphon", "/w") is None
+        for id, engine, cwd in (
+            ("a", "antiphon", "/w"),
+            ("b", "antiphon", "/w"),
+            ("c", "demo", "/w"),
+            ("d", "antiphon", "/x"),
+        ):
+            await store.create(id, engine, cwd)
+            await store.append(id, [b"{}"])
+        await store.create("e", "antiphon", "/w")
+        last = await store.last("antiphon", "/w")
+        assert last is not None and last.id == "b"
+        await store.append("a", [b"{}"])
+        last = await store.last("antiphon", "/w")
+        assert last is not None and last.id == "a"
+
+
+async def test_an_archived_session_has_everything_and_the_other_begins_afresh(tmp_path: Path) -> None:
+    async with asyncio.timeout(10), opened(tmp_path) as store:
+        talks = ConversationStore(store.database)
+        await store.create("s", "antiphon", "/w", ["/x"])
+        await store.append("s", [b"1", b"2"])
+        await store.rename("s", "songs")
+        await store.set_state("s", b"{}")
+        await talks.set_conversations("s", {"claude": "1"})
+        before = await store.get("s")
+        assert before is not None
+
+        archived = await store.archive("s", "old")
+        assert (archived.id, archived.title, archived.length) == ("old", "songs", 2)
+        assert (archived.created_at, archived.updated_at) == (before.created_at, before.updated_at)
+        assert await store.history("old") == [b"1", b"2"] and await store.state("old") == b"{}"
+        assert await talks.conversations() == {("claude", "1"): "old"}
+
+        left = await store.get("s")
+        assert left is not None and (left.title, left.length, left.directories) == (None, 0, ("/x",))
+        assert left.updated_at > before.updated_at
+        assert await store.history("s") == [] and await store.state("s") == b"{}"
+        await store.append("s", [b"3"])
+        assert await store.history("s") == [b"3"] and await store.history("old") == [b"1", b"2"]
+
+
+async def test_nothing_is_archived_over_another_session_or_from_none(tmp_path: Path) -> None:
+    async with asyncio.timeout(10), opened(tmp_path) as store:
+        await store.create("s", "antiphon", "/w")
+        await store.append("s", [b"1"])
+        await store.create("old", "antiphon", "/w")
+        with pytest.raises(SessionExists):
+            await store.archive("s", "old")
+        with pytest.raises(NoSuchSession):
+            await store.archive("gone", "new")
+        assert await store.history("s") == [b"1"] and await store.history("old") == []
+
+
+async def test_words_are_found_in_histories_and_titles_newest_first(tmp_path: Path) -> None:
+    async with asyncio.timeout(10), opened(tmp_path) as store:
+        search = SearchStore(store.database)
+        for id, engine, text in (
+            ("a", "antiphon", '{"text":"A Song of the Sea"}'),
+            ("b", "antiphon", '{"text":"a \\"song\\" of üben"}'),
+            ("c", "demo", '{"text":"song"}'),
+        ):
+            await store.create(id, engine, "/w")
+            await store.append(id, [text.encode()])
+        await store.rename("a", "Ballads")
+
+        async def found(*words: str, limit: int = 50) -> list[str]:
+            return [row.id for row in await search.search("antiphon", words, limit)]
+
+        assert await found("SONG") == ["b", "a"]
+        assert await found("song", limit=1) == ["b"]
+        assert await found("song", "sea") == ["a"]
+        assert await found('"song"') == ["b"]
+        assert await found("üben") == ["b"] and await found("ballads", "sea") == ["a"]
+        assert await found("100%") == await found("s_ng") == []
+        assert await search.count("a", b'{"text') == 1 and await search.count("a", b'{"x') == 0
+
+
+async def test_a_file_from_before_gets_the_table_of_conversations(tmp_path: Path) -> None:
+    async with asyncio.timeout(10):
+        async with Database(file_in(tmp_path), MIGRATIONS[:2]) as before:
+            await SessionStore(before).create("s", "antiphon", "/w")
+        async with opened(tmp_path) as store:
+            await ConversationStore(store.database).set_conversations("s", {"claude": "1"})
+            assert await ConversationStore(store.database).by_conversation("claude", "1") == "s"

@@ -1,0 +1,278 @@
+"""One writer per session, told with real processes."""
+
+import asyncio
+import os
+import signal
+import stat
+import sys
+import threading
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from antiphon.errors import AcpError
+from antiphon.store import locks
+from antiphon.store.locks import FOLDER, Holder, LiveElsewhere, SessionLock, holder, look_at_all
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+async def process(*words: str | Path) -> Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.store.holder", *words, cwd=ROOT, stdin=PIPE, stdout=PIPE
+    )
+
+
+async def heard(process: Process) -> str:
+    assert process.stdout is not None
+    return (await process.stdout.readline()).decode().strip()
+
+
+async def tell(process: Process) -> None:
+    assert process.stdin is not None
+    process.stdin.write(b"go\n")
+    await process.stdin.drain()
+
+
+def files(directory: Path) -> list[str]:
+    return sorted(os.listdir(directory / FOLDER))
+
+
+async def test_a_session_that_another_process_has_is_refused_with_who_has_it(tmp_path: Path) -> None:
+    async with asyncio.timeout(30):
+        other = await process("hold", tmp_path, "s")
+        assert await heard(other) == "held"
+        with pytest.raises(LiveElsewhere) as refused:
+            SessionLock.take(tmp_path, "s", "Emacs")
+        since = time.strftime("%H:%M", time.localtime(refused.value.holder.since))
+        told = f"session `s` is open in another Antiphon (process {other.pid}, Zed, since {since})"
+        assert str(refused.value) == f"{told}\nhint: close it there, or fork it"
+        found = holder(tmp_path, "s")
+        assert found is not None and (found.session_id, found.pid, found.who) == ("s", other.pid, "Zed")
+
+        await tell(other)
+        assert await heard(other) == "free"
+        assert holder(tmp_path, "s") is None and files(tmp_path) == []
+        with SessionLock.take(tmp_path, "s", "Emacs"):
+            assert len(files(tmp_path)) == 1
+        assert files(tmp_path) == []
+        await tell(other)
+        await other.wait()
+
+
+async def test_the_lock_of_a_killed_process_is_free_at_once(tmp_path: Path) -> None:
+    async with asyncio.timeout(30):
+        other = await process("hold", tmp_path, "s")
+        assert await heard(other) == "held"
+        other.kill()
+        await other.wait()
+        assert len(files(tmp_path)) == 1 and holder(tmp_path, "s") is None
+        assert [found for _, found in look_at_all(tmp_path)] == [None]
+        with SessionLock.take(tmp_path, "s", "Emacs"):
+            found = holder(tmp_path, "s")
+            assert found is not None and (found.pid, found.who) == (os.getpid(), "Emacs")
+        assert files(tmp_path) == []
+
+
+async def test_a_program_that_outlives_its_owner_does_not_hold_the_lock(tmp_path: Path) -> None:
+    async with asyncio.timeout(30):
+        other = await process("leave", tmp_path, "s")
+        left = int(await heard(other))
+        other.kill()
+        await other.wait()
+        try:
+            os.kill(left, 0)  # it is there
+            SessionLock.take(tmp_path, "s", "Emacs").release()
+        finally:
+            os.kill(left, signal.SIGKILL)
+
+
+def test_the_same_process_has_it_once_too(tmp_path: Path) -> None:
+    lock = SessionLock.take(tmp_path, "s", "Zed")
+    with pytest.raises(LiveElsewhere, match="is open in this Antiphon already"):
+        SessionLock.take(tmp_path, "s", "Zed")
+    SessionLock.take(tmp_path, "t", "Zed").release()
+    lock.release()
+    again = SessionLock.take(tmp_path, "s", "Zed")
+    lock.release()  # the second time it is not its own any more
+    with pytest.raises(LiveElsewhere):
+        SessionLock.take(tmp_path, "s", "Zed")
+    again.release()
+
+
+@pytest.mark.slow
+async def test_of_many_processes_that_race_one_has_it_at_a_time(tmp_path: Path) -> None:
+    count = 300
+    async with asyncio.timeout(50):
+        racers = [await process("race", tmp_path, "s", str(count)) for _ in range(8)]
+        for racer in racers:
+            assert await heard(racer) == "ready"
+        ends = await asyncio.gather(*[racer.communicate(b"go\n") for racer in racers])
+        assert [racer.returncode for racer in racers] == [0] * len(racers)
+        results = [tuple(map(int, out.split())) for out, _ in ends]
+        assert all(took + refused == count for took, refused in results)
+        assert sum(took for took, _ in results) > 0
+        assert files(tmp_path) == []
+
+
+@contextmanager
+def looking(directory: Path, id: str, threads: int) -> Iterator[None]:
+    """Others look all the time."""
+    end = threading.Event()
+
+    def look() -> None:
+        while not end.is_set():
+            holder(directory, id)
+
+    lookers = [threading.Thread(target=look) for _ in range(threads)]
+    for looker in lookers:
+        looker.start()
+    try:
+        yield
+    finally:
+        end.set()
+        for looker in lookers:
+            looker.join()
+
+
+def test_who_looks_keeps_nobody_from_taking(tmp_path: Path) -> None:
+    with looking(tmp_path, "s", 4):
+        for _ in range(300):
+            SessionLock.take(tmp_path, "s", "Zed").release()
+
+
+def test_a_name_of_any_kind_is_a_file_in_the_folder(tmp_path: Path) -> None:
+    @given(st.text(st.characters()))
+    def check(id: str) -> None:
+        with SessionLock.take(tmp_path, id, id):
+            assert len(files(tmp_path)) == 1
+            assert (found := holder(tmp_path, id)) is not None
+            assert found.session_id in (id, "")  # half of a surrogate pair cannot be written down
+            with pytest.raises(LiveElsewhere):
+                SessionLock.take(tmp_path, id, "")
+        assert os.listdir(tmp_path) == [FOLDER]
+
+    check()
+
+
+@pytest.mark.parametrize(
+    ("id", "name"),
+    [
+        ("0198f3a2-77c1", "0198f3a2-77c1.lock"),
+        ("a_b", "a_b.lock"),
+        ("A", "+"),
+        ("../x", "+"),
+        ("", "+"),
+        ("a" * 300, "+"),
+        ("a\n", "+"),
+    ],
+)
+def test_an_id_is_the_name_of_its_file_where_it_can_be(tmp_path: Path, id: str, name: str) -> None:
+    with SessionLock.take(tmp_path, id, "Zed"):
+        (found,) = files(tmp_path)
+    assert found.startswith(name) and found.endswith(".lock") and "/" not in found
+
+
+def test_files_are_for_the_user_alone(tmp_path: Path) -> None:
+    with SessionLock.take(tmp_path / "state", "s", "Zed") as lock:
+        assert stat.S_IMODE(lock.path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(lock.path.parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("text", [b"", b"\xff", b"[]", b'{"pid":"x"}', b'{"pid":99999999999999999999}'])
+def test_an_owner_whose_words_cannot_be_read_has_it_all_the_same(tmp_path: Path, text: bytes) -> None:
+    with SessionLock.take(tmp_path, "s", "Zed") as lock:
+        lock.path.write_bytes(text)
+        assert holder(tmp_path, "s") == Holder()
+        with pytest.raises(LiveElsewhere, match="`s` is open in another Antiphon\nhint"):
+            SessionLock.take(tmp_path, "s", "Zed")
+
+
+def test_the_words_of_the_dead_are_not_told(tmp_path: Path) -> None:
+    with SessionLock.take(tmp_path, "s", "Zed") as lock:
+        dead = os.posix_spawn(sys.executable, [sys.executable, "-c", ""], {})
+        os.waitpid(dead, 0)
+        lock.path.write_bytes(b'{"session_id":"s","pid":%d,"who":"Zed","since":1}' % dead)
+        assert holder(tmp_path, "s") == Holder()
+
+
+def test_a_file_that_somebody_removed_locks_nothing_else(tmp_path: Path) -> None:
+    first = SessionLock.take(tmp_path, "s", "Zed")
+    first.path.unlink()
+    second = SessionLock.take(tmp_path, "s", "Emacs")
+    first.release()
+    assert (found := holder(tmp_path, "s")) is not None and found.who == "Emacs"
+    second.release()
+
+
+def test_a_place_where_no_file_can_be_is_told_with_a_hint(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("a file", encoding="utf-8")
+    with pytest.raises(AcpError, match=r"cannot be locked: Not a directory\nhint: .*ANTIPHON_STATE_DIR"):
+        SessionLock.take(tmp_path / "state", "s", "Zed")
+
+
+def test_an_earlier_day_is_told_with_its_date() -> None:
+    assert str(Holder("s", 7, "Zed", 86400.0 * 365)).startswith("process 7, Zed, since 197")
+    assert str(Holder()) == ""
+
+
+class Takers(RuleBasedStateMachine):
+    """Any order of taking, looking and letting go leaves one owner and one file per session that has one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        from tempfile import mkdtemp
+
+        self.directory = Path(mkdtemp())
+        self.held: dict[str, SessionLock] = {}
+
+    @rule(id=st.sampled_from("abc"))
+    def take(self, id: str) -> None:
+        try:
+            lock = SessionLock.take(self.directory, id, "test")
+        except LiveElsewhere:
+            assert id in self.held
+        else:
+            assert id not in self.held
+            self.held[id] = lock
+
+    @rule(id=st.sampled_from("abc"))
+    def let_go(self, id: str) -> None:
+        if (lock := self.held.pop(id, None)) is not None:
+            lock.release()
+            lock.release()
+
+    @rule(id=st.sampled_from("abc"))
+    def crash(self, id: str) -> None:
+        if (lock := self.held.pop(id, None)) is not None:
+            assert lock._descriptor is not None
+            os.close(lock._descriptor)  # what the kernel does for us
+
+    @invariant()
+    def the_owners_are_known(self) -> None:
+        assert {found.session_id for _, found in look_at_all(self.directory) if found} == set(self.held)
+        assert {id for id in "abc" if holder(self.directory, id)} == set(self.held)
+
+    def teardown(self) -> None:
+        from shutil import rmtree
+
+        for lock in self.held.values():
+            lock.release()
+        rmtree(self.directory)
+
+
+TestTakers = Takers.TestCase
+
+
+def test_locking_needs_no_database() -> None:
+    import subprocess
+
+    code = f"import sys, {locks.__name__}; sys.exit(any(name in sys.modules for name in ('sqlite3', 'asyncio')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
