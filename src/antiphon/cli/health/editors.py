@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -113,7 +114,7 @@ def _of_command(name: str, path: Path, words: list[str], ward: Ward) -> Sequence
     wrong = _missing(words[0], ward)
     if wrong is not None:
         return problem(f"{path} starts `{words[0]}`, {wrong}", _again(name), path=str(path))
-    engines = [word for before, word in zip(words, words[1:], strict=False) if before == "--engine"]
+    engines = [word for before, word in pairwise(words) if before == "--engine"]
     for engine in engines:
         if (wrong := _unknown(engine)) is not None:
             return problem(f"{path} asks for the engine `{engine}`, which there is not", wrong)
