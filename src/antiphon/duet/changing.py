@@ -110,5 +110,6 @@ async def clear(joint: "Joint") -> None:
         with suppress(NoSuchSession):  # somebody deleted it: all the fresher
             await joint.store.archive(joint.outer.id, os.urandom(16).hex())
     joint.journal.restart()
+    joint.saying.title = None
     await joint.save()
     joint.prepare()

@@ -102,7 +102,7 @@ async def list_sessions(
     known: Mapping[tuple[str, str], str],
 ) -> v1.ListSessionsResult:
     """A page of all lists together. `known` are the conversations that belong to sessions of ours: those are one row, ours."""
-    names = [_MINE, *(name for name, engine in engines.items() if engine.does("list"))]
+    names = [_MINE, *(name for name, engine in engines.items() if engine.does("list") and not engine.keeps_with_us)]
     marks = _read_cursor(query.cursor)
     sources = [_Source(name, marks.get(name, _Mark())) for name in names]
     read = _Reader(query, engines, store)

@@ -6,8 +6,8 @@ the client straight.
 
 import logging
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from antiphon.agent.sessions import settle
@@ -19,7 +19,7 @@ from antiphon.duet.journal import OURS
 from antiphon.duet.listing import page_of
 from antiphon.duet.replaying import told_again
 from antiphon.duet.state import EngineState, State
-from antiphon.duet.wishes import chosen, wishes
+from antiphon.duet.wishes import JOINT_ROUTES, chosen, wishes
 from antiphon.errors import AcpError, Code, RequestError
 from antiphon.protocol import v1
 from antiphon.store.conversations import ConversationStore
@@ -57,8 +57,7 @@ class Opening:
             title = f"Going on with “{row.title}”" if row.title else "Going on with the last session here"
             await joint.saying.notice(title, "/clear begins afresh.", kept=False)
             return joint
-        with _held(outer) as lock:
-            joint = await self._joint(outer, guard, lock, State(auto_resume=state.auto_resume))
+        async with self._opened(outer, guard, _lock(outer), State(auto_resume=state.auto_resume)) as joint:
             await self._cast(joint)
         return joint
 
@@ -72,15 +71,22 @@ class Opening:
         if row is not None and row.engine == OURS:
             guard = await Guard.open(outer.cwd, outer.directories, self._database)
             return await self._again(outer, guard, _lock(outer), tell=tell)
+        if row is not None:
+            raise _not_found(
+                f"the session `{outer.id}` is one of `antiphon agent --engine {row.engine}`: open it there"
+            )
         if (ours := await self._of_conversation(outer.id)) is not None:
-            wrong = f"the conversation `{outer.id}` belongs to the session `{ours}`: open that one"
-            raise RequestError(Code.RESOURCE_NOT_FOUND, "Resource not found", wrong)
+            raise _not_found(f"the conversation `{outer.id}` belongs to the session `{ours}`: open that one")
         return await self._adopt(outer, tell=tell)
 
     async def _again(self, outer: "Session", guard: Guard, lock: SessionLock, *, tell: bool) -> Joint:
         """One of ours: first what we kept, then what the engines know beyond it, then the ends of what nobody will end any more."""
-        with _released_on_failure(lock):
-            joint = await self._joint(outer, guard, lock, State.read(await self.store.state(outer.id)), kept=True)
+        try:
+            state = State.read(await self.store.state(outer.id))
+        except BaseException:
+            lock.release()
+            raise
+        async with self._opened(outer, guard, lock, state, kept=True) as joint:
             joint.journal.silent = not tell
             events = await joint.history()
             for event in events:
@@ -101,7 +107,7 @@ class Opening:
         """A copy of another session, which goes on apart from it."""
         guard = await Guard.open(outer.cwd, outer.directories, self._database)
         row = await self.store.get(source)
-        if row is not None and row.engine == OURS:
+        if ours := row is not None and row.engine == OURS:
             await self.store.fork(source, outer.id, cwd=outer.cwd, directories=outer.directories)
             state = State.read(await self.store.state(source))
             for known in state.engines.values():
@@ -109,12 +115,16 @@ class Opening:
         else:
             name = await self._whose(source)
             state = State(route=name, engines={name: EngineState(source=source)})
-        with _held(outer) as lock:
-            joint = await self._joint(outer, guard, lock, state, kept=row is not None)
-            for event in await joint.history():
-                joint.journal.minutes.hear(event)
-            await self._cast(joint)
-        await joint.save()
+        try:
+            async with self._opened(outer, guard, _lock(outer), state, kept=ours) as joint:
+                for event in await joint.history():
+                    joint.journal.minutes.hear(event)
+                await self._cast(joint)
+                await joint.save()
+        except BaseException:
+            if ours:
+                await self.store.delete(outer.id)
+            raise
         return joint
 
     async def delete(self, id: str) -> None:
@@ -150,23 +160,28 @@ class Opening:
 
     # Parts of it.
 
-    async def _joint(
+    @asynccontextmanager
+    async def _opened(
         self, outer: "Session", guard: Guard, lock: SessionLock, state: State, *, kept: bool = False
-    ) -> Joint:
+    ) -> AsyncIterator[Joint]:
+        """A session that is opened in this block. What fails, or is called off, leaves nothing open and nothing locked."""
         wanted = wishes(guard.settings, os.environ)
         first = chosen(wanted, list(self._engines))
-        engines = self._engines
-        if state.route not in (*engines, "duet", "review") or (len(engines) < 2 and state.route not in engines):
+        if state.route not in (*self._engines, *(JOINT_ROUTES if len(self._engines) > 1 else ())):
             state.route = first.route
-        if state.primary not in engines:
+        if state.primary not in self._engines:
             state.primary = first.primary
         state.review = state.review or wanted.review
-        joint = Joint(outer, engines, wanted, guard, self.store, lock, state)
+        joint = Joint(outer, self._engines, wanted, guard, self.store, lock, state)
         joint.journal.empty = not kept
-        for problem in (*guard.problems, *wanted.problems, *(first.problems if not kept else ())):
-            sentence, _, hint = problem.partition("\nhint: ")
-            await joint.saying.notice(sentence, hint or None, v1.NoticeSeverity.WARNING, kept=False)
-        return joint
+        try:
+            for problem in (*guard.problems, *wanted.problems, *(() if kept else first.problems)):
+                sentence, _, hint = problem.partition("\nhint: ")
+                await joint.saying.notice(sentence, hint or None, v1.NoticeSeverity.WARNING, kept=False)
+            yield joint
+        except BaseException:
+            await joint.close()
+            raise
 
     async def _cast(self, joint: Joint) -> None:
         """Open the engine that leads, so that the client hears what it offers; the others of the route while it reads that."""
@@ -189,8 +204,7 @@ class Opening:
         name = await self._whose(outer.id)
         guard = await Guard.open(outer.cwd, outer.directories, self._database)
         state = State(route=name, engines={name: EngineState(conversation=outer.id)})
-        with _held(outer) as lock:
-            joint = await self._joint(outer, guard, lock, state)
+        async with self._opened(outer, guard, _lock(outer), state) as joint:
             joint.journal.silent = not tell
             await self._cast(joint)  # opening it tells all that we do not know, which is everything
             await joint.save()
@@ -206,12 +220,15 @@ class Opening:
         for name, engine in self._engines.items():
             if await _has(engine, id):
                 return name
-        wrong = f"there is no session `{id}`: `session/list` shows those that there are"
-        raise RequestError(Code.RESOURCE_NOT_FOUND, "Resource not found", wrong)
+        raise _not_found(f"there is no session `{id}`: `session/list` shows those that there are")
+
+
+def _not_found(why: str) -> RequestError:
+    return RequestError(Code.RESOURCE_NOT_FOUND, "Resource not found", why)
 
 
 async def _has(engine: "Engine", id: str) -> bool:
-    if not engine.does("list"):
+    if not engine.does("list") or engine.keeps_with_us:
         return False
     query = v1.ListSessions()
     while True:
@@ -224,24 +241,6 @@ async def _has(engine: "Engine", id: str) -> bool:
         if found.next_cursor is None:
             return False
         query = v1.ListSessions(cursor=found.next_cursor)
-
-
-@contextmanager
-def _released_on_failure(lock: SessionLock) -> Iterator[None]:
-    """What fails to open is not open."""
-    try:
-        yield
-    except BaseException:
-        lock.release()
-        raise
-
-
-@contextmanager
-def _held(outer: "Session") -> Iterator[SessionLock]:
-    """The lock of a session that is opened in this block."""
-    lock = _lock(outer)
-    with _released_on_failure(lock):
-        yield lock
 
 
 def _free(id: str, outer: "Session") -> SessionLock | None:

@@ -9,6 +9,7 @@ Rules:
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ from antiphon.duet.events import COMMAND, Ended, Given, now
 from antiphon.duet.floor import Floor
 from antiphon.duet.reviewing import fix_prompt, no_findings, review_prompt
 from antiphon.duet.tasks import Held, Nudge
-from antiphon.errors import AcpError
+from antiphon.errors import AcpError, Code, RequestError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     Blocks = Sequence[v1.ContentBlock]
 
 __all__ = ["Playing"]
+
+_log = logging.getLogger(__name__)
 
 _COUNTED = (
     "total_tokens",
@@ -191,7 +194,8 @@ class Playing:
         minutes = self._joint.journal.minutes
         missed = minutes.everything() if part.knows_nothing else minutes.since(part.name)
         part.knows_nothing = False
-        return [v1.TextBlock(missed), *prompt] if missed else list(prompt)
+        # An empty line between: engines join the pieces of a prompt.
+        return [v1.TextBlock(f"{missed}\n\n"), *prompt] if missed else list(prompt)
 
     async def _perform(self, part: "Part", turn: Turn, *, looking: bool) -> v1.PromptResult:
         """The engine's turn. One that goes over the budget is called off, and that is how it ended."""
@@ -205,6 +209,12 @@ class Playing:
             if self._spent is None or (task is not None and task.cancelling()):
                 raise
             outcome = self._spent.stop_reason
+        except AcpError:
+            raise
+        except Exception as error:  # a bug of ours in one engine is no reason to silence the others
+            _log.exception("%s failed", part.name)
+            why = f"{part.title} failed: {type(error).__name__}; the log has more"
+            raise RequestError(Code.INTERNAL_ERROR, "Internal error", why) from error
         finally:
             turn.end()
             part.ends()

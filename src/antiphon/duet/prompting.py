@@ -36,9 +36,8 @@ async def prompt(joint: "Joint", turn: Turn) -> "Outcome":
     asked = commands.parse(turn.text, list(joint.cast.engines))
     playing = _is_for_engines(asked)
     event = Prompted(now(), list(turn.prompt), joint.saying.new_id(), "" if playing else "command")
-    first = joint.journal.empty
     joint.journal.note(event)
-    if first and (title := title_of(turn.text)):
+    if playing and joint.saying.title is None and (title := title_of(turn.text)):
         await joint.saying.entitle(title)
     outcome: Outcome
     try:

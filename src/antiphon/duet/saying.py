@@ -25,7 +25,8 @@ class Saying:
         self._store = store
         self._numbers = itertools.count(1)
         self._series = os.urandom(3).hex()
-        self._title: str | None = None
+        self.title: str | None = None
+        """Of the session; None: it has none yet."""
 
     def new_id(self) -> str:
         """The id of a message that no other has."""
@@ -64,14 +65,14 @@ class Saying:
 
     async def entitled(self, title: str) -> None:
         """Tell the title that the session has."""
-        self._title = title
+        self.title = title
         await self._journal.tell(v1.SessionInfoUpdate(title=title))
 
     async def entitle(self, title: str) -> None:
         """Give the session a title."""
-        if title == self._title:
+        if title == self.title:
             return
-        self._title = title
+        self.title = title
         await self._journal.settled()
         if not self._journal.empty:
             await self._store.rename(self._outer.id, title)

@@ -75,6 +75,9 @@ class Engine:
     def meet(self, asked: "v1.Initialize") -> None:
         """A client introduces itself, before it is answered. Do nothing that takes time."""
 
+    keeps_with_us: bool = False
+    """Whether its sessions are in our own store: then they are not conversations of somebody else's that others could go on with."""
+
     def new(self, session: "Session") -> "Maybe[EngineSession]":
         """Begin a session. Every engine does this."""
         raise _missing("session/new")

@@ -127,11 +127,8 @@ def _text(blocks: Sequence[Any]) -> str:
 def holds(whole: Sequence[Line], part: Sequence[Line]) -> bool:
     """Whether everything of a transcript is in another one that may go on from there: no entry is gone, no word is missing.
 
-    A call that had not ended may have ended since.
+    A call that had not ended may have ended since, and have got the rest of its title: `Write` becomes `Write song.txt`.
     """
     if len(whole) < len(part):
         return False
-    return all(
-        now.kind == then.kind and (now.text == then.text if then.kind == "call" else now.text.startswith(then.text))
-        for now, then in zip(whole, part, strict=False)
-    )
+    return all(now.kind == then.kind and now.text.startswith(then.text) for now, then in zip(whole, part, strict=False))

@@ -28,6 +28,7 @@ class Demo(Engine):
     mcp = ("http", "sse")
     auth_methods = (SIGN_IN,)
     read_only = "plan"
+    keeps_with_us = True
 
     def __init__(self) -> None:
         self._signed_in = True

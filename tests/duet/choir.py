@@ -1,0 +1,129 @@
+"""Engines of our own making, and the joint agent over them: everything is real but the models."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from antiphon.agent.session import Session
+from antiphon.agent.turn import Turn
+from antiphon.duet.agent import Duet
+from antiphon.engines.base import Engine, EngineSession
+from antiphon.errors import Code, RequestError
+from antiphon.protocol import v1
+
+if TYPE_CHECKING:
+    from antiphon.agent.hooks import Outcome
+
+__all__ = ["Singer", "SingerSession", "choir", "state_of"]
+
+Play = Callable[["SingerSession", Turn], Awaitable[Any]]
+
+MODES = [v1.Mode(id, id.capitalize()) for id in ("default", "acceptEdits", "plan")]
+
+
+class SingerSession(EngineSession):
+    """A singer in one session. What it was given is in `singer.given`."""
+
+    def __init__(self, singer: "Singer", session: Session) -> None:
+        self.singer = singer
+        self.session = session
+        singer.sessions.append(session)
+        session.modes = v1.ModeState("default", list(MODES))
+        session.models = v1.ModelState([v1.SessionModel("loud", "Loud"), v1.SessionModel("soft", "Soft")], "loud")
+        session.config_options = [
+            v1.SelectConfig(
+                id="model",
+                name="Model",
+                category=v1.ConfigCategory.MODEL,
+                current_value="loud",
+                options=[v1.SelectOption("loud", "Loud"), v1.SelectOption("soft", "Soft")],
+            )
+        ]
+
+    async def prompt(self, turn: Turn) -> "Outcome":
+        self.singer.given.append(turn.text)
+        self.singer.kept.setdefault(self.session.id, []).append(v1.UserMessageChunk(v1.TextBlock(turn.text)))
+        outcome: Outcome = await self.singer.play(self, turn)
+        return outcome
+
+    async def sing(self, *updates: v1.Update) -> None:
+        """Say something, and remember it."""
+        for update in updates:
+            self.singer.kept.setdefault(self.session.id, []).append(update)
+            await self.session.update(update)
+
+    async def set_mode(self, mode_id: str) -> None:
+        self.singer.modes.append(mode_id)
+
+    async def close(self) -> None:
+        self.singer.closed += 1
+
+
+async def echo(session: SingerSession, turn: Turn) -> "Outcome":
+    """Say the last line back."""
+    name, number = session.singer.name, len(session.singer.given)
+    await session.sing(v1.AgentMessageChunk(v1.TextBlock(f"{name}: {turn.text.splitlines()[-1]}"), f"m{number}"))
+    return None
+
+
+class Singer(Engine):
+    """An engine that plays what it is told to."""
+
+    unique_ids = True
+    read_only = "plan"
+
+    def __init__(self, name: str, play: Play = echo) -> None:
+        self.name = name
+        self.title = name.capitalize()
+        self.play = play
+        self.given: list[str] = []
+        self.modes: list[str] = []
+        self.kept: dict[str, list[v1.Update]] = {}
+        """Its own history: conversation → what was said."""
+        self.sessions: list[Session] = []
+        self.closed = 0
+        self.broken: Exception | None = None
+        self._numbers = 0
+
+    async def new(self, session: Session) -> SingerSession:
+        await asyncio.sleep(0)
+        if self.broken is not None:
+            raise self.broken
+        self._numbers += 1
+        session.id = f"{self.name}-{self._numbers}"
+        await session.offer(v1.Command("review", "Its own review"), v1.Command("tune", f"Tune {self.name}"))
+        return SingerSession(self, session)
+
+    async def load(self, session: Session) -> SingerSession:
+        if session.id not in self.kept:
+            raise RequestError(Code.RESOURCE_NOT_FOUND, "Resource not found", f"no song `{session.id}`")
+        opened = SingerSession(self, session)
+        for update in self.kept[session.id]:
+            await session.update(update)
+        return opened
+
+    async def fork(self, session: Session, source: str) -> SingerSession:
+        self._numbers += 1
+        session.id = f"{self.name}-{self._numbers}"
+        self.kept[session.id] = list(self.kept.get(source, ()))
+        return SingerSession(self, session)
+
+    def list(self, query: v1.ListSessions) -> Iterable[v1.SessionInfo]:
+        return [v1.SessionInfo(id, "/w", title=id, updated_at="2026-01-01T00:00:00Z") for id in self.kept]
+
+    async def delete(self, session_id: str) -> None:
+        self.kept.pop(session_id, None)
+
+
+def choir(*singers: Singer) -> Duet:
+    """The joint agent over these."""
+    return Duet({singer.name: singer for singer in singers})
+
+
+def state_of(monkeypatch_env: Callable[[str, str], None], path: Path, *, resumes: bool = False) -> None:
+    """A state and a configuration of one's own."""
+    for name in ("state", "config"):
+        (path / name).mkdir(exist_ok=True)
+        monkeypatch_env(f"ANTIPHON_{name.upper()}_DIR", str(path / name))
+    monkeypatch_env("ANTIPHON_AUTO_RESUME", "true" if resumes else "false")

@@ -1,0 +1,242 @@
+"""A joint session over engines of our own making: who answers, in which order, what each of them hears, and how it ends."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from antiphon.agent.turn import Turn
+from antiphon.errors import Code, RequestError, RequestRefused
+from antiphon.protocol import v1
+from antiphon.protocol.v1 import methods as m
+from tests.agent.editor import FULL, Editor, playing
+from tests.duet.choir import Singer, SingerSession, choir, state_of
+
+if TYPE_CHECKING:
+    from antiphon.agent.hooks import Outcome
+
+
+@pytest.fixture(autouse=True)
+def _own_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    state_of(monkeypatch.setenv, tmp_path)
+
+
+async def choose(editor: Editor, session: str, **options: str) -> None:
+    for option, value in options.items():
+        await editor.connection.request(m.SET_CONFIG_OPTION, v1.SetConfigOption(session, option, value))
+
+
+def words(editor: Editor) -> str:
+    """All that was said, in order."""
+    chunks = editor.updates("agent_message_chunk")
+    return "".join(chunk["content"]["text"] for chunk in chunks)
+
+
+def notices(editor: Editor) -> list[str]:
+    return [notice["title"] for notice in editor.updates("notice")]
+
+
+async def test_alone_an_engine_is_heard_without_a_label() -> None:
+    async with playing(choir(Singer("alto"), Singer("bass")), FULL) as editor:
+        await editor.prompt(await editor.open(), "la")
+        assert words(editor) == "alto: la"
+
+
+async def test_in_a_duet_the_primary_is_heard_first_and_each_message_has_a_name() -> None:
+    async with playing(choir(Singer("alto"), Singer("bass")), FULL) as editor:
+        session = await editor.open()
+        await choose(editor, session, route="duet", primary_agent="bass")
+        await editor.prompt(session, "la")
+        assert words(editor) == "**Bass**\n\nbass: la**Alto**\n\nalto: la"
+
+
+async def test_the_second_hears_what_the_first_said_and_the_first_hears_it_the_next_time() -> None:
+    alto, bass = Singer("alto"), Singer("bass")
+    async with playing(choir(alto, bass), FULL) as editor:
+        session = await editor.open()
+        await choose(editor, session, route="duet")
+        await editor.prompt(session, "one")
+        await editor.prompt(session, "two")
+    assert alto.given[0] == "one" and "alto: one" in bass.given[0] and bass.given[0].endswith("one")
+    assert "bass: one" in alto.given[1] and "alto: one" not in alto.given[1]
+
+
+async def test_engines_that_only_look_work_at_the_same_time_and_their_messages_stay_whole() -> None:
+    both = asyncio.Barrier(2)
+
+    async def speak(session: SingerSession, turn: Turn) -> "Outcome":
+        await both.wait()  # neither gets here before the other does
+        for piece in ("one ", "two ", "three"):
+            await session.sing(v1.AgentMessageChunk(v1.TextBlock(piece)))
+            await asyncio.sleep(0)
+        return None
+
+    async with playing(choir(Singer("alto", speak), Singer("bass", speak)), FULL) as editor:
+        session = await editor.open()
+        await choose(editor, session, route="duet")
+        await editor.connection.request(m.SET_MODE, v1.SetMode(session, "plan"))
+        await editor.prompt(session, "la")
+        assert words(editor) in (
+            "**Alto**\n\none two three**Bass**\n\none two three",
+            "**Bass**\n\none two three**Alto**\n\none two three",
+        )
+
+
+@pytest.mark.parametrize("error", [RequestError(-32050, "Hoarse", "no voice"), ValueError("a bug")])
+async def test_an_engine_that_fails_is_shown_and_the_other_is_heard(error: Exception) -> None:
+    async def fail(session: SingerSession, turn: Turn) -> "Outcome":
+        raise error
+
+    async with playing(choir(Singer("alto", fail), Singer("bass")), FULL) as editor:
+        session = await editor.open()
+        await choose(editor, session, route="duet")
+        ended = await editor.prompt(session, "la")
+        assert ended.stop_reason == v1.StopReason.END_TURN
+        assert "bass: la" in words(editor) and any("Alto" in notice for notice in notices(editor))
+
+
+async def test_if_all_fail_the_prompt_fails_with_the_first_error() -> None:
+    async def fail(session: SingerSession, turn: Turn) -> "Outcome":
+        raise RequestError(-32050, "Hoarse", session.singer.name)
+
+    async with playing(choir(Singer("alto", fail), Singer("bass", fail)), FULL) as editor:
+        session = await editor.open()
+        await choose(editor, session, route="duet")
+        with pytest.raises(RequestRefused) as refusal:
+            await editor.prompt(session, "la")
+        assert (refusal.value.code, refusal.value.data) == (-32050, "alto")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "merged"),
+    [
+        ("end_turn", "end_turn", "end_turn"),
+        ("end_turn", "max_tokens", "max_tokens"),
+        ("refusal", "max_tokens", "refusal"),
+        ("max_turn_requests", "refusal", "max_turn_requests"),
+    ],
+)
+async def test_how_it_ended_is_the_first_reason_that_is_none_of_peace(first: str, second: str, merged: str) -> None:
+    def ends(reason: str) -> Any:
+        async def end(session: SingerSession, turn: Turn) -> "Outcome":
+            return v1.StopReason(reason)
+
+        return end
+
+    async with playing(choir(Singer("alto", ends(first)), Singer("bass", ends(second))), FULL) as editor:
+        session = await editor.open()
+        await choose(editor, session, route="duet")
+        assert (await editor.prompt(session, "la")).stop_reason == v1.StopReason(merged)
+
+
+async def test_cancelling_ends_the_one_that_sings_and_those_that_would_have_and_the_next_prompt_works() -> None:
+    async def hold(session: SingerSession, turn: Turn) -> "Outcome":
+        if "stay" in turn.text:
+            await session.sing(v1.AgentMessageChunk(v1.TextBlock("holding")))
+            await asyncio.Event().wait()
+        return await asyncio.shield(asyncio.ensure_future(_nothing()))
+
+    bass = Singer("bass")
+    async with playing(choir(Singer("alto", hold), bass), FULL) as editor:
+        session = await editor.open()
+        await choose(editor, session, route="duet")
+        turn = editor.prompt(session, "stay")
+        await editor.until("holding")
+        editor.cancel(session)
+        assert (await turn).stop_reason == v1.StopReason.CANCELLED
+        assert bass.given == []
+        assert (await editor.prompt(session, "go")).stop_reason == v1.StopReason.END_TURN
+        assert len(bass.given) == 1
+
+
+async def _nothing() -> None:
+    return None
+
+
+async def test_the_reviewer_gets_the_prompt_and_the_transcript_looks_only_and_fixes_are_handed_back(
+    tmp_path: Path,
+) -> None:
+    async def review(session: SingerSession, turn: Turn) -> "Outcome":
+        modes.append(session.session.modes.current_mode_id if session.session.modes else "")
+        found = "No findings." if len(bass.given) > 1 else "- song.txt:1 is flat"
+        await session.sing(v1.AgentMessageChunk(v1.TextBlock(found)))
+        return None
+
+    async def work(session: SingerSession, turn: Turn) -> "Outcome":
+        (tmp_path / "song.txt").write_text(f"verse {len(alto.given)}\n", encoding="utf-8")
+        await session.sing(v1.AgentMessageChunk(v1.TextBlock("I wrote it.")))
+        return None
+
+    modes: list[str] = []
+    alto, bass = Singer("alto", work), Singer("bass", review)
+    async with playing(choir(alto, bass), FULL) as editor:
+        session = await editor.open(str(tmp_path))
+        await choose(editor, session, route="review", review="fix")
+        await editor.prompt(session, "write a song")
+    assert len(alto.given) == 2 and "song.txt:1 is flat" in alto.given[1]
+    assert len(bass.given) == 2 and modes == ["plan", "plan"]
+    assert all(part in bass.given[0] for part in ("write a song", "I wrote it.", "+verse 1"))
+    assert "+verse 2" in bass.given[1]
+
+
+async def test_who_reviews_may_not_change_anything_whoever_would_allow_it(tmp_path: Path) -> None:
+    async def try_to_write(session: SingerSession, turn: Turn) -> "Outcome":
+        asked = v1.ToolCallPatch("c1", title="Edit song.txt", kind=v1.ToolKind.EDIT, name="Edit",
+                                 locations=[v1.ToolLocation(str(tmp_path / "song.txt"))])  # fmt: skip
+        options = [
+            v1.PermissionOption("yes", "Yes", v1.PermissionOptionKind.ALLOW_ONCE),
+            v1.PermissionOption("no", "No", v1.PermissionOptionKind.REJECT_ONCE),
+        ]
+        request = v1.RequestPermission(session.session.id, asked, options)
+        answers.append((await session.session.request(m.REQUEST_PERMISSION, request)).outcome)
+        return None
+
+    answers: list[v1.PermissionOutcome] = []
+    async with playing(choir(Singer("alto"), Singer("bass", try_to_write)), FULL) as editor:
+        session = await editor.open(str(tmp_path))
+        await choose(editor, session, route="review")
+        await editor.prompt(session, "la")
+    assert answers == [v1.Selected("no")]
+
+
+async def test_an_engine_that_cannot_be_opened_leaves_the_session_usable_and_is_tried_again() -> None:
+    alto = Singer("alto")
+    alto.broken = RequestError(Code.AUTH_REQUIRED, "Authentication required", "sign in first")
+    async with playing(choir(alto, Singer("bass")), FULL) as editor:
+        session = await editor.open()
+        with pytest.raises(RequestRefused) as refusal:
+            await editor.prompt(session, "la")
+        assert refusal.value.code == Code.AUTH_REQUIRED
+        alto.broken = None
+        await editor.prompt(session, "la")
+        assert words(editor).endswith("alto: la")
+
+
+async def test_commands_of_an_engine_are_told_beside_ours_and_one_that_is_hidden_has_its_name_before_it() -> None:
+    alto = Singer("alto")
+    async with playing(choir(alto, Singer("bass")), FULL) as editor:
+        session = await editor.open()
+        await editor.prompt(session, "/alto:review now")
+        told = [command["name"] for command in editor.updates("available_commands_update")[-1]["availableCommands"]]
+        await editor.prompt(session, "/tune up")
+    assert {"alto", "bass", "duet", "review", "clear", "tune", "alto:review"} <= set(told)
+    assert alto.given == ["/review now", "/tune up"]
+
+
+async def test_a_mode_is_set_for_every_engine_and_for_those_that_come_later() -> None:
+    alto, bass = Singer("alto"), Singer("bass")
+    async with playing(choir(alto, bass), FULL) as editor:
+        session = await editor.open()
+        await editor.connection.request(m.SET_MODE, v1.SetMode(session, "acceptEdits"))
+        await editor.prompt(session, "/bass la")
+    assert alto.modes == ["acceptEdits"] and bass.modes == ["acceptEdits"]
+
+
+async def test_closing_closes_every_part() -> None:
+    alto, bass = Singer("alto"), Singer("bass")
+    async with playing(choir(alto, bass), FULL) as editor:
+        session = await editor.open()
+        await editor.prompt(session, "/duet la")
+        await editor.connection.request(m.CLOSE_SESSION, v1.CloseSession(session))
+        assert (alto.closed, bass.closed) == (1, 1)
