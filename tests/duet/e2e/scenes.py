@@ -127,8 +127,11 @@ def _text(blocks: Sequence[Any]) -> str:
 def holds(whole: Sequence[Line], part: Sequence[Line]) -> bool:
     """Whether everything of a transcript is in another one that may go on from there: no entry is gone, no word is missing.
 
-    A call that had not ended may have ended since, and have got the rest of its title: `Write` becomes `Write song.txt`.
+    A call that had not ended may have ended since, and one that had not begun may have got its title.
     """
     if len(whole) < len(part):
         return False
-    return all(now.kind == then.kind and now.text.startswith(then.text) for now, then in zip(whole, part, strict=False))
+    return all(
+        now.kind == then.kind and (now.text.startswith(then.text) or (then.kind == "call" and then.status == "pending"))
+        for now, then in zip(whole, part, strict=False)
+    )

@@ -40,14 +40,15 @@ def gone(at: Place) -> bool:
 
 
 @pytest.mark.timeout(180)
-async def test_everything_is_there_whenever_the_demo_is_killed(at_demo: Place) -> None:
+@pytest.mark.parametrize(("words", "least"), [("/think songs", 10), ("/plan", 4), ("/edit song.txt la", 3)])
+async def test_everything_is_there_whenever_the_demo_is_killed(at_demo: Place, words: str, least: int) -> None:
     for updates in count(1):
-        id, before, came = await killed(at_demo, "/all", updates)
+        id, before, came = await killed(at_demo, words, updates)
         if not came:
-            assert updates > 10  # the turn was long enough to show something
+            assert updates > least  # the turn was long enough to show something
             break
         after = await loaded(at_demo, id)
-        assert before[0] == Line("user", "/all")
+        assert before[0] == Line("user", words)
         assert holds(after, before), (updates, before, after)
 
 
