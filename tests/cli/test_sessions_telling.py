@@ -64,6 +64,14 @@ def test_who_said_what_is_told_and_labels_are_not_told_twice() -> None:
     )
 
 
+def test_a_label_of_ours_belongs_to_the_engine_that_it_names() -> None:
+    label = v1.AgentMessageChunk(v1.TextBlock("**Codex**\n\n"), "b", meta={"antiphon": {"engine": "codex"}})
+    assert (
+        body(asked("Hello"), events.shown(label), said("Salut", "codex", "b"))
+        == "## You\n\nHello\n\n## Codex\n\nSalut\n"
+    )
+
+
 def test_two_engines_without_message_ids_do_not_finish_each_others_sentences() -> None:
     spoken = [said("one ", "claude"), said("uno ", "codex"), said("two", "claude")]
     assert [entry["text"] for entry in entries(*spoken)] == ["one ", "uno ", "two"]

@@ -82,10 +82,11 @@ class _Teller:
         update = _read(event.update)
         if update is None:
             return
-        if event.engine and self._last and event.engine != self._last:
+        engine = event.engine or _announced(update)
+        if engine and self._last and engine != self._last:
             self.transcript.turn_ended()  # two that speak at once do not go on with each other's sentences
-        self._last = event.engine or self._last
-        self._enter(self.transcript.apply(update), event.engine, event.at)
+        self._last = engine or self._last
+        self._enter(self.transcript.apply(update), engine, event.at)
 
     def _ended(self, event: Ended) -> None:
         who = title_of(event.engine)
@@ -100,6 +101,13 @@ class _Teller:
     def _enter(self, entry: Entry | None, engine: str, at: float, by: str = "") -> None:
         if entry is not None and entry.key == len(self.lines):  # entries are never moved: a line's place is its key
             self.lines.append(Line(entry, engine, at, by))
+
+
+def _announced(update: v1.Update) -> str:
+    """The engine whose name these words of ours put before its own: the label of a message."""
+    ours = (getattr(update, "meta", None) or {}).get("antiphon")
+    name = ours.get("engine") if isinstance(ours, dict) else None
+    return name if isinstance(name, str) else ""
 
 
 def retold(history: Iterable[bytes]) -> tuple[list[Line], list[v1.PlanEntry]]:
