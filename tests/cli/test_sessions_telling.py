@@ -78,8 +78,9 @@ def test_two_engines_without_message_ids_do_not_finish_each_others_sentences() -
 
 
 def test_a_failure_is_shown_and_so_is_an_early_end() -> None:
-    shown = body(asked("x"), ended("codex", "", "the model is overloaded"), ended("claude", "max_tokens"))
-    assert "> **error: Codex failed**: the model is overloaded" in shown
+    failure = events.shown(v1.NoticeUpdate(v1.NoticeSeverity.ERROR, "Codex failed", "the model is overloaded"))
+    shown = body(asked("x"), ended("codex", "", "the model is overloaded"), failure, ended("claude", "max_tokens"))
+    assert shown.count("> **error: Codex failed**: the model is overloaded") == 1
     assert "> **info: Claude Code stopped: max tokens**" in shown
 
 
@@ -152,7 +153,7 @@ def test_json_has_the_shape_that_is_promised() -> None:
                 thought("hmm"),
                 said("**Claude Code**\n\nHi"),
                 called("ls", v1.Diff("/w/a", "x")),
-                ended(reason="", error="broken"),
+                events.shown(v1.NoticeUpdate(v1.NoticeSeverity.ERROR, "It failed", "broken")),
                 events.shown(v1.Plan([v1.PlanEntry("Go", v1.PlanPriority.HIGH, v1.PlanStatus.PENDING)])),
             )
         )

@@ -29,7 +29,8 @@ class SingerSession(EngineSession):
         self.singer = singer
         self.session = session
         singer.sessions.append(session)
-        session.modes = v1.ModeState("default", list(MODES))
+        offered = singer.offered_modes
+        session.modes = v1.ModeState(offered[0].id, list(offered))
         session.models = v1.ModelState([v1.SessionModel("loud", "Loud"), v1.SessionModel("soft", "Soft")], "loud")
         session.config_options = [
             v1.SelectConfig(
@@ -54,7 +55,12 @@ class SingerSession(EngineSession):
             await self.session.update(update)
 
     async def set_mode(self, mode_id: str) -> None:
+        if self.singer.stubborn:
+            raise RequestError(Code.INVALID_PARAMS, "Invalid params", "I sing as I like")
         self.singer.modes.append(mode_id)
+
+    async def steer(self, turn: Turn) -> bool:
+        return await self.singer.steer(self, turn)
 
     async def close(self) -> None:
         self.singer.closed += 1
@@ -65,6 +71,10 @@ async def echo(session: SingerSession, turn: Turn) -> "Outcome":
     name, number = session.singer.name, len(session.singer.given)
     await session.sing(v1.AgentMessageChunk(v1.TextBlock(f"{name}: {turn.text.splitlines()[-1]}"), f"m{number}"))
     return None
+
+
+async def _too_late(session: SingerSession, turn: Turn) -> bool:
+    return False
 
 
 class Singer(Engine):
@@ -84,6 +94,10 @@ class Singer(Engine):
         self.sessions: list[Session] = []
         self.closed = 0
         self.broken: Exception | None = None
+        self.offered_modes = MODES
+        self.stubborn = False
+        """Whether it refuses to change its mode."""
+        self.steer: Callable[[SingerSession, Turn], Awaitable[bool]] = _too_late
         self._numbers = 0
 
     async def new(self, session: Session) -> SingerSession:

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from antiphon.agent.steering import STEERING
 from antiphon.agent.turn import Turn
+from antiphon.duet.agent import Duet
 from antiphon.errors import Code, RequestError, RequestRefused
 from antiphon.protocol import v1
+from antiphon.protocol.methods import Call
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import FULL, Editor, playing
 from tests.duet.choir import Singer, SingerSession, choir, state_of
@@ -48,7 +51,7 @@ async def test_in_a_duet_the_primary_is_heard_first_and_each_message_has_a_name(
         session = await editor.open()
         await choose(editor, session, route="duet", primary_agent="bass")
         await editor.prompt(session, "la")
-        assert words(editor) == "**Bass**\n\nbass: la**Alto**\n\nalto: la"
+        assert words(editor) == "**Bass**\n\nbass: la\n\n**Alto**\n\nalto: la"
 
 
 async def test_the_second_hears_what_the_first_said_and_the_first_hears_it_the_next_time() -> None:
@@ -78,8 +81,8 @@ async def test_engines_that_only_look_work_at_the_same_time_and_their_messages_s
         await editor.connection.request(m.SET_MODE, v1.SetMode(session, "plan"))
         await editor.prompt(session, "la")
         assert words(editor) in (
-            "**Alto**\n\none two three**Bass**\n\none two three",
-            "**Bass**\n\none two three**Alto**\n\none two three",
+            "**Alto**\n\none two three\n\n**Bass**\n\none two three",
+            "**Bass**\n\none two three\n\n**Alto**\n\none two three",
         )
 
 
@@ -240,3 +243,65 @@ async def test_closing_closes_every_part() -> None:
         await editor.prompt(session, "/duet la")
         await editor.connection.request(m.CLOSE_SESSION, v1.CloseSession(session))
         assert (alto.closed, bass.closed) == (1, 1)
+
+
+async def test_a_label_stands_apart_from_what_was_said_before_also_for_clients_that_join_everything() -> None:
+    async def bare(session: SingerSession, turn: Turn) -> "Outcome":
+        await session.sing(v1.AgentMessageChunk(v1.TextBlock("la")))
+        return None
+
+    async with playing(choir(Singer("alto", bare), Singer("bass", bare)), FULL) as editor:
+        session = await editor.open()
+        await editor.prompt(session, "/duet la")
+        assert words(editor) == "**Alto**\n\nla\n\n**Bass**\n\nla"
+
+
+async def test_the_title_is_the_first_thing_that_was_said_and_no_command() -> None:
+    async with playing(choir(Singer("alto"), Singer("bass")), FULL) as editor:
+        session = await editor.open()
+        await editor.prompt(session, "/status")
+        await editor.prompt(session, "/bass")
+        await editor.prompt(session, "/alto a song about rivers")
+        await editor.prompt(session, "/bass another one")
+    assert [update["title"] for update in editor.updates("session_info_update")] == ["a song about rivers"]
+
+
+async def test_an_engine_that_is_not_here_is_not_another_ones_business() -> None:
+    alto = Singer("alto")
+    async with playing(Duet({"alto": alto}, {"bass": "there is no bass\nhint: hire one"}), FULL) as editor:
+        session = await editor.open()
+        await editor.prompt(session, "/bass la")
+        await editor.prompt(session, "/status")
+    assert "there is no bass" in words(editor) and "hire one" in words(editor) and alto.given == []
+    assert words(editor).count("there is no bass") == 2
+
+
+async def test_what_is_added_to_a_turn_stands_before_what_is_said_to_it(tmp_path: Path) -> None:
+    async def hold(session: SingerSession, turn: Turn) -> "Outcome":
+        await session.sing(v1.AgentMessageChunk(v1.TextBlock("holding"), "m1"))
+        await added.wait()
+        return None
+
+    async def steer(self: SingerSession, turn: Turn) -> bool:
+        await self.sing(v1.AgentMessageChunk(v1.TextBlock("thanks"), "m2"))
+        await asyncio.sleep(0)
+        added.set()
+        return True
+
+    added = asyncio.Event()
+    alto = Singer("alto", hold)
+    alto.steers = True
+    alto.steer = steer
+    async with playing(choir(alto), FULL) as editor:
+        session = await editor.open()
+        turn = editor.prompt(session, "one")
+        await editor.until("holding")
+        call = Call(STEERING, v1.Prompt, dict[str, str])
+        assert await editor.connection.request(call, v1.Prompt(session, [v1.TextBlock("two")])) == {
+            "outcome": "injected"
+        }
+        await turn
+    async with playing(choir(alto), FULL) as editor:
+        await editor.connection.request(m.LOAD_SESSION, v1.LoadSession(session, "/w", []))
+        told = [update["content"]["text"] for update in editor.updates() if "content" in update]
+        assert told == ["one", "holding", "two", "thanks"]

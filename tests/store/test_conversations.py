@@ -76,7 +76,7 @@ async def test_an_archived_session_has_everything_and_the_other_begins_afresh(tm
         before = await store.get("s")
         assert before is not None
 
-        archived = await store.archive("s", "old")
+        archived = await store.archive("s", "old", b'{"fresh":1}')
         assert (archived.id, archived.title, archived.length) == ("old", "songs", 2)
         assert (archived.created_at, archived.updated_at) == (before.created_at, before.updated_at)
         assert await store.history("old") == [b"1", b"2"] and await store.state("old") == b"{}"
@@ -85,7 +85,7 @@ async def test_an_archived_session_has_everything_and_the_other_begins_afresh(tm
         left = await store.get("s")
         assert left is not None and (left.title, left.length, left.directories) == (None, 0, ("/x",))
         assert left.updated_at > before.updated_at
-        assert await store.history("s") == [] and await store.state("s") == b"{}"
+        assert await store.history("s") == [] and await store.state("s") == b'{"fresh":1}'
         await store.append("s", [b"3"])
         assert await store.history("s") == [b"3"] and await store.history("old") == [b"1", b"2"]
 

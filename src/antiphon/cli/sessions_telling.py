@@ -70,7 +70,7 @@ class _Teller:
         match event:
             case Prompted():
                 self.transcript.turn_ended()
-                self._enter(self.transcript.said(event.prompt), "", event.at, event.by)
+                self._enter(self.transcript.said(event.prompt), "", event.at, "" if event.by == "command" else event.by)
             case Shown():
                 self._shown(event)
             case Ended():
@@ -90,12 +90,9 @@ class _Teller:
 
     def _ended(self, event: Ended) -> None:
         who = title_of(event.engine)
-        if not event.stop_reason:
-            notice = v1.NoticeUpdate(v1.NoticeSeverity.ERROR, f"{who} failed", event.error or None)
-        elif event.stop_reason != v1.StopReason.END_TURN:
-            notice = v1.NoticeUpdate(v1.NoticeSeverity.INFO, f"{who} stopped: {event.stop_reason.replace('_', ' ')}")
-        else:
+        if event.stop_reason in ("", v1.StopReason.END_TURN):  # a failure has a notice of its own
             return
+        notice = v1.NoticeUpdate(v1.NoticeSeverity.INFO, f"{who} stopped: {event.stop_reason.replace('_', ' ')}")
         self._enter(self.transcript.apply(notice), event.engine, event.at)
 
     def _enter(self, entry: Entry | None, engine: str, at: float, by: str = "") -> None:
@@ -160,8 +157,8 @@ def text_of(line: Line) -> str:
     match entry:
         case Message() | Thought():
             label = f"**{title_of(line.engine)}**\n"
-            text = entry.text
-            return text[len(label) :].lstrip("\n") if line.engine and text.startswith(label) else text
+            text = entry.text.lstrip("\n")  # a label stands apart from what others said before
+            return text[len(label) :].lstrip("\n") if line.engine and text.startswith(label) else entry.text
         case CallEntry():
             return entry.label.removeprefix(f"{title_of(line.engine)}: ") if line.engine else entry.label
         case _:

@@ -3,17 +3,18 @@
 Imported before `initialize` is answered, so it imports no event loop, and starts no engine: it only looks which ones there are.
 """
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from antiphon import __version__
 from antiphon.agent.agent import Agent
 from antiphon.duet.commands import reserved
 from antiphon.duet.naming import handles
-from antiphon.duet.present import installed, named_by_user
+from antiphon.duet.present import DEMO, installed, named_by_user
 from antiphon.engines.known import make_engine
+from antiphon.errors import AcpError, Code, RequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from antiphon.agent.hooks import Maybe, Outcome
     from antiphon.agent.session import Session
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Duet", "joint"]
 
 NAME = "antiphon"
+T = TypeVar("T")
 
 
 def joint(names: "Sequence[str]" = ()) -> "Duet":
@@ -36,15 +38,26 @@ def joint(names: "Sequence[str]" = ()) -> "Duet":
         AcpError: one of them is none.
     """
     present = installed(names or named_by_user())
+    absent = dict(present.missing)
+    engines: dict[str, Engine] = {}
     short = handles(present.engines, {*reserved(), "duet", "review"})
-    return Duet({short[name]: make_engine(name) for name in present.engines})
+    for name in present.engines:
+        try:
+            engines[short[name]] = make_engine(name)
+        except AcpError as error:
+            if names:  # asked for now, and not by a file that somebody wrote some time ago
+                raise
+            absent[name] = str(error)
+    return Duet(engines or {DEMO: make_engine(DEMO)}, absent)
 
 
 class _Whole(Agent):
     """What concerns no session that is open."""
 
-    def __init__(self, engines: "Mapping[str, Engine]") -> None:
+    def __init__(self, engines: "Mapping[str, Engine]", absent: "Mapping[str, str] | None" = None) -> None:
         self.engines = engines
+        self.absent = absent or {}
+        """Engines that were looked for and are not here → why, with a hint."""
         self._opening: Opening | None = None
         self._database: Database | None = None
         every = list(engines.values())
@@ -85,26 +98,27 @@ class _Whole(Agent):
             from antiphon.store.schema import open_database
 
             self._database = open_database()
-            self._opening = Opening(self.engines, self._database)
+            self._opening = Opening(self.engines, self._database, self.absent)
         return self._opening
 
     async def close(self) -> None:
-        from antiphon.agent.sessions import settle
-
         database, self._database, self._opening = self._database, None, None
-        for engine in self.engines.values():
-            await settle(engine.close())
-        if database is not None:
-            await database.close()
+        try:
+            for engine in self.engines.values():
+                await _closed(engine)
+        finally:
+            if database is not None:
+                await database.close()
 
     async def list_sessions(self, query: "v1.ListSessions") -> "v1.ListSessionsResult":
         from antiphon.duet.listing import list_sessions
 
         opening = self._opened()
-        return await list_sessions(query, self.engines, opening.store, await opening.conversations.conversations())
+        known = await clearly(opening.conversations.conversations())
+        return await clearly(list_sessions(query, self.engines, opening.store, known))
 
     async def delete_session(self, session_id: str) -> None:
-        await self._opened().delete(session_id)
+        await clearly(self._opened().delete(session_id))
 
     # The accounts.
 
@@ -126,16 +140,16 @@ class Duet(_Whole):
     # Sessions.
 
     async def new_session(self, session: "Session") -> None:
-        session.state = await self._opened().new(session)
+        session.state = await clearly(self._opened().new(session))
 
     async def load_session(self, session: "Session") -> None:
-        session.state = await self._opened().load(session, tell=True)
+        session.state = await clearly(self._opened().load(session, tell=True))
 
     async def resume_session(self, session: "Session") -> None:
-        session.state = await self._opened().load(session, tell=False)
+        session.state = await clearly(self._opened().load(session, tell=False))
 
     async def fork_session(self, session: "Session", source: str) -> None:
-        session.state = await self._opened().fork(session, source)
+        session.state = await clearly(self._opened().fork(session, source))
 
     async def close_session(self, session: "Session") -> None:
         await _joint(session).close()
@@ -145,7 +159,7 @@ class Duet(_Whole):
     async def prompt(self, turn: "Turn") -> "Outcome":
         from antiphon.duet.prompting import prompt
 
-        return await prompt(_joint(turn.session), turn)
+        return await clearly(prompt(_joint(turn.session), turn))
 
     async def waits(self, turn: "Turn", before: int) -> None:
         others = "one other prompt" if before == 1 else f"{before} other prompts"
@@ -162,17 +176,38 @@ class Duet(_Whole):
     async def set_mode(self, session: "Session", mode_id: str) -> None:
         from antiphon.duet.changing import set_mode
 
-        await set_mode(_joint(session), mode_id)
+        await clearly(set_mode(_joint(session), mode_id))
 
     async def set_model(self, session: "Session", model_id: str) -> None:
         from antiphon.duet.changing import set_model
 
-        await set_model(_joint(session), model_id)
+        await clearly(set_model(_joint(session), model_id))
 
     async def set_config_option(self, session: "Session", config_id: str, value: bool | str) -> None:
         from antiphon.duet.changing import set_option
 
-        await set_option(_joint(session), config_id, value)
+        await clearly(set_option(_joint(session), config_id, value))
+
+
+async def _closed(engine: "Engine") -> None:
+    from antiphon.agent.sessions import settle
+
+    try:
+        await settle(engine.close())
+    except Exception:  # the others have to be closed all the same
+        import logging
+
+        logging.getLogger(__name__).exception("closing %s failed", engine.name)
+
+
+async def clearly(work: "Awaitable[T]") -> T:
+    """What a hook does. What goes wrong is answered with its sentence and hint, and not as an error inside of us."""
+    try:
+        return await work
+    except RequestError:
+        raise
+    except AcpError as error:
+        raise RequestError(Code.INTERNAL_ERROR, "Internal error", str(error)) from error
 
 
 def _ways(engines: "Mapping[str, Engine]") -> "Iterator[tuple[str, tuple[v1.AuthMethod, Engine, str]]]":

@@ -5,7 +5,8 @@ A conversation may have gone on elsewhere, in a terminal: whoever is opened agai
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from antiphon.agent.sessions import settle
@@ -73,19 +74,27 @@ class Cast:
             part = await self._copy(name, known.source)
         else:
             part = await self._begin(name)
+        try:
+            await self._furnish(part)
+        except BaseException:  # nobody else knows of it
+            await _end(part)
+            raise
+        return part
+
+    async def _furnish(self, part: Part) -> None:
+        """What the user chose before it was there."""
         if part.unreached:
             servers = ", ".join(f"`{each}`" for each in part.unreached)
-            await self._joint.saying.notice(
-                f"{part.title} cannot reach the MCP servers {servers}", "It works without them."
-            )
+            title = f"{part.title} cannot reach the MCP servers {servers}"
+            await self._joint.saying.notice(title, "It works without them.", kept=False)
         await self.align(part)
-        for option, value in known.options.items():
+        for option, value in self._joint.state.of(part.name).options.items():
             await self._choose_again(part, option, value)
-        return part
 
     async def _begin(self, name: str) -> Part:
         self._joint.ledger.begins(name)
         part = self._part(name)
+        part.knows_nothing = self._joint.journal.minutes.was_given(name)
         return await self._opened(part, lambda: settle(part.engine.new(part)))
 
     async def _copy(self, name: str, source: str) -> Part:
@@ -122,7 +131,6 @@ class Cast:
         known = self._joint.state.of(name)
         known.conversation = known.source = ""
         part = await self._begin(name)
-        part.knows_nothing = True
         title = f"{part.title} could not go on with its own conversation"
         await self._joint.saying.notice(title, "It begins a new one, with a summary of what was said.")
         return part
@@ -157,14 +165,40 @@ class Cast:
 
     # What is chosen.
 
-    async def align(self, part: Part, mode: str | None = None) -> None:
-        """Bring a part into a mode, or into the one that holds in the session, if it has that."""
-        wanted = mode or self._joint.state.mode
-        modes = part.modes
-        if not wanted or modes is None or modes.current_mode_id == wanted:
-            return
-        if wanted in [each.id for each in modes.available_modes]:
+    async def align(self, part: Part) -> None:
+        """Bring a part into the mode that the user chose for it or for all, if it has that."""
+        state = self._joint.state
+        wanted = state.of(part.name).mode or state.mode
+        if wanted and wanted != _mode(part) and wanted in _modes(part):
             await self.set_mode(part, wanted)
+
+    @asynccontextmanager
+    async def looking(self, part: Part) -> AsyncIterator[None]:
+        """In this block a part looks only; after it, it is in the mode that it was in.
+
+        Raises:
+            RequestError: it has modes, and none in which it changes nothing unasked.
+        """
+        before, offered = _mode(part), _modes(part)
+        quiet = next((mode for mode in (part.engine.read_only, "plan", "default") if mode in offered), None)
+        if offered and quiet is None:
+            why = f"{part.title} has no mode in which it only looks: let another engine review"
+            raise RequestError(Code.INVALID_REQUEST, "Invalid request", why)
+        part.looking = True
+        try:
+            if quiet is not None and quiet != before:
+                await self.set_mode(part, quiet)
+            yield
+        finally:
+            part.looking = False
+            if before and before != _mode(part) and not part.closed:
+                await self._back(part, before)
+
+    async def _back(self, part: Part, mode: str) -> None:
+        try:
+            await self.set_mode(part, mode)
+        except AcpError as error:
+            _log.warning("%s stays in the mode in which it looks: %s", part.name, error)
 
     async def set_mode(self, part: Part, mode: str) -> None:
         """Another mode, now."""
@@ -196,11 +230,14 @@ class Cast:
     # The end.
 
     async def drop(self) -> None:
-        """End all parts; the next ones begin new conversations if nothing is known of the old ones."""
-        parts, self.parts = self.parts, {}
-        ends = [asyncio.ensure_future(_end(part)) for part in parts.values()]
-        for end in ends:
-            await end
+        """End all parts, also those that are just being opened. The next ones begin new conversations if nothing is known of the old."""
+        await asyncio.gather(*(self._drop(name) for name in tuple(self._opening)))
+
+    async def _drop(self, name: str) -> None:
+        async with self._opening[name]:
+            part = self.parts.pop(name, None)
+            if part is not None:
+                await _end(part)
 
 
 def _is_cut_off(events: Sequence[Event], name: str) -> bool:
@@ -219,6 +256,14 @@ async def _end(part: Part) -> None:
         _log.exception("closing %s failed", part.name)
     finally:
         part.close()
+
+
+def _mode(part: Part) -> str:
+    return "" if part.modes is None else part.modes.current_mode_id
+
+
+def _modes(part: Part) -> list[str]:
+    return [] if part.modes is None else [mode.id for mode in part.modes.available_modes]
 
 
 def _playing(part: Part) -> "EngineSession":

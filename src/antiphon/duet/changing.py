@@ -5,11 +5,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from antiphon.duet import options
+from antiphon.duet.saying import told
 from antiphon.errors import AcpError, Code, RequestError
 from antiphon.store.errors import NoSuchSession
 
 if TYPE_CHECKING:
     from antiphon.duet.joint import Joint
+    from antiphon.duet.part import Part
 
 __all__ = ["clear", "set_mode", "set_model", "set_option", "set_route"]
 
@@ -21,7 +23,7 @@ async def set_route(joint: "Joint", route: str) -> None:
 
 
 async def _changed(joint: "Joint") -> None:
-    await joint.lead_on()
+    await joint.open(joint.lead)
     await joint.standing.tell()
     await joint.standing.tell_commands()
     joint.prepare()
@@ -34,24 +36,25 @@ async def set_mode(joint: "Joint", mode: str) -> None:
     Raises:
         RequestError: the engine that leads refuses.
     """
-    before = joint.state.mode
+    lead = await joint.cast.part(joint.lead)
+    if mode != _mode_of(lead):
+        await joint.cast.set_mode(lead, mode)
     joint.state.mode = joint.guard.mode = mode
-    try:
-        lead = await joint.cast.part(joint.lead)
-        await joint.cast.align(lead)
-    except BaseException:
-        joint.state.mode = before
-        joint.guard.mode = before or "default"
-        raise
-    for part in joint.cast.parts.values():
-        if part is lead:
+    for known in joint.state.engines.values():
+        known.mode = ""
+    for part in tuple(joint.cast.parts.values()):
+        if part is lead or part.looking:  # who looks goes on looking; its next turn is in the new mode
             continue
         try:
             await joint.cast.align(part)
         except AcpError as error:  # it keeps its own, and that is shown among the settings
-            await joint.saying.notice(f"{part.title} stays in its mode", str(error))
+            await joint.saying.notice(f"{part.title} stays in its mode", told(error)[0])
     await joint.standing.tell()
     await joint.save()
+
+
+def _mode_of(part: "Part") -> str:
+    return "" if part.modes is None else part.modes.current_mode_id
 
 
 async def set_model(joint: "Joint", model: str) -> None:
@@ -93,8 +96,13 @@ async def _set_of_engine(joint: "Joint", option: str, value: bool | str) -> None
         raise RequestError(Code.INVALID_PARAMS, "Invalid params", f"there is no setting `{option}`")
     name, own = found
     part = await joint.cast.part(name)
-    await joint.cast.set_option(part, own, value)
-    joint.state.of(name).options[own] = str(value)
+    if own == options.MODE:  # of this engine alone
+        part.settings.check_mode(str(value))
+        await joint.cast.set_mode(part, str(value))
+        joint.state.of(name).mode = str(value)
+    else:
+        await joint.cast.set_option(part, own, value)
+        joint.state.of(name).options[own] = str(value)
     await joint.standing.tell()
     await joint.save()
 
@@ -102,14 +110,14 @@ async def _set_of_engine(joint: "Joint", option: str, value: bool | str) -> None
 async def clear(joint: "Joint") -> None:
     """Begin afresh. What was said stays in the list of sessions, under an id of its own; the client's session goes on, empty."""
     await joint.save()
+    await joint.stop_preparing()
     await joint.cast.drop()
     for known in joint.state.engines.values():
         known.conversation = known.source = ""
     await joint.journal.settled()
     if not joint.journal.empty:
         with suppress(NoSuchSession):  # somebody deleted it: all the fresher
-            await joint.store.archive(joint.outer.id, os.urandom(16).hex())
+            await joint.store.archive(joint.outer.id, os.urandom(16).hex(), joint.state.packed())
     joint.journal.restart()
     joint.saying.title = None
-    await joint.save()
     joint.prepare()

@@ -148,6 +148,7 @@ def _asked(name: str, rest: str) -> Asked | None:
         case "duet":
             return Route("duet", rest)
         case "review":
+            # Only the word alone: `/review fix the parser` is something to do.
             return Review(then="fix") if rest == "fix" else Review(then="report") if rest == "report" else Review(rest)
         case "nudge":
             word = rest.lower()

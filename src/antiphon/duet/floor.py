@@ -47,6 +47,12 @@ class Floor:
         if self._speaker is None:
             self._pass_on()
 
+    def end(self) -> None:
+        """Nobody speaks at once any more: whatever is held is told."""
+        self._speaker = None
+        for name in tuple(self._held):
+            self.claim(name)
+
     def _pass_on(self) -> None:
         while self._held and self._speaker is None:
             name = next(iter(self._held))

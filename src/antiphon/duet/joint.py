@@ -23,10 +23,11 @@ from antiphon.duet.standing import Standing
 from antiphon.duet.state import State
 from antiphon.duet.tasks import Nudging
 from antiphon.duet.wishes import REVIEW, Wishes
-from antiphon.errors import AcpError
+from antiphon.errors import AcpError, Code, RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from antiphon.store.conversations import ConversationStore
+from antiphon.store.errors import StoreError
 
 if TYPE_CHECKING:
     from antiphon.agent.session import Session
@@ -43,6 +44,7 @@ _log = logging.getLogger(__name__)
 P = TypeVar("P")
 R = TypeVar("R")
 
+BYPASS: Final = "bypassPermissions"
 _GUARDED: Final = (m.READ_TEXT_FILE, m.WRITE_TEXT_FILE, m.CREATE_TERMINAL)
 
 
@@ -72,6 +74,8 @@ class Joint:
         self.standing = Standing(self)
         enabled = wishes.nudge if state.nudge is None else state.nudge
         self.nudging = Nudging(wishes.tasks, enabled=enabled, cooldown=wishes.nudge_cooldown, maximum=wishes.nudge_max)
+        self.absent: Mapping[str, str] = {}
+        """Engines that are not here → why."""
         self.ledger = Ledger()
         """What the engines' conversations have taken so far."""
         self.budget: Budget | None = None
@@ -80,6 +84,8 @@ class Joint:
         """While several engines speak at once."""
         self.last: object = None
         """Who was heard last, and with what kind of words."""
+        self.spoken = False
+        """Whether anybody has said anything to the prompt that is being played."""
         self._saved = b""
         self._preparing: set[asyncio.Task[None]] = set()
         guard.mode = state.mode or "default"
@@ -109,12 +115,15 @@ class Joint:
         """Whether the next new session in this directory goes on with this one."""
         return self.wishes.auto_resume if self.state.auto_resume is None else self.state.auto_resume
 
-    async def lead_on(self) -> None:
-        """Open the engine that leads, so that the client hears what it offers. One that cannot is told of; a prompt tries again."""
+    async def open(self, name: str) -> None:
+        """Open an engine, so that the client hears what it offers and what it has done elsewhere. One that cannot be opened is told of;
+        a prompt tries again."""
         try:
-            await self.cast.part(self.lead)
+            await self.cast.part(name)
         except AcpError as error:
-            await self.saying.failed(self.cast.title(self.lead), error)
+            if isinstance(error, RequestError) and error.code == Code.AUTH_REQUIRED and len(self.cast.engines) == 1:
+                raise
+            await self.saying.failed(self.cast.title(name), error, kept=False)
 
     def prepare(self) -> None:
         """Open the parts of the route in the background, so that the first prompt finds them ready and their settings are shown."""
@@ -129,6 +138,13 @@ class Joint:
                 self._preparing.add(task)
                 task.add_done_callback(self._preparing.discard)
                 task.add_done_callback(seen)  # a prompt will hear of it; there may never be one
+
+    async def stop_preparing(self) -> None:
+        """Nobody is opened in the background any more."""
+        for task in tuple(self._preparing):
+            task.cancel()
+        if self._preparing:
+            await asyncio.wait(tuple(self._preparing))
 
     # What engines say.
 
@@ -155,22 +171,27 @@ class Joint:
         part = self.cast.speaking[name]
         kind = (name, type(update))
         told: Awaitable[None] = NO_WAIT
+        part.labels.follows = self.spoken
         for own, is_label in part.labels.on(update, fresh=kind != self.last):
             told = self.journal.tell(own, "" if is_label else name)
         self.last = kind
+        self.spoken = self.spoken or isinstance(update, v1.AgentMessageChunk)
         return told
 
     async def _mode_is(self, part: Part, mode: str) -> None:
-        """An engine has changed its mode by itself, with the user's consent: it is the session's mode now."""
-        if part.obeying or part.looking:
-            return
-        self.state.mode = self.guard.mode = mode
-        await self.standing.tell()
-        await self.save()
+        """An engine has changed its mode by itself. In its turn that is by the user's consent (a plan was approved, say), and the session's
+        mode follows; but never to the one without questions, and never for an agent of somebody else's, who need not have asked."""
+        if not part.obeying and not part.looking:
+            if part.working and part.name == self.lead and not part.engine.guarded and mode != BYPASS:
+                self.state.mode = self.guard.mode = mode
+            await self.standing.tell()
+            await self.save()
 
     async def _titled(self, part: Part, update: v1.SessionInfoUpdate) -> None:
         if part.name != self.lead or part.looking or not isinstance(update.title, str):
             return
+        if self.saying.title is not None and (part.briefed or not part.working):
+            return  # ours is the first thing that the user said
         await self.saying.entitle(update.title)
 
     # What engines ask.
@@ -191,20 +212,12 @@ class Joint:
 
     async def admitted(self, part: Part, call: "Call[P, R]", params: P) -> None:
         """What an engine does by way of us, the policy decides about, too."""
-        if part.engine.guarded and call in _GUARDED:
+        if call in _GUARDED and (part.engine.guarded or part.looking):
             ours: Any = part.under(self.outer.id, params)
             await self.guard.admit(ours, self._ask, part.title, looking=part.looking)
 
     async def _ask(self, request: v1.RequestPermission) -> v1.PermissionResult:
         return await self.outer.request(m.REQUEST_PERMISSION, request)
-
-    # What is said to engines.
-
-    def knows(self, part: Part) -> None:
-        """An engine is given something: from now on its conversation exists."""
-        known = self.state.of(part.name)
-        if known.conversation != part.id:
-            known.conversation, known.source = part.id, ""
 
     # What is kept.
 
@@ -219,27 +232,28 @@ class Joint:
 
     async def save(self) -> None:
         """Keep what is needed to go on, if it has changed. A session in which nothing was said is not kept."""
+        await self.saying.keep_title()
         packed = self.state.packed()
-        if packed == self._saved:
+        if packed == self._saved or self.journal.empty:
             return
-        await self.journal.settled()
-        if self.journal.empty:
-            return
-        await self.store.set_state(self.outer.id, packed)
         known = {name: each.conversation for name, each in self.state.engines.items() if each.conversation}
-        await ConversationStore(self.store.database).set_conversations(self.outer.id, known)
-        self._saved = packed
+        try:
+            await self.store.set_state(self.outer.id, packed)
+            await ConversationStore(self.store.database).set_conversations(self.outer.id, known)
+        except StoreError as error:
+            await self.journal.unsaved(error)
+        else:
+            self._saved = packed
 
     async def cancel(self) -> None:
         """Call off what engines do by themselves."""
-        for part in self.cast.parts.values():
+        for part in tuple(self.cast.parts.values()):
             if part.playing is not None and not part.working:
                 await settle(part.playing.cancel())
 
     async def close(self) -> None:
         """Free everything."""
-        for task in self._preparing:
-            task.cancel()
+        await self.stop_preparing()
         await self.cast.drop()
         await self.journal.settled()
         if self._lock is not None:

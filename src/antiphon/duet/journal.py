@@ -13,7 +13,7 @@ from antiphon.connection.wire import NO_WAIT
 from antiphon.duet.events import Cleared, Event, now, pack, shown
 from antiphon.duet.minutes import Minutes
 from antiphon.protocol import v1
-from antiphon.store.errors import NoSuchSession, StoreError
+from antiphon.store.errors import NoSuchSession
 
 if TYPE_CHECKING:
     from antiphon.agent.session import Session
@@ -40,17 +40,20 @@ _PASSING: Final = (
 
 
 class _Item:
-    """Something on its way: what is kept of it, and what is shown."""
+    """Something on its way: what is kept of it, what is shown, and who waits for that."""
 
-    __slots__ = ("kept", "update")
+    __slots__ = ("done", "kept", "update")
 
-    def __init__(self, kept: bytes | None, update: "v1.Update | None") -> None:
+    def __init__(
+        self, kept: bytes | None, update: "v1.Update | None", done: "asyncio.Future[None] | None" = None
+    ) -> None:
         self.kept = kept
         self.update = update
+        self.done = done
 
 
 class Journal:
-    """Of one session. `begin` makes its row, with the first event."""
+    """Of one session. Its row in the store is made with the first event."""
 
     def __init__(self, store: "SessionStore", session: "Session", minutes: Minutes) -> None:
         self._store = store
@@ -63,6 +66,7 @@ class Journal:
         self._writer: asyncio.Task[None] | None = None
         self.silent = False
         """Whether what is told is only kept: the client does not want to hear it."""
+        self._late: list[bytes] = []  # what could not be written when it was said
         self._unsaved = False
 
     def tell(self, update: "v1.Update", engine: str = "") -> Awaitable[None]:
@@ -100,12 +104,16 @@ class Journal:
             self._writer = asyncio.get_running_loop().create_task(self._write(), name="journal")
         return NO_WAIT if self._size < ROOM else self.settled()
 
-    async def settled(self) -> None:
-        """Wait until everything said so far is on the disk and shown."""
-        while self._writer is not None:
-            await asyncio.wait([self._writer])
+    def settled(self) -> Awaitable[None]:
+        """Wait until everything said so far is on the disk and shown. What is said meanwhile is not waited for."""
+        if self._writer is None:
+            return NO_WAIT
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Item(None, None, done))
+        return done
 
     async def _write(self) -> None:
+        batch: list[_Item] = []
         try:
             while self._waiting:
                 batch, self._waiting = self._waiting, []
@@ -114,9 +122,14 @@ class Journal:
                 await self._show(batch)
         finally:
             self._writer = None
+            for item in (*batch, *self._waiting):  # whatever happened here, nobody waits for ever
+                if item.done is not None and not item.done.done():
+                    item.done.set_result(None)
 
     async def _show(self, batch: list[_Item]) -> None:
         for item in batch:
+            if item.done is not None and not item.done.done():
+                item.done.set_result(None)
             if item.update is None or self._session.closed:
                 continue
             try:
@@ -125,24 +138,35 @@ class Journal:
                 _log.exception("an update could not be shown")
 
     async def _keep(self, kept: list[bytes]) -> None:
+        """Write it down. What cannot be written is shown all the same, and tried again with what comes next."""
+        kept = [*self._late, *kept]
         if not kept:
             return
-        session = self._session
         try:
-            if self.empty:
-                if await self._store.get(session.id) is None:
-                    await self._store.create(session.id, OURS, session.cwd, session.directories)
-                self.empty = False
+            await self._append(kept)
+            self._late = []
+        except Exception as error:
+            self._late = kept if sum(map(len, kept)) < ROOM else []
+            await self.unsaved(error)
+
+    async def _append(self, kept: list[bytes]) -> None:
+        session = self._session
+        if self.empty and await self._store.get(session.id) is None:
+            await self._store.create(session.id, OURS, session.cwd, session.directories)
+        try:
             await self._store.append(session.id, kept)
         except (
             NoSuchSession
         ):  # somebody deleted it while it was open: what was said so far is gone, and this begins it anew
-            self.empty = True
             _log.warning("session %s was deleted while it was open", session.id)
-            await self._keep(kept)
-        except StoreError as error:
-            _log.error("what is said in session %s cannot be kept: %s", session.id, error)
-            if not self._unsaved:
-                self._unsaved = True
-                sentence = str(error).partition("\n")[0]
-                await session.notice("This session is not being saved", sentence, v1.NoticeSeverity.WARNING)
+            await self._store.create(session.id, OURS, session.cwd, session.directories)
+            await self._store.append(session.id, kept)
+        self.empty = False
+
+    async def unsaved(self, error: Exception) -> None:
+        """Something of the session cannot be kept: the user is told, once."""
+        _log.error("session %s cannot be kept: %s", self._session.id, error)
+        if not self._unsaved:
+            self._unsaved = True
+            sentence, _, hint = str(error).partition("\nhint: ")
+            await self._session.notice("This session is not being saved", hint or sentence, v1.NoticeSeverity.WARNING)

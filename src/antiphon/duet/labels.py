@@ -25,6 +25,8 @@ class Labels:
         self._title = title
         self._own_ids = own_ids
         self.visible = False
+        self.follows = False
+        """Whether words of somebody else stand before, which clients may join with ours."""
         self._labelled: set[tuple[type, str]] = set()
 
     def on(self, update: v1.Update, *, fresh: bool) -> Iterator[tuple[v1.Update, bool]]:
@@ -45,7 +47,8 @@ class Labels:
         if own.message_id is not None:
             own = msgspec.structs.replace(own, message_id=self.own(own.message_id))
         if self.visible and isinstance(update, _TALK) and self._is_due(own, fresh):
-            yield msgspec.structs.replace(own, content=v1.TextBlock(f"**{self._title}**\n\n")), True
+            before = "\n\n" if self.follows else ""
+            yield msgspec.structs.replace(own, content=v1.TextBlock(f"{before}**{self._title}**\n\n")), True
         yield own, False
 
     def _is_due(self, update: v1.MessageChunk, fresh: bool) -> bool:

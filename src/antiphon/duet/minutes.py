@@ -57,6 +57,10 @@ class Minutes:
         self._calls: dict[tuple[str, str], Used] = {}
         self._turns: dict[str, deque[Item]] = {}
 
+    def was_given(self, engine: str) -> bool:
+        """Whether the engine was ever given something."""
+        return engine in self._heard
+
     # What comes.
 
     def hear(self, event: Event) -> None:

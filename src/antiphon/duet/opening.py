@@ -8,7 +8,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from antiphon.agent.sessions import settle
 from antiphon.config.places import state_dir
@@ -17,6 +17,7 @@ from antiphon.duet.guard import Guard
 from antiphon.duet.joint import Joint
 from antiphon.duet.journal import OURS
 from antiphon.duet.listing import page_of
+from antiphon.duet.present import DEMO
 from antiphon.duet.replaying import told_again
 from antiphon.duet.state import EngineState, State
 from antiphon.duet.wishes import JOINT_ROUTES, chosen, wishes
@@ -35,12 +36,15 @@ __all__ = ["Opening"]
 
 _log = logging.getLogger(__name__)
 
+NOBODY: Final = "No engine is installed, so the demo answers"
+
 
 class Opening:
     """For one agent: its engines and its store."""
 
-    def __init__(self, engines: "Mapping[str, Engine]", database: "Database") -> None:
+    def __init__(self, engines: "Mapping[str, Engine]", database: "Database", absent: Mapping[str, str]) -> None:
         self._engines = engines
+        self._absent = absent
         self._database = database
         self.store = SessionStore(database)
         self.conversations = ConversationStore(database)
@@ -53,10 +57,7 @@ class Opening:
         wanted = wishes(guard.settings, os.environ).auto_resume if state.auto_resume is None else state.auto_resume
         if row is not None and wanted and (lock := _free(row.id, outer)) is not None:
             outer.id = row.id
-            joint = await self._again(outer, guard, lock, tell=True)
-            title = f"Going on with “{row.title}”" if row.title else "Going on with the last session here"
-            await joint.saying.notice(title, "/clear begins afresh.", kept=False)
-            return joint
+            return await self._again(outer, guard, lock, tell=True, unasked=True)
         async with self._opened(outer, guard, _lock(outer), State(auto_resume=state.auto_resume)) as joint:
             await self._cast(joint)
         return joint
@@ -79,7 +80,9 @@ class Opening:
             raise _not_found(f"the conversation `{outer.id}` belongs to the session `{ours}`: open that one")
         return await self._adopt(outer, tell=tell)
 
-    async def _again(self, outer: "Session", guard: Guard, lock: SessionLock, *, tell: bool) -> Joint:
+    async def _again(
+        self, outer: "Session", guard: Guard, lock: SessionLock, *, tell: bool, unasked: bool = False
+    ) -> Joint:
         """One of ours: first what we kept, then what the engines know beyond it, then the ends of what nobody will end any more."""
         try:
             state = State.read(await self.store.state(outer.id))
@@ -97,10 +100,20 @@ class Opening:
             if row is not None and row.title:
                 await joint.saying.entitled(row.title)
             await self._cast(joint)
+            for name in joint.engines_of(joint.state.route)[1:]:  # they may have gone on elsewhere, too
+                if joint.state.of(name).conversation:
+                    await joint.open(name)
             for update in left_open(await joint.history()):
                 await joint.journal.tell(update)
             await joint.journal.settled()
             joint.journal.silent = False
+            if unasked:
+                title = (
+                    f"Going on with “{joint.saying.title}”"
+                    if joint.saying.title
+                    else "Going on with the last session here"
+                )
+                await joint.saying.notice(title, "/clear begins afresh.", kept=False)
         return joint
 
     async def fork(self, outer: "Session", source: str) -> Joint:
@@ -108,10 +121,11 @@ class Opening:
         guard = await Guard.open(outer.cwd, outer.directories, self._database)
         row = await self.store.get(source)
         if ours := row is not None and row.engine == OURS:
-            await self.store.fork(source, outer.id, cwd=outer.cwd, directories=outer.directories)
             state = State.read(await self.store.state(source))
             for known in state.engines.values():
                 known.source, known.conversation = known.conversation or known.source, ""
+            packed = state.packed()  # at once: until then it would have the conversations of its source
+            await self.store.fork(source, outer.id, cwd=outer.cwd, directories=outer.directories, state=packed)
         else:
             name = await self._whose(source)
             state = State(route=name, engines={name: EngineState(source=source)})
@@ -173,9 +187,21 @@ class Opening:
             state.primary = first.primary
         state.review = state.review or wanted.review
         joint = Joint(outer, self._engines, wanted, guard, self.store, lock, state)
+        joint.absent = self._absent
         joint.journal.empty = not kept
+        nobody = (
+            ()
+            if [*self._engines] != [DEMO] or not self._absent
+            else (f"{NOBODY}\nhint: `antiphon doctor` tells how to get one",)
+        )
         try:
-            for problem in (*guard.problems, *wanted.problems, *(() if kept else first.problems)):
+            for problem in (
+                *nobody,
+                *guard.problems,
+                *guard.notes,
+                *wanted.problems,
+                *(() if kept else first.problems),
+            ):
                 sentence, _, hint = problem.partition("\nhint: ")
                 await joint.saying.notice(sentence, hint or None, v1.NoticeSeverity.WARNING, kept=False)
             yield joint
@@ -186,7 +212,7 @@ class Opening:
     async def _cast(self, joint: Joint) -> None:
         """Open the engine that leads, so that the client hears what it offers; the others of the route while it reads that."""
         joint.standing.show()
-        await joint.lead_on()
+        await joint.open(joint.lead)
         joint.standing.known()
         await joint.standing.tell_commands()
         joint.prepare()

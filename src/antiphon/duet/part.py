@@ -12,6 +12,7 @@ import msgspec
 from antiphon.agent.session import Session
 from antiphon.connection.wire import NO_WAIT
 from antiphon.duet.labels import Labels
+from antiphon.errors import LocalProtocolError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ class Part(Session):
         """Whether it is being told what mode to be in, and its news of that are no news."""
         self.knows_nothing = False
         """Whether it has to be told the whole conversation with the next prompt."""
+        self.briefed = False
+        """Whether it was told what others said: a title that it makes of that is none."""
         self.spend: Callable[[v1.UsageUpdate], None] | None = None
         self.words: list[str] = []
         """What it said in the turn that runs or ran last."""
@@ -73,25 +76,29 @@ class Part(Session):
         self._stage = stage
 
     def update(self, update: v1.Update) -> Awaitable[None]:
+        if self.closed:
+            raise LocalProtocolError("the session is closed")
         if self.collected is not None:
             self.collected.append(update)
             return NO_WAIT
         return self._stage.heard(self, update)
 
     async def request(self, call: "Call[P, R]", params: P) -> R:
+        if self.closed:
+            raise LocalProtocolError("the session is closed")
         return await self._stage.asked(self, call, params)
 
     async def admit(self, call: "Call[P, R]", params: P) -> None:
         await self._stage.admitted(self, call, params)
 
-    def begins(self, *, looking: bool, spend: Callable[[v1.UsageUpdate], None]) -> None:
-        """Its turn begins."""
-        self.working, self.looking, self.spend = True, looking, spend
+    def begins(self, spend: Callable[[v1.UsageUpdate], None]) -> None:
+        """Its turn begins. `spend` hears what it uses."""
+        self.working, self.spend = True, spend
         self.words, self.calls = [], []
 
     def ends(self) -> None:
         """Its turn is over."""
-        self.working, self.looking, self.spend = False, False, None
+        self.working, self.spend = False, None
 
     def remember(self, update: v1.Update) -> None:
         """Keep what others may want of its turn."""

@@ -23,6 +23,7 @@ from antiphon.duet.changes import Before, changes, from_calls, look
 from antiphon.duet.events import COMMAND, Ended, Given, now
 from antiphon.duet.floor import Floor
 from antiphon.duet.reviewing import fix_prompt, no_findings, review_prompt
+from antiphon.duet.saying import told
 from antiphon.duet.tasks import Held, Nudge
 from antiphon.errors import AcpError, Code, RequestError
 from antiphon.protocol import v1
@@ -63,6 +64,8 @@ class Playing:
         wishes = joint.wishes
         self.budget = Budget(wishes.max_turns, wishes.max_tokens, wishes.max_cost, joint.ledger)
         self._spent: Exceeded | None = None
+        self._several = False
+        joint.spoken = False
         joint.budget = self.budget
 
     async def play(self, prompt: "Blocks", route: str) -> v1.PromptResult:
@@ -88,32 +91,49 @@ class Playing:
                 nudging.nudged(clock)
                 return text
             case Held(sentence=sentence):
-                told, _, hint = sentence.partition("\nhint: ")
-                await joint.saying.notice(told, hint or None)
+                why, _, hint = sentence.partition("\nhint: ")
+                await joint.saying.notice(why, hint or None)
             case _:
                 pass
         return None
 
     async def _play_once(self, prompt: "Blocks", route: str) -> v1.PromptResult:
         engines = self._joint.engines_of(route)
-        if len(engines) == 1:
-            return await self._give(engines[0], prompt)
+        self._several = len(engines) > 1
+        if not self._several:
+            return await self._alone(engines[0], prompt)
         if route == "review":
             return await self._review(engines[0], engines[1], prompt)
         return await self._all(engines, prompt)
+
+    async def _alone(self, name: str, prompt: "Blocks") -> v1.PromptResult:
+        try:
+            return await self._give(name, prompt)
+        except AcpError as error:
+            self._joint.saying.note_failure(self._joint.cast.title(name), error)
+            raise
+        except Exception as error:
+            _log.exception("%s failed", name)
+            raise _bug(self._joint.cast.title(name), error) from error
 
     # Several.
 
     async def _all(self, engines: Sequence[str], prompt: "Blocks") -> v1.PromptResult:
         if not self._only_look(engines):
             return _merged([(name, await self._try(name, prompt)) for name in engines if not self._is_spent()])
-        self._joint.floor = Floor(self._joint.tell_of)
+        floor = self._joint.floor = Floor(self._joint.tell_of)
         try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._try(name, prompt)) for name in engines]
+            ends = await asyncio.gather(*(self._at_once(floor, name, prompt) for name in engines))
         finally:
             self._joint.floor = None
-        return _merged([(name, task.result()) for name, task in zip(engines, tasks, strict=True)])
+            floor.end()
+        return _merged(list(zip(engines, ends, strict=True)))
+
+    async def _at_once(self, floor: Floor, name: str, prompt: "Blocks") -> v1.PromptResult | _Failed:
+        try:
+            return await self._try(name, prompt)
+        finally:
+            floor.done(name)
 
     def _only_look(self, engines: Sequence[str]) -> bool:
         """Whether the mode that holds lets none of them change anything."""
@@ -122,11 +142,16 @@ class Playing:
 
     async def _try(self, name: str, prompt: "Blocks", role: str = "") -> v1.PromptResult | _Failed:
         """Give it to an engine; what goes wrong is shown, and the others go on."""
+        title = self._joint.cast.title(name)
         try:
             return await self._give(name, prompt, role)
         except AcpError as error:
-            await self._joint.saying.failed(self._joint.cast.title(name), error)
-            return _Failed(error)
+            failed = error
+        except Exception as error:  # a bug in one engine is no reason to silence the others
+            _log.exception("%s failed", name)
+            failed = _bug(title, error)
+        await self._joint.saying.failed(title, failed)
+        return _Failed(failed)
 
     async def _review(self, worker: str, reviewer: str, prompt: "Blocks") -> v1.PromptResult:
         with await look([self._joint.outer.cwd, *self._joint.outer.directories]) as before:
@@ -138,9 +163,16 @@ class Playing:
                 words = await self._for_reviewer(worker, _text(prompt), before)
                 ends.append((reviewer, await self._try(reviewer, [v1.TextBlock(words)], "review")))
                 findings = self._words_of(reviewer)
-                if round > rounds or not self._goes_on(ends) or no_findings(findings):
+                if not rounds or not self._goes_on(ends) or no_findings(findings):
                     break
-                words = fix_prompt(findings, self._joint.cast.title(reviewer), round, rounds)
+                by = self._joint.cast.title(reviewer)
+                if round > rounds:
+                    await self._joint.saying.notice(
+                        f"{by} still finds something after {rounds} rounds", "Say how to go on."
+                    )
+                    break
+                await self._joint.saying.notice(f"Round {round} of {rounds}: what {by} found is handed back")
+                words = fix_prompt(findings, by, round, rounds)
                 ends.append((worker, await self._try(worker, [v1.TextBlock(words)], "fix")))
         return _merged(ends)
 
@@ -163,45 +195,60 @@ class Playing:
     async def _give(self, name: str, prompt: "Blocks", role: str = "") -> v1.PromptResult:
         joint = self._joint
         part = await joint.cast.part(name)
-        looking = role == "review"
+        if role == "review":
+            async with joint.cast.looking(part):
+                return await self._given(part, prompt, role)
+        await joint.cast.align(part)
         if not role and Turn(part, prompt).command is not None:
             role = COMMAND
-        await joint.cast.align(part, part.engine.read_only if looking else None)
+        return await self._given(part, prompt, role)
+
+    async def _given(self, part: "Part", prompt: "Blocks", role: str) -> v1.PromptResult:
+        joint, name = self._joint, part.name
         joint.standing.show()
         given = self._with_context(part, prompt, role)
         joint.journal.note(Given(now(), name, _text(given), role))
-        joint.knows(part)
+        known = joint.state.of(name)  # from now on its conversation exists
+        known.conversation, known.source = part.id, ""
         await joint.save()
         await joint.journal.settled()
         self.budget.turn_begins(name)
         joint.last = None  # a new turn, a new message
+        stop_reason, failure = "", "it failed"
         try:
-            result = await self._perform(part, Turn(part, given), looking=looking)
+            result = await self._perform(part, Turn(part, given))
+            stop_reason, failure = result.stop_reason.value, ""
         except asyncio.CancelledError:
-            joint.journal.note(Ended(now(), name, v1.StopReason.CANCELLED.value))
+            stop_reason, failure = v1.StopReason.CANCELLED.value, ""
             raise
         except AcpError as error:
-            joint.journal.note(Ended(now(), name, "", str(error)))
+            failure = ": ".join(told(error))
             raise
+        finally:
+            joint.journal.note(Ended(now(), name, stop_reason, failure))
         self.budget.turn_ended(name, result)
-        joint.journal.note(Ended(now(), name, result.stop_reason.value))
         return result
 
     def _with_context(self, part: "Part", prompt: "Blocks", role: str) -> "list[v1.ContentBlock]":
         """The prompt, after what the engine has not heard of. A command has to stand first, so it goes alone."""
         if role == COMMAND:
             return list(prompt)
+        if role:  # a review brings all along that it needs, and so does what it found
+            part.knows_nothing = False
+            return list(prompt)
         minutes = self._joint.journal.minutes
         missed = minutes.everything() if part.knows_nothing else minutes.since(part.name)
         part.knows_nothing = False
         # An empty line between: engines join the pieces of a prompt.
+        part.briefed = part.briefed or bool(missed)
         return [v1.TextBlock(f"{missed}\n\n"), *prompt] if missed else list(prompt)
 
-    async def _perform(self, part: "Part", turn: Turn, *, looking: bool) -> v1.PromptResult:
+    async def _perform(self, part: "Part", turn: Turn) -> v1.PromptResult:
         """The engine's turn. One that goes over the budget is called off, and that is how it ended."""
         assert part.playing is not None  # noqa: S101 - it has been opened
+        part.labels.visible = self._several
         work: asyncio.Future[Outcome] = asyncio.ensure_future(settle(part.playing.prompt(turn)))
-        part.begins(looking=looking, spend=lambda update: self._spend(part, update, work))
+        part.begins(lambda update: self._spend(part, update, work))
         try:
             outcome = await work
         except asyncio.CancelledError:
@@ -209,17 +256,9 @@ class Playing:
             if self._spent is None or (task is not None and task.cancelling()):
                 raise
             outcome = self._spent.stop_reason
-        except AcpError:
-            raise
-        except Exception as error:  # a bug of ours in one engine is no reason to silence the others
-            _log.exception("%s failed", part.name)
-            why = f"{part.title} failed: {type(error).__name__}; the log has more"
-            raise RequestError(Code.INTERNAL_ERROR, "Internal error", why) from error
         finally:
             turn.end()
             part.ends()
-            if self._joint.floor is not None:
-                self._joint.floor.done(part.name)
         return outcome if isinstance(outcome, v1.PromptResult) else v1.PromptResult(outcome or v1.StopReason.END_TURN)
 
     def _spend(self, part: "Part", update: v1.UsageUpdate, work: "asyncio.Future[Outcome]") -> None:
@@ -241,6 +280,11 @@ class Playing:
         if result.stop_reason == v1.StopReason.END_TURN:
             return msgspec.structs.replace(result, stop_reason=self._spent.stop_reason)
         return result
+
+
+def _bug(title: str, error: Exception) -> RequestError:
+    why = f"{title} failed unexpectedly ({type(error).__name__}); the log has more"
+    return RequestError(Code.INTERNAL_ERROR, "Internal error", why)
 
 
 def _merged(ends: Sequence[tuple[str, v1.PromptResult | _Failed]]) -> v1.PromptResult:

@@ -11,6 +11,7 @@ from antiphon.duet.changing import clear, set_route
 from antiphon.duet.events import Given, Prompted, now
 from antiphon.duet.playing import Playing
 from antiphon.duet.reviewing import Reference, code_reference, explain_prompt, reference_in
+from antiphon.duet.saying import told
 from antiphon.duet.status import about
 from antiphon.engines.titles import title_of
 from antiphon.errors import AcpError
@@ -28,16 +29,18 @@ AROUND: Final = 15
 EXPLAINED_LINES: Final = 400
 """Lines that are shown to whoever explains them."""
 
-NEWLINE: Final = "\n"
-
 
 async def prompt(joint: "Joint", turn: Turn) -> "Outcome":
     """A turn of the user."""
+    if (missing := _absent(joint, turn)) is not None:
+        await joint.saying.say(missing)
+        await joint.journal.settled()
+        return None
     asked = commands.parse(turn.text, list(joint.cast.engines))
     playing = _is_for_engines(asked)
-    event = Prompted(now(), list(turn.prompt), joint.saying.new_id(), "" if playing else "command")
-    joint.journal.note(event)
-    if playing and joint.saying.title is None and (title := title_of(turn.text)):
+    if playing or not joint.journal.empty:  # who only asks how things stand has not begun a session yet
+        joint.journal.note(Prompted(now(), list(turn.prompt), joint.saying.new_id(), "" if playing else "command"))
+    if playing and joint.saying.title is None and (title := title_of(_meant(turn, asked))):
         await joint.saying.entitle(title)
     outcome: Outcome
     try:
@@ -56,16 +59,38 @@ async def steer(joint: "Joint", addition: Turn) -> bool:
     taken: list[str] = []
     for part in [part for part in joint.cast.parts.values() if part.working and part.engine.steers]:
         own = Turn(part, addition.prompt)
+        held: list[v1.Update] = []
+        part.collected = held  # what it says to it comes after it
         try:
             if part.playing is not None and await settle(part.playing.steer(own)):
+                if not taken:
+                    joint.journal.note(Prompted(now(), list(addition.prompt), joint.saying.new_id(), steering=True))
                 taken.append(part.name)
+                joint.journal.note(Given(now(), part.name, addition.text))
         finally:
             own.end()
-    if taken:
-        joint.journal.note(Prompted(now(), list(addition.prompt), joint.saying.new_id(), steering=True))
-    for name in taken:
-        joint.journal.note(Given(now(), name, addition.text))
+            part.collected = None
+        for update in held:
+            await joint.heard(part, update)
     return bool(taken)
+
+
+def _absent(joint: "Joint", turn: Turn) -> str | None:
+    """What to say to somebody who calls an engine that is not here: it is nothing to bother another engine with."""
+    name = turn.command[0].partition(":")[0] if turn.command is not None else ""
+    if name not in joint.absent or name in joint.cast.engines:
+        return None
+    sentence, _, hint = joint.absent[name].partition("\nhint: ")
+    return f"`{name}` is not here: {sentence}." + (f" {hint}." if hint else "")
+
+
+def _meant(turn: Turn, command: "commands.Command | None") -> str:
+    """What the user says, without the command of ours before it."""
+    match command.asked if command is not None else None:
+        case commands.Route(prompt=text) | commands.Review(prompt=text):
+            return text
+        case _:
+            return turn.text
 
 
 def _is_for_engines(command: "commands.Command | None") -> bool:
@@ -135,7 +160,10 @@ async def _explain(joint: "Joint", turn: Turn, reference: str) -> "Outcome":
     try:
         text = text or await _read(turn, place)
     except AcpError as error:
-        await joint.saying.say(f"`/explain` cannot read `{place}`: {str(error).partition(NEWLINE)[0]}")
+        await joint.saying.say(f"`/explain` cannot read `{place}`: {told(error)[0]}")
+        return None
+    if not text.strip():
+        await joint.saying.say(f"There is nothing at `{place}`.")
         return None
     return await Playing(joint).play([v1.TextBlock(explain_prompt(place, text))], joint.lead)
 
@@ -146,7 +174,9 @@ async def _read(turn: Turn, place: Reference) -> str:
         return await turn.read(place.path, limit=EXPLAINED_LINES)
     first = max(1, place.first - AROUND)
     last = (place.last or place.first) + AROUND
-    return await turn.read(place.path, line=first, limit=min(last - first + 1, EXPLAINED_LINES))
+    text = await turn.read(place.path, line=first, limit=min(last - first + 1, EXPLAINED_LINES))
+    lines = [f"{number:>5}  {line}" for number, line in enumerate(text.splitlines(), first)]
+    return "\n".join(lines) if len(lines) > place.first - first else ""
 
 
 async def _nudge(joint: "Joint", nudge: commands.Nudge) -> None:

@@ -4,16 +4,17 @@ import itertools
 import os
 from typing import TYPE_CHECKING
 
-from antiphon.duet.events import Prompted, now
+from antiphon.duet.events import Prompted, now, shown
+from antiphon.errors import AcpError, RequestError
 from antiphon.protocol import v1
+from antiphon.store.errors import StoreError
 
 if TYPE_CHECKING:
     from antiphon.agent.session import Session
     from antiphon.duet.journal import Journal
-    from antiphon.errors import AcpError
     from antiphon.store.sessions import SessionStore
 
-__all__ = ["Saying"]
+__all__ = ["Saying", "told"]
 
 
 class Saying:
@@ -27,14 +28,16 @@ class Saying:
         self._series = os.urandom(3).hex()
         self.title: str | None = None
         """Of the session; None: it has none yet."""
+        self._kept_title: str | None = None
 
     def new_id(self) -> str:
         """The id of a message that no other has."""
         return f"antiphon-{self._series}-{next(self._numbers)}"
 
     async def say(self, text: str) -> None:
-        """Words of our own."""
-        await self._journal.tell(v1.AgentMessageChunk(v1.TextBlock(text), self.new_id()))
+        """Words of our own. A session in which nobody has said anything else yet is not kept for them."""
+        update = v1.AgentMessageChunk(v1.TextBlock(text), self.new_id())
+        await (self._journal.pass_on(update) if self._journal.empty else self._journal.tell(update))
 
     async def notice(
         self,
@@ -53,10 +56,13 @@ class Saying:
             update = v1.AgentMessageChunk(v1.TextBlock(text), self.new_id())
         await (self._journal.tell(update) if kept else self._journal.pass_on(update))
 
-    async def failed(self, who: str, error: "AcpError") -> None:
+    async def failed(self, who: str, error: AcpError, *, kept: bool = True) -> None:
         """An engine could not do its part."""
-        sentence, _, hint = str(error).partition("\nhint: ")
-        await self.notice(f"{who} failed: {sentence}", hint or None, v1.NoticeSeverity.ERROR)
+        await self.notice(*_failure(who, error), v1.NoticeSeverity.ERROR, kept=kept)
+
+    def note_failure(self, who: str, error: AcpError) -> None:
+        """Keep it for those who read the history: whoever was there has heard of it by the answer."""
+        self._journal.note(shown(v1.NoticeUpdate(v1.NoticeSeverity.ERROR, *_failure(who, error))))
 
     async def as_user(self, text: str, by: str) -> None:
         """Something that we say to the engines for the user, who sees it."""
@@ -65,7 +71,7 @@ class Saying:
 
     async def entitled(self, title: str) -> None:
         """Tell the title that the session has."""
-        self.title = title
+        self.title = self._kept_title = title
         await self._journal.tell(v1.SessionInfoUpdate(title=title))
 
     async def entitle(self, title: str) -> None:
@@ -73,7 +79,28 @@ class Saying:
         if title == self.title:
             return
         self.title = title
-        await self._journal.settled()
-        if not self._journal.empty:
-            await self._store.rename(self._outer.id, title)
         await self._journal.tell(v1.SessionInfoUpdate(title=title))
+        await self.keep_title()
+
+    async def keep_title(self) -> None:
+        """Keep the title, once there is something that it could be the title of."""
+        await self._journal.settled()
+        if self.title is None or self.title == self._kept_title or self._journal.empty:
+            return
+        try:
+            await self._store.rename(self._outer.id, self.title)
+            self._kept_title = self.title
+        except StoreError as error:
+            await self._journal.unsaved(error)
+
+
+def _failure(who: str, error: AcpError) -> tuple[str, str | None]:
+    sentence, hint = told(error)
+    return sentence if sentence.startswith(who) else f"{who} failed: {sentence}", hint or None
+
+
+def told(error: AcpError) -> tuple[str, str]:
+    """An error in a sentence for people, and what to do about it, if that is known."""
+    text = error.reason if isinstance(error, RequestError) else str(error)  # its code is for programs
+    sentence, _, hint = text.partition("\nhint: ")
+    return sentence, hint

@@ -42,8 +42,6 @@ class Standing:
         shown = options.merged(self._chosen(), offers)
         outer = joint.outer
         outer.modes, outer.models, outer.config_options = shown.modes, shown.models, shown.options
-        for part in parts.values():
-            part.labels.visible = len(names) > 1
 
     def _chosen(self) -> options.Joint:
         joint, state = self._joint, self._joint.state

@@ -1,8 +1,13 @@
 """What a session needs to go on after a restart, besides its history: a small piece of JSON beside it."""
 
+import logging
+
 import msgspec
 
 __all__ = ["EngineState", "State"]
+
+
+_log = logging.getLogger(__name__)
 
 
 class EngineState(msgspec.Struct, omit_defaults=True):
@@ -12,6 +17,8 @@ class EngineState(msgspec.Struct, omit_defaults=True):
     """The engine's own id of it, once it was given something; empty: it knows nothing yet."""
     source: str = ""
     """The conversation that it is to begin as a copy of."""
+    mode: str = ""
+    """A mode for it alone, if the user chose one."""
     options: dict[str, str] = {}
     """What the user chose, by the engine's own ids."""
 
@@ -39,8 +46,9 @@ class State(msgspec.Struct, omit_defaults=True):
     def read(cls, kept: bytes) -> "State":
         """As it was; as at the beginning, if it cannot be read."""
         try:
-            return msgspec.json.decode(kept, type=cls)
-        except msgspec.DecodeError:
+            return msgspec.json.decode(kept, type=cls) if kept else cls()
+        except msgspec.DecodeError as error:
+            _log.warning("what was chosen in a session cannot be read, so it begins anew: %s", error)
             return cls()
 
     def packed(self) -> bytes:

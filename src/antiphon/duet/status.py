@@ -52,7 +52,10 @@ async def _status(joint: "Joint") -> State:
         joint.outer.id,
         state.route,
         joint.primary,
-        [await _engine(joint, name) for name in joint.cast.engines],
+        [
+            *[await _engine(joint, name) for name in joint.cast.engines],
+            *(EngineState(name, name, problem=why) for name, why in joint.absent.items()),
+        ],
         title=(row.title or "") if row is not None else "",
         review=state.review,
         auto_resume=joint.auto_resume,

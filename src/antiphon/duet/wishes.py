@@ -96,7 +96,8 @@ def chosen(wanted: Wishes, engines: Sequence[str]) -> Chosen:
         )
         route = first
     elif route not in engines and route not in JOINT_ROUTES:
-        problems.append(f"There is no route `{route}` here, so `{first}` answers\nhint: there are {listed}")
+        both = ", `duet` and `review`" if len(engines) > 1 else ""
+        problems.append(f"There is no route `{route}` here, so `{first}` answers\nhint: there are {listed}{both}")
         route = first
     return Chosen(route, primary, tuple(problems))
 

@@ -152,9 +152,15 @@ class SessionStore:
         return await self.database.read(state)
 
     async def fork(
-        self, source: str, new_id: str, *, cwd: str | None = None, directories: Sequence[str] | None = None
+        self,
+        source: str,
+        new_id: str,
+        *,
+        cwd: str | None = None,
+        directories: Sequence[str] | None = None,
+        state: bytes | None = None,
     ) -> SessionRow:
-        """Begin a session with the history, title and state of another; the two go on apart.
+        """Begin a session with the history, title and state of another, or with a state of its own; the two go on apart.
 
         Raises:
             NoSuchSession: there is no `source`.
@@ -167,11 +173,11 @@ class SessionStore:
             key = _key(connection, source)
             copy = (
                 "INSERT INTO session (id, engine, cwd, directories, title, created_at, updated_at, length, state)"
-                " SELECT ?, engine, ifnull(?, cwd), ifnull(?, directories), title, ?, ?, length, state"
+                " SELECT ?, engine, ifnull(?, cwd), ifnull(?, directories), title, ?, ?, length, ifnull(?, state)"
                 " FROM session WHERE key = ?"
             )
             try:
-                new_key = connection.execute(copy, (new_id, cwd, packed, at, at, key)).lastrowid
+                new_key = connection.execute(copy, (new_id, cwd, packed, at, at, state, key)).lastrowid
             except IntegrityError as error:
                 raise SessionExists(new_id) from error
             connection.execute(
@@ -182,10 +188,10 @@ class SessionStore:
 
         return await self.database.run(fork)
 
-    async def archive(self, id: str, new_id: str) -> SessionRow:
+    async def archive(self, id: str, new_id: str, state: bytes = b"") -> SessionRow:
         """Give everything of a session to a new one (history, title, state, dates, conversations); under its own id it begins afresh.
 
-        What is left keeps its directories and its state: what is in there is its engine's to change.
+        What is left keeps its directories, and has the state that is given.
 
         Raises:
             NoSuchSession: there is none.
@@ -201,8 +207,8 @@ class SessionStore:
                 raise SessionExists(new_id) from error
             connection.execute(
                 "INSERT INTO session (id, engine, cwd, directories, created_at, updated_at, state)"
-                " SELECT ?, engine, cwd, directories, created_at, ?, state FROM session WHERE key = ?",
-                (id, at, key),
+                " SELECT ?, engine, cwd, directories, created_at, ?, ? FROM session WHERE key = ?",
+                (id, at, state, key),
             )
             return read_rows(connection, "WHERE id = ?", (new_id,))[0]
 

@@ -81,4 +81,4 @@ def environment_of(environment: Mapping[str, str]) -> dict[str, str]:
 
 def may_bypass(environment: Mapping[str, str]) -> bool:
     """Whether the CLI would start at all with that mode on offer: as root only inside a sandbox."""
-    return os.geteuid() != 0 or environment.get("IS_SANDBOX", "") not in ("", "0", "false")
+    return os.geteuid() != 0 or environment.get("IS_SANDBOX") == "1"  # the one word that it takes for yes
