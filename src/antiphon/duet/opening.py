@@ -233,6 +233,8 @@ class Opening:
         async with self._opened(outer, guard, _lock(outer), state) as joint:
             joint.journal.silent = not tell
             await self._cast(joint)  # opening it tells all that we do not know, which is everything
+            if joint.saying.title is None:
+                await joint.saying.entitle(f"A session of {joint.cast.title(name)}")
             await joint.save()
             joint.journal.silent = False
         return joint

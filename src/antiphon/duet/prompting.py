@@ -38,8 +38,7 @@ async def prompt(joint: "Joint", turn: Turn) -> "Outcome":
         return None
     asked = commands.parse(turn.text, list(joint.cast.engines))
     playing = _is_for_engines(asked)
-    if playing or not joint.journal.empty:  # who only asks how things stand has not begun a session yet
-        joint.journal.note(Prompted(now(), list(turn.prompt), joint.saying.new_id(), "" if playing else "command"))
+    joint.journal.note(Prompted(now(), list(turn.prompt), joint.saying.new_id(), "" if playing else "command"))
     if playing and joint.saying.title is None and (title := title_of(_meant(turn, asked))):
         await joint.saying.entitle(title)
     outcome: Outcome

@@ -35,9 +35,8 @@ class Saying:
         return f"antiphon-{self._series}-{next(self._numbers)}"
 
     async def say(self, text: str) -> None:
-        """Words of our own. A session in which nobody has said anything else yet is not kept for them."""
-        update = v1.AgentMessageChunk(v1.TextBlock(text), self.new_id())
-        await (self._journal.pass_on(update) if self._journal.empty else self._journal.tell(update))
+        """Words of our own."""
+        await self._journal.tell(v1.AgentMessageChunk(v1.TextBlock(text), self.new_id()))
 
     async def notice(
         self,

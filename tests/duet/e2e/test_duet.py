@@ -41,7 +41,7 @@ async def test_each_message_begins_with_the_name_of_who_says_it(at: Place) -> No
         await client.say("sing")
         lines = [line for line in shown(client) if line.kind == "agent"]
     claude, codex = lines
-    assert claude.text == "**Claude Code**\n\na first voice" and codex.text == "**Codex**\n\na second voice"
+    assert claude.text == "**Claude Code**\n\na first voice" and codex.text.lstrip() == "**Codex**\n\na second voice"
 
 
 async def test_calls_say_whose_they_are(at: Place) -> None:
