@@ -23,7 +23,7 @@ NOTHING_SELECTED: Final = 5
 """How pytest ends when there was no such test: fine for a part of the selection, not for all of it."""
 
 GRACE: Final = 20.0
-"""Seconds in which a part that was interrupted may end what its tests have started. It needs one or two."""
+"""Seconds in which a part that was interrupted may end what its tests have started. pytest-xdist takes ten of them."""
 
 Part = subprocess.Popen[bytes]
 
