@@ -284,14 +284,40 @@ async def test_a_command_that_may_not_even_ask_is_told_as_one_that_failed(at: Pl
 
 @proves("modes.refusals")
 async def test_a_script_of_which_everything_is_refused_is_told(at: Place) -> None:
+    at.settings(model="gpt-5.6-sol")
+    at.model.answers(
+        script("{cmd: 'touch refused.txt', sandbox_permissions: 'require_escalated', justification: 'May I?'}")
+    )
+    async with connected(at) as client:
+        await in_mode(client, "dontAsk")
+        heard = await client.say("write")
+    call = heard.call("Script")
+    assert "touch refused.txt" in str(call["content"]) and "escalated permissions" in str(call["content"])
+    assert client.asked == [] and not (at.folder / "refused.txt").exists()
+
+
+@proves("modes.refusals")
+async def test_what_the_sandbox_refuses_to_a_script_is_told_once(at: Place) -> None:
     at.settings(
         model="gpt-5.6-sol", top='model_provider = "choir"\napproval_policy = "never"\nsandbox_mode = "read-only"'
     )
-    at.model.answers(Patch("text(JSON.stringify(await tools.exec_command({cmd: 'touch refused.txt'})));", "exec"))
+    at.model.answers(script("{cmd: 'touch refused.txt'}"))
     async with connected(at) as client:
         heard = await client.say("write")
-    call = heard.call("Script")
-    assert "touch refused.txt" in str(call["content"]) and "Read-only file system" in str(call["content"])
+    [told] = heard.of(v1.ToolCall)
+    assert told.name in (
+        "Script",
+        "Bash",
+    )  # Codex itself tells of a command that took more than 150 ms to fail, else we do
+    call = heard.call(told.name)
+    assert "touch refused.txt" in f"{call['title']} {call['content']}" and "Read-only file system" in str(
+        call["content"]
+    )
+
+
+def script(given: str) -> Patch:
+    """A command, in the words of the newer models."""
+    return Patch(f"text(JSON.stringify(await tools.exec_command({given})));", "exec")
 
 
 @proves("modes.models", "modes.legacy-models", "modes.effort", "modes.summary", on=BOTH)
