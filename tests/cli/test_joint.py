@@ -31,32 +31,26 @@ def session_of(place: Place, *words: str, **env: str) -> str:
 
 
 def edited(place: Place, text: str) -> str:
-    """A session that an editor has, in which something was said."""
-    lines: list[dict[str, Any]] = [
-        {"id": 1, "method": "initialize", "params": {"protocolVersion": 1}},
-        {"id": 2, "method": "session/new", "params": {"cwd": str(place.cwd), "mcpServers": []}},
-    ]
+    """A session that an editor had, in which something was said."""
     command = [sys.executable, "-m", "antiphon", "agent"]
-    env = {**place.env, "ANTIPHON_AUTO_RESUME": "false"}
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=place.cwd, env=env
-    ) as editor:
-        assert editor.stdin is not None and editor.stdout is not None
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=place.cwd,
+        env={**place.env, "ANTIPHON_AUTO_RESUME": "false"},
+    ) as agent:  # fmt: skip
+        assert agent.stdin is not None and agent.stdout is not None
+        to_agent, answers = agent.stdin, map(json.loads, agent.stdout)
 
-        def ask(line: dict[str, Any]) -> dict[str, Any]:
-            assert editor.stdin is not None and editor.stdout is not None
-            editor.stdin.write(json.dumps({"jsonrpc": "2.0", **line}).encode() + b"\n")
-            editor.stdin.flush()
-            for answer in map(json.loads, editor.stdout):
-                if answer.get("id") == line["id"] and "method" not in answer:
-                    result: dict[str, Any] = answer["result"]
-                    return result
-            raise AssertionError("the agent is gone")
+        def ask(method: str, **params: Any) -> dict[str, Any]:
+            to_agent.write(json.dumps({"jsonrpc": "2.0", "id": method, "method": method, "params": params}).encode())
+            to_agent.write(b"\n")
+            to_agent.flush()
+            found: dict[str, Any] = next(each for each in answers if each.get("id") == method and "result" in each)
+            return found["result"]  # type: ignore[no-any-return]  # whatever it is
 
-        ask(lines[0])
-        id = str(ask(lines[1])["sessionId"])
-        ask({"id": 3, "method": "session/prompt", "params": {"sessionId": id, "prompt": [{"type": "text", "text": text}]}})
-        editor.stdin.close()
+        ask("initialize", protocolVersion=1)
+        id = str(ask("session/new", cwd=str(place.cwd), mcpServers=[])["sessionId"])
+        ask("session/prompt", sessionId=id, prompt=[{"type": "text", "text": text}])
+        to_agent.close()
     return id
 
 

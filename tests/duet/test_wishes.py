@@ -118,7 +118,7 @@ def test_the_example_of_a_page_gives_a_session_that_begins_so(page: str) -> None
     part = read(example)
     wanted = wishes(merge(part, Part(), trusted=False, broken=False), {})
     begins = chosen(wanted, wanted.engines or ("claude", "codex"))
-    assert part.problems == wanted.problems == begins.problems == ()
+    assert not part.problems and not wanted.problems and not begins.problems
     assert begins.route == "review" and wanted.review == "fix"
     assert (begins.primary, wanted.max_cost) == (("claude", 2.5) if page == "config.md" else ("codex", 1.0))
 
