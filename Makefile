@@ -1,6 +1,6 @@
 # The menu. Every command makes the environment it needs, from the locks in requirements/, and does so only once.
 #
-#   make run      a chat in the terminal; without one, a short conversation with the demo agent
+#   make run      a chat with the demo agent; without a terminal, a short conversation with it
 #   make test     all tests, fast ones first            (make test ARGS="-k framing")
 #   make check    format, lint, types, import contracts, room sizes
 #   make interop  play with everybody else's agents and clients, and write docs/interop.md and docs/thirdparty.md
@@ -117,7 +117,7 @@ env: $(VENV)/.ready
 # --- what people type -----------------------------------------------------------------------------------------------
 
 run: .venv-run/.ready
-	@if [ -t 0 ] && [ -t 1 ] && [ -z "$(ARGS)" ]; then .venv-run/bin/antiphon chat; \
+	@if [ -t 0 ] && [ -t 1 ] && [ -z "$(ARGS)" ]; then .venv-run/bin/antiphon chat demo; \
 	else .venv-run/bin/python examples/tour.py $(ARGS); fi
 
 # The peers written in JavaScript: the locks have no addresses, and npm comes with the environment. Without a registry

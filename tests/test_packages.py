@@ -194,3 +194,29 @@ def test_our_entry_has_what_the_registry_asks_for_besides() -> None:
     assert entry["license"] == "Apache-2.0" and entry["license_url"].startswith("https://")
     assert "icon" not in entry  # the registry's own build puts it in
     assert "latest" not in json.dumps(entry["distribution"])
+
+
+@pytest.mark.parametrize("installed", [True, False], ids=["with engines", "with the demo"])
+@pytest.mark.parametrize("terminal", [True, False], ids=["with terminals", "without"])
+def test_what_our_entry_starts_has_a_way_to_sign_in(installed: bool, terminal: bool, tmp_path: Path) -> None:
+    words = json.loads((ENTRY / "agent.json").read_bytes())["distribution"]["uvx"]["args"]
+    env = {"PATH": str(tmp_path), "HOME": str(tmp_path), "ANTIPHON_STATE_DIR": str(tmp_path)}
+    for name, variable in (("claude", "CLAUDE_CODE_EXECUTABLE"), ("codex", "CODEX_EXECUTABLE")):
+        program = tmp_path / name
+        if installed:
+            program.write_text("#!/bin/sh\n", encoding="utf-8")
+            program.chmod(0o755)
+        env[variable] = str(program)  # else the packages beside us would count, which users of the registry do not have
+    can = {"auth": {"terminal": terminal}}
+    asked = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {"protocolVersion": 1, "clientCapabilities": can},
+    }
+    command = [sys.executable, "-m", "antiphon", *words]
+    done = subprocess.run(command, input=json.dumps(asked).encode() + b"\n", capture_output=True, env=env, check=True)
+    methods = json.loads(done.stdout)["result"]["authMethods"]
+    kinds = {method.get("type", "agent") for method in methods}  # what says nothing is signed in to by the agent itself
+    assert kinds & {"agent", "terminal"} and ("terminal" in kinds) == (installed and terminal)
+    assert len({method["id"] for method in methods}) == len(methods)

@@ -15,6 +15,8 @@ from tests.client.script import Agent
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 30.0
+NO_ENGINES = {"CLAUDE_CODE_EXECUTABLE": "/not/here/claude", "CODEX_EXECUTABLE": "/not/here/codex"}
+"""A machine without Claude Code and Codex, whatever is installed beside the tests: who names no agent gets the demo."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ class Place:
             "PYTHONPATH": str(ROOT),
             "ANTIPHON_STATE_DIR": str(self.state),
             "ANTIPHON_CONFIG_DIR": str(folder / "config"),
+            **NO_ENGINES,
         }
 
     def configure(self, text: str) -> None:

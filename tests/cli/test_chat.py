@@ -222,7 +222,7 @@ def test_sessions_are_listed_and_loaded_with_what_was_said(tmp_path: Path) -> No
         terminal.ask(f"/sessions{ENTER}", "/load NUMBER goes there")
         terminal.press(f"/clear{ENTER}")
         terminal.wait("goes there", gone=True)
-        terminal.press(f"/load 2{ENTER}")
+        terminal.press(f"/load 1{ENTER}")
         terminal.wait(f"{PROMPT} /echo the first song")
         idle(terminal)
         terminal.press(CTRL_D)

@@ -121,6 +121,21 @@ def test_yes_writes_the_entry_and_keeps_the_rest(home: Home) -> None:
     assert str(home.zed) in done.stderr and "restart Zed" in done.stderr and "pick Antiphon" in done.stderr
 
 
+def test_what_was_set_up_is_the_joint_agent_and_starts(home: Home) -> None:
+    home.setup("zed", "--yes")
+    ((name, entry),) = said(home.zed)["agent_servers"].items()
+    started = subprocess.run(
+        [entry["command"], *entry["args"]],
+        input=b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\n',
+        env=home.env | entry["env"],
+        capture_output=True,
+        check=True,
+        timeout=50,
+    )
+    answer = json.loads(started.stdout)["result"]
+    assert (name, answer["agentInfo"]["title"], answer["agentInfo"]["name"]) == ("Antiphon", "Antiphon", "antiphon")
+
+
 def test_undo_gives_back_every_byte(home: Home) -> None:
     home.write(SETTINGS)
     home.zed.chmod(0o640)

@@ -111,6 +111,18 @@ def test_the_page_has_every_variable_and_a_right_example() -> None:
     assert part.problems == () and part.text("duet", "review") in REVIEWS
 
 
+@pytest.mark.parametrize("page", ["config.md", "duet.md"])
+def test_the_example_of_a_page_gives_a_session_that_begins_so(page: str) -> None:
+    text = PAGE.with_name(page).read_text(encoding="utf-8")
+    (example,) = [each for each in re.findall(r"```toml\n(.*?)```", text, re.DOTALL) if "[duet]" in each]
+    part = read(example)
+    wanted = wishes(merge(part, Part(), trusted=False, broken=False), {})
+    begins = chosen(wanted, wanted.engines or ("claude", "codex"))
+    assert not part.problems and not wanted.problems and not begins.problems
+    assert begins.route == "review" and wanted.review == "fix"
+    assert (begins.primary, wanted.max_cost) == (("claude", 2.5) if page == "config.md" else ("codex", 1.0))
+
+
 def test_it_is_known_before_anything_heavy_is_loaded() -> None:
     code = "import sys, antiphon.duet.wishes, antiphon.duet.present; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8", timeout=50)

@@ -101,11 +101,19 @@ async def test_resuming_is_silent(workspace: Path) -> None:
     assert kinds == ["available_commands_update", "user_message_chunk", "agent_message_chunk"]
 
 
+async def begun(client: DemoClient) -> str:
+    """A session in which something was said."""
+    session = await client.new()
+    await client.prompt(session, "/echo hello")
+    return session
+
+
 async def test_sessions_are_listed_newest_first_and_by_directory(workspace: Path, tmp_path: Path) -> None:
     async with demo(workspace) as client:
-        first, second = await client.new(), await client.new()
+        first, second = await begun(client), await begun(client)
+        await client.new()  # nothing is said in it, so there is nothing to go on with
         client.workspace = tmp_path
-        third = await client.new()
+        third = await begun(client)
         await client.prompt(first, "/echo I am the newest now")
         assert [each.session_id for each in await listed(client)] == [first, third, second]
         assert {each.session_id for each in await listed(client, str(workspace))} == {first, second}
@@ -114,7 +122,7 @@ async def test_sessions_are_listed_newest_first_and_by_directory(workspace: Path
 
 async def test_many_sessions_come_in_pages(workspace: Path) -> None:
     async with demo(workspace) as client:
-        made = {await client.new() for _ in range(60)}
+        made = {await begun(client) for _ in range(60)}
         page = await client.connection.request(m.LIST_SESSIONS, v1.ListSessions())
         found = [each.session_id for each in page.sessions]
         while page.next_cursor is not None:
@@ -194,7 +202,7 @@ async def test_a_call_that_was_cut_off_by_a_crash_has_failed_and_keeps_its_id(wo
 
 async def test_a_session_that_was_deleted_elsewhere_does_not_cost_another_its_history(workspace: Path) -> None:
     async with demo(workspace) as client, demo(workspace) as other:
-        gone, stays = await client.new(), await client.new()
+        gone, stays = await begun(client), await begun(client)
         assert len(await listed(client)) == 2
         await other.connection.request(m.DELETE_SESSION, v1.DeleteSession(gone))
         await client.prompt(gone, "/echo nobody will know")

@@ -117,6 +117,9 @@ def chat(place: Path, *words: str, columns: int = 80, rows: int = 24, **environm
         "TERM": "xterm-256color",
         "ANTIPHON_STATE_DIR": str(place / "state"),
         "ANTIPHON_CONFIG_DIR": str(place / "config"),
+        # Whatever is installed beside the tests: who names no agent gets the demo.
+        "CLAUDE_CODE_EXECUTABLE": "/not/here/claude",
+        "CODEX_EXECUTABLE": "/not/here/codex",
         **environment,
     }
     keyboard, other_end = pty.openpty()

@@ -134,8 +134,9 @@ def _same_agent(options: Options) -> str:
 
 
 def _opener(options: Options, cwd: str) -> "Open":
-    from antiphon.cli.opening import DEFAULT_AGENT, Attendance, Door, connected
+    from antiphon.cli.opening import Attendance, Door, connected
     from antiphon.cli.session_opening import keep_name, open_session, reopen
+    from antiphon.duet.present import DEMO
     from antiphon.tui.doors import Opened
 
     def ways(door: Door) -> "Opened":
@@ -150,7 +151,7 @@ def _opener(options: Options, cwd: str) -> "Open":
         async def new(on_update: "OnUpdate") -> "Session":
             return (await open_session(door, _plain(options), on_update=on_update)).session
 
-        demo = door.name == DEFAULT_AGENT and options.agent is None
+        demo = door.name == DEMO and options.agent is None
         hint = "The demo answers, which has no model: `antiphon agents` lists the others." if demo else ""
         return Opened(door.agent, door.keeper, first, new, load, hint, door.command)
 

@@ -11,7 +11,9 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
+from antiphon.catalogue.known import OURS
 from antiphon.cli.arguments import Misused, Options
+from antiphon.cli.choosing import default_agent
 from antiphon.cli.logs import note_report
 from antiphon.client.connect import Asking, connect
 from antiphon.client.files import Files
@@ -19,6 +21,7 @@ from antiphon.client.permissions import Ask, Keeper
 from antiphon.client.retry import Retry
 from antiphon.client.rules_here import BROKEN, rules_in, settings_here
 from antiphon.client.terminals import Terminals
+from antiphon.duet.wishes import AUTO_RESUME, says_auto_resume
 from antiphon.policy import Mode, RuleError, Rules
 from antiphon.protocol import v1
 from antiphon.store.audit import AuditEntry, AuditStore
@@ -33,10 +36,7 @@ if TYPE_CHECKING:
     from antiphon.config.shapes import Settings
     from antiphon.store.database import Database
 
-__all__ = ["DEFAULT_AGENT", "Attendance", "Door", "agent_name", "connected", "rules_of", "work_place"]
-
-DEFAULT_AGENT: Final = "demo"
-"""Who answers when nobody was chosen: it costs nothing and changes nothing unasked."""
+__all__ = ["Attendance", "Door", "agent_name", "connected", "rules_of", "work_place"]
 
 DELAYS: Final = (1.0, 2.0, 4.0, 8.0)
 """Seconds before each further try; the last one again for all that follow."""
@@ -91,7 +91,7 @@ def work_place(options: Options) -> str:
 
 def agent_name(options: Options, settings: "Settings") -> str:
     """Who is to answer."""
-    return options.agent or settings.agent or DEFAULT_AGENT
+    return options.agent or settings.agent or default_agent(settings)
 
 
 def rules_of(options: Options, settings: "Settings") -> Rules:
@@ -210,7 +210,11 @@ def _command(name: str, settings: "Settings") -> tuple[list[str], Mapping[str, s
     from antiphon.catalogue.finding import start_of
 
     found = start_of(name, settings)
-    return list(found.command), found.env, found.cwd
+    env = found.env
+    if found.origin == "built in" and found.name == OURS and not says_auto_resume(os.environ):
+        # We know which session we want: a new one is a new one.
+        env = {**env, AUTO_RESUME: "false"}
+    return list(found.command), env, found.cwd
 
 
 def _retry(options: Options) -> Retry:

@@ -14,7 +14,7 @@ from antiphon.cli.arguments import Misused
 from antiphon.cli.asking import Person, terminal_of
 from antiphon.cli.describing import sentence_and_hint
 from antiphon.cli.logs import log_file
-from antiphon.cli.opening import DEFAULT_AGENT, Attendance, Door, connected
+from antiphon.cli.opening import Attendance, Door, connected
 from antiphon.cli.outcome import DENIED, FAILED, MISUSED, TIMED_OUT, Answer, NotedFiles, changed_files, status_of
 from antiphon.cli.printing import Printer, QuietPrinter, TailOf, TextPrinter, WordOf
 from antiphon.cli.recording import JsonPrinter, tokens_event, usage_event
@@ -24,6 +24,7 @@ from antiphon.cli.session_opening import Opened, Unsettable, open_session
 from antiphon.cli.stopping import CANCELLED, Stopping
 from antiphon.cli.tails import KeptTerminals
 from antiphon.client.handlers import Elicitation, Elicited
+from antiphon.duet.present import DEMO
 from antiphon.errors import AcpError, AuthRequired
 from antiphon.protocol import v1
 
@@ -120,7 +121,7 @@ class Runner:
             self._prompt.blocks, door.agent.capabilities.prompt_capabilities, door.agent.name
         )
         self._printer.opened(session, door.agent.name, info.version if info is not None else None, opened.how)
-        if self._screen.is_terminal and door.name == DEFAULT_AGENT and not (self._options.agent or self._options.quiet):
+        if self._screen.is_terminal and door.name == DEMO and not (self._options.agent or self._options.quiet):
             self._screen.note("the demo answers, which has no model: `--agent NAME` chooses another", "dim")
         async with session.prompt(blocks) as turn:
             self._turn = turn

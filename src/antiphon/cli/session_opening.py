@@ -5,7 +5,7 @@ Names are ours, sessions are the agent's. A name whose session the agent has for
 
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 from antiphon.cli.describing import sentence_and_hint
 from antiphon.errors import AcpError, AuthRequired, Code, NotSupported, RequestRefused
@@ -45,20 +45,17 @@ async def open_session(
     Raises:
         AcpError: there is no such session, or it cannot be set like that.
     """
-    names = NameStore(door.database)
-    known = await _known(door, options, names)
     opened: Opened | None = None
-    if known is not None:
+    known = await _known(door, options)
+    for place, id in enumerate(known, 1):
         try:
-            opened = await reopen(door, options, known, on_update=on_update, replay=replay)
+            opened = await reopen(door, options, id, on_update=on_update, replay=replay)
+            break
         except RequestRefused as error:
-            if options.session is None and error.code == Code.RESOURCE_NOT_FOUND:
-                raise AcpError(
-                    f"{door.agent.name} has no session `{known}`\nhint: `/sessions` in `antiphon chat` lists those there are"
-                ) from error
-            if options.session is None or isinstance(error, AuthRequired):
+            if isinstance(error, AuthRequired):
                 raise
-            door.warn(f"the session `{options.session}` is gone, so a new one takes its name: {error.reason}")
+            if place == len(known):
+                _told_of(door, options, id, error)
     if opened is None:
         servers, directories = _place(door, options)
         session = await door.agent.new_session(
@@ -101,21 +98,35 @@ async def keep_name(door: "Door", name: str, session_id: str) -> None:
         door.warn(f"this session cannot be continued by name: {sentence_and_hint(error)[0]}")
 
 
-async def _known(door: "Door", options: "Options", names: NameStore) -> str | None:
-    """The id of the earlier session that is meant, None for a new one."""
+async def _known(door: "Door", options: "Options") -> list[str]:
+    """The ids of the earlier session that is meant, the likeliest first; none for a new one."""
     if options.resume is not None:
-        return options.resume
+        return [options.resume]
     if options.session is not None:
-        named = await names.get(options.session, door.name, door.cwd)
-        return None if named is None else named.session_id
+        named = await NameStore(door.database).get(options.session, door.name, door.cwd)
+        return [] if named is None else [named.session_id]
     if not options.continue_last:
-        return None
-    last = await names.last(door.name, door.cwd)
-    if last is not None:
-        return last.session_id
-    if door.agent.capabilities.session_capabilities.list is not None:
-        async for info in door.agent.list_sessions(door.cwd):
-            return info.session_id
+        return []
+    from antiphon.cli.continuing import last_used
+
+    return await last_used(door) or _nothing(door)
+
+
+def _told_of(door: "Door", options: "Options", id: str, error: RequestRefused) -> None:
+    """A session cannot be opened: say so, and raise unless a new one may take its place."""
+    if options.session is not None:
+        door.warn(f"the session `{options.session}` is gone, so a new one takes its name: {error.reason}")
+        return
+    if error.code != Code.RESOURCE_NOT_FOUND:
+        raise error
+    if options.resume is None:
+        _nothing(door)
+    raise AcpError(
+        f"{door.agent.name} has no session `{id}`\nhint: `/sessions` in `antiphon chat` lists those there are"
+    ) from error
+
+
+def _nothing(door: "Door") -> NoReturn:
     raise AcpError(f"{door.agent.name} has no session in `{door.cwd}` to continue\nhint: leave out `--continue`")
 
 

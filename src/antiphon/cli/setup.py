@@ -48,7 +48,12 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     top.add_argument("editor", metavar="EDITOR", choices=[*EDITORS], help=", ".join(EDITORS))
-    top.add_argument("--engine", metavar="NAME", choices=[*ENGINES], help="what answers the prompts there")
+    top.add_argument(
+        "--engine",
+        metavar="NAME",
+        choices=[*ENGINES],
+        help="one engine alone; without it, all that are installed, as one agent",
+    )
     top.add_argument("--name", metavar="TEXT", help=f"what the editor calls it; without it, {NAME}")
     top.add_argument("--file", metavar="FILE", help="the settings, if they are not in the usual place")
     top.add_argument("-y", "--yes", action="store_true", help="do not ask")

@@ -12,7 +12,7 @@ import msgspec
 from antiphon.config.shapes import NAME, REVIEWS, Settings
 
 __all__ = [
-    "AUTO_RESUME", "DUET", "JOINT_ROUTES", "PRIMARY", "REVIEW", "REVIEWS", "ROUTE", "TASKS", "Chosen", "Review", "Wishes", "chosen", "wishes",
+    "AUTO_RESUME", "DUET", "JOINT_ROUTES", "PRIMARY", "REVIEW", "REVIEWS", "ROUTE", "TASKS", "Chosen", "Review", "Wishes", "chosen", "says_auto_resume", "wishes",
 ]  # fmt: skip
 
 ROUTE: Final = "ANTIPHON_ROUTE"
@@ -80,6 +80,11 @@ def wishes(settings: Settings, environ: Mapping[str, str]) -> Wishes:
     rest = msgspec.structs.asdict(said)
     settled = {name: rest[name] if value is None else value for name, value in {**rest, **found}.items()}
     return Wishes(**{name: value for name, value in settled.items() if value is not None}, problems=tuple(problems))
+
+
+def says_auto_resume(environ: Mapping[str, str]) -> bool:
+    """Whether the environment says anything about it."""
+    return _said(environ, AUTO_RESUME) is not None
 
 
 def chosen(wanted: Wishes, engines: Sequence[str]) -> Chosen:

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from antiphon.catalogue.finding import Missing, find
 from antiphon.catalogue.known import OURS
 from antiphon.catalogue.versions import with_versions
+from antiphon.cli.health.examining import in_thread
 from antiphon.cli.health.findings import Finding, Ward, note, ok, problem, split
+from antiphon.cli.health.joining import together
 
 __all__ = ["agent", "registry"]
 
@@ -21,8 +23,9 @@ async def agent(name: str, ward: Ward) -> Sequence[Finding]:
             return problem("not installed, and the config file says that `run` and `chat` start it", found.hint)
         return (problem if name in ward.named else note)("not installed", found.hint)
     if found.origin == "built in":
-        needs = "it joins the engines above" if name == OURS else "it needs no model, no key and no network"
-        return ok(f"built in: {needs}", command=found.shown)
+        if name == OURS:
+            return await in_thread(lambda: together(ward, found.shown))  # it looks at the disk
+        return ok("built in: it needs no model, no key and no network", command=found.shown)
     if found.on_demand:
         return ok(f"started on demand by {found.where}, which downloads it first", command=found.shown)
     (known,) = await with_versions([found], min(ward.limit, 5.0))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from antiphon.catalogue.finding import UnknownAgent, find
+from antiphon.cli.choosing import default_agent
 from antiphon.cli.health.findings import Finding, Ward, note, ok, problem, split
 from antiphon.config.files import ConfigFile, user_file
 
@@ -41,7 +42,8 @@ def chosen_agent(ward: Ward) -> Sequence[Finding]:
     """The agent that `run` and `chat` start. Whether its program is there, the agents' own checks say."""
     name = ward.loaded.settings.agent
     if not name:
-        return ok("nobody chose one, so `run` and `chat` start the demo")
+        name = default_agent(ward.loaded.settings, ward.environment)
+        return ok(f"nobody chose one, so `run` and `chat` start `{name}`")
     try:
         find(name, ward.loaded.settings, path=ward.environment.get("PATH"), registry=ward.registry)
     except UnknownAgent as error:

@@ -131,13 +131,14 @@ class Keeping:
         await self._store.rename(session_id, title)
 
     async def list(self, query: v1.ListSessions) -> v1.ListSessionsResult:
-        """A page of sessions, the last used first."""
+        """A page of sessions, the last used first. One in which nothing was said is nothing to go on with."""
         await self._created()
         try:
             rows, cursor = await self._store.list(ENGINE, query.cwd, query.cursor, PAGE)
         except BadCursor as error:
             raise RequestError(Code.INVALID_PARAMS, "Invalid params", str(error)) from error
-        found = [v1.SessionInfo(row.id, row.cwd, [*row.directories], row.title, row.updated_at) for row in rows]
+        said = [row for row in rows if row.length]
+        found = [v1.SessionInfo(row.id, row.cwd, [*row.directories], row.title, row.updated_at) for row in said]
         return v1.ListSessionsResult(found, cursor)
 
     async def delete(self, session_id: str) -> None:

@@ -1,0 +1,71 @@
+"""The session that `--continue` means: the one that was used last in this directory, here or in an editor.
+
+The agent's own list says which one that is. Our note of the session that we used last counts where the agent has no list, and where
+that session is newer than all that are listed.
+"""
+
+import os
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from antiphon.errors import AuthRequired, RequestRefused
+from antiphon.store.names import NameStore
+
+if TYPE_CHECKING:
+    from antiphon.cli.opening import Door
+    from antiphon.protocol import v1
+
+__all__ = ["last_used"]
+
+LOOKED_AT: Final = 100
+"""Sessions of a list that are looked at: agents tell the newest first, or have few."""
+
+_BEFORE: Final = datetime.min.replace(tzinfo=UTC)
+
+
+async def last_used(door: "Door") -> list[str]:
+    """The ids of the sessions to try, the likeliest first; none if there is nothing to continue."""
+    ours = await NameStore(door.database).last(door.name, door.cwd)
+    listed = await _listed(door)
+    if not listed:
+        return [] if ours is None else [ours.session_id]
+    newest = max(listed, key=lambda info: _time(info.updated_at))  # the first, in a list without times
+    if ours is None:
+        return [newest.session_id]
+    if any(info.session_id == ours.session_id for info in listed):
+        return [newest.session_id if newest.updated_at else ours.session_id]
+    # One in which nothing was said is not listed, and may be gone.
+    later = _time(ours.used_at) > _time(newest.updated_at)
+    return [ours.session_id, newest.session_id] if later else [newest.session_id]
+
+
+async def _listed(door: "Door") -> "list[v1.SessionInfo]":
+    """The agent's sessions in this directory."""
+    if door.agent.capabilities.session_capabilities.list is None:
+        return []
+    here = _spellings(door.cwd)
+    found: list[v1.SessionInfo] = []
+    try:
+        async for info in door.agent.list_sessions(door.cwd):
+            if info.cwd in here:  # some agents list all that they have
+                found.append(info)
+            if len(found) == LOOKED_AT:
+                break
+    except AuthRequired:
+        raise
+    except RequestRefused as error:
+        door.warn(f"{door.agent.name} does not tell its sessions: {error.reason}")
+    return found
+
+
+def _spellings(directory: str) -> set[str]:
+    """The names that an agent may have for it."""
+    return {directory, os.path.realpath(directory)}
+
+
+def _time(text: str | None) -> datetime:
+    try:
+        at = datetime.fromisoformat(text or "")
+    except ValueError:
+        return _BEFORE
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)

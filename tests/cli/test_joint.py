@@ -1,0 +1,171 @@
+"""`antiphon chat` and `antiphon run` with our own agent, which joins the engines: who answers if nobody was chosen, and which session."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon.cli.arguments import Options
+from antiphon.cli.opening import agent_name
+from antiphon.config.shapes import Duet, Settings
+from tests.cli.running import NO_ENGINES, Place
+from tests.tui.terminal import CTRL_D, ENTER, Terminal, chat
+
+DEMO = '[duet]\nengines = ["demo"]\n'
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    made = Place(tmp_path)
+    made.configure(DEMO)
+    return made
+
+
+def session_of(place: Place, *words: str, **env: str) -> str:
+    done = place.run("hi", "--agent", "antiphon", "--json", *words, env=env)
+    assert done.status == 0, done.err
+    return str(done.result["sessionId"])
+
+
+def edited(place: Place, text: str) -> str:
+    """A session that an editor had, in which something was said."""
+    command = [sys.executable, "-m", "antiphon", "agent"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=place.cwd,
+        env={**place.env, "ANTIPHON_AUTO_RESUME": "false"},
+    ) as agent:  # fmt: skip
+        assert agent.stdin is not None and agent.stdout is not None
+        to_agent, answers = agent.stdin, map(json.loads, agent.stdout)
+
+        def ask(method: str, **params: Any) -> dict[str, Any]:
+            to_agent.write(json.dumps({"jsonrpc": "2.0", "id": method, "method": method, "params": params}).encode())
+            to_agent.write(b"\n")
+            to_agent.flush()
+            found: dict[str, Any] = next(each for each in answers if each.get("id") == method and "result" in each)
+            return found["result"]  # type: ignore[no-any-return]  # whatever it is
+
+        ask("initialize", protocolVersion=1)
+        id = str(ask("session/new", cwd=str(place.cwd), mcpServers=[])["sessionId"])
+        ask("session/prompt", sessionId=id, prompt=[{"type": "text", "text": text}])
+        to_agent.close()
+    return id
+
+
+@pytest.mark.slow
+def test_every_run_is_a_session_of_its_own(place: Place) -> None:
+    first = session_of(place)
+    assert session_of(place) != first
+    # Unless the user says otherwise.
+    assert session_of(place, ANTIPHON_AUTO_RESUME="true") != first
+    assert session_of(place, BANJO_AUTO_RESUME="on") == session_of(place, ANTIPHON_AUTO_RESUME="on")
+
+
+@pytest.mark.slow
+def test_a_run_is_continued_and_resumed(place: Place) -> None:
+    first = session_of(place)
+    assert session_of(place, "--continue") == first
+    second = session_of(place)
+    assert session_of(place, "--continue") == second != first
+    assert session_of(place, "--resume", first) == first
+    assert session_of(place, "--continue") == first  # the one that was used last
+    named = session_of(place, "--session", "work")
+    assert session_of(place, "--session", "work") == named
+
+
+@pytest.mark.slow
+def test_what_was_said_in_an_editor_since_is_what_is_continued(place: Place) -> None:
+    ours = session_of(place)
+    theirs = edited(place, "hello from the editor")
+    assert session_of(place, "--continue") == theirs != ours
+    assert session_of(place, "--continue") == theirs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", ["antiphon", "demo"])
+def test_a_chat_in_which_nothing_was_said_hides_no_other(agent: str, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.configure(DEMO)
+    first = str(place.run("hi", "--agent", agent, "--json").result["sessionId"])
+    with chat(tmp_path, agent, HOME=str(tmp_path)) as terminal:
+        ready(terminal)
+        leave(terminal)
+    done = place.run("hi", "--agent", agent, "--json", "--continue")
+    assert done.status == 0, done.err
+    if agent == "antiphon":  # the demo has such a session still, though it lists none
+        assert done.result["sessionId"] == first
+
+
+@pytest.mark.slow
+def test_a_directory_in_which_nothing_was_said_has_nothing_to_continue(place: Place, tmp_path: Path) -> None:
+    with chat(tmp_path, "antiphon", HOME=str(tmp_path)) as terminal:
+        ready(terminal)
+        leave(terminal)
+    done = place.run("hi", "--agent", "antiphon", "--continue")
+    assert done.status == 1 and "to continue\n" in done.err and "hint: leave out `--continue`" in done.err
+
+
+def ready(terminal: Terminal) -> None:
+    terminal.wait("mode default")
+    terminal.wait("   /help")
+
+
+def leave(terminal: Terminal) -> None:
+    terminal.wait("   /help")
+    terminal.press(CTRL_D)
+    assert terminal.wait_for_end() == 0
+
+
+@pytest.mark.slow
+def test_a_chat_is_continued_and_resumed(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.configure(DEMO)
+    with chat(tmp_path, "antiphon", HOME=str(tmp_path)) as terminal:
+        ready(terminal)
+        terminal.ask(f"/think songs{ENTER}", "songs")
+        leave(terminal)
+    with chat(tmp_path, "antiphon", HOME=str(tmp_path)) as terminal:
+        ready(terminal)
+        assert "songs" not in terminal.all  # a new one
+        leave(terminal)
+    with chat(tmp_path, "antiphon", "--continue", HOME=str(tmp_path)) as terminal:
+        terminal.wait("/think songs")
+        leave(terminal)
+    [kept] = json.loads(f"[{_sessions(place)}]")
+    with chat(tmp_path, "antiphon", "--resume", kept["id"], HOME=str(tmp_path)) as terminal:
+        terminal.wait("/think songs")
+        leave(terminal)
+
+
+def _sessions(place: Place) -> str:
+    words = [sys.executable, "-m", "antiphon", "sessions", "--json"]
+    done = subprocess.run(words, cwd=place.cwd, env=place.env, capture_output=True, check=True, timeout=30)
+    return ",".join(done.stdout.decode().splitlines())
+
+
+# Who answers if nobody was chosen.
+
+
+def chosen(settings: Settings | None = None, agent: str | None = None) -> str:
+    options = Options()
+    options.agent = agent
+    return agent_name(options, settings or Settings())
+
+
+def test_without_an_engine_the_demo_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in NO_ENGINES.items():
+        monkeypatch.setenv(name, value)
+    assert chosen() == "demo"
+    assert chosen(Settings(duet=Duet(engines=("gemini",)))) == "antiphon"
+
+
+def test_with_an_engine_our_own_agent_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "codex"
+    program.write_text("#!/bin/sh\n", encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("CLAUDE_CODE_EXECUTABLE", NO_ENGINES["CLAUDE_CODE_EXECUTABLE"])
+    monkeypatch.setenv("CODEX_EXECUTABLE", str(program))
+    assert chosen() == "antiphon"
+    assert chosen(Settings(agent="gemini")) == "gemini" and chosen(Settings(agent="gemini"), "demo") == "demo"
