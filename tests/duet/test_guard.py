@@ -6,7 +6,6 @@ import pytest
 
 from antiphon.agent.permission import QUESTION, why_refused
 from antiphon.config.settings import find
-from antiphon.errors import RequestError
 from antiphon.protocol import v1
 from antiphon.store.audit import AuditStore
 from antiphon.store.database import Database

@@ -51,9 +51,11 @@ def ends(told: Told) -> list[str]:
     return list(found.values())
 
 
-@pytest.mark.parametrize("where", ["user", "project"])
-async def test_claude_code_changes_nothing_as_a_reviewer_though_its_settings_allow_it(at: Place, where: str) -> None:
-    claude_allows(at, where)
+@pytest.mark.parametrize(("where", "hooks"), [("user", True), ("user", False), ("project", True)])
+async def test_claude_code_changes_nothing_as_a_reviewer_though_its_settings_allow_it(
+    at: Place, where: str, hooks: bool
+) -> None:
+    claude_allows(at, where, disableAllHooks=not hooks)
     song = at.write("song.txt", "la\n")
     at.codex.model.answers(Text("I have sung."))
     at.claude.model.answers(Call("Bash", {"command": "touch one", "description": "Sing"}))
@@ -78,7 +80,7 @@ async def test_a_sub_agent_of_the_reviewer_only_looks_too(at: Place) -> None:
         await open_with(client, mode="acceptEdits", route="review", primary_agent="codex")
         assert (await client.say("write a song")).stop == "end_turn"
         assert client.asked == []
-    assert made(at) == set()
+    assert made(at) == set() and any("Who only looks" in asked.everything for asked in at.claude.model.asked)
 
 
 async def test_claude_code_may_do_again_what_its_settings_allow_when_it_does_not_review(at: Place) -> None:
@@ -105,14 +107,17 @@ async def test_codex_changes_nothing_as_a_reviewer_though_its_rules_allow_it(at:
         await open_with(client, mode="acceptEdits", route="review")
         told = await client.say("write a song")
         assert client.asked == []
-    print([u for u in client.updates_of("notice")])
-    print(ends(told), [x.everything[-600:] for x in at.codex.model.asked])
-    assert made(at) == set()
+    assert made(at) == set() and ends(told) == ["failed", "failed", "failed", "completed"]
     assert "It is flat." in told.text and told.stop == "end_turn"
 
 
 @pytest.mark.parametrize("mode", ["acceptEdits", "bypassPermissions"])
-async def test_codex_changes_nothing_as_a_reviewer_though_its_configuration_lets_it(at: Place, mode: str) -> None:
+@pytest.mark.parametrize("rules", [False, True])
+async def test_codex_changes_nothing_as_a_reviewer_though_its_configuration_lets_it(
+    at: Place, mode: str, rules: bool
+) -> None:
+    if rules:
+        codex_allows(at)
     at.codex.settings(
         top='model_provider = "choir"\napproval_policy = "never"\nsandbox_mode = "danger-full-access"',
     )
@@ -146,3 +151,16 @@ async def test_what_codex_was_allowed_before_it_is_not_as_a_reviewer(at: Place) 
         told = await client.say("/review write a song")
         assert len(client.asked) == 1
     assert made(at) == set() and "It is flat." in told.text
+
+
+async def test_codex_may_write_again_when_it_does_not_review(at: Place) -> None:
+    codex_allows(at)
+    at.answer("I have sung.", "It is flat.")
+    async with connected(at) as client:
+        await open_with(client, mode="acceptEdits", route="review")
+        await client.say("write a song")
+        at.codex.model.answers(patch("*** Add File: one", "+la"))
+        at.codex.model.answers(command("touch two"))
+        await client.say("/codex write it")
+        assert client.asked == []
+    assert made(at) == {"one", "two"}

@@ -126,9 +126,10 @@ def test_while_it_is_only_to_look_the_hook_lets_nothing_pass_but_reading(tmp_pat
         assert (told(here, name, **given) or ("",))[0] == "deny", name
     assert (told(here, "Read", file_path=str(tmp_path / "secret" / "x")) or ("",))[0] == "deny"
     assert (told(here, None) or ("",))[0] == "deny"
-    looking = {"Read": {"file_path": str(tmp_path / "x")}, "Grep": {"pattern": "la"}, "Glob": {"pattern": "*"}}
+    looking: dict[str, Any] = {"Agent": {"prompt": "Listen."}, "AskUserQuestion": {"questions": []}}
+    looking |= {"Read": {"file_path": str(tmp_path / "x")}, "Grep": {"pattern": "la"}, "Glob": {"pattern": "*"}}
     # A sub-agent is asked about each of its own calls; a question is the user's.
-    for name, given in {**looking, "Agent": {"prompt": "Listen."}, "AskUserQuestion": {"questions": []}}.items():
+    for name, given in looking.items():
         assert told(here, name, **given) is None, name
     here.looking = False
     assert told(here, "Bash", command="touch x") is None
