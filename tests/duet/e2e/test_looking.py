@@ -70,19 +70,6 @@ async def test_claude_code_changes_nothing_as_a_reviewer_though_its_settings_all
     assert "It is flat." in told.text and told.stop == "end_turn"
 
 
-async def test_a_sub_agent_of_the_reviewer_only_looks_too(at: Place) -> None:
-    claude_allows(at, "user")
-    at.codex.model.answers(Text("I have sung."))
-    task = {"description": "Listen", "prompt": "listen", "subagent_type": "general-purpose"}
-    at.claude.model.answers(Call("Agent", {**task, "run_in_background": False}))
-    at.claude.model.agent_answers(Call("Bash", {"command": "touch one", "description": "Sing"}))
-    async with connected(at) as client:
-        await open_with(client, mode="acceptEdits", route="review", primary_agent="codex")
-        assert (await client.say("write a song")).stop == "end_turn"
-        assert client.asked == []
-    assert made(at) == set() and any("Who only looks" in asked.everything for asked in at.claude.model.asked)
-
-
 async def test_claude_code_may_do_again_what_its_settings_allow_when_it_does_not_review(at: Place) -> None:
     claude_allows(at, "user")
     at.answer("It is flat.", "I have sung.")
