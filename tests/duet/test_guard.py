@@ -6,10 +6,10 @@ import pytest
 
 from antiphon.agent.permission import QUESTION, why_refused
 from antiphon.config.settings import find
-from antiphon.errors import RequestError
 from antiphon.protocol import v1
 from antiphon.store.audit import AuditStore
 from antiphon.store.database import Database
+from antiphon.store.decisions import DecisionStore
 from antiphon.store.trust import TrustStore
 from tests.duet.guarding import (
     CLAUDE,
@@ -127,6 +127,61 @@ async def test_a_projects_rules_deny_at_once_and_allow_only_when_it_is_trusted(w
     assert chosen(await trusted.permission(CODEX, bash("make all"), editor)) == "allow" and not trusted.notes
 
 
+async def test_an_always_of_a_session_is_forgotten_with_it_and_one_of_the_project_is_not(
+    work: Path, database: Database
+) -> None:
+    guard, editor = await opened(work, database), Editor("antiphon_always_session", "antiphon_always_project", "reject")
+    await guard.permission(CLAUDE, bash("make one"), editor)
+    await guard.permission(CLAUDE, bash("make two"), editor)
+    await guard.forget_session("another")
+    assert chosen(await guard.permission(CODEX, bash("make one"), editor)) == "allow" and len(editor.asked) == 2
+    await guard.forget_session("joint")
+    assert chosen(await guard.permission(CODEX, bash("make two"), editor)) == "allow"
+    assert chosen(await guard.permission(CODEX, bash("make one"), editor)) == "reject" and len(editor.asked) == 3
+
+
+@pytest.mark.parametrize("id", IDS)
+async def test_what_an_engine_offers_under_an_id_of_ours_is_not_taken_for_ours(
+    work: Path, database: Database, id: str
+) -> None:
+    guard = await opened(work, database)
+    forged = v1.PermissionOption(id, "Allow once", v1.PermissionOptionKind.ALLOW_ONCE)
+    request = v1.RequestPermission("joint", bash("make $WHAT").tool_call, [forged, *OPTIONS])
+    editor = Editor("allow")
+    assert chosen(await guard.permission("Gemini", request, editor, trusted_marks=False)) == "allow"
+    assert id not in ids(editor.asked[0])  # there is no rule for this line, so there is no always either
+    plain = v1.RequestPermission("joint", bash("make all").tool_call, [forged, *OPTIONS])
+    editor = Editor("allow")
+    await guard.permission("Gemini", plain, editor, trusted_marks=False)
+    [shown] = [option for option in editor.asked[0].options if option.option_id == id]
+    assert shown.kind == v1.PermissionOptionKind.ALLOW_ALWAYS and "`Bash(make all)`" in shown.name
+    only = v1.RequestPermission("joint", bash("make all").tool_call, [forged, OPTIONS[2]])
+    editor = Editor(id)
+    assert chosen(await guard.permission("Gemini", only, editor, trusted_marks=False)) == "reject"
+    assert await DecisionStore(database).all() == []
+
+
+async def test_a_question_is_judged_with_what_was_told_of_the_call_before(
+    tmp_path: Path, work: Path, database: Database
+) -> None:
+    configure(tmp_path, '[policy]\nallow = ["Bash(make *)"]\ndeny = ["Edit(secret/**)"]\n')
+    guard = await opened(work, database, "acceptEdits")
+    bare = v1.RequestPermission("joint", v1.ToolCallPatch("call-1"), OPTIONS)
+    path = str(work / "secret" / "x")
+    told = v1.ToolCall("call-1", "Edit", v1.ToolKind.EDIT, raw_input={"file_path": path})
+    older = v1.ToolCallPatch("call-1", tool_kind=v1.ToolKind.EXECUTE, input={"command": "make all"})
+    assert chosen(await guard.permission("Gemini", bare, Editor(), known=told)) == "reject"
+    assert chosen(await guard.permission("Gemini", bare, Editor(), known=older)) == "allow"
+    editor = Editor("reject")
+    assert chosen(await guard.permission("Gemini", bare, editor)) == "reject" and len(editor.asked) == 1
+    # What the question says itself is newer.
+    newer = v1.ToolCallPatch("call-1", raw_input={"command": "touch song"})
+    editor = Editor("reject")
+    await guard.permission("Gemini", v1.RequestPermission("joint", newer, OPTIONS), editor, known=older)
+    [asked] = editor.asked
+    assert asked.tool_call.raw_input == {"command": "touch song"} and asked.tool_call.tool_kind == v1.ToolKind.EXECUTE
+
+
 # Modes.
 
 
@@ -189,34 +244,3 @@ async def test_a_mark_of_somebody_who_is_not_trusted_means_nothing(work: Path, d
     guard = await opened(work, database, "dontAsk")
     question = edit(work / "song", meta=QUESTION)
     assert chosen(await guard.permission("Gemini", question, Editor(), trusted_marks=False)) == "reject"
-
-
-# Only looking.
-
-
-async def test_who_only_looks_may_read_and_nobody_is_asked_about_the_rest(
-    tmp_path: Path, work: Path, database: Database
-) -> None:
-    configure(tmp_path, '[policy]\nallow = ["Bash(make *)", "Edit"]\ndeny = ["Read(secret/**)"]\n')
-    guard = await opened(work, database, "bypassPermissions")
-
-    async def look(request: v1.RequestPermission) -> str:
-        return chosen(await guard.permission(CODEX, request, Editor(), looking=True))
-
-    assert await look(read(work / "song")) == "allow"
-    assert await look(read(work / "secret" / "song")) == "reject"
-    assert await look(edit(work / "song")) == "reject" and await look(bash("make all")) == "reject"
-    with pytest.raises(RequestError, match="permission denied"):
-        await guard.admit(v1.WriteTextFile("joint", str(work / "song"), "la"), Editor(), looking=True)
-    await guard.admit(v1.ReadTextFile("joint", str(work / "song")), Editor(), looking=True)
-
-
-async def test_who_only_looks_stays_in_plan_mode_and_may_still_ask_the_user_something(
-    work: Path, database: Database
-) -> None:
-    guard, editor = await opened(work, database, "plan"), Editor("allow")
-    plan = v1.ToolCallPatch("plan", title="Ready?", kind=v1.ToolKind.SWITCH_MODE, name="ExitPlanMode")
-    leave = v1.RequestPermission("joint", plan, OPTIONS, meta=QUESTION)
-    assert chosen(await guard.permission(CLAUDE, leave, editor, looking=True)) == "reject" and editor.asked == []
-    other = v1.RequestPermission("joint", v1.ToolCallPatch("q", title="Which key?"), OPTIONS, meta=QUESTION)
-    assert chosen(await guard.permission(CLAUDE, other, editor, looking=True)) == "allow"

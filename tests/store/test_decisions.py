@@ -97,6 +97,18 @@ async def test_decisions_are_revoked_by_number_by_rule_or_all_and_numbers_are_no
         assert (await store.revoke_all(), await store.all()) == (2, [])
 
 
+async def test_what_was_decided_for_a_session_of_an_agent_is_revoked_and_nothing_else(tmp_path: Path) -> None:
+    async with asyncio.timeout(10), open_database(tmp_path) as database:
+        store = DecisionStore(database)
+        for rule in ("one", "two"):
+            await store.remember(rule, "allow", "session", session_id="s", agent="demo")
+        await store.remember("three", "allow", "session", session_id="t", agent="demo")
+        await store.remember("four", "allow", "session", session_id="s", agent="another")
+        await store.remember("five", "allow", "project", session_id="s", project="/w", agent="demo")
+        assert await store.revoke_session("s", agent="demo") == 2
+        assert rules(await store.all()) == ["three", "four", "five"]
+
+
 async def test_a_file_from_before_gets_the_new_tables_and_keeps_what_it_has(tmp_path: Path) -> None:
     async with asyncio.timeout(10):
         async with Database(file_in(tmp_path), MIGRATIONS[:1]) as before:

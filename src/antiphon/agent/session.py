@@ -47,6 +47,8 @@ class Session(Chosen):
         """Who is at the other end, and what it can do."""
         self.rules: Rules | None = None
         """Rules of the policy that whoever does the work has to keep too, because it does not ask about everything."""
+        self.looking = False
+        """Whether whoever does the work is only to look now, and to change nothing, whatever else it may do."""
         self.state: Any = None
         self.series = ""
         """Goes into the ids of tool calls and the like, so that a session that is opened again does not use the old ones again."""

@@ -5,11 +5,13 @@ Rule 2: in its place stand ours, each with the rule that would be remembered, wo
 nothing, there is none.
 Rule 3: what else the engine offers stays as it is and where it is.
 Rule 4: who asks is said, and why, if a rule or a doubt is the reason.
+Rule 5: the ids of our options are ours. What an engine offers under one of them is not shown, since its choice would be taken for ours.
+Rule 6: an engine may say once what a call is about, and later ask about it with no more than its id. It is judged by both.
 """
 
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
 
 import msgspec
 
@@ -23,10 +25,13 @@ if TYPE_CHECKING:
     from antiphon.policy import Rule
     from antiphon.store.decisions import Scope
 
-__all__ = ["Passing", "answerable", "choice_of", "question_about", "shown_to_user"]
+__all__ = ["Known", "Passing", "answerable", "choice_of", "question_about", "shown_to_user", "with_known"]
 
 Passing: TypeAlias = v1.ReadTextFile | v1.WriteTextFile | v1.CreateTerminal
 """What an engine does through us instead of asking."""
+
+Known: TypeAlias = v1.ToolCall | v1.ToolCallPatch
+"""What was told of a call before."""
 
 MAX_NAME: Final = 160
 """Longest name of an option, in characters. Rules that do not fit are listed above the options instead."""
@@ -34,6 +39,11 @@ MAX_NAME: Final = 160
 _Kind = v1.PermissionOptionKind
 _ONCE: Final = v1.PermissionOption("allow", "Allow once", _Kind.ALLOW_ONCE)
 _REJECT: Final = v1.PermissionOption("reject", "Reject", _Kind.REJECT_ONCE)
+_ABOUT: Final = {
+    "kind": "tool_kind", "title": "title", "name": "name", "content": "content", "locations": "locations", "raw_input": "input",
+}  # fmt: skip
+"""What of a call tells what it does, each with the other name that it may have."""
+
 _SCOPES: "Final[dict[str, tuple[Scope, str]]]" = {
     "antiphon_always_session": ("session", "in this session"),
     "antiphon_always_project": ("project", "in this project"),
@@ -43,11 +53,29 @@ _SCOPES: "Final[dict[str, tuple[Scope, str]]]" = {
 
 def answerable(request: v1.RequestPermission) -> v1.RequestPermission:
     """The question with what it may be answered with: once, one way or the other. What can only be said for always stays."""
-    kinds = {option.kind for option in request.options if option.kind.known}
+    theirs = [option for option in request.options if option.option_id not in _SCOPES]
+    kinds = {option.kind for option in theirs if option.kind.known}
     dropped = {_Kind.ALLOW_ALWAYS} if _Kind.ALLOW_ONCE in kinds else set[_Kind]()
     dropped |= {_Kind.REJECT_ALWAYS} if _Kind.REJECT_ONCE in kinds else set()
-    kept = [option for option in request.options if not (option.kind.known and option.kind in dropped)]
+    kept = [option for option in theirs if not (option.kind.known and option.kind in dropped)]
     return msgspec.structs.replace(request, options=kept)
+
+
+def with_known(request: v1.RequestPermission, known: Known | None) -> v1.RequestPermission:
+    """The question with what was told of the call before, where it says nothing of that itself."""
+    if known is None:
+        return request
+    call = request.tool_call
+    told: dict[str, Any] = {}
+    for name, also in _ABOUT.items():
+        if not _said(call, name) and not _said(call, also):
+            told |= {each: getattr(known, each) for each in (name, also) if _said(known, each)}
+    return msgspec.structs.replace(request, tool_call=msgspec.structs.replace(call, **told)) if told else request
+
+
+def _said(call: Known, name: str) -> bool:
+    value = getattr(call, name)
+    return value is not None and value is not v1.UNSET
 
 
 def question_about(request: Passing, number: int, now: str | None) -> v1.RequestPermission:
@@ -95,7 +123,7 @@ def choice_of(shown: v1.RequestPermission, outcome: v1.PermissionOutcome) -> Cho
     option = Permission(outcome, shown.options).option
     if option is None:
         return Choice(Verdict.DENY)
-    if option.option_id in _SCOPES:
+    if option.option_id in _SCOPES and option.kind == _Kind.ALLOW_ALWAYS:
         return Choice(Verdict.ALLOW, _SCOPES[option.option_id][0])
     # An option of a kind from tomorrow may be anything; it is the user who has chosen it.
     denies = option.kind.known and option.kind in (_Kind.REJECT_ONCE, _Kind.REJECT_ALWAYS)

@@ -16,9 +16,10 @@ from antiphon.client.permissions import Choice, Denial, Keeper, Question
 from antiphon.client.place import Place
 from antiphon.client.rules_here import BROKEN, rules_in, settings_here
 from antiphon.client.wanted import text_now
-from antiphon.duet.asked import Passing, answerable, choice_of, question_about, shown_to_user
+from antiphon.duet.asked import Known, Passing, answerable, choice_of, question_about, shown_to_user, with_known
 from antiphon.errors import Code, RequestError
 from antiphon.policy import Mode, Rules
+from antiphon.policy.looking import MODE, rules_of_onlooker
 from antiphon.policy.tools import KINDS, QUIET_KINDS
 from antiphon.protocol import v1
 from antiphon.store.audit import AuditStore
@@ -94,6 +95,16 @@ class Guard:
         for keeper in self._keepers.values():
             keeper.turn_over()
 
+    async def forget_session(self, session_id: str) -> None:
+        """What was decided for always in this session holds no longer. What was decided for the project does.
+
+        Raises:
+            StoreError: it could not be deleted, and still holds.
+        """
+        self._keepers.clear()
+        if self._decisions is not None:
+            await self._decisions.revoke_session(session_id, agent=AGENT)
+
     # What engines ask.
 
     async def permission(
@@ -104,14 +115,18 @@ class Guard:
         *,
         looking: bool = False,
         trusted_marks: bool = True,
+        known: Known | None = None,
     ) -> v1.PermissionResult:
         """Answer an engine's question for permission; with `looking` without ever asking about it.
+
+        `known` is what was told of the call before: it counts where the question says nothing itself.
 
         Whoever cancels this withdraws the question at the client.
 
         Raises:
             RequestError: it is denied, and the engine offers no option that says so.
         """
+        request = with_known(request, known)
         if trusted_marks and is_question(request):
             return _stays(request) if looking and _leaves_plan(request) else await ask(request)
         once = answerable(request)
@@ -135,7 +150,10 @@ class Guard:
             RequestError: it may not.
         """
         if looking:
-            await self._onlookers.admit(request)
+            try:
+                await self._onlookers.admit(request)
+            finally:
+                _taken(self._onlookers)
             return
         self._numbers += 1
         now = text_now(request.path) if isinstance(request, v1.WriteTextFile) else None
@@ -167,9 +185,8 @@ class Guard:
 
     def _keeper_of_onlookers(self) -> Keeper:
         """For those who only look: no rule and no memory allows more than reading, and nobody is asked."""
-        strict = Rules(deny=self.rules.deny, ask=self.rules.ask)
         return Keeper(
-            strict, Mode.DONT_ASK, audit=self._audit, agent=AGENT, broken=self._broken, place=self._place,
+            rules_of_onlooker(self.rules), MODE, audit=self._audit, agent=AGENT, broken=self._broken, place=self._place,
         )  # fmt: skip
 
 

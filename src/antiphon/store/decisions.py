@@ -99,6 +99,11 @@ class DecisionStore:
         delete = f"DELETE FROM decision WHERE {column} = ?"  # noqa: S608
         return await self.database.run(lambda connection: connection.execute(delete, (which,)).rowcount)
 
+    async def revoke_session(self, session_id: str, *, agent: str = "") -> int:
+        """Forget what was decided for this session of this agent; how many that were."""
+        delete = "DELETE FROM decision WHERE scope = 'session' AND session_id = ? AND agent = ?"
+        return await self.database.run(lambda connection: connection.execute(delete, (session_id, agent)).rowcount)
+
     async def revoke_all(self) -> int:
         """Forget everything; how many that were."""
         return await self.database.run(lambda connection: connection.execute("DELETE FROM decision").rowcount)

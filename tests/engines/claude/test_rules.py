@@ -107,3 +107,36 @@ def test_what_cannot_be_judged_is_asked() -> None:
     here = session("/nowhere/w", deny=["Edit(secret/**)"])
     assert (told(here, None) or ("",))[0] == "ask"
     assert (told(here, "Write", content="la") or ("",))[0] == "ask"
+
+
+def test_while_it_is_only_to_look_the_hook_lets_nothing_pass_but_reading(tmp_path: Path) -> None:
+    here = session(str(tmp_path), deny=["Read(secret/**)"])
+    here.rules = here.rules.merged(Rules.parse(allow=["Bash", "Edit"]))
+    here.looking = True
+    changing = {
+        "Bash": {"command": "touch x"},
+        "Write": {"file_path": str(tmp_path / "x"), "content": "la"},
+        "NotebookEdit": {"notebook_path": str(tmp_path / "x"), "new_source": "la"},
+        "mcp__songs__sing": {},
+        "ExitPlanMode": {"plan": "Sing."},
+        "Skill": {"skill": "sing"},
+        "Monitor": {"command": "touch x"},
+    }
+    for name, given in changing.items():
+        assert (told(here, name, **given) or ("",))[0] == "deny", name
+    assert (told(here, "Read", file_path=str(tmp_path / "secret" / "x")) or ("",))[0] == "deny"
+    assert (told(here, None) or ("",))[0] == "deny"
+    looking: dict[str, Any] = {"Agent": {"prompt": "Listen."}, "AskUserQuestion": {"questions": []}}
+    looking |= {"Read": {"file_path": str(tmp_path / "x")}, "Grep": {"pattern": "la"}, "Glob": {"pattern": "*"}}
+    # A sub-agent is asked about each of its own calls; a question is the user's.
+    for name, given in looking.items():
+        assert told(here, name, **given) is None, name
+    here.looking = False
+    assert told(here, "Bash", command="touch x") is None
+
+
+def test_who_is_only_to_look_is_told_that_also_where_there_are_no_rules(tmp_path: Path) -> None:
+    here = session(str(tmp_path))
+    here.looking = True
+    why = "Who only looks may read and search, and this is `execute`. It did not run, and nothing was changed."
+    assert told(here, "Bash", command="touch x") == ("deny", why)

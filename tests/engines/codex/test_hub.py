@@ -95,7 +95,7 @@ async def late_server(tmp_path: Path) -> AsyncIterator[tuple[Hub, Path]]:
 
 
 def thread_in(hub: Hub, ear: Ear) -> OpenThread:
-    session = cast("Session", SimpleNamespace(id="s", cwd="/w", directories=(), mcp_servers=()))
+    session = cast("Session", SimpleNamespace(id="s", cwd="/w", directories=(), mcp_servers=(), rules=None))
     return OpenThread(session, hub, Choosing(session), Unseen(), ear)
 
 

@@ -162,8 +162,8 @@ class Conversation:
         _ = self._answering  # imported now, while the CLI starts
         self._last_error = None
         try:
-            rules = self._session.rules
-            hooks = {"hooks": HOOKS} if rules is not None and (rules.deny or rules.ask) else {}
+            # Also where there is no rule yet that stops anything: it may be told to look only.
+            hooks = {} if self._session.rules is None else {"hooks": HOOKS}
             initialized = await process.control("initialize", {"forwardSubagentText": True, **hooks}, START_LIMIT)
         finally:
             self._servers.remove()  # it has been read, or never will be: what is secret in it is not kept

@@ -17,7 +17,7 @@ STREAMING: Final = (
 """A conversation in JSON lines, with every token as it comes, and with questions instead of refusals."""
 
 HOOKS: Final = {"PreToolUse": [{"matcher": "*", "hookCallbackIds": ["antiphon-rules"]}]}
-"""What it is told once it runs, where there are rules to keep: ask us before each tool."""
+"""What it is told once it runs, where a policy has to be kept: ask us before each tool."""
 
 _NESTED: Final = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID")
 """What Claude Code tells its own children. We may be one of them; the program that we start is not."""

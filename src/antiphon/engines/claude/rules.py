@@ -3,6 +3,8 @@
 They are given to it twice. As its own permission settings, as far as they can be said there and mean no less. And by a hook: before each
 tool runs, in every mode and for sub-agents too, the CLI asks us, and our own reading of the rules decides. The hook alone would be enough
 as long as nothing fails; the settings hold whatever happens to it.
+
+Who is only to look is kept to that by the hook alone: the user's own settings may allow more, and the CLI goes by them in `plan` too.
 """
 
 import json
@@ -13,12 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from antiphon.engines.claude.translate.tools import describe
 from antiphon.policy import Action, Mode, Rules, Verdict, decide
+from antiphon.policy.looking import judge_onlooker
 from antiphon.policy.tools import KIND_OF, permitted_as
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
     from antiphon.agent.session import Session
-    from antiphon.policy import Rule
+    from antiphon.policy import Rule, Ruling
     from antiphon.policy.patterns import CommandPattern
     from antiphon.protocol.base import JsonObject
 
@@ -32,6 +35,9 @@ ONLY_OURS: Final = frozenset({"Delete", "Move"})
 
 _SPECIAL: Final = frozenset("[](){}\\!#`")
 """What a pattern of the CLI, or the writing of its rules, may take for something else. The hook has to do for those."""
+
+_FOR_THE_USER: Final = "AskUserQuestion"
+"""A question, which changes nothing: the user alone answers it, also while it is only to look."""
 
 _log = logging.getLogger(__name__)
 
@@ -125,14 +131,13 @@ def before_tool(session: "Session", fields: "JsonObject") -> dict[str, Any]:
     try:
         if not isinstance(name, str):
             raise ValueError("the call has no name")
-        ruling = decide(
-            _action(session, name, told.get("tool_input"), told.get("cwd")),
-            Rules(deny=session.rules.deny, ask=session.rules.ask),
-            Mode.BYPASS,  # what no rule of these stops is not for us to decide
-        )
+        ruling = _judged(session, session.rules, _action(session, name, told.get("tool_input"), told.get("cwd")))
     except Exception as error:  # what cannot be judged is asked, and never let through
         _log.exception("a call of Claude Code could not be judged")
-        return _decided("ask", f"It could not be told whether a rule denies this ({type(error).__name__}).")
+        return _decided(
+            "deny" if session.looking else "ask",
+            f"It could not be told whether a rule denies this ({type(error).__name__}).",
+        )
     match ruling.verdict:
         case Verdict.DENY:
             return _decided("deny", f"{ruling.why} It did not run, and nothing was changed.")
@@ -140,6 +145,13 @@ def before_tool(session: "Session", fields: "JsonObject") -> dict[str, Any]:
             return _decided("ask", ruling.why)
         case _:
             return {}
+
+
+def _judged(session: "Session", rules: Rules, action: Action) -> "Ruling":
+    if session.looking and action.name != _FOR_THE_USER:
+        return judge_onlooker(action, rules)
+    # What no rule of these stops is not for us to decide.
+    return decide(action, Rules(deny=rules.deny, ask=rules.ask), Mode.BYPASS)
 
 
 def _action(session: "Session", name: str, given: Any, cwd: Any) -> Action:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from antiphon.engines.codex import settings
 from antiphon.engines.codex.configured import configured
+from antiphon.engines.codex.looking import PROFILE
 from antiphon.engines.codex.modes import MODES, WORKSPACE, sandbox_policy, setup_of
 from antiphon.engines.codex.rules import held, is_held, mode_under
 from antiphon.engines.codex.server import ServerRefused
@@ -45,6 +46,8 @@ class Choosing:
         self._rights: tuple[object, object] | None = None
         """Approval and sandbox as they were last sent, if rules made them other than the mode's own."""
         self._workspace: dict[str, Any] | None = None
+        self.has_profile = False
+        """Whether the thread was opened so that a turn can be kept to looking whatever Codex's own rules allow."""
 
     def begin(self, models: "Sequence[wire.Model]", opened: "wire.ThreadOpened") -> None:
         """Show how a thread was opened."""
@@ -127,6 +130,8 @@ class Choosing:
             sandbox = sandbox_policy(setup, list(self._session.directories), self._workspace)
             chosen |= {"approvalPolicy": setup.approval, "sandboxPolicy": sandbox}
             self._rights = (setup.approval, sandbox["type"]) if setup != setup_of(self.mode) else None
+        if self._session.looking:
+            chosen |= self._only_looking(chosen)
         if settings.MODEL in self._chosen:
             chosen["model"] = self.model
         if settings.EFFORT in self._chosen:
@@ -142,6 +147,14 @@ class Choosing:
             }
             self._may_plan = True
         return chosen
+
+    def _only_looking(self, chosen: dict[str, Any]) -> dict[str, Any]:
+        """The rights of somebody who changes nothing, whatever was chosen."""
+        plan = MODES["plan"][1]
+        if not self.has_profile:
+            return {"approvalPolicy": plan.approval, "sandboxPolicy": sandbox_policy(plan, [], None)}
+        chosen.pop("sandboxPolicy", None)  # there is the one or the other
+        return {"approvalPolicy": plan.approval, "permissions": PROFILE}
 
     # The client changes something.
 

@@ -20,6 +20,8 @@ class _Workspace(msgspec.Struct, frozen=True):
 class Configured(msgspec.Struct, frozen=True):
     """The part of it that is read here."""
 
+    sandbox_mode: str | None = None
+    default_permissions: str | None = None
     sandbox_workspace_write: _Workspace | None = None
     model_reasoning_summary: str | None = None
 

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from antiphon.agent.stage import seen
 from antiphon.engines.codex import wire
+from antiphon.engines.codex.configured import configured
 from antiphon.engines.codex.login import must_be_signed_in
+from antiphon.engines.codex.looking import config_with_profile, has_rules
 from antiphon.engines.codex.refusing import clearly, is_archived, key_at_fault, refused
 from antiphon.engines.codex.server import Server, ServerRefused
 from antiphon.engines.codex.servers import servers_of
@@ -103,8 +105,11 @@ class OpenThread:
     async def _asked_for(self, server: Server, method: str, params: dict[str, Any]) -> wire.ThreadOpened:
         session, starts = self._session, method == "thread/start"
         wanted: dict[str, Any] = {"cwd": session.cwd, **params, **(RAW_EVENTS if starts else {})}
+        config = await self._profile(server)
         if session.mcp_servers:
-            wanted["config"] = {"mcp_servers": servers_of(session.mcp_servers)}
+            config["mcp_servers"] = servers_of(session.mcp_servers)
+        if config:
+            wanted["config"] = config
         if session.directories:
             wanted["runtimeWorkspaceRoots"] = [session.cwd, *session.directories]
         wanted |= self._choosing.for_thread()
@@ -124,6 +129,15 @@ class OpenThread:
         except asyncio.CancelledError:
             left = True
             raise
+
+    async def _profile(self, server: Server) -> dict[str, Any]:
+        """What it needs to be opened with for a turn in which Codex is only to look. Nobody wants that where there is no policy."""
+        self._choosing.has_profile = self._session.rules is not None and await asyncio.to_thread(
+            has_rules, self._session.cwd
+        )
+        if not self._choosing.has_profile:
+            return {}
+        return config_with_profile(await configured(server, self._session.cwd))
 
     def _opened(self, server: Server, thread: wire.Thread, *, live: bool) -> None:
         """Listen from now on: what the server says about it comes right behind its answer."""

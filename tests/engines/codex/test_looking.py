@@ -1,0 +1,62 @@
+"""Codex as somebody who only looks: what it is started with, and where that needs a profile."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon.agent.session import Session
+from antiphon.engines.codex.choosing import Choosing
+from antiphon.engines.codex.configured import Configured
+from antiphon.engines.codex.looking import PROFILE, config_with_profile, has_rules
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def write(folder: Path, name: str) -> None:
+    folder.mkdir(parents=True)
+    (folder / name).write_text("", encoding="utf-8")
+
+
+@pytest.mark.parametrize("where", ["home/rules", "work/.codex/rules", ".codex/rules"])
+def test_rules_are_found_where_codex_finds_them(tmp_path: Path, home: Path, where: str) -> None:
+    assert not has_rules(str(tmp_path / "work"))
+    write(tmp_path / where, "default.rules")
+    assert has_rules(str(tmp_path / "work"))
+
+
+def test_what_is_no_file_of_rules_is_none(tmp_path: Path, home: Path) -> None:
+    write(home / "rules", "notes.txt")
+    write(tmp_path / "work" / ".codex", "rules")
+    assert not has_rules(str(tmp_path / "work"))
+
+
+@pytest.mark.parametrize(
+    "said", [Configured(sandbox_mode="workspace-write"), Configured(default_permissions=":workspace")]
+)
+def test_what_the_user_has_said_about_the_sandbox_goes_on_to_hold(said: Configured) -> None:
+    assert set(config_with_profile(said)) == {"permissions"}
+    assert config_with_profile(Configured())["default_permissions"] == ":read-only"
+
+
+def begun(mode: str, *, looking: bool, profile: bool) -> dict[str, Any]:
+    session = Session("s", "/w", None, ["/also"])  # type: ignore[arg-type]  # nobody is asked here
+    choosing = Choosing(session)
+    choosing.set_option("mode", mode)
+    session.looking, choosing.has_profile = looking, profile
+    return choosing.begin_turn()
+
+
+@pytest.mark.parametrize("mode", ["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions", "configured"])
+def test_a_turn_that_only_looks_has_no_right_to_change_anything_in_any_mode(mode: str) -> None:
+    bound = begun(mode, looking=True, profile=False)
+    assert (bound["approvalPolicy"], bound["sandboxPolicy"]) == ("on-request", {"type": "readOnly"})
+    assert "permissions" not in bound
+    profiled = begun(mode, looking=True, profile=True)
+    assert (profiled["approvalPolicy"], profiled["permissions"]) == ("on-request", PROFILE)
+    assert "sandboxPolicy" not in profiled
+    assert "permissions" not in begun(mode, looking=False, profile=True)
