@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from antiphon.duet import options
 from antiphon.duet.saying import told
 from antiphon.errors import AcpError, Code, RequestError
-from antiphon.store.errors import NoSuchSession
+from antiphon.store.errors import NoSuchSession, StoreError
 
 if TYPE_CHECKING:
     from antiphon.duet.joint import Joint
@@ -120,4 +120,6 @@ async def clear(joint: "Joint") -> None:
             await joint.store.archive(joint.outer.id, os.urandom(16).hex(), joint.state.packed())
     joint.journal.restart()
     joint.saying.title = None
+    with suppress(StoreError):  # what was allowed in the session that was
+        await joint.guard.forget_session(joint.outer.id)
     joint.prepare()

@@ -203,8 +203,14 @@ class Joint:
         await self.journal.settled()
         ours: Any = part.under(self.outer.id, params)
         if call is m.REQUEST_PERMISSION:
+            known = part.known.get(getattr(params, "tool_call", ours.tool_call).tool_call_id)
             answer: Any = await self.guard.permission(
-                part.title, ours, self._ask, looking=part.looking, trusted_marks=not part.engine.guarded
+                part.title,
+                ours,
+                self._ask,
+                looking=part.looking,
+                trusted_marks=not part.engine.guarded,
+                known=None if known is None else part.labels.call(known),
             )
             return answer  # type: ignore[no-any-return]  # the call says what it is
         await self.admitted(part, call, ours)

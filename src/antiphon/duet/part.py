@@ -55,8 +55,6 @@ class Part(Session):
         """The engine at work, once it has been opened."""
         self.working = False
         """Whether it has been given something that it has not ended yet."""
-        self.looking = False
-        """Whether it is to look only, and to change nothing."""
         self.obeying = False
         """Whether it is being told what mode to be in, and its news of that are no news."""
         self.knows_nothing = False
@@ -68,6 +66,8 @@ class Part(Session):
         """What it said in the turn that runs or ran last."""
         self.calls: list[v1.Update] = []
         """The tool calls with changes of that turn."""
+        self.known: dict[str, v1.ToolCall] = {}
+        """The tool calls of that turn, as they were announced."""
         self.collected: list[v1.Update] | None = None
         """Where its words go instead, while its history is read."""
         self.offered: list[v1.Command] = []
@@ -94,7 +94,7 @@ class Part(Session):
     def begins(self, spend: Callable[[v1.UsageUpdate], None]) -> None:
         """Its turn begins. `spend` hears what it uses."""
         self.working, self.spend = True, spend
-        self.words, self.calls = [], []
+        self.words, self.calls, self.known = [], [], {}
 
     def ends(self) -> None:
         """Its turn is over."""
@@ -102,6 +102,8 @@ class Part(Session):
 
     def remember(self, update: v1.Update) -> None:
         """Keep what others may want of its turn."""
+        if isinstance(update, v1.ToolCall):
+            self.known[update.tool_call_id] = update
         match update:
             case v1.AgentMessageChunk(content=v1.TextBlock(text=text)):
                 self.words.append(text)
