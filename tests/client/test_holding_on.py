@@ -142,9 +142,9 @@ def test_a_handler_of_updates_that_asks_the_agent_is_refused_and_not_stuck(tmp_p
 
         session = agent.new_session(tmp_path, on_update=on_update)
         session.set_mode("plan")  # the settings that change with it are told after the answer
-        assert list(agent.list_sessions())
         with session.prompt("/echo hello") as turn:
             assert turn.text() == "hello"
+        assert list(agent.list_sessions())
     assert failures and all(isinstance(error, LocalProtocolError) for error in failures)
 
 
