@@ -16,7 +16,7 @@ from antiphon.duet.beyond import left_open
 from antiphon.duet.guard import Guard
 from antiphon.duet.joint import Joint
 from antiphon.duet.journal import OURS
-from antiphon.duet.listing import page_of
+from antiphon.duet.listing import has_session
 from antiphon.duet.replaying import told_again
 from antiphon.duet.state import EngineState, State
 from antiphon.duet.wishes import JOINT_ROUTES, chosen, wishes
@@ -146,7 +146,7 @@ class Opening:
 
     async def _delete_of_engines(self, id: str) -> None:
         for name, engine in self._engines.items():
-            if await _has(engine, id):
+            if await has_session(engine, id):
                 await self._forget(name, id)
 
     async def _forget(self, name: str, conversation: str) -> None:
@@ -218,29 +218,13 @@ class Opening:
             RequestError: none of them.
         """
         for name, engine in self._engines.items():
-            if await _has(engine, id):
+            if await has_session(engine, id):
                 return name
         raise _not_found(f"there is no session `{id}`: `session/list` shows those that there are")
 
 
 def _not_found(why: str) -> RequestError:
     return RequestError(Code.RESOURCE_NOT_FOUND, "Resource not found", why)
-
-
-async def _has(engine: "Engine", id: str) -> bool:
-    if not engine.does("list") or engine.keeps_with_us:
-        return False
-    query = v1.ListSessions()
-    while True:
-        try:
-            found = await page_of(engine, query)
-        except AcpError:
-            return False
-        if any(row.session_id == id for row in found.sessions):
-            return True
-        if found.next_cursor is None:
-            return False
-        query = v1.ListSessions(cursor=found.next_cursor)
 
 
 def _free(id: str, outer: "Session") -> SessionLock | None:
