@@ -10,8 +10,9 @@ import pytest
 from antiphon.agent.agent import Agent
 from antiphon.agent.session import Session
 from antiphon.agent.turn import Turn
-from antiphon.errors import Code, RequestRefused
+from antiphon.errors import Code, LocalProtocolError, RequestRefused
 from antiphon.protocol import v1
+from antiphon.protocol.methods import Notice
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import Editor, playing
 
@@ -340,3 +341,24 @@ async def test_a_close_that_fails_is_logged(caplog: pytest.LogCaptureFixture) ->
     async with playing(agent):
         pass
     assert "closing what sessions share failed" in caplog.text
+
+
+async def test_what_is_told_beside_updates_waits_for_its_session_and_keeps_its_order() -> None:
+    tune: Notice[Any] = Notice("_keeper/tune", dict)
+
+    class Tuner(Keeper):
+        async def new_session(self, session: Session) -> None:
+            self.session = session
+            await session.say("one")
+            await session.notify(tune, {"sessionId": session.id})
+            await session.say("two")
+
+    agent = Tuner()
+    async with playing(agent) as editor:
+        session = await editor.open()
+        await editor.until("two")
+        assert editor.order[1:] == ["answer:session/new", "one", "_keeper/tune", "two"]
+        assert editor.heard[-2]["params"] == {"sessionId": session}
+        await editor.connection.request(m.CLOSE_SESSION, v1.CloseSession(session))
+        with pytest.raises(LocalProtocolError, match="closed"):
+            await agent.session.notify(tune, {})

@@ -1,6 +1,7 @@
 """A history told again folds to what was seen, in few updates."""
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,6 +49,36 @@ def test_what_is_not_plain_text_leaves_as_the_bytes_that_it_was_kept_as() -> Non
     assert [bytes(encode(update)) for update in told_again(list(unpack([odd])))] == [
         odd[len(b'{"event":"shown","at":1,"update":') : -1]
     ]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        {"content": {"type": "text", "text": "la", "_meta": {"of": "alto"}}},
+        {"content": {"type": "text", "text": "la", "annotations": {"priority": 1}}},
+        {"content": {"type": "text", "text": "la", "tune": "high"}},
+        {"content": {"type": "text", "text": "la"}, "tempo": 3},
+        {"content": {"type": "text", "text": "la"}, "messageId": "m", "_meta": {"of": "alto"}},
+    ],
+    ids=["meta of its content", "annotations", "unknown in its content", "unknown", "alone"],
+)
+def test_a_piece_that_is_more_than_text_or_stands_alone_leaves_as_its_bytes(piece: dict[str, object]) -> None:
+    update = msgspec.json.encode({"sessionUpdate": "agent_message_chunk", **piece})
+    kept = [
+        b'{"event":"shown","at":1,"update":%b}' % update,
+        pack(shown(v1.ToolCall("c", "make"), "claude")),
+        b'{"event":"shown","at":2,"update":%b}' % update,
+    ]
+    told = [bytes(encode(each)) for each in told_again(list(unpack(kept)))]
+    assert told[0] == told[2] == update
+
+
+def test_only_what_is_nothing_but_text_is_put_together() -> None:
+    plain = b'{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"la"},"messageId":"m"}'
+    more = plain.replace(b'"text":"la"', b'"text":"la","_meta":{"of":"alto"}')
+    kept = [b'{"event":"shown","at":1,"update":%b}' % each for each in (plain, plain, more, more, plain)]
+    told = [bytes(encode(each)) for each in told_again(list(unpack(kept)))]
+    assert told == [plain.replace(b'"la"', b'"lala"'), more, more, plain]
 
 
 def test_an_event_of_a_newer_antiphon_is_left_out_and_the_others_are_told() -> None:

@@ -6,9 +6,9 @@ the answer; so nothing can reach the client before it knows the session.
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from antiphon.agent.settings import Chosen
+from antiphon.agent.between import Between
 from antiphon.connection.wire import NO_WAIT
 from antiphon.errors import LocalProtocolError
 from antiphon.protocol import v1
@@ -17,16 +17,22 @@ if TYPE_CHECKING:
     from antiphon.agent.client import Client
     from antiphon.connection.voice import Voice
     from antiphon.policy import Rules
-    from antiphon.protocol.methods import Call
+    from antiphon.protocol.methods import Notice
 
 __all__ = ["Session"]
 
 _log = logging.getLogger(__name__)
 P = TypeVar("P")
-R = TypeVar("R")
 
 
-class Session(Chosen):
+class _Told(NamedTuple):
+    """Something that is no update, and waits until the client knows the session."""
+
+    notice: "Notice[Any]"
+    params: Any
+
+
+class Session(Between):
     """One conversation. `state` is yours: keep there what the session needs."""
 
     def __init__(
@@ -56,7 +62,7 @@ class Session(Chosen):
         """How many of them there are."""
         self.watch: Callable[[v1.Update], None] | None = None
         """Sees every update that leaves, for those who keep a history."""
-        self._held: list[v1.Update] | None = []
+        self._held: list[v1.Update | _Told] | None = []
         self._voice: Voice | None = None
 
     @property
@@ -132,15 +138,14 @@ class Session(Chosen):
         """Tell all settings as they stand."""
         return self.update(v1.ConfigOptionUpdate(self.settings.shown(self.client.shows_booleans)))
 
-    async def request(self, call: "Call[P, R]", params: P) -> R:
-        """Ask the client something. Most of it has a verb of its own in `Turn`."""
-        return await self.client.connection.request(call, params)
-
-    async def admit(self, call: "Call[P, Any]", params: P) -> None:
-        """Whether what the client would be asked for may be done on this machine instead, because it cannot. Raise to refuse.
-
-        Everything may, unless whoever made this session has rules for it.
-        """
+    def notify(self, notice: "Notice[P]", params: P) -> Awaitable[None]:
+        """Tell something that is no update, in its order. Await it. Params that name the session have to name it by our `id`."""
+        if self._voice is None:
+            if self._held is None:
+                raise LocalProtocolError("the session is closed")
+            self._held.append(_Told(notice, params))
+            return NO_WAIT
+        return self.client.connection.notify(notice, params)
 
     # Its life, for whoever serves it.
 
@@ -148,9 +153,9 @@ class Session(Chosen):
         """The client knows it now: what was said so far leaves, and what comes leaves at once."""
         held, self._held = self._held, None
         self._voice = self.client.connection.voice(self._id)
-        for update in held or ():
+        for told in held or ():
             try:
-                _ = self._voice.update(update)
+                _ = self.notify(*told) if isinstance(told, _Told) else self._voice.update(told)
             except Exception:  # it has no JSON form; whoever said it is long gone, and the rest must not suffer
                 _log.exception("an update of a new session could not be sent")
 

@@ -163,6 +163,13 @@ class Cast:
         for update in missed:
             await self._joint.journal.tell(update, part.name)
 
+    async def forgot(self, part: Part, id: str) -> str:
+        """An engine has begun another conversation in the middle of this one, because it lost its own: what it has to be told."""
+        part.id = self._joint.state.of(part.name).conversation = id
+        self._joint.ledger.unknown(part.name)
+        await self._joint.save()
+        return self._joint.journal.minutes.everything()
+
     # What is chosen.
 
     async def align(self, part: Part) -> None:

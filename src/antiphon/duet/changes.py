@@ -8,19 +8,18 @@ import asyncio
 import difflib
 import os
 import shutil
-import tempfile
 import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from antiphon.client.transcript import fold
 from antiphon.client.transcript_entries import CallEntry
 from antiphon.duet.clipping import clipped_diff
+from antiphon.duet.folders import new_folder, sweep
 from antiphon.duet.git import GitFailed, TooMuch, user_excludes
-from antiphon.duet.shadow import Shadow
+from antiphon.duet.shadow import Shadow, in_thread
 from antiphon.protocol.v1.tools import Diff, ToolStatus
 
 if TYPE_CHECKING:
@@ -56,13 +55,16 @@ class Changes:
 
 
 class Before:
-    """How the directories looked. It holds a temporary directory until it is closed: use it in a `with` block."""
+    """How the directories looked. It holds a temporary directory until it is closed: use it in an `async with` block.
+
+    In a `with` block it is removed on the event loop, which may take a moment.
+    """
 
     def __init__(self) -> None:
         self.shadows: list[Shadow] = []
         self.why = ""
         """What kept us from looking; empty: nothing."""
-        self.folder = Path(tempfile.mkdtemp(prefix="antiphon-look-"))
+        self.folder = new_folder()
         self.close = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         """Remove what it holds. Also done when nobody has it any more."""
 
@@ -74,11 +76,20 @@ class Before:
     ) -> None:
         self.close()
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await in_thread(self.close)
+
 
 async def look(roots: Sequence[str]) -> Before:
     """Remember how these directories look. It always succeeds; if it could not look, `why` is set."""
     before = Before()
     try:
+        await asyncio.to_thread(sweep)
         async with asyncio.timeout(LOOK_TIME):
             before.why = await _begin(before, roots)
     except TimeoutError:
@@ -86,7 +97,7 @@ async def look(roots: Sequence[str]) -> Before:
     except (GitFailed, OSError) as error:
         before.why = str(error)
     except BaseException:
-        before.close()
+        await in_thread(before.close)
         raise
     return before
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from antiphon.duet.programs import absolute_path, program
 from antiphon.transports.exits import when_exited
 
 __all__ = ["OUTPUT_LIMIT", "Git", "GitFailed", "TooMuch", "user_excludes"]
@@ -53,7 +54,7 @@ class Git:
         self._at = at
         self._options = [*_OPTIONS, "-c", f"core.excludesFile={excludes}"]
         self._environment = {
-            "PATH": os.environ.get("PATH", os.defpath),
+            "PATH": absolute_path(),
             "HOME": str(directory),
             "XDG_CONFIG_HOME": str(directory),
             "LC_ALL": "C",
@@ -84,7 +85,7 @@ async def user_excludes(directory: Path) -> str:
 
     This alone asks the user's own settings, and it runs nothing that they name: git only reads a value.
     """
-    own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | {"PATH": absolute_path()}
     words = ["config", "--global", "--type=path", "--get", "core.excludesFile"]
     try:
         found = os.fsdecode(await _run(words, directory, str(directory), own, b"", OUTPUT_LIMIT, (1,))).strip()
@@ -104,12 +105,15 @@ async def _run(
     limit: int,
     fails: Sequence[int],
 ) -> bytes:
+    git = program("git")
+    if git is None:
+        raise GitFailed("git could not be started: it is not on the PATH")
     heard, output, errors = (directory / name for name in ("antiphon-in", "antiphon-out", "antiphon-err"))
     heard.write_bytes(said)
     with heard.open("rb") as source, output.open("wb") as sink, errors.open("wb") as trouble:
         try:
             child = subprocess.Popen(  # noqa: ASYNC220 - a few milliseconds, as everywhere in the house
-                ["git", *words],
+                [git, *words],
                 stdin=source,
                 stdout=sink,
                 stderr=trouble,

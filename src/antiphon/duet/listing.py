@@ -1,11 +1,14 @@
 """The list of sessions: ours and the engines' own, newest first, one row per conversation, page by page.
 
-Every source has its own pages. A cursor of ours holds for each of them which page is being read and how many of its rows were shown.
+Every source has its own pages. A cursor of ours holds for each of them which page is being read and which of its rows were shown: not how
+many, because others use sessions while somebody turns pages, and then rows come, go and move. It is smaller than the page that it is about.
 """
 
 import asyncio
 import base64
+import hashlib
 import logging
+import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -13,31 +16,38 @@ import msgspec
 
 from antiphon.agent.sessions import settle
 from antiphon.duet.journal import OURS
+from antiphon.duet.place import same_place
 from antiphon.errors import AcpError, Code, RequestError
 from antiphon.protocol import v1
+from antiphon.store.errors import BadCursor
 
 if TYPE_CHECKING:
     from antiphon.engines.base import Engine
     from antiphon.store.sessions import SessionRow, SessionStore
 
-__all__ = ["PAGE", "list_sessions", "page_of"]
+__all__ = ["PAGE", "has_session", "list_sessions", "page_of"]
 
 _log = logging.getLogger(__name__)
 
 PAGE: Final = 50
 """Rows of a page."""
 
+MOST_PAGES: Final = 1000
+"""Pages of one source. One that has more turns in a circle."""
+
 _MINE: Final = ""
 """Our own source's name; the others have their engines'."""
 
 
-class _Mark(msgspec.Struct, array_like=True):
+class _Mark(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """Where the reading of one source stands."""
 
     cursor: str | None = None
     """The page."""
-    shown: int = 0
-    """Rows of it that were shown, or passed over."""
+    passed: list[str] = []
+    """Rows of it that were shown or passed over, in short; and the last ones of the page before: they move here when others come."""
+    turned: list[str] = []
+    """The cursors so far, in short."""
     over: bool = False
 
 
@@ -54,36 +64,81 @@ class _Source:
         """The next row; None: there is none."""
         while not self.mark.over:
             if self._rows is None:
-                self._rows, self._next = await read(self.name, self.mark.cursor)
-            if self.mark.shown < len(self._rows):
-                return self._rows[self.mark.shown]
-            if self._next is None:
-                self.mark.over = True
-            else:
-                self.mark, self._rows = _Mark(self._next), None
+                rows, self._next = await read(self.name, self.mark.cursor)
+                self._rows = _not_yet(rows, self.mark.passed)
+            if self._rows:
+                return self._rows[-1]
+            self._turn()
         return None
 
-    def step(self) -> None:
+    def step(self, row: v1.SessionInfo) -> None:
         """The row was taken."""
-        self.mark.shown += 1
+        if self._rows:
+            self._rows.pop()
+        self.mark.passed.append(_short(row.session_id))
+
+    def _turn(self) -> None:
+        following = _following(self._next, self.mark.turned, self.name)
+        if following is None:
+            self.mark = _Mark(over=True)
+        else:
+            self.mark, self._rows = _Mark(following, self.mark.passed[-PAGE:], self.mark.turned), None
+
+
+def _not_yet(rows: list[v1.SessionInfo], passed: Iterable[str]) -> list[v1.SessionInfo]:
+    """The rows that were not passed, each once, the next one last. What nobody knows the time of comes after all others."""
+    skipped = frozenset(passed)
+    found = {row.session_id: row for row in reversed(rows) if _short(row.session_id) not in skipped}
+    return sorted(found.values(), key=lambda row: math.isfinite(_time(row)))
+
+
+def _following(cursor: str | None, turned: list[str], name: str) -> str | None:
+    """The cursor of the next page, which is noted in `turned`; None: that was the last one. Some say so by an empty one, some never say it."""
+    if not cursor:
+        return None
+    mark = _short(cursor)
+    if mark in turned or len(turned) >= MOST_PAGES:
+        _log.warning("the list of %s does not end: it is read no further", name)
+        return None
+    turned.append(mark)
+    return cursor
+
+
+def _short(name: str) -> str:
+    return base64.b64encode(hashlib.blake2b(name.encode(), digest_size=6).digest()).decode()
 
 
 class _Reader:
     """Reads a page of a source. An engine that cannot list now is told of in the log, and the others are shown."""
 
-    def __init__(self, query: v1.ListSessions, engines: "Mapping[str, Engine]", store: "SessionStore") -> None:
+    def __init__(
+        self,
+        query: v1.ListSessions,
+        marks: Mapping[str, _Mark],
+        engines: "Mapping[str, Engine]",
+        store: "SessionStore",
+    ) -> None:
         self._query = query
+        self._given = {name: mark.cursor for name, mark in marks.items()}
+        """Cursors that come from the client."""
+        self._cwd = None if query.cwd is None else same_place(query.cwd)
         self._engines = engines
         self._store = store
 
     async def __call__(self, name: str, cursor: str | None) -> tuple[list[v1.SessionInfo], str | None]:
         if name == _MINE:
-            rows, following = await self._store.list(OURS, self._query.cwd, cursor, PAGE)
+            try:
+                rows, following = await self._store.list(OURS, self._cwd, cursor, PAGE)
+            except BadCursor as error:
+                raise _refused() from error
             return [_row(row) for row in rows], following
-        query = msgspec.structs.replace(self._query, cursor=cursor)
+        query = msgspec.structs.replace(self._query, cwd=self._cwd, cursor=cursor)
         try:
             page = await page_of(self._engines[name], query)
         except AcpError as error:
+            given = cursor is not None and cursor == self._given.get(name)
+            if given and isinstance(error, RequestError) and error.code == Code.INVALID_PARAMS:
+                raise _refused() from error
             _log.warning("the sessions of %s cannot be listed: %s", name, error)
             return [], None
         return list(page.sessions), page.next_cursor
@@ -95,17 +150,40 @@ async def page_of(engine: "Engine", query: v1.ListSessions) -> v1.ListSessionsRe
     return found if isinstance(found, v1.ListSessionsResult) else v1.ListSessionsResult([*found])
 
 
+async def has_session(engine: "Engine", id: str) -> bool:
+    """Whether a conversation is in an engine's own list."""
+    if not engine.does("list") or engine.keeps_with_us:
+        return False
+    cursor: str | None = None
+    turned: list[str] = []
+    while True:
+        try:
+            page = await page_of(engine, v1.ListSessions(cursor=cursor))
+        except AcpError as error:
+            _log.warning("the sessions of %s cannot be listed: %s", engine.name, error)
+            return False
+        if any(row.session_id == id for row in page.sessions):
+            return True
+        cursor = _following(page.next_cursor, turned, engine.name)
+        if cursor is None:
+            return False
+
+
 async def list_sessions(
     query: v1.ListSessions,
     engines: "Mapping[str, Engine]",
     store: "SessionStore",
     known: Mapping[tuple[str, str], str],
 ) -> v1.ListSessionsResult:
-    """A page of all lists together. `known` are the conversations that belong to sessions of ours: those are one row, ours."""
+    """A page of all lists together. `known` are the conversations that belong to sessions of ours: those are one row, ours.
+
+    Raises:
+        RequestError: the cursor is none of ours, or an engine does not know its own any more.
+    """
     names = [_MINE, *(name for name, engine in engines.items() if engine.does("list") and not engine.keeps_with_us)]
     marks = _read_cursor(query.cursor)
     sources = [_Source(name, marks.get(name, _Mark())) for name in names]
-    read = _Reader(query, engines, store)
+    read = _Reader(query, marks, engines, store)
     page: list[v1.SessionInfo] = []
     while len(page) < PAGE:
         heads = await asyncio.gather(*(source.head(read) for source in sources))
@@ -113,7 +191,7 @@ async def list_sessions(
         if not found:
             return v1.ListSessionsResult(page)
         head, source = max(found, key=lambda each: _time(each[0]))
-        source.step()
+        source.step(head)
         if source.name == _MINE:
             page.append(head)
         elif (source.name, head.session_id) not in known:
@@ -134,15 +212,15 @@ def _of_engine(row: v1.SessionInfo, engine: str) -> v1.SessionInfo:
 
 
 def _time(row: v1.SessionInfo) -> float:
-    """When it was used last, as a number: engines write times in more than one way."""
+    """When it was used last, as a number: engines write times in more than one way. Below all numbers if nobody knows."""
     from datetime import UTC, datetime
 
     if not isinstance(row.updated_at, str):
-        return 0.0
+        return -math.inf
     try:
         at = datetime.fromisoformat(row.updated_at)
     except ValueError:
-        return 0.0
+        return -math.inf
     return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp()
 
 
@@ -155,7 +233,14 @@ def _read_cursor(cursor: str | None) -> dict[str, _Mark]:
     if cursor is None:
         return {}
     try:
-        return msgspec.json.decode(base64.urlsafe_b64decode(cursor.encode()), type=dict[str, _Mark])
-    except (ValueError, msgspec.DecodeError) as error:
-        wrong = "this cursor is not one of ours: list again without a cursor"
-        raise RequestError(Code.INVALID_PARAMS, "Invalid params", wrong) from error
+        marks = msgspec.json.decode(base64.urlsafe_b64decode(cursor.encode()), type=dict[str, _Mark])
+    except (ValueError, msgspec.DecodeError, RecursionError) as error:
+        raise _refused() from error
+    if _MINE not in marks:
+        raise _refused()
+    return marks
+
+
+def _refused() -> RequestError:
+    wrong = "this cursor is none of ours, or too old\nhint: list again without a cursor"
+    return RequestError(Code.INVALID_PARAMS, "Invalid params", wrong)

@@ -16,7 +16,8 @@ from antiphon.duet.beyond import left_open
 from antiphon.duet.guard import Guard
 from antiphon.duet.joint import Joint
 from antiphon.duet.journal import OURS
-from antiphon.duet.listing import page_of
+from antiphon.duet.listing import has_session
+from antiphon.duet.place import same_place
 from antiphon.duet.present import DEMO
 from antiphon.duet.replaying import told_again
 from antiphon.duet.state import EngineState, State
@@ -51,6 +52,7 @@ class Opening:
 
     async def new(self, outer: "Session") -> Joint:
         """From nothing; or where the last session of this directory ended, if the user wants that."""
+        outer.cwd = same_place(outer.cwd)
         guard = await Guard.open(outer.cwd, outer.directories, self._database)
         row = await self.store.last(OURS, outer.cwd)
         state = State() if row is None else State.read(await self.store.state(row.id))
@@ -68,6 +70,7 @@ class Opening:
         Raises:
             RequestError: there is no such session, or it is open elsewhere.
         """
+        outer.cwd = same_place(outer.cwd)
         row = await self.store.get(outer.id)
         if row is not None and row.engine == OURS:
             guard = await Guard.open(outer.cwd, outer.directories, self._database)
@@ -118,6 +121,7 @@ class Opening:
 
     async def fork(self, outer: "Session", source: str) -> Joint:
         """A copy of another session, which goes on apart from it."""
+        outer.cwd = same_place(outer.cwd)
         guard = await Guard.open(outer.cwd, outer.directories, self._database)
         row = await self.store.get(source)
         if ours := row is not None and row.engine == OURS:
@@ -160,7 +164,7 @@ class Opening:
 
     async def _delete_of_engines(self, id: str) -> None:
         for name, engine in self._engines.items():
-            if await _has(engine, id):
+            if await has_session(engine, id):
                 await self._forget(name, id)
 
     async def _forget(self, name: str, conversation: str) -> None:
@@ -246,29 +250,13 @@ class Opening:
             RequestError: none of them.
         """
         for name, engine in self._engines.items():
-            if await _has(engine, id):
+            if await has_session(engine, id):
                 return name
         raise _not_found(f"there is no session `{id}`: `session/list` shows those that there are")
 
 
 def _not_found(why: str) -> RequestError:
     return RequestError(Code.RESOURCE_NOT_FOUND, "Resource not found", why)
-
-
-async def _has(engine: "Engine", id: str) -> bool:
-    if not engine.does("list") or engine.keeps_with_us:
-        return False
-    query = v1.ListSessions()
-    while True:
-        try:
-            found = await page_of(engine, query)
-        except AcpError:
-            return False
-        if any(row.session_id == id for row in found.sessions):
-            return True
-        if found.next_cursor is None:
-            return False
-        query = v1.ListSessions(cursor=found.next_cursor)
 
 
 def _free(id: str, outer: "Session") -> SessionLock | None:

@@ -16,9 +16,11 @@ from antiphon.errors import LocalProtocolError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
+    from antiphon.duet.cast import Cast
+    from antiphon.duet.journal import Journal
     from antiphon.engines.base import Engine, EngineSession
     from antiphon.policy import Rules
-    from antiphon.protocol.methods import Call
+    from antiphon.protocol.methods import Call, Notice
 
 __all__ = ["Part", "Stage"]
 
@@ -28,6 +30,9 @@ R = TypeVar("R")
 
 class Stage(Protocol):
     """The joint session, as its parts see it."""
+
+    journal: "Journal"
+    cast: "Cast"
 
     def heard(self, part: "Part", update: v1.Update) -> Awaitable[None]:
         """An engine says something."""
@@ -74,6 +79,7 @@ class Part(Session):
         """Its slash commands."""
         self.labels = Labels(name, self.title, own_ids=not engine.unique_ids)
         self._stage = stage
+        self._outer = outer
 
     def update(self, update: v1.Update) -> Awaitable[None]:
         if self.closed:
@@ -87,6 +93,13 @@ class Part(Session):
         if self.closed:
             raise LocalProtocolError("the session is closed")
         return await self._stage.asked(self, call, params)
+
+    async def notify(self, notice: "Notice[P]", params: P) -> None:
+        await self._stage.journal.settled()
+        await self._outer.notify(notice, self.under(self._outer.id, params))
+
+    async def lost_conversation(self, id: str) -> str:
+        return await self._stage.cast.forgot(self, id)
 
     async def admit(self, call: "Call[P, R]", params: P) -> None:
         await self._stage.admitted(self, call, params)

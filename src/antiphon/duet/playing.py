@@ -154,7 +154,7 @@ class Playing:
         return _Failed(failed)
 
     async def _review(self, worker: str, reviewer: str, prompt: "Blocks") -> v1.PromptResult:
-        with await look([self._joint.outer.cwd, *self._joint.outer.directories]) as before:
+        async with await look([self._joint.outer.cwd, *self._joint.outer.directories]) as before:
             ends = [(worker, await self._try(worker, prompt))]
             rounds = self._joint.wishes.review_rounds if self._joint.state.review == "fix" else 0
             for round in range(1, rounds + 2):

@@ -11,14 +11,19 @@ import shutil
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, ParamSpec
 
-from antiphon.duet.git import Git, GitFailed
+from antiphon.duet.git import Git, GitFailed, TooMuch
 
-__all__ = ["FILE_LIMIT", "Repository", "Shadow", "repository_of"]
+__all__ = ["FILE_LIMIT", "Repository", "Shadow", "in_thread", "repository_of"]
+
+P = ParamSpec("P")
 
 FILE_LIMIT: Final = 2 * 1024 * 1024
 """Bytes of a file that is looked into. Larger ones are seldom written by hand; that they changed is told."""
+
+TRIES: Final = 3
+"""How often we look at a directory in which files come and go."""
 
 TOTAL_LIMIT: Final = 256 * 1024 * 1024
 """Bytes that are read of a tree of which nothing is known yet."""
@@ -43,6 +48,18 @@ class Seen(NamedTuple):
     """Repositories inside, which are trees of their own."""
     large: dict[str, tuple[int, int]]
     """Files that were not looked into, with their size and date."""
+
+
+async def in_thread(work: "Callable[P, None]", *args: P.args, **named: P.kwargs) -> None:
+    """Work on our own files, which may be large, beside the event loop. Whoever is called off waits for its end: the files are removed next."""
+    working = asyncio.ensure_future(asyncio.to_thread(work, *args, **named))
+    try:
+        await asyncio.shield(working)
+    except asyncio.CancelledError:
+        await asyncio.wait([working])
+        if not working.cancelled():
+            working.exception()  # no news: nobody wants it any more
+        raise
 
 
 def repository_of(root: str) -> Repository | None:
@@ -81,16 +98,15 @@ class Shadow:
         except GitFailed:
             if repository is None:
                 raise
-            shutil.rmtree(
-                self._directory
-            )  # it is damaged, or in a shape that we do not know: the files are there all the same
+            # It is damaged, or in a shape that we do not know: the files are there all the same.
+            await in_thread(shutil.rmtree, self._directory)
             seen = await self._begin(None)
         self._large = seen.large
         self._tree = (await self._git.run("write-tree", "--missing-ok")).decode().strip()
         return seen.nested
 
     async def _begin(self, repository: Repository | None) -> Seen:
-        _make(self._directory, repository)
+        await in_thread(_make, self._directory, repository)
         top = self.root if repository is None else repository.top
         self._git = Git(self._directory, top, self.root, self._excludes)
         if top != self.root and await self._git.run("check-ignore", ".", fails=(1,)):
@@ -119,6 +135,18 @@ class Shadow:
         return await self._git.run(*compare, "--patch", *prefixes, self._tree, limit=limit), files, large
 
     async def _look(self) -> Seen:
+        """Take in how it looks. Files that come and go meanwhile (a build, the journal of a database) make git stumble: it looks again."""
+        for left in reversed(range(TRIES)):
+            try:
+                return await self._look_once()
+            except TooMuch:
+                raise
+            except GitFailed:
+                if not left:
+                    raise
+        raise AssertionError("the last try returns or raises")
+
+    async def _look_once(self) -> Seen:
         listed = await self._git.run("ls-files", "-z", "--others", "--modified", "--deleted", "--exclude-standard")
         staged = await self._git.run("ls-files", "-z", "--stage")
         found = await asyncio.to_thread(_sorted, os.fsencode(self.root), listed, staged)

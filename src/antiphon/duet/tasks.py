@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from antiphon.duet.programs import program
 from antiphon.errors import SpawnFailed
 from antiphon.protocol import v1
 from antiphon.visible import PROSE
@@ -163,16 +164,13 @@ def prompt_text(tasks: Sequence[Task]) -> str:
 
 
 def _found(command: Sequence[str]) -> list[str] | None:
-    """The words with the program's whole path. Not from relative folders of the PATH: we are started in projects."""
+    """The words with the program's whole path."""
     if not command:
         return None
     if "/" in command[0]:
         return list(command)
-    import shutil
-
-    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    program = shutil.which(command[0], path=os.pathsep.join(each for each in folders if each.startswith("/")) or "/")
-    return None if program is None else [program, *command[1:]]
+    found = program(command[0])
+    return None if found is None else [found, *command[1:]]
 
 
 def _is_done(entry: Mapping[str, Any]) -> bool:

@@ -121,6 +121,14 @@ class Dies(Agent):
         return {}
 
 
+class DiesAndNotes(Dies):
+    """Notes what it is given."""
+
+    def prompt(self, params: Message) -> object:
+        self.note("prompt " + json.dumps(params["prompt"]))
+        return super().prompt(params)
+
+
 class DiesAndResumes(Dies):
     capabilities: ClassVar[Message] = {"sessionCapabilities": {"resume": {}}}
 
@@ -216,6 +224,17 @@ class Extends(Agent):
         self.say({"method": "_stand_in/told", "params": {"sessionId": session, "n": 1}})
         answer = self.ask("_stand_in/asked", {"sessionId": session, "n": 2})
         self.text(session, json.dumps(answer.get("result", answer.get("error"))))
+        return END
+
+
+class Murmurs(Agent):
+    """Tells something by a method of its own, between two words."""
+
+    def prompt(self, params: Message) -> object:
+        session = params["sessionId"]
+        self.text(session, "one")
+        self.say({"method": "_stand_in/told", "params": {"sessionId": session, "n": 1}})
+        self.text(session, "two")
         return END
 
 

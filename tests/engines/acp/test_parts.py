@@ -1,21 +1,28 @@
 """Who stands between the client and the engine, as the joint agent does, is told everything in its order, however long it takes."""
 
 import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from msgspec import structs
 
 from antiphon.agent.session import Session
 from antiphon.client.connect import connect
 from antiphon.client.handlers import allow_once
+from antiphon.client.remote import ConnectedAgent
 from antiphon.client.retry import Retry
 from antiphon.client.terminals import Terminals
 from antiphon.engines.host import Host
+from antiphon.errors import RequestRefused
 from antiphon.protocol import v1
-from antiphon.protocol.methods import Call
+from antiphon.protocol.methods import Call, Notice
 from antiphon.transports.memory import memory_pair
-from tests.engines.acp.place import PATIENCE, demo_engine
+from tests.engines.acp import stand_in as s
+from tests.engines.acp.place import PATIENCE, StandIn, demo_engine
 
 
 class Part(Session):
@@ -37,6 +44,16 @@ class Part(Session):
         self.book.append(call.name)
         return await self.outer.request(call, structs.replace(params, session_id=self.outer.id))
 
+    async def notify(self, notice: "Notice[Any]", params: Any) -> None:
+        assert params["sessionId"] == self.id != self.outer.id
+        self.book.append(notice.name)
+        await self.outer.notify(notice, {**params, "sessionId": self.outer.id})
+
+    async def lost_conversation(self, id: str) -> str:
+        self.book.append(f"{self.id} is {id} now")
+        self.id = id
+        return "You were told: la"
+
 
 class Joint(Host):
     """Puts a part before each session."""
@@ -50,12 +67,51 @@ class Joint(Host):
         session.state = await self.engine.new(self.part)  # type: ignore[misc]
 
 
-async def test_a_part_hears_all_in_order_and_before_each_question_and_the_answer(workspace: Path) -> None:
+@asynccontextmanager
+async def before(host: Joint) -> AsyncIterator[ConnectedAgent]:
+    """A client of this agent."""
     near, far = memory_pair()
-    host = Joint(demo_engine())
     serving = asyncio.get_running_loop().create_task(host.serve(far))
     connecting = connect(near, retry=Retry(()), permission=allow_once, terminals=Terminals())
     async with asyncio.timeout(PATIENCE), connecting as agent:
+        yield agent
+    await serving
+
+
+async def test_what_is_no_update_goes_through_the_part_and_has_the_id_that_the_client_knows(
+    tmp_path: Path, workspace: Path
+) -> None:
+    host = Joint(StandIn(s.Murmurs, tmp_path).engine)
+    async with before(host) as agent:
+        told: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        agent.connection.router.other_notice = lambda method, params: told.set_result(bytes(params))
+        session = await agent.new_session(workspace)
+        assert await session.prompt("la").text() == "onetwo"
+        assert json.loads(await told) == {"sessionId": session.id, "n": 1}
+    assert host.book.index("AgentMessageChunk") < host.book.index("_stand_in/told")
+
+
+async def test_a_part_learns_of_a_new_conversation_and_what_it_tells_comes_before_the_prompt(
+    tmp_path: Path, workspace: Path
+) -> None:
+    behind = StandIn(s.DiesAndNotes, tmp_path)
+    host = Joint(behind.engine)
+    async with before(host) as agent:
+        session = await agent.new_session(workspace)
+        with pytest.raises(RequestRefused):
+            await session.prompt("work")
+        await session.prompt("/again")  # a command has to stand first
+        await session.prompt("again")
+        await session.prompt("and again")
+        assert "is told a summary" in session.transcript.plain()
+    assert host.part.id == "s2.1" and host.book.count("s1.1 is s2.1 now") == 1
+    texts = [[block["text"] for block in json.loads(prompt)] for prompt in behind.noted("prompt")]
+    assert texts == [["work"], ["/again"], ["You were told: la\n\n", "again"], ["and again"]]
+
+
+async def test_a_part_hears_all_in_order_and_before_each_question_and_the_answer(workspace: Path) -> None:
+    host = Joint(demo_engine())
+    async with before(host) as agent:
         session = await agent.new_session(workspace)
         await session.prompt("hello")
         assert host.part.id != session.id and host.part.modes is not None
@@ -68,4 +124,3 @@ async def test_a_part_hears_all_in_order_and_before_each_question_and_the_answer
         host.book.clear()
         [*_, last] = [update async for update in session.prompt("/many 200")]
         assert isinstance(last, v1.AgentMessageChunk) and host.book.count("AgentMessageChunk") >= 200
-    await serving

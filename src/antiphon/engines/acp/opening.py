@@ -2,16 +2,20 @@
 
 import asyncio
 import logging
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from antiphon.client.place import Place
 from antiphon.engines.acp.refusing import need_method
 from antiphon.engines.acp.wanted import Wanted
+from antiphon.engines.content import begins_with_command
 from antiphon.errors import Code, NotSupported, RequestError, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from antiphon.client.relay import Ear, Life
     from antiphon.engines.acp.answering import Answering
     from antiphon.engines.acp.hub import Hub
@@ -42,6 +46,22 @@ class Opening:
         self._answering = answering
         self._ear: Ear | None = None
         self._reopening = asyncio.Lock()
+        self._summary = ""
+        """What the agent is to be told of the conversation, because it forgot it."""
+
+    @contextmanager
+    def reminding(self, blocks: "Sequence[v1.ContentBlock]") -> "Iterator[list[v1.ContentBlock]]":
+        """A prompt that is sent in this block, after a summary if the agent forgot the conversation. A command has to stand first."""
+        if not self._summary or begins_with_command(blocks):
+            yield list(blocks)
+            return
+        summary, self._summary = self._summary, ""
+        try:
+            # An empty line between: agents join the pieces of a prompt.
+            yield [v1.TextBlock(f"{summary}\n\n"), *blocks]
+        except RequestRefused:  # nobody knows whether the agent took it
+            self._summary = self._summary or summary
+            raise
 
     async def caught_up(self) -> None:
         """Until all that the agent has told so far is told."""
@@ -168,14 +188,19 @@ class Opening:
         wanted = Wanted.of(self._session.settings)
         place = await self._place(life)
         if not await self._as_it_was(life, place):
-            self._hub.sessions.rename(self._session.id, await self._new(life, place))
-            await self._warn(
-                "A new conversation was begun", "the agent was started again and remembers nothing of before"
-            )
+            await self._anew(await self._new(life, place))
         try:
             await wanted.choose_again(life, self.id, self._session.settings)
         except RequestError as error:
             await self._warn("A setting of this session was lost", f"the agent was started again: {error.reason}")
+
+    async def _anew(self, id: str) -> None:
+        """It has another conversation now. A client that knows the session keeps its name for it; who keeps the conversation learns the new one."""
+        self._summary = await self._session.lost_conversation(id)
+        if self._session.id != id:
+            self._hub.sessions.rename(self._session.id, id)
+        how = "is told a summary of what was said" if self._summary else "remembers nothing of before"
+        await self._warn("A new conversation was begun", f"the agent was started again and {how}")
 
     async def _as_it_was(self, life: "Life", place: Place) -> bool:
         id = self.id

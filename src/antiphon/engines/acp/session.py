@@ -99,10 +99,10 @@ class AcpSession(EngineSession):
         return await self._answering.ask(call, params)
 
     async def told_otherwise(self, notice: Notice[Any], params: Any) -> None:
-        """It tells something that is no update."""
+        """It tells something that is no update. The session passes it on: it may have another id at the client."""
         await self._opening.caught_up()
         with suppress(AcpError):
-            await self.session.client.connection.notify(notice, params)
+            await self.session.notify(notice, params)
 
     # Working.
 
@@ -110,7 +110,8 @@ class AcpSession(EngineSession):
         with clearly(self._hub.agent):
             life = await self._ready()
             blocks = await blocks_for(turn, life.welcome.agent_capabilities.prompt_capabilities)
-            result = await self._play(life, v1.Prompt(self._opening.id, blocks))
+            with self._opening.reminding(blocks) as reminded:
+                result = await self._play(life, v1.Prompt(self._opening.id, reminded))
         return structs.replace(result, session_id=None)
 
     async def _play(self, life: "Life", prompt: v1.Prompt) -> v1.PromptResult:
