@@ -45,6 +45,10 @@ tool_suggest = false
 """Loopback only, nothing told to anybody, and no long patience with a model that fails."""
 
 
+SANDBOX: Final = "[sandbox_workspace_write]"
+NOTHING_SHARED: Final = f"\n{SANDBOX}\nexclude_slash_tmp = true\n"
+"""Else its sandbox makes a `.git` in `/tmp` to protect it, and to everybody whose place is below, that is a repository."""
+
 USUAL: Final = {"model": "gpt-5.5", "top": 'model_provider = "choir"', "features": "", "tables": "", "retries": 1}
 
 
@@ -62,6 +66,7 @@ class Place(AnyPlace):
     def settings(self, **changed: object) -> None:
         """What the user wrote into Codex's own `config.toml`."""
         written = SETTINGS.format_map({**USUAL, "address": self.model.address, **changed})
+        written += "" if SANDBOX in written else NOTHING_SHARED
         (self.codex_home / "config.toml").write_text(written, encoding="utf-8")
 
     def processes(self) -> list[int]:
