@@ -5,6 +5,7 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -58,10 +59,23 @@ def test_a_handler_that_fails_grants_nothing(tmp_path: Path) -> None:
         assert agent.new_session().prompt("permission").text() == "-32603"
 
 
+def waits_in(file: str) -> bool:
+    """Whether the main thread is at work in a module."""
+    frame: FrameType | None = sys._current_frames()[threading.main_thread().ident or 0]
+    while frame is not None:
+        if frame.f_code.co_filename == file:
+            return True
+        frame = frame.f_back
+    return False
+
+
 def test_ctrl_c_cancels_the_turn_and_the_session_goes_on(tmp_path: Path) -> None:
-    never = threading.Event()
+    never, asked = threading.Event(), threading.Event()
 
     def interrupt(_: v1.RequestPermission) -> bool:
+        asked.wait()
+        while not waits_in(sync.__file__):  # only then is it the turn that is interrupted, and nothing else
+            pass
         os.kill(os.getpid(), signal.SIGINT)
         return never.wait()
 
@@ -70,6 +84,7 @@ def test_ctrl_c_cancels_the_turn_and_the_session_goes_on(tmp_path: Path) -> None
         session = agent.new_session()
         turn = session.prompt("hi")
         with pytest.raises(KeyboardInterrupt):
+            asked.set()
             for _ in turn:
                 pass
         assert turn.result.stop_reason == v1.StopReason.CANCELLED

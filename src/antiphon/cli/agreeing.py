@@ -3,16 +3,21 @@
 import os
 import sys
 from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from antiphon.cli.screen import Screen
 
 __all__ = ["answer"]
 
 
-def answer(terminal: int) -> str:
+def answer(screen: "Screen", terminal: int, question: str) -> str:
     """A line from the terminal. What was typed before the question is no answer to it; the end of input is none."""
     import termios
 
-    with suppress(termios.error):
+    with suppress(termios.error):  # before it is shown: who answers at once is heard
         termios.tcflush(terminal, termios.TCIFLUSH)
+    screen.ask(question)
     typed = b""
     while b"\n" not in typed:
         try:

@@ -189,8 +189,8 @@ async def _agreed(shelf: Shelf, rows: Sequence[SessionRow]) -> bool:
     if terminal is None:
         screen.note("nothing was deleted: nobody is here to ask; --yes deletes")
         return False
-    screen.ask(f"Delete {'it' if len(rows) == 1 else f'these {len(rows)}'}? (y yes, n no): ")
-    if answer(terminal) in ("y", "yes"):
+    question = f"Delete {'it' if len(rows) == 1 else f'these {len(rows)}'}? (y yes, n no): "
+    if answer(screen, terminal, question) in ("y", "yes"):
         return True
     screen.note("nothing was deleted")
     return False

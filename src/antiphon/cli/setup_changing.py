@@ -146,8 +146,8 @@ def _agreed(screen: Screen, path: Path, before: str | None, after: str | None, *
     if terminal is None:
         screen.note("nothing was written: nobody is here to ask; --yes writes it")
         return False
-    screen.ask(f"{'Delete' if after is None else 'Write'} {path}? (y yes, n no): ")
-    if answer(terminal) in ("y", "yes"):
+    question = f"{'Delete' if after is None else 'Write'} {path}? (y yes, n no): "
+    if answer(screen, terminal, question) in ("y", "yes"):
         return True
     screen.note("nothing was written")
     return False
