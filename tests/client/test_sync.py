@@ -83,8 +83,8 @@ def test_ctrl_c_cancels_the_turn_and_the_session_goes_on(tmp_path: Path) -> None
     with sync.connect(script.command, cwd=ROOT, permission=interrupt) as agent:
         session = agent.new_session()
         turn = session.prompt("hi")
+        asked.set()
         with pytest.raises(KeyboardInterrupt):
-            asked.set()
             for _ in turn:
                 pass
         assert turn.result.stop_reason == v1.StopReason.CANCELLED
