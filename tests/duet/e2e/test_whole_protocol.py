@@ -157,9 +157,10 @@ async def test_signing_in_and_out_reach_the_engine(at_demo: Place) -> None:
         [method] = client.agent.auth_methods
         assert isinstance(method, v1.AgentAuth)
         await client.agent.logout()
-        await client.open()  # opened before its engine is, so it is the prompt that needs a login
-        with pytest.raises(AuthRequired):
-            await client.say("hello")
+        with pytest.raises(
+            AuthRequired
+        ):  # there is no other engine that could answer, so the session itself needs a login
+            await client.open()
         await client.agent.authenticate(method.id)
         assert (await client.say("hello")).stop == "end_turn"
 
