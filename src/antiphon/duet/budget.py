@@ -121,7 +121,7 @@ class Budget:
             )
         if cost is not None and spent.cost >= cost:
             return Exceeded(
-                f"Stopped: this prompt cost ${spent.cost:.2f}, and ${cost:.2f} is the limit"
+                f"Stopped: this prompt cost {_dollars(spent.cost)}, and {_dollars(cost)} is the limit"
                 "\nhint: say how to go on, or raise `duet.max_cost`",
                 v1.StopReason.MAX_TURN_REQUESTS,
             )
@@ -129,3 +129,7 @@ class Budget:
 
     def _settle(self, engine: str) -> None:
         self._tokens += self._running.pop(engine, 0)
+
+
+def _dollars(amount: float) -> str:
+    return f"${amount:.2f}" if amount >= 0.01 else f"${amount:.5f}"
