@@ -31,9 +31,12 @@ _GOALS: Final = {
 
 
 def told(text: str, severity: v1.NoticeSeverity = _WARNING, details: str | None = None) -> Notice:
-    """A text as a notice: its first line on top, the whole below if there is more."""
-    title = one_line(text.strip().partition("\n")[0])
+    """A text as a notice: its first line on top, the whole below if there is more. A line that is too long for the top stands below alone."""
+    first = text.strip().partition("\n")[0]
+    title = one_line(first)
     whole = text.strip() if title != text.strip() else ""
+    if title != first:
+        title = "Codex warns" if severity == _WARNING else "Codex says"
     description = "\n".join(part for part in (whole, (details or "").strip()) if part)
     return Notice(title or "Codex has something to say", description or None, severity)
 
