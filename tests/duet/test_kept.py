@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +79,7 @@ async def test_whatever_is_shown_is_on_the_disk_by_then(state: Path) -> None:
         kind = message.get("params", {}).get("update", {}).get("sessionUpdate", "") if direction == "in" else ""
         if "chunk" in kind or "tool" in kind:
             shown.append(kind)
-            with sqlite3.connect(state / "antiphon.sqlite3") as connection:
+            with closing(sqlite3.connect(state / "antiphon.sqlite3")) as connection:
                 rows = connection.execute("SELECT data FROM history ORDER BY session, seq").fetchall()
             kept.append(sum(b'"event":"shown"' in row[0] for row in rows))
 
