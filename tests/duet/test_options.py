@@ -102,7 +102,7 @@ def test_an_engine_in_another_mode_than_all_is_shown_in_it_and_keeps_it() -> Non
     assert option(found, "mode").current_value == "default"
     assert option(found, "claude_mode").current_value == "auto" and option(found, "codex_mode").current_value == "plan"
     assert option(found, "codex_mode").category is None  # there is one mode of the session
-    assert address("codex_mode", list(TITLES), "claude") == ("codex", "mode")
+    assert address("codex_mode", list(TITLES)) == ("codex", "mode")
 
 
 def test_the_mode_in_force_is_always_in_the_list() -> None:
@@ -132,7 +132,7 @@ def test_modes_that_are_only_a_setting_are_modes_too() -> None:
     found = merged(Joint({"x": "X"}, "x", "x"), [Offer("x", "X", options=[grouped])])
     assert mode_ids(found.modes) == ["a", "b"] and ids(found) == ["auto_resume", "mode"]
     found = merged(DUET, [claude(), Offer("codex", "Codex", options=[grouped])])
-    assert "codex_permissions" in ids(found) and address("codex_permissions", list(TITLES), "claude") == (
+    assert "codex_permissions" in ids(found) and address("codex_permissions", list(TITLES)) == (
         "codex",
         "permissions",
     )
@@ -181,21 +181,20 @@ def test_every_id_that_is_shown_leads_back_to_whose_it_is(engines: list[str], ow
             shown = shown_id(engine, id, engines)
             assert shown not in OURS and shown not in seen
             seen[shown] = (engine, id)
-            assert address(shown, engines, engines[0]) == (engine, id)
+            assert address(shown, engines) == (engine, id)
 
 
 @given(st.text(), NAMES)
 def test_no_id_is_too_odd(id: str, engines: Sequence[str]) -> None:
-    found = address(id, engines, engines[-1])
+    found = address(id, engines)
     assert found is None or found[0] in engines
 
 
 def test_ours_are_nobodys_and_model_and_effort_mean_who_leads() -> None:
     engines = list(TITLES)
-    assert [address(id, engines, "codex") for id in OURS] == [None] * len(OURS)
-    assert [address(id, engines, "codex") for id in ("model", "effort")] == [("codex", "model"), ("codex", "effort")]
-    assert address("gemini_model", engines, "codex") is None and address("summary", engines, "codex") is None
-    assert address("summary", ["codex"], "codex") == ("codex", "summary")
+    assert [address(id, engines) for id in OURS] == [None] * len(OURS)
+    assert address("gemini_model", engines) is None and address("summary", engines) is None
+    assert address("summary", ["codex"]) == ("codex", "summary")
 
 
 # Commands.

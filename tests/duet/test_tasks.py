@@ -73,11 +73,11 @@ async def test_what_is_no_list_of_tasks_is_logged_and_nobody_can_tell(
 
 
 HANGS = """
-import os, subprocess, sys, time
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+import os, signal, subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
 with open("pids", "w") as file:
     file.write(f"{os.getpid()} {child.pid}")
-time.sleep(600)
+signal.pause()
 """
 
 
@@ -102,7 +102,7 @@ async def test_a_command_that_takes_too_long_is_ended_and_nobody_can_tell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(room, "LIMIT", 0.01)
-    assert await script("import time; time.sleep(600)").pending(tmp_path) is None
+    assert await script("import signal; signal.pause()").pending(tmp_path) is None
     assert "took more than" in caplog.text
 
 

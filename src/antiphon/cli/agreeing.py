@@ -8,10 +8,24 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from antiphon.cli.screen import Screen
 
-__all__ = ["answer"]
+__all__ = ["agreed"]
 
 
-def answer(screen: "Screen", terminal: int, question: str) -> str:
+def agreed(screen: "Screen", question: str, *, nothing: str, otherwise: str) -> bool:
+    """Whether somebody is there and says yes. If not, `nothing` says what was not done, and `otherwise` how it is done without asking."""
+    from antiphon.cli.asking import terminal_of
+
+    terminal = terminal_of(screen)
+    if terminal is None:
+        screen.note(f"{nothing}: nobody is here to ask; {otherwise}")
+        return False
+    if _answer(screen, terminal, f"{question} (y yes, n no): ") in ("y", "yes"):
+        return True
+    screen.note(nothing)
+    return False
+
+
+def _answer(screen: "Screen", terminal: int, question: str) -> str:
     """A line from the terminal. What was typed before the question is no answer to it; the end of input is none."""
     import termios
 

@@ -3,13 +3,10 @@
 import argparse
 import asyncio
 import os
-import sys
 from typing import Final
 
 from antiphon.cli.arguments import Misused, Paragraphs, Parser, count
-from antiphon.cli.saying import FAILED, MISUSED, fail
-from antiphon.cli.screen import plain
-from antiphon.errors import AcpError
+from antiphon.cli.ending import ended
 
 __all__ = ["parser", "run"]
 
@@ -93,23 +90,14 @@ def _add_list(words: argparse.ArgumentParser, default: str | None = None) -> Non
 
 def run(arguments: list[str]) -> int:
     """Do one of these commands."""
-    try:
+
+    def do() -> int:
         options = parser().parse_args(arguments)
         if options.command == "resume":
             return _resume(options.id, options.chat)
-        status = asyncio.run(_do(options))
-        sys.stdout.flush()
-        return status
-    except SystemExit as end:  # --help
-        return int(end.code or 0)
-    except (Misused, AcpError) as error:
-        sentence, _, hint = plain(str(error)).partition("\nhint: ")
-        return fail(sentence, hint or HELP_HINT, MISUSED if isinstance(error, Misused) else FAILED)
-    except BrokenPipeError:  # `… | head`: who reads has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except KeyboardInterrupt:
-        return 130
+        return asyncio.run(_do(options))
+
+    return ended(do, HELP_HINT)
 
 
 async def _do(options: argparse.Namespace) -> int:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from antiphon.cli.agreeing import answer
-from antiphon.cli.asking import terminal_of
+from antiphon.cli.agreeing import agreed
 from antiphon.cli.saying import FAILED, fail
 from antiphon.cli.screen import Screen, exact, plain
 from antiphon.cli.sessions_search import Hit, hits_in, pattern_of
@@ -185,15 +184,8 @@ async def _agreed(shelf: Shelf, rows: Sequence[SessionRow]) -> bool:
         about = await shelf.about(row)
         turns = f"{about.turns} turn{'' if about.turns == 1 else 's'}"
         screen.note(f"{shelf.short(row.id)}  {about.title or '-'} ({turns}, {ago(row.updated_at)}, {row.cwd})")
-    terminal = terminal_of(screen)
-    if terminal is None:
-        screen.note("nothing was deleted: nobody is here to ask; --yes deletes")
-        return False
-    question = f"Delete {'it' if len(rows) == 1 else f'these {len(rows)}'}? (y yes, n no): "
-    if answer(screen, terminal, question) in ("y", "yes"):
-        return True
-    screen.note("nothing was deleted")
-    return False
+    question = f"Delete {'it' if len(rows) == 1 else f'these {len(rows)}'}?"
+    return agreed(screen, question, nothing="nothing was deleted", otherwise="--yes deletes")
 
 
 def _taken(row: SessionRow) -> SessionLock:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from antiphon.cli.agreeing import answer
+from antiphon.cli.agreeing import agreed
 from antiphon.cli.screen import Screen, Style, exact
 from antiphon.cli.setup_editors import EDITORS, Editor, Entry, place_of
 from antiphon.cli.setup_records import Record, digest, forget, keep, records
@@ -137,20 +137,9 @@ def _without(editor: Editor, text: str | None, record: Record) -> str | None:
 
 def _agreed(screen: Screen, path: Path, before: str | None, after: str | None, *, yes: bool) -> bool:
     """Show the change, and ask if somebody is there."""
-    from antiphon.cli.asking import terminal_of
-
     _show(screen, path, before, after)
-    if yes:
-        return True
-    terminal = terminal_of(screen)
-    if terminal is None:
-        screen.note("nothing was written: nobody is here to ask; --yes writes it")
-        return False
-    question = f"{'Delete' if after is None else 'Write'} {path}? (y yes, n no): "
-    if answer(screen, terminal, question) in ("y", "yes"):
-        return True
-    screen.note("nothing was written")
-    return False
+    question = f"{'Delete' if after is None else 'Write'} {path}?"
+    return yes or agreed(screen, question, nothing="nothing was written", otherwise="--yes writes it")
 
 
 def _show(screen: Screen, path: Path, before: str | None, after: str | None) -> None:

@@ -91,7 +91,7 @@ async def set_option(joint: "Joint", option: str, value: bool | str) -> None:
 
 
 async def _set_of_engine(joint: "Joint", option: str, value: bool | str) -> None:
-    found = options.address(option, list(joint.cast.engines), joint.lead)
+    found = options.address(option, list(joint.cast.engines))
     if found is None:
         raise RequestError(Code.INVALID_PARAMS, "Invalid params", f"there is no setting `{option}`")
     name, own = found

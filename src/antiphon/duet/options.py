@@ -27,9 +27,6 @@ MODE: Final = "mode"
 OURS: Final = (ROUTE, PRIMARY, REVIEW_OPTION, AUTO_RESUME, MODE)
 """The ids of what is ours to change."""
 
-ALIASES: Final = ("model", "effort")
-"""Ids that mean the leading engine's, however many there are: clients have a `--model`."""
-
 
 class Offer(msgspec.Struct, frozen=True):
     """What one engine offers in its part of the session."""
@@ -93,12 +90,10 @@ def shown_id(engine: str, own: str, engines: Sequence[str]) -> str:
     return own
 
 
-def address(config_id: str, engines: Sequence[str], lead: str) -> tuple[str, str] | None:
+def address(config_id: str, engines: Sequence[str]) -> tuple[str, str] | None:
     """Whose setting this is, and its own id there; None: it is ours, or nobody's."""
     if config_id in OURS:
         return None
-    if config_id in ALIASES:
-        return lead, config_id
     before, mark, own = config_id.partition("_")
     for engine, prefix in prefixes(engines).items():
         if mark and own and before == prefix:
