@@ -13,7 +13,7 @@ from typing import Any
 
 PACKAGE = Path("node_modules/@agentclientprotocol/sdk/schema/v1")
 PLACES = (Path("tests/interop") / PACKAGE, PACKAGE)
-TARGET = Path("tests/protocol/schema_facts.json")
+TARGET = Path("src/antiphon/traffic/facts.json")
 
 Json = dict[str, Any]
 SCALARS = {"string": "string", "boolean": "bool", "number": "float", "null": "null"}

@@ -21,7 +21,7 @@ from tests.protocol.parity import (
     words_of,
 )
 
-FACTS = Path(__file__).parents[1] / "protocol" / "schema_facts.json"
+FACTS = Path(__file__).parents[2] / "src" / "antiphon" / "traffic" / "facts.json"
 DEFINITIONS: Facts = json.loads(FACTS.read_text(encoding="utf-8"))["definitions"]
 
 VALUES: dict[str, Any] = {

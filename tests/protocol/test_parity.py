@@ -20,7 +20,8 @@ from tests.protocol.parity import (
 from tools.schema_facts import PACKAGE, as_text, facts_in
 
 HERE = Path(__file__).parent
-TEXT = (HERE / "schema_facts.json").read_text(encoding="utf-8")
+FACTS_FILE = HERE.parents[1] / "src" / "antiphon" / "traffic" / "facts.json"
+TEXT = FACTS_FILE.read_text(encoding="utf-8")
 FACTS: Facts = json.loads(TEXT)
 INSTALLED = HERE.parent / "interop" / PACKAGE
 

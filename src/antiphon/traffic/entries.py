@@ -1,0 +1,150 @@
+"""One line of a conversation: when, in which direction, and the bytes as they were. Reads the line format of recordings.
+
+A line of a recording is a JSON object: `{"t": seconds, "dir": "c2a" | "a2c", "msg": the message as sent}`, where `raw` takes the
+place of `msg` for what was no JSON. Other keys are allowed, and so are lines of other kinds (`"dir": "note"`): they are skipped.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+
+__all__ = ["NO_JSON", "Direction", "Entry", "Reading", "entries_of", "parse"]
+
+
+class Direction(StrEnum):
+    """Who says it to whom."""
+
+    C2A = "c2a"
+    A2C = "a2c"
+
+    @property
+    def speaker(self) -> str:
+        return "client" if self is Direction.C2A else "agent"
+
+    @property
+    def other(self) -> "Direction":
+        return Direction.A2C if self is Direction.C2A else Direction.C2A
+
+
+class _NoJson:
+    """What stands in `Entry.msg` for a line that is no JSON; null is JSON, so None cannot."""
+
+    def __repr__(self) -> str:
+        return "NO_JSON"
+
+
+NO_JSON: Final = _NoJson()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line that was sent. `msg` is what it says, `NO_JSON` for noise; `number` counts the lines of the conversation from 1."""
+
+    number: int
+    t: float
+    dir: Direction
+    raw: bytes = field(repr=False)
+    msg: Any
+    line: int = 0
+    """Where it stands in its file, from 1; 0 where there is no file."""
+
+    @property
+    def is_noise(self) -> bool:
+        return self.msg is NO_JSON
+
+    @property
+    def method(self) -> str | None:
+        """The method of a request or a notification."""
+        method = self.msg.get("method") if isinstance(self.msg, dict) else None
+        return method if isinstance(method, str) else None
+
+    @property
+    def is_request(self) -> bool:
+        return self.method is not None and "id" in self.msg
+
+    @property
+    def is_notification(self) -> bool:
+        return self.method is not None and "id" not in self.msg
+
+    @property
+    def is_answer(self) -> bool:
+        """A result or an error, whether anybody asked or not."""
+        return isinstance(self.msg, dict) and "method" not in self.msg and ("result" in self.msg or "error" in self.msg)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The params of a request or a notification; empty where there are none, or none to speak of."""
+        params = self.msg.get("params") if isinstance(self.msg, dict) else None
+        return params if isinstance(params, dict) else {}
+
+
+def parse(number: int, t: float, direction: Direction, raw: bytes, line: int = 0) -> Entry:
+    """The entry for bytes that were on the wire, without their line end."""
+    try:
+        msg = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        msg = NO_JSON
+    return Entry(number, t, direction, raw, msg, line)
+
+
+@dataclass(slots=True)
+class Reading:
+    """A recording that is being read: what was understood so far, and how much was not."""
+
+    messages: int = 0
+    undecodable: int = 0
+    """Lines of the file that are no JSON object, and bytes on the wire that were no JSON."""
+    skipped: int = 0
+    """Lines of another kind: notes, headers, another tool's remarks."""
+    lines: int = 0
+    _number: int = 0
+
+    def entry(self, line: bytes) -> Entry | None:
+        """The entry of the next line of the file, or None where it holds none."""
+        self.lines += 1
+        if not line.strip():
+            return None
+        try:
+            found = _LINES.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            self.undecodable += 1
+            return None
+        if found.dir not in ("c2a", "a2c") or not (found.msg or isinstance(found.raw, str)):
+            self.skipped += 1
+            return None
+        return self._taken(found)
+
+    def _taken(self, found: "_Line") -> Entry:
+        self._number += 1
+        seconds = float(found.t) if isinstance(found.t, int | float) and not isinstance(found.t, bool) else 0.0
+        raw = bytes(found.msg) or found.raw.encode("utf-8", "surrogatepass")
+        entry = parse(self._number, seconds, Direction(found.dir), raw, self.lines)
+        if entry.is_noise:
+            self.undecodable += 1
+        else:
+            self.messages += 1
+        return entry
+
+
+class _Line(msgspec.Struct):
+    """A line of a recording, with the message left as the bytes it is: its size and its key order are facts too."""
+
+    t: Any = 0.0
+    dir: Any = None
+    msg: msgspec.Raw = msgspec.Raw(b"")
+    raw: Any = None
+
+
+_LINES: Final = msgspec.json.Decoder(_Line)
+
+
+def entries_of(lines: Iterable[bytes], reading: Reading | None = None) -> Iterator[Entry]:
+    """The entries of a recording, line by line."""
+    reading = reading if reading is not None else Reading()
+    for line in lines:
+        entry = reading.entry(line)
+        if entry is not None:
+            yield entry

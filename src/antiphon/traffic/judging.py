@@ -1,0 +1,108 @@
+"""Rules that every conversation keeps or breaks, whoever drives it: the machinery. The rules themselves are in `antiphon.traffic.rules`.
+
+A rule is a function of the next line and of what has happened before it. It answers None where it has nothing to say, an empty list
+where it was kept, and a sentence for each way in which it was broken. So a rule that was never put to the test is not taken for kept.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from antiphon.traffic.entries import Direction, Entry
+from antiphon.traffic.ledger import Ledger
+
+__all__ = ["SPEC", "Deviation", "Judge", "Level", "Rule", "Side", "rule", "rules"]
+
+SPEC: Final = "https://agentclientprotocol.com/protocol/v1/"
+"""Where the links of rules and requirements begin."""
+
+
+class Level(StrEnum):
+    """How much it matters: `capability` is a must for those who say they can do it, `advice` never fails anybody."""
+
+    MUST = "must"
+    SHOULD = "should"
+    CAPABILITY = "capability"
+    ADVICE = "advice"
+
+
+class Side(StrEnum):
+    """Who has to keep a rule."""
+
+    AGENT = "agent"
+    CLIENT = "client"
+    BOTH = "both"
+
+    def includes(self, direction: Direction) -> bool:
+        return self is Side.BOTH or self.value == direction.speaker
+
+
+Holds = Callable[[Entry, Ledger], Sequence[str] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule. `text` is what has to hold, `fix` what to change where it does not."""
+
+    id: str
+    side: Side
+    level: Level
+    text: str
+    link: str
+    fix: str
+    holds: Holds
+
+
+class Deviation(NamedTuple):
+    """A rule that a line of the conversation broke."""
+
+    rule: str
+    entry: Entry
+    text: str
+
+
+_RULES: Final[dict[str, Rule]] = {}
+
+
+def rule(id: str, side: Side, level: Level, text: str, *, link: str, fix: str) -> Callable[[Holds], Holds]:
+    """Make a rule of the function below. `link` is a page of the specification with its anchor: `tool-calls#updating`."""
+
+    def made(holds: Holds) -> Holds:
+        if id in _RULES:
+            raise ValueError(f"there are two rules called {id}")
+        _RULES[id] = Rule(id, side, level, text, SPEC + link, fix, holds)
+        return holds
+
+    return made
+
+
+def rules() -> dict[str, Rule]:
+    """All rules by their id, in the order of the specification."""
+    import antiphon.traffic.rules  # noqa: F401 - they register themselves when they are loaded
+
+    return _RULES
+
+
+class Judge:
+    """Hears a conversation line by line and notes what broke which rule."""
+
+    def __init__(self) -> None:
+        self.ledger = Ledger()
+        self.deviations: list[Deviation] = []
+        self.seen: Counter[tuple[str, Direction]] = Counter()
+        """How often a rule was put to the test by each side, kept or not."""
+        self._rules = list(rules().values())
+
+    def hear(self, entry: Entry) -> list[Deviation]:
+        """Judge the next line; what it broke."""
+        found: list[Deviation] = []
+        if self.ledger.judged:
+            for one in self._rules:
+                if one.side.includes(entry.dir) and (said := one.holds(entry, self.ledger)) is not None:
+                    self.seen[one.id, entry.dir] += 1
+                    found += [Deviation(one.id, entry, text) for text in said]
+        self.ledger.hear(entry)
+        self.deviations += found
+        return found
