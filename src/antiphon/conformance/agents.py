@@ -1,7 +1,6 @@
 """Plays the scenarios for agents with an agent, and reports. How an agent is started is not its business: that is the place's."""
 
 import asyncio
-import os
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -81,7 +80,7 @@ class Checking:
         try:
             if scenario.process and not self.place.is_process:
                 raise Blocked("there is no process to look at")
-            stage = await (self._alone(scene) if scenario.alone else self._together(scene))
+            stage = await (self._open(scene) if scenario.alone else self._together(scene))
             async with asyncio.timeout(SCENE_LIMIT * self.wishes.limit):
                 await scenario.play(stage)
             reason = Verdict(Status.BLOCKED, "the scenario did not come to it")
@@ -120,17 +119,16 @@ class Checking:
             editor.waiting.clear()
 
     async def _open(self, scene: Scene) -> Stage:
-        cwd = self._ends.enter_context(
-            tempfile.TemporaryDirectory(prefix="antiphon-check-", ignore_cleanup_errors=True)
-        )
+        cwd = self._workspace()
         wire = Wire(await self.place.start(), Direction.C2A)
         scene.wires.append(wire)
         editor = Editor(wire)
         self._ends.push_async_callback(editor.close)
-        return Stage(wire, editor, Path(os.path.realpath(cwd)), self.wishes)
+        return Stage(wire, editor, cwd, self.wishes)
 
-    async def _alone(self, scene: Scene) -> Stage:
-        return await self._open(scene)
+    def _workspace(self) -> Path:
+        made = tempfile.TemporaryDirectory(prefix="antiphon-check-", ignore_cleanup_errors=True)
+        return Path(self._ends.enter_context(made)).resolve()
 
     async def _together(self, scene: Scene) -> Stage:
         """On the agent that is shared, or on a new one if that has left."""

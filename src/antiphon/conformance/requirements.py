@@ -69,6 +69,8 @@ class Suite(Generic[S]):
     scenarios: dict[str, Scenario[S]] = field(default_factory=dict)
     general: tuple[Requirement, ...] = ()
     """Requirements that the runner itself judges, whatever is played."""
+    follows: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """What fails when something else does, where `needs` cannot say it: rules of all traffic have none."""
 
     def scenario(
         self,
@@ -100,6 +102,19 @@ class Suite(Generic[S]):
                 raise ValueError(f"there are two requirements called {one.id}")
             found[one.id] = one
         return found
+
+    def dependants(self, id: str) -> set[str]:
+        """All requirements that cannot hold if this one does not."""
+        found: set[str] = set()
+        waiting = [id]
+        while waiting:
+            one = waiting.pop()
+            direct = {other.id for other in self.requirements().values() if one in other.needs} | set(
+                self.follows.get(one, ())
+            )
+            waiting += direct - found
+            found |= direct
+        return found - {id}
 
     def _rules(self) -> list[Requirement]:
         return [
