@@ -9,31 +9,13 @@ from typing import Any
 
 import msgspec
 
-from antiphon.conformance.prompts import Prompts
+from antiphon.conformance.demo import DEMO
 from antiphon.conformance.stage import Wishes
 from antiphon.engines.demo.engine import Demo
 from antiphon.engines.host import Host
 from antiphon.traffic.entries import Direction
 from antiphon.transports.base import Transport
 from antiphon.transports.memory import memory_pair
-
-DEMO = Prompts(
-    {
-        "say": "/think about it",
-        "long": "/slow 1000",
-        "many": "/many 50",
-        "read": "/read {file}",
-        "write": "/edit {file} {text}",
-        "run": "/run {command}",
-        "long_run": "/run {command}",
-        "ask": "/permission",
-        "plan": "/plan",
-        "think": "/think hard",
-        "form": "/ask",
-        "visit": "/visit",
-    }
-)
-"""The words that make the demo do what each purpose wants."""
 
 WISHES = Wishes(DEMO, limit=5.0, patience=0.02)
 

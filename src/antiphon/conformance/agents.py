@@ -56,11 +56,14 @@ class Checking:
     async def run(self, scenarios: Sequence[Scenario[Stage]]) -> list[Scene]:
         """Play them all: those that share an agent one after the other, beside them the others."""
         together = [one for one in scenarios if not one.alone]
-        async with self._ends, asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._play_together(together))
-            for one in scenarios:
-                if one.alone:
-                    tasks.create_task(self._play_alone(one))
+        try:
+            async with self._ends, asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._play_together(together))
+                for one in scenarios:
+                    if one.alone:
+                        tasks.create_task(self._play_alone(one))
+        except BaseExceptionGroup as several:  # the program cannot be started: one sentence about it is enough
+            raise several.exceptions[0] from None
         order = [one.name for one in scenarios]
         return sorted(self._scenes, key=lambda scene: order.index(scene.name))
 

@@ -94,7 +94,7 @@ class Pending:
         except TimeoutError:
             raise NoAnswer(self.asked, f"nothing came within {seconds:g} s") from None
         except Closed:
-            raise NoAnswer(self.asked, "the agent had left") from None
+            raise NoAnswer(self.asked, f"the agent had left{self._stage.wire.how_it_left}") from None
         return Answer(self.asked, entry)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from antiphon.errors import ConnectionClosed
+from antiphon.errors import ConnectionClosed, ProcessDied
 from antiphon.traffic.entries import Direction, Entry, parse
 from antiphon.traffic.judging import Judge
 from antiphon.transports.base import Transport
@@ -67,6 +67,12 @@ class Wire:
     def heard(self) -> list[Entry]:
         """What the peer said."""
         return [entry for entry in self.trace if entry.dir is not self.says]
+
+    @property
+    def how_it_left(self) -> str:
+        """What is known of the peer's end, to put behind a sentence."""
+        lost = self.transport.lost
+        return f": {lost}" if isinstance(lost, ProcessDied) else ""
 
     def new_id(self) -> int:
         """An id that we have not used."""
