@@ -128,11 +128,11 @@ class Telling:
             self._hear_request(shown, entry, params)
         else:
             shown.kind = "notification"
-            self._turns.pass_time(shown.session, method, shown.message, shown.t)
             shown.turn = self._turns.number(shown.session)
             if method == "session/update" and entry.dir is Direction.A2C:
                 self._hear_update(shown, thing(params.get("update")))
             else:
+                self._turns.pass_time(shown.session, method, shown.message, shown.t)
                 shown.label = request_label(method, params)
 
     # What is asked.
@@ -159,7 +159,7 @@ class Telling:
             if shown.name in QUESTIONS:
                 asked.wait = self._turns.ask(shown.name, session, params, shown.message, shown.t)
                 asked.kinds = _kinds(params.get("options"))
-                shown.label = shown.label or asked.wait.title or ""
+                shown.label = asked.wait.title or shown.label
             self._turns.asked(session, 1)
 
     def _meet(self, shown: Shown, params: dict[str, Any]) -> None:
@@ -252,7 +252,11 @@ class Telling:
         session = self._know(shown.session, "seen", shown.message)
         if kind == "session_info_update" and (title := said(update.get("title"))):
             session.title = clip(title)
-        self._turns.update(shown.session, update, shown.message, shown.t)
+        self._turns.pass_time(shown.session, shown.name, shown.message, shown.t)
+        call = self._turns.update(shown.session, update, shown.message, shown.t)
+        if call is not None and call.title and "title" not in update:  # its id would say nothing to anybody
+            status = said(update.get("status"))
+            shown.label = clip(f"{call.title}: {status}" if status else call.title)
 
     def _know(self, id: str, how: str, message: int) -> Session:
         session = self._sessions.get(id)

@@ -85,8 +85,8 @@ class Turns:
 
     # Updates.
 
-    def update(self, session: str, update: dict[str, Any], message: int, t: float) -> None:
-        """The agent tells something of a session."""
+    def update(self, session: str, update: dict[str, Any], message: int, t: float) -> Call | None:
+        """The agent tells something of a session; the call that it is about."""
         kind = update.get("sessionUpdate")
         going = self._open.get(session)
         if going:
@@ -99,8 +99,7 @@ class Turns:
             elif kind == "state_update" and update.get("state") == "idle":
                 for one in list(going):
                     self.end(one.turn, t, said(update.get("stopReason")))
-        if kind in ("tool_call", "tool_call_update"):
-            self.call(session, update, message, t)
+        return self.call(session, update, message, t) if kind in ("tool_call", "tool_call_update") else None
 
     def call(self, session: str, told: dict[str, Any], message: int, t: float) -> Call | None:
         """Something about a tool call: updates, announcements and questions may each be the first to name it."""
