@@ -250,7 +250,7 @@ class _Inspection:
                 if shown is not None:
                     live.hear(shown)
                 elif line is None:
-                    live.idle(self._telling.story(self._reading))
+                    live.idle(self._telling.going)
         except KeyboardInterrupt:
             pass
         live.end()

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from antiphon.cli.inspect_diagram import Row, joined, row_lines
-from antiphon.cli.inspect_pen import Pen, seconds
+from antiphon.cli.inspect_pen import Pen
 from antiphon.cli.screen import cut
-from antiphon.recorder.story import Shown, Story
+from antiphon.recorder.story import Shown, Turn
 
 __all__ = ["Live", "Tail"]
 
@@ -121,25 +121,24 @@ class Live:
             for line in row_lines(row, self._pen, texts=True):
                 self.write(line)
 
-    def idle(self, story: Story) -> None:
-        """Nothing has come for now."""
+    def idle(self, turn: Turn | None) -> None:
+        """Nothing has come for now, and this turn goes on."""
         passed = self._clock() - self._heard
         if passed >= PATIENCE:
             self.finish_row()
         if self._redraws:
-            status = self._telling(story, passed)
+            status = self._telling(turn, passed)
             if status != self._status:
                 sys.stdout.write(f"\r\x1b[K{self._pen(status, 'dim')}")
                 self._status = status
         sys.stdout.flush()
 
-    def _telling(self, story: Story, passed: float) -> str:
-        turn = story.turns[-1] if story.turns else None
-        if turn is None or turn.end is not None:
+    def _telling(self, turn: Turn | None, passed: float) -> str:
+        if turn is None:
             return ""
         row = f", {self._row.count} {self._row.first.name}" if self._row is not None else ""
-        goes_on = seconds(float(int(self._last - turn.start + passed)))
-        return cut(f"      turn {turn.number}: {goes_on}, {turn.updates} updates{row}", self._pen.width - 1)
+        goes_on = int(self._last - turn.start + passed)
+        return cut(f"      turn {turn.number}: {goes_on} s, {turn.updates} updates{row}", self._pen.width - 1)
 
     def end(self) -> None:
         """No more comes."""

@@ -288,6 +288,12 @@ class Telling:
         if shown.deviations and self._talk.version is None:
             self._early.append(shown)
 
+    @property
+    def going(self) -> Turn | None:
+        """The turn that began last, if it has not ended."""
+        turn = self._story.turns[-1] if self._story.turns else None
+        return turn if turn is not None and turn.end is None else None
+
     def story(self, reading: Reading | None = None) -> Story:
         """What was told so far; what was not understood is known to who read the file."""
         story = self._story
