@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from antiphon.cli.inspect_pen import Pen, seconds, size
-from antiphon.cli.screen import Style, cut, exact
+from antiphon.cli.screen import Style
 from antiphon.cli.sessions_table import width_of
 from antiphon.recorder.story import Shown
 
@@ -91,9 +91,9 @@ def _arrow(row: Row, pen: Pen) -> str:
     shown, signs = row.first, pen.signs
     width = _inner(pen)
     name, label = _words(row, pen)
-    name = cut(name, width - SHORTEST - 4)
+    name = pen.cut(name, width - SHORTEST - 4)
     room = width - SHORTEST - 4 - width_of(name)
-    label = cut(label, room) if room > 3 else ""
+    label = pen.cut(label, room) if room > 3 else ""
     between = " " if label else ""
     style = _style(shown)
     line = signs.answer if shown.kind == "answer" else signs.line
@@ -105,11 +105,10 @@ def _arrow(row: Row, pen: Pen) -> str:
 
 def _words(row: Row, pen: Pen) -> tuple[str, str]:
     shown = row.first
-    name = exact(shown.name, one_line=True)
     if row.count > 1:
         passed = seconds(max(row.last - shown.t, 0.0))
-        return f"{row.count} {pen.signs.times} {name}", f"{size(row.size)} in {passed}"
-    return name, exact(shown.label, one_line=True)
+        return f"{row.count} {pen.signs.times} {shown.name}", f"{size(row.size)} in {passed}"
+    return shown.name, shown.label
 
 
 def _style(shown: Shown) -> Style:

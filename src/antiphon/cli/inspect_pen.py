@@ -62,13 +62,18 @@ class Pen:
 
     def cell(self, text: str, width: int, style: Style = "", *, right: bool = False) -> str:
         """A text of others, safe to show, in exactly so many columns."""
-        short = cut(exact(text, one_line=True), width)
+        short = self.cut(text, width)
         room = " " * (width - width_of(short))
         return room + self.paint(short, style) if right else self.paint(short, style) + room
 
     def fit(self, text: str, beside: int = 0) -> str:
         """A text of others, safe to show, no wider than what is left of the line."""
-        return cut(exact(text, one_line=True), max(self.width - beside, 8))
+        return self.cut(text, max(self.width - beside, 8))
+
+    def cut(self, text: str, width: int) -> str:
+        """As much of a text of others, safe to show, as fits into so many columns."""
+        short = cut(exact(text, one_line=True), width)
+        return short if self.signs.part else short.replace("…", ".")
 
     def bar(self, start: float, length: float, whole: float, width: int, sign: str) -> str:
         """A bar from `start` on, in so many columns for the `whole`. What is there at all can be seen."""

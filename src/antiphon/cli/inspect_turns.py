@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from antiphon.cli.inspect_pen import Pen, seconds
-from antiphon.cli.screen import Style, cut, exact
+from antiphon.cli.screen import Style, exact
 from antiphon.recorder.story import Call, Story, Turn, Wait
 
 __all__ = ["turn_lines"]
@@ -67,7 +67,7 @@ def _turn(turn: Turn, length: float, longest: float, pen: Pen) -> str:
 def _end(turn: Turn, pen: Pen) -> tuple[str, Style]:
     """How it ended, where that is worth a word."""
     if turn.error is not None:
-        return f"{pen.signs.bad} {cut(turn.error, pen.width // 3)} {pen.signs.between}", "red"
+        return f"{pen.signs.bad} {pen.cut(turn.error, pen.width // 3)} {pen.signs.between}", "red"
     if turn.end is None:
         return f"{pen.signs.going} not ended {pen.signs.between}", "yellow"
     if turn.stop_reason not in GOOD:
