@@ -11,7 +11,9 @@ from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from tests.engines.demo_client import DemoClient, demo
 
-FACTS = json.loads((Path(__file__).parents[2] / "src" / "antiphon" / "traffic" / "facts.json").read_text(encoding="utf-8"))
+FACTS = json.loads(
+    (Path(__file__).parents[2] / "src" / "antiphon" / "traffic" / "facts.json").read_text(encoding="utf-8")
+)
 DEFINITIONS = FACTS["definitions"]
 
 

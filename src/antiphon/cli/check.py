@@ -1,0 +1,122 @@
+"""`antiphon check`: whether an agent is correct, found out by talking to it and to nothing else."""
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from antiphon.cli.arguments import Misused, Paragraphs, Parser
+from antiphon.cli.ending import ended
+from antiphon.cli.saying import FAILED
+
+if TYPE_CHECKING:
+    from antiphon.conformance.results import Report, Scene
+
+__all__ = ["parser", "run"]
+
+HELP_HINT: Final = "`antiphon check --help` shows what there is."
+
+EPILOG: Final = """\
+The agent is started anew for about a dozen scenarios; the others share one. Each works in an empty directory of its own. What the agent is asked to do
+there comes from built-in prompts that an agent with a model understands, or from a file: --show-prompts prints one to start from. An agent
+that answers anything needs none; what it never does is told as never seen, not as wrong.
+
+  antiphon check -- my-agent --acp
+  antiphon check --prompts prompts.toml --junit report.xml --badge acp.svg -- my-agent
+  antiphon check demo
+
+exit status: 0 nothing that must hold was broken (with --strict: nor anything that should), 1 something was, 2 wrong arguments.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line, also for shell completion."""
+    top = Parser(
+        prog="antiphon check",
+        usage="antiphon check [OPTIONS] [--] CMD …",
+        description="Whether an agent is correct: what it must, should and says it can do, each shown by a scenario.",
+        epilog=EPILOG,
+        formatter_class=Paragraphs,
+        allow_abbrev=False,
+    )
+    top.add_argument(
+        "command", metavar="CMD", nargs="*", help="the command that starts the agent, or the name of a known one"
+    )
+    top.add_argument(
+        "--prompts", metavar="FILE", type=Path, help="what to say to the agent to make it do something (TOML)"
+    )
+    top.add_argument("--show-prompts", action="store_true", help="print such a file, and end")
+    top.add_argument("--auth", metavar="METHOD", help="sign in by this method of the agent's, where it wants that")
+    add_reports(top)
+    return top
+
+
+def add_reports(top: argparse.ArgumentParser) -> None:
+    """What `check` and `check-client` have in common."""
+    top.add_argument(
+        "--only", metavar="NAME", action="append", default=[], help="only this scenario or requirement; may be repeated"
+    )
+    top.add_argument(
+        "--list", action="store_true", help="print the requirements and the scenarios that show them, and end"
+    )
+    top.add_argument("--all", action="store_true", help="show also what passed")
+    top.add_argument("--json", action="store_true", help="the report as one JSON object")
+    top.add_argument("--junit", metavar="FILE", type=Path, help="write the report as JUnit's XML too")
+    top.add_argument("--badge", metavar="FILE", type=Path, help="write a badge too (SVG)")
+    top.add_argument(
+        "--record", metavar="DIR", type=Path, help="keep what was said in each scenario, for `antiphon inspect`"
+    )
+    top.add_argument("--strict", action="store_true", help="what should hold has to hold, and be seen")
+    top.add_argument("--timeout", metavar="SECONDS", type=float, default=30.0, help="how long an answer may take (30)")
+    top.add_argument(
+        "--patience",
+        metavar="SECONDS",
+        type=float,
+        default=0.25,
+        help="how long a silence has to be to count as one (0.25)",
+    )
+    top.add_argument("--jobs", metavar="N", type=int, default=4, help="how many are started at once (4)")
+
+
+def run(arguments: list[str]) -> int:
+    """Check an agent and report."""
+    return ended(lambda: _run(arguments), HELP_HINT)
+
+
+def _run(arguments: list[str]) -> int:
+    from antiphon.cli import check_doing as doing
+
+    before, command = doing.split(arguments)
+    options = parser().parse_args(before)
+    words = [*options.command, *command]
+    from antiphon.conformance.suites.agent import SUITE
+
+    doing.check_numbers(options)
+    if options.show_prompts:
+        return doing.show_prompts()
+    if options.list:
+        return doing.show_requirements(SUITE, as_json=options.json)
+    if not words:
+        raise Misused("there is no agent to check: name one, or give its command after `--`")
+    from antiphon.conformance.agents import check_agent
+    from antiphon.conformance.places import Program
+    from antiphon.conformance.stage import Wishes
+
+    place = Program(doing.command_of(words, named=not command))
+    wishes = Wishes(doing.prompts_of(options, words), options.auth, options.timeout, options.patience)
+    only = doing.scenarios_of(SUITE, options.only)
+
+    async def check() -> "Report":
+        with doing.Telling(len(only) or len(SUITE.scenarios)) as telling:
+
+            def done(scene: "Scene") -> None:
+                telling.done(scene)
+                doing.keep(scene, options.record)
+
+            return await check_agent(place, wishes, only=only, jobs=options.jobs, progress=done)
+
+    report = asyncio.run(check())
+    report.command = words
+    sys.stderr.flush()
+    return FAILED if doing.told(report, SUITE, options) else 0

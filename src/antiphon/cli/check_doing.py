@@ -1,0 +1,182 @@
+"""What `check` and `check-client` do alike: which command, which scenarios, progress on stderr, and the reports."""
+
+import argparse
+import math
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+
+from antiphon.cli.arguments import Misused
+from antiphon.cli.screen import Screen
+from antiphon.conformance.prompts import PURPOSES, Prompts
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from antiphon.conformance.requirements import Suite
+    from antiphon.conformance.results import Report, Scene
+
+__all__ = [
+    "Telling", "check_numbers", "command_of", "keep", "prompts_of", "scenarios_of", "show_prompts", "show_requirements", "split", "told",
+]  # fmt: skip
+
+
+def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Our own words, and the command after `--`."""
+    if "--" not in arguments:
+        return list(arguments), []
+    at = list(arguments).index("--")
+    return list(arguments[:at]), list(arguments[at + 1 :])
+
+
+def check_numbers(options: argparse.Namespace) -> None:
+    """Numbers that make no sense are said so before anything is started."""
+    for name in ("timeout", "patience"):
+        value = getattr(options, name)
+        if not (value > 0 and math.isfinite(value)):
+            raise Misused(f"--{name} takes a number of seconds above 0")
+    if options.jobs < 1:
+        raise Misused("--jobs takes a number of 1 or more")
+
+
+def command_of(words: Sequence[str], *, named: bool) -> list[str]:
+    """The command; a single word that is no program may be the name of an agent that we know."""
+    from shutil import which
+
+    if named and len(words) == 1 and os.sep not in words[0] and which(words[0]) is None:
+        from antiphon.catalogue.finding import command_for
+
+        return command_for(words[0])
+    return list(words)
+
+
+def prompts_of(options: argparse.Namespace, words: Sequence[str]) -> Prompts:
+    """From the file that was named; the demo's are known."""
+    if options.prompts is not None:
+        return Prompts.read(options.prompts)
+    if list(words) == ["demo"] or list(words[-3:]) == ["agent", "--engine", "demo"]:
+        from antiphon.conformance.demo import DEMO
+
+        return DEMO
+    return Prompts()
+
+
+def scenarios_of(suite: "Suite[Any]", names: Sequence[str]) -> list[str]:
+    """The scenarios that are meant by names of scenarios and of requirements."""
+    requirements = suite.requirements()
+    found: list[str] = []
+    for name in names:
+        if name in suite.scenarios:
+            found.append(name)
+        elif name in requirements and requirements[name].scenario in suite.scenarios:
+            found.append(requirements[name].scenario)
+        elif name in requirements:  # judged on all traffic
+            found += suite.scenarios
+        else:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, [*suite.scenarios, *requirements], n=1)
+            meant = f"did you mean `{near[0]}`? " if near else ""
+            raise Misused(f"there is no scenario or requirement `{name}`\nhint: {meant}--list prints them all.")
+    return list(dict.fromkeys(found))
+
+
+def show_prompts() -> int:
+    """A file of prompts to start from."""
+    lines = ["# What to say to the agent for each purpose. {cwd}, {file}, {text} and {command} are filled in."]
+    for name, (what, words) in PURPOSES.items():
+        lines += [f"\n# {what}", f"{name} = {msgspec.json.encode(words).decode()}"]
+    sys.stdout.write("\n".join(lines) + "\n")
+    return 0
+
+
+def show_requirements(suite: "Suite[Any]", *, as_json: bool) -> int:
+    """All requirements, in their order."""
+    found = suite.requirements().values()
+    if as_json:
+        sys.stdout.write(msgspec.json.encode(list(found)).decode() + "\n")
+        return 0
+    wide = max(len(one.id) for one in found)
+    for one in found:
+        sys.stdout.write(f"{one.id:{wide}}  {one.level:<10}  {one.text} ({one.scenario})\n")
+    return 0
+
+
+class Telling:
+    """Progress, for somebody at a terminal."""
+
+    def __init__(self, count: int) -> None:
+        self._screen = Screen()
+        self._count = count
+        self._done = 0
+
+    def __enter__(self) -> Self:
+        self._tell()
+        return self
+
+    def __exit__(
+        self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None"
+    ) -> None:
+        self._screen.status(None)
+
+    def done(self, scene: "Scene") -> None:
+        self._done += 1
+        self._tell()
+
+    def _tell(self) -> None:
+        self._screen.status(f"{self._done} of {self._count} scenarios")
+
+
+def keep(scene: "Scene", folder: Path | None) -> None:
+    """What was said in a scenario, as recordings. A conversation that scenarios share is written with each of them, as far as it got."""
+    if folder is None:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, wire in enumerate(scene.wires, 1):
+        suffix = "" if len(scene.wires) == 1 else f"-{number}"
+        path = folder / f"{scene.name}{suffix}.jsonl"
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            for entry in wire.trace:
+                what = (
+                    b'"raw":' + msgspec.json.encode(entry.raw.decode("utf-8", "replace"))
+                    if entry.is_noise
+                    else b'"msg":' + entry.raw
+                )
+                file.write(b'{"t":%.6f,"dir":"%s",%s}\n' % (entry.t, entry.dir.value.encode(), what))
+
+
+def told(report: "Report", suite: "Suite[Any]", options: argparse.Namespace) -> bool:
+    """Write all the reports that are wanted; whether they say that it failed."""
+    from antiphon.conformance.document import document_of, encode
+
+    document = document_of(report, suite)
+    if options.junit is not None:
+        from antiphon.conformance.junit import junit
+
+        _written(options.junit, junit(document, strict=options.strict))
+    if options.badge is not None:
+        from antiphon.conformance.badge import badge
+
+        _written(options.badge, badge(document))
+    if options.json:
+        sys.stdout.write(encode(document).decode() + "\n")
+    else:
+        from antiphon.cli.check_report import write
+
+        write(document, everything=options.all)
+    doubtful = any(
+        (one.level == "should" and one.status == "failed") or one.status in ("unseen", "blocked")
+        for one in document.results
+    )
+    return not document.correct or (options.strict and doubtful)
+
+
+def _written(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Misused(f"{path} cannot be written: {error.strerror}") from error

@@ -1,0 +1,148 @@
+"""The report of `check` and `check-client` for people: a table of what was looked at, then what is wrong, proved, with what to change."""
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from antiphon.cli.screen import Screen, Style, exact, plain
+from antiphon.conformance.document import Document, Judged, Proof
+
+__all__ = ["lines", "write"]
+
+LEVELS: Final = {"must": "must", "capability": "if offered", "should": "should", "advice": "advice"}
+"""Level → the head of its column."""
+
+MARKS: Final[dict[str, tuple[str, Style]]] = {
+    "passed": ("✓", "green"),
+    "failed": ("✗", "red"),
+    "skipped": ("·", "dim"),
+    "unseen": ("?", "yellow"),
+    "blocked": ("!", "yellow"),
+}
+WORDS: Final = {"skipped": "not offered", "unseen": "never seen", "blocked": "could not be tried"}
+PROOF_CHARACTERS: Final = 400
+"""Characters of a message that are shown as proof; `--json` has all of it."""
+
+
+def write(document: Document, *, everything: bool) -> None:
+    """On stdout."""
+    screen = Screen(sys.stdout, sys.stdout)
+    width = shutil.get_terminal_size((100, 0)).columns
+    text = "".join(f"{line}\n" for line in lines(document, screen, width, everything=everything))
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+
+
+def lines(document: Document, screen: Screen, width: int, *, everything: bool) -> Iterator[str]:
+    """The table, the failures from the gravest on, what was not shown, and one line that says how it is."""
+    yield from _table(document, screen)
+    for level in LEVELS:
+        for one in document.failed():
+            if one.level == level:
+                yield ""
+                yield from _failure(one, screen, width)
+    if everything:
+        yield ""
+        for one in document.results:
+            if one.status != "failed":
+                yield from _line(one, screen, width)
+    else:
+        yield from _unshown(document, screen, width)
+    yield ""
+    yield from _verdict(document, screen, width)
+
+
+def _table(document: Document, screen: Screen) -> Iterator[str]:
+    areas: dict[str, list[Judged]] = {}
+    for one in document.results:
+        areas.setdefault(one.id.partition(".")[0], []).append(one)
+    wide = max(map(len, areas), default=4) + 2
+    yield screen.styled(f"{'':2}{'':{wide}}" + "".join(f"{head:>12}" for head in LEVELS.values()), "bold")
+    for area, found in areas.items():
+        cells = [_cell([one for one in found if one.level == level], screen) for level in LEVELS]
+        bad = any(one.status == "failed" for one in found)
+        good = any(one.status == "passed" for one in found)
+        mark, style = MARKS["failed" if bad else "passed" if good else "skipped"]
+        yield f"{screen.styled(mark, style)} {area:{wide}}" + "".join(cells).rstrip()
+
+
+def _cell(found: Sequence[Judged], screen: Screen) -> str:
+    """How many of those that were shown hold: `3/4`."""
+    shown = [one for one in found if one.status in ("passed", "failed")]
+    passed = sum(one.status == "passed" for one in shown)
+    text = f"{passed}/{len(shown)}" if shown else "-" if found else ""
+    return " " * (12 - len(text)) + (screen.styled(text, "red") if passed < len(shown) else text)
+
+
+def _failure(one: Judged, screen: Screen, width: int) -> Iterator[str]:
+    mark, style = MARKS["failed"]
+    yield f"{screen.styled(mark, style)} {screen.styled(one.id, 'bold')}  {LEVELS[one.level]}"
+    yield from _wrapped(one.requirement, width, "  ")
+    yield from _wrapped(f"found: {one.found}", width, "  ")
+    if one.because:
+        yield from _wrapped(f"follows from: {', '.join(one.because)}", width, "  ")
+    for proof in one.evidence[:4]:
+        yield from _proof(proof, screen, width)
+    yield from _wrapped(f"fix: {one.fix}", width, "  ")
+    yield f"  {screen.styled(one.link, 'dim')}"
+
+
+def _proof(proof: Proof, screen: Screen, width: int) -> Iterator[str]:
+    arrow = "client → agent" if proof.dir == "c2a" else "agent → client"
+    text = proof.raw if proof.raw is not None else msgspec.json.encode(proof.msg).decode()
+    more = "…" if len(text) > PROOF_CHARACTERS else ""
+    yield screen.styled(f"    message {proof.message}, {arrow}", "dim")
+    shown = exact(text[:PROOF_CHARACTERS], one_line=True) + more
+    for start in range(0, len(shown), max(width - 6, 40)):
+        yield screen.styled(f"    {shown[start : start + max(width - 6, 40)]}", "dim")
+
+
+def _unshown(document: Document, screen: Screen, width: int) -> Iterator[str]:
+    for status, words in WORDS.items():
+        found = [one.id for one in document.results if one.status == status]
+        if found:
+            mark, style = MARKS[status]
+            yield ""
+            first, *rest = _wrapped(f"{words}: {', '.join(found)}", width, "  ")
+            yield f"{screen.styled(mark, style)} {first.lstrip()}"
+            yield from rest
+
+
+def _line(one: Judged, screen: Screen, width: int) -> Iterator[str]:
+    mark, style = MARKS[one.status]
+    why = f" ({WORDS[one.status]}: {one.found})" if one.status in WORDS else ""
+    first, *rest = _wrapped(f"{one.id}: {one.requirement}{why}", width, "  ")
+    yield f"{screen.styled(mark, style)} {first.lstrip()}"
+    yield from rest
+
+
+def _verdict(document: Document, screen: Screen, width: int) -> Iterator[str]:
+    counts = document.counts
+    told = [f"{counts['passed']} passed", f"{counts['failed']} failed"]
+    told += [f"{counts[status]} {words}" for status, words in WORDS.items() if counts[status]]
+    fatal = sum(one.level in ("must", "capability") for one in document.failed())
+    who = plain(document.peer or " ".join(document.command), one_line=True)
+    if document.correct:
+        style: Style = "green"
+        sentence = f"{who} is correct: nothing that must hold was broken."
+    elif fatal:
+        style = "red"
+        sentence = f"{who} is not correct: {fatal} requirement{'' if fatal == 1 else 's'} that must hold {'is' if fatal == 1 else 'are'} broken."
+    else:
+        style = "red"
+        sentence = f"{who} could not be checked: nothing was shown."
+    yield from (screen.styled(line, style) for line in _wrapped(sentence, width, ""))
+    yield f"{len(document.results)} requirements: {', '.join(told)}. {document.seconds:.1f} s."
+
+
+def _wrapped(text: str, width: int, indent: str) -> list[str]:
+    text = plain(text, one_line=True)
+    if width - len(indent) < 24:
+        return [indent + text]
+    return textwrap.wrap(
+        text, width, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    ) or [indent]

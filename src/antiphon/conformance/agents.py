@@ -1,0 +1,176 @@
+"""Plays the scenarios for agents with an agent, and reports. How an agent is started is not its business: that is the place's."""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Final, Protocol
+
+from antiphon.conformance.editor import EVERYTHING, Editor
+from antiphon.conformance.requirements import Scenario, Suite
+from antiphon.conformance.results import Report, Scene, results_of
+from antiphon.conformance.stage import Answer, Stage, Wishes
+from antiphon.conformance.suites.agent import SUITE
+from antiphon.conformance.verdicts import Blocked, NoAnswer, Status, Stopped, Verdict
+from antiphon.conformance.wire import Wire
+from antiphon.traffic.entries import Direction
+from antiphon.transports.base import Transport
+
+__all__ = ["Place", "check_agent"]
+
+SCENE_LIMIT: Final = 4
+"""A scenario may take this many times as long as an answer may."""
+
+JOBS: Final = 4
+"""Agents that run at once, unless told otherwise."""
+
+Progress = Callable[[Scene], None]
+
+
+class Place(Protocol):
+    """Where agents come from: a command, or memory in tests; sockets can join."""
+
+    @property
+    def is_process(self) -> bool:
+        """Whether an agent is a process here, with an exit and children."""
+
+    async def start(self) -> Transport:
+        """A new agent."""
+
+
+class Checking:
+    """One run of the suite."""
+
+    def __init__(self, place: Place, wishes: Wishes, progress: Progress | None, jobs: int) -> None:
+        self.place = place
+        self.wishes = wishes
+        self._progress = progress
+        self._turns = asyncio.Semaphore(jobs)
+        self._shared: tuple[Wire, Editor, Answer, Path] | None = None
+        self._scenes: list[Scene] = []
+        self.introduced: Answer | None = None
+        self._ends = AsyncExitStack()
+
+    async def run(self, scenarios: Sequence[Scenario[Stage]]) -> list[Scene]:
+        """Play them all: those that share an agent one after the other, beside them the others."""
+        together = [one for one in scenarios if not one.alone]
+        try:
+            async with self._ends, asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._play_together(together))
+                for one in scenarios:
+                    if one.alone:
+                        tasks.create_task(self._play_alone(one))
+        except BaseExceptionGroup as several:  # the program cannot be started: one sentence about it is enough
+            raise several.exceptions[0] from None
+        order = [one.name for one in scenarios]
+        return sorted(self._scenes, key=lambda scene: order.index(scene.name))
+
+    async def _play_together(self, scenarios: Sequence[Scenario[Stage]]) -> None:
+        async with self._turns:
+            for one in scenarios:
+                await self._play(one)
+
+    async def _play_alone(self, scenario: Scenario[Stage]) -> None:
+        async with self._turns:
+            await self._play(scenario)
+
+    async def _play(self, scenario: Scenario[Stage]) -> None:
+        scene = Scene(scenario.name)
+        begun = time.monotonic()
+        stage: Stage | None = None
+        try:
+            if scenario.process and not self.place.is_process:
+                raise Blocked("there is no process to look at")
+            stage = await (self._open(scene) if scenario.alone else self._together(scene))
+            async with asyncio.timeout(SCENE_LIMIT * self.wishes.limit):
+                await scenario.play(stage)
+            reason = Verdict(Status.BLOCKED, "the scenario did not come to it")
+        except NoAnswer as stopped:
+            reason = Verdict(Status.BLOCKED, str(stopped))
+            general = "rpc.answered" if "left" not in stopped.reason else "process.stays"
+            scene.verdicts[general] = Verdict(Status.FAILED, str(stopped), (stopped.asked,))
+        except Stopped as stopped:
+            reason = Verdict(stopped.status, str(stopped))
+        except TimeoutError:
+            reason = Verdict(Status.BLOCKED, f"the scenario took over {SCENE_LIMIT * self.wishes.limit:g} s")
+        if stage is not None:
+            scene.verdicts.update(stage.verdicts)
+        for one in scenario.shows:
+            scene.verdicts.setdefault(one.id, reason)
+        for general in ("rpc.answered", "process.stays"):
+            if stage is not None:
+                scene.verdicts.setdefault(general, Verdict(Status.PASSED))
+        await self._clear(scenario, scene)
+        scene.took = time.monotonic() - begun
+        self._scenes.append(scene)
+        if self._progress is not None:
+            self._progress(scene)
+
+    async def _clear(self, scenario: Scenario[Stage], scene: Scene) -> None:
+        """What a scenario that shares an agent leaves to the next one is an editor that answers again."""
+        if scenario.alone:
+            for wire in scene.wires:
+                await wire.close()
+        elif self._shared is not None:
+            editor = self._shared[1]
+            editor.held.clear()
+            editor.allows = "allow_once"
+            for asked in editor.waiting:
+                await editor.refuse(asked, -32603, "the scenario is over")
+            editor.waiting.clear()
+
+    async def _open(self, scene: Scene) -> Stage:
+        cwd = self._workspace()
+        wire = Wire(await self.place.start(), Direction.C2A)
+        scene.wires.append(wire)
+        editor = Editor(wire)
+        self._ends.push_async_callback(editor.close)
+        return Stage(wire, editor, cwd, self.wishes)
+
+    def _workspace(self) -> Path:
+        made = tempfile.TemporaryDirectory(prefix="antiphon-check-", ignore_cleanup_errors=True)
+        return Path(self._ends.enter_context(made)).resolve()
+
+    async def _together(self, scene: Scene) -> Stage:
+        """On the agent that is shared, or on a new one if that has left."""
+        if self._shared is None or self._shared[0].closed:
+            stage = await self._open(scene)
+            self._ends.push_async_callback(stage.wire.close)
+            introduced = await stage.introduce(capabilities=EVERYTHING)
+            self._shared = stage.wire, stage.editor, introduced, stage.cwd
+            self.introduced = introduced
+        wire, editor, introduced, cwd = self._shared
+        if wire not in scene.wires:
+            scene.wires.append(wire)
+        stage = Stage(wire, editor, cwd, self.wishes)
+        stage.introduced = introduced
+        if introduced.error is not None:
+            raise Blocked("`initialize` was answered with an error")
+        return stage
+
+
+async def check_agent(
+    place: Place,
+    wishes: Wishes | None = None,
+    *,
+    suite: Suite[Stage] = SUITE,
+    only: Sequence[str] = (),
+    jobs: int = JOBS,
+    progress: Progress | None = None,
+) -> Report:
+    """Check an agent; `only` names the scenarios to play, unless all of them."""
+    begun = time.monotonic()
+    checking = Checking(place, wishes or Wishes(), progress, jobs)
+    scenarios = [one for one in suite.scenarios.values() if not only or one.name in only]
+    scenes = await checking.run(scenarios)
+    results = results_of(suite.requirements(), scenes, Direction.A2C)
+    return Report(suite.side, _name(checking.introduced), results, time.monotonic() - begun)
+
+
+def _name(introduced: Answer | None) -> str:
+    info = introduced.get("agentInfo") if introduced is not None else None
+    if not isinstance(info, dict):
+        return ""
+    return " ".join(str(info[key]) for key in ("name", "version") if isinstance(info.get(key), str))

@@ -1,0 +1,171 @@
+"""Answers what an agent asks, as a correct client does: files of a workspace, real commands, and a yes to what it may do.
+
+A scenario that wants to answer by itself, or not at all, holds a method back.
+"""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any, Final
+
+from antiphon.conformance.wire import Wire
+from antiphon.errors import AcpError, Code
+from antiphon.local.commands import OUTPUT_LIMIT, Command, Exit
+from antiphon.traffic.entries import Entry
+
+__all__ = ["EVERYTHING", "Editor"]
+
+EVERYTHING: Final[dict[str, Any]] = {
+    "fs": {"readTextFile": True, "writeTextFile": True},
+    "terminal": True,
+    "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}},
+    "elicitation": {"form": {}, "url": {}},
+    "auth": {"terminal": True},
+}
+"""The capabilities of a client that can do all that the stable protocol has."""
+
+
+class Refused(Exception):
+    """What was asked for cannot be had: an error with a code."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Editor:
+    """Listens to a wire and answers. `allows` is the kind of option that it picks when it is asked for permission."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+        self.held: set[str] = set()
+        self.waiting: list[Entry] = []
+        """Questions of the agent's that a scenario held back and has not answered."""
+        self.allows = "allow_once"
+        self._commands: dict[str, Command] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        wire.listener = self.hear
+
+    def hear(self, entry: Entry) -> None:
+        """Answer a question, or keep it for the scenario."""
+        if not entry.is_request:
+            return
+        if entry.method in self.held:
+            self.waiting.append(entry)
+            return
+        task = asyncio.create_task(self._answer(entry), name=f"answer to {entry.method}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answer(self, entry: Entry) -> None:
+        try:
+            result = await self._do(entry.method or "", entry.params)
+        except Refused as refusal:
+            await self.refuse(entry, refusal.code, str(refusal))
+        except (KeyError, TypeError, ValueError) as error:  # params that the schema forbids: the judge has noted it
+            await self.refuse(entry, Code.INVALID_PARAMS, f"invalid params: {error!r}")
+        else:
+            await self.answer(entry, result)
+
+    async def answer(self, entry: Entry, result: object) -> Entry:
+        """Answer a question with a result."""
+        return await self.wire.say({"jsonrpc": "2.0", "id": entry.msg.get("id"), "result": result})
+
+    async def refuse(self, entry: Entry, code: int, message: str) -> Entry:
+        """Answer a question with an error."""
+        error = {"code": code, "message": message}
+        return await self.wire.say({"jsonrpc": "2.0", "id": entry.msg.get("id"), "error": error})
+
+    async def _do(self, method: str, params: dict[str, Any]) -> object:
+        match method:
+            case "session/request_permission":
+                return {"outcome": self._chosen(params)}
+            case "fs/read_text_file":
+                return {"content": _read(params)}
+            case "fs/write_text_file":
+                return _write(params)
+            case "elicitation/create":
+                return {"action": "decline"}
+            case "terminal/create":
+                return await self._create(params)
+            case _ if method.startswith("terminal/"):
+                return await self._terminal(method, params)
+            case _:
+                raise Refused(Code.METHOD_NOT_FOUND, f"method not found: {method}")
+
+    def _chosen(self, params: dict[str, Any]) -> dict[str, str]:
+        options = params["options"]
+        found = next((one for one in options if one.get("kind") == self.allows), options[0] if options else None)
+        return {"outcome": "cancelled"} if found is None else {"outcome": "selected", "optionId": found["optionId"]}
+
+    async def _create(self, params: dict[str, Any]) -> object:
+        words = [params["command"], *params.get("args", [])]
+        if len(words) == 1 and " " in words[0]:  # many agents send a whole line
+            words = ["/bin/sh", "-c", words[0]]
+        env = dict(os.environ) | {one["name"]: one["value"] for one in params.get("env") or []}
+        limit = params.get("outputByteLimit")
+        try:
+            command = await Command.start(
+                words, cwd=params.get("cwd"), env=env, output_limit=OUTPUT_LIMIT if limit is None else int(limit)
+            )
+        except AcpError as error:
+            raise Refused(Code.INVALID_PARAMS, str(error)) from error
+        terminal = f"terminal-{len(self._commands) + 1}-{os.urandom(4).hex()}"
+        self._commands[terminal] = command
+        return {"terminalId": terminal}
+
+    async def _terminal(self, method: str, params: dict[str, Any]) -> object:
+        command = self._commands.get(params["terminalId"])
+        if command is None:
+            raise Refused(Code.RESOURCE_NOT_FOUND, f"there is no terminal {params['terminalId']}")
+        match method:
+            case "terminal/output":
+                status = {} if command.exit is None else {"exitStatus": _status(command.exit)}
+                return {"output": command.output(), "truncated": command.truncated, **status}
+            case "terminal/wait_for_exit":
+                return _status(await command.wait())
+            case "terminal/kill":
+                await command.kill()
+                return {}
+            case "terminal/release":
+                del self._commands[params["terminalId"]]
+                await command.close()
+                return {}
+            case _:
+                raise Refused(Code.METHOD_NOT_FOUND, f"method not found: {method}")
+
+    @property
+    def terminals(self) -> list[str]:
+        """Those that are not released."""
+        return list(self._commands)
+
+    async def close(self) -> None:
+        """End whatever is left."""
+        for task in tuple(self._tasks):
+            task.cancel()
+        for command in self._commands.values():
+            await command.close()
+        self._commands.clear()
+
+
+def _status(exit: Exit) -> dict[str, object]:
+    return {"exitCode": exit[0], "signal": exit[1]}
+
+
+def _read(params: dict[str, Any]) -> str:
+    try:
+        lines = Path(params["path"]).read_text(encoding="utf-8").splitlines(keepends=True)
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(Code.RESOURCE_NOT_FOUND, f"cannot read {params['path']}: {error}") from error
+    first = max(int(params.get("line") or 1), 1) - 1
+    limit = params.get("limit")
+    return "".join(lines[first:] if limit is None else lines[first : first + int(limit)])
+
+
+def _write(params: dict[str, Any]) -> object:
+    try:
+        Path(params["path"]).parent.mkdir(parents=True, exist_ok=True)
+        Path(params["path"]).write_text(params["content"], encoding="utf-8")
+    except OSError as error:
+        raise Refused(Code.INTERNAL_ERROR, f"cannot write {params['path']}: {error}") from error
+    return {}

@@ -1,0 +1,71 @@
+"""What is said to an agent to make it do something: defaults for those that understand anything, a file for those that do not."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from antiphon.errors import AcpError
+
+__all__ = ["PURPOSES", "BadPrompts", "Prompts"]
+
+PURPOSES: Final[dict[str, tuple[str, str]]] = {
+    "say": ("say something short and end the turn", "Say hello in one short sentence. Do not use any tool."),
+    "long": (
+        "work until it is cancelled, saying something now and then",
+        "Count from 1 to 2000 in English words, one number a line. Do not use any tool and do not stop early.",
+    ),
+    "many": (
+        "say much in many pieces",
+        "Count from 1 to 200 in English words, one number a line. Do not use any tool.",
+    ),
+    "read": ("read {file}", "Read the file {file} and tell me what its first line says."),
+    "write": ("write {text} into {file}", "Write exactly this text into the file {file}: {text}"),
+    "run": ("run {command}", "Run this command in a terminal and tell me what it printed: {command}"),
+    "long_run": ("run {command}, which takes a minute", "Run this command in a terminal: {command}"),
+    "ask": ("ask for permission, whatever for", "Write exactly this text into the file {file}: {text}"),
+    "plan": ("make a plan", "Make a plan of three steps for a small program, as a plan, and do nothing else."),
+    "think": ("think aloud", "Think about whether 91 is a prime, then say yes or no."),
+    "form": ("ask the user to fill in a form", ""),
+    "visit": ("ask the user to open an address", ""),
+}
+"""Name → what the agent is to do, and the words that most agents with a model understand; empty where there are none."""
+
+
+class BadPrompts(AcpError):
+    """A file of prompts that cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """The words for each purpose."""
+
+    words: Mapping[str, str] = field(default_factory=dict)
+
+    def text(self, purpose: str, **places: object) -> str:
+        """What to say for a purpose; empty where there is nothing to say for it."""
+        found = self.words.get(purpose, PURPOSES[purpose][1])
+        for name, value in places.items():
+            found = found.replace("{" + name + "}", str(value))
+        return found
+
+    @classmethod
+    def read(cls, path: Path) -> "Prompts":
+        """From a TOML file: a line for each purpose.
+
+        Raises:
+            BadPrompts: it is no such file.
+        """
+        try:
+            found = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise BadPrompts(
+                f"{path} cannot be read: {error}\nhint: `antiphon check --show-prompts` prints one to start from."
+            ) from None
+        for name, words in found.items():
+            if name not in PURPOSES or not isinstance(words, str):
+                raise BadPrompts(
+                    f"{path}: `{name}` is no purpose with a text\nhint: the purposes are {', '.join(PURPOSES)}."
+                )
+        return cls(found)

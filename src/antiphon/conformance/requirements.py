@@ -1,0 +1,124 @@
+"""Requirements as data, and the scenarios that show them.
+
+A requirement is one sentence that an agent or a client keeps, with a link into the specification, a level and what to change. A scenario is
+a function that plays a scene with a real peer and says of each requirement it shows whether it held. The rules of `antiphon.traffic` are
+requirements too: they are judged on the traffic of every scenario.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Generic, TypeVar
+
+from antiphon.traffic.judging import SPEC, Level, Side, rules
+
+__all__ = ["EVERY", "Requirement", "Scenario", "Suite", "advice", "capability", "must", "should"]
+
+EVERY: Final = "every scenario"
+"""The scenario of those requirements that are judged on all traffic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """What has to hold. `needs` names requirements without which this one cannot hold either: it is their dependant."""
+
+    id: str
+    level: Level
+    text: str
+    link: str
+    fix: str
+    needs: tuple[str, ...] = ()
+    scenario: str = EVERY
+
+
+def _at(level: Level) -> Callable[..., Requirement]:
+    def made(id: str, text: str, *, link: str, fix: str, needs: tuple[str, ...] = ()) -> Requirement:
+        return Requirement(id, level, text, SPEC + link, fix, needs)
+
+    return made
+
+
+must = _at(Level.MUST)
+should = _at(Level.SHOULD)
+capability = _at(Level.CAPABILITY)
+advice = _at(Level.ADVICE)
+
+S = TypeVar("S")
+"""The stage that a scenario plays on: one for agents, another for clients."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario(Generic[S]):
+    """A scene. `alone`: it has a peer of its own, because it introduces itself differently, breaks something or ends it."""
+
+    name: str
+    title: str
+    shows: tuple[Requirement, ...]
+    play: Callable[[S], Awaitable[None]]
+    alone: bool = False
+    process: bool = False
+    """Whether it only makes sense with a real process: its end, its children, its output."""
+    capabilities: Mapping[str, Any] | None = None
+    """What our side says it can do, where that is not everything."""
+
+
+@dataclass(slots=True)
+class Suite(Generic[S]):
+    """The scenarios for one side, and with the rules of all traffic its requirements."""
+
+    side: Side
+    scenarios: dict[str, Scenario[S]] = field(default_factory=dict)
+    general: tuple[Requirement, ...] = ()
+    """Requirements that the runner itself judges, whatever is played."""
+    follows: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """What fails when something else does, where `needs` cannot say it: rules of all traffic have none."""
+
+    def scenario(
+        self,
+        name: str,
+        title: str,
+        *,
+        shows: Iterable[Requirement],
+        alone: bool = False,
+        process: bool = False,
+        capabilities: Mapping[str, Any] | None = None,
+    ) -> Callable[[Callable[[S], Awaitable[None]]], Callable[[S], Awaitable[None]]]:
+        """Make a scenario of the function below."""
+
+        def made(play: Callable[[S], Awaitable[None]]) -> Callable[[S], Awaitable[None]]:
+            if name in self.scenarios:
+                raise ValueError(f"there are two scenarios called {name}")
+            shown = tuple(replace(one, scenario=name) for one in shows)
+            self.scenarios[name] = Scenario(name, title, shown, play, alone, process, capabilities)
+            return play
+
+        return made
+
+    def requirements(self) -> dict[str, Requirement]:
+        """All of them by id: the general ones, the rules of all traffic, then scenario by scenario."""
+        listed = [*self.general, *self._rules(), *(one for scene in self.scenarios.values() for one in scene.shows)]
+        found: dict[str, Requirement] = {}
+        for one in listed:
+            if one.id in found:
+                raise ValueError(f"there are two requirements called {one.id}")
+            found[one.id] = one
+        return found
+
+    def dependants(self, id: str) -> set[str]:
+        """All requirements that cannot hold if this one does not."""
+        found: set[str] = set()
+        waiting = [id]
+        while waiting:
+            one = waiting.pop()
+            direct = {other.id for other in self.requirements().values() if one in other.needs} | set(
+                self.follows.get(one, ())
+            )
+            waiting += direct - found
+            found |= direct
+        return found - {id}
+
+    def _rules(self) -> list[Requirement]:
+        return [
+            Requirement(one.id, one.level, one.text, one.link, one.fix)
+            for one in rules().values()
+            if one.side in (self.side, Side.BOTH)
+        ]

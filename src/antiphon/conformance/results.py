@@ -1,0 +1,101 @@
+"""From what scenarios and judges found to one verdict for each requirement."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from antiphon.conformance.requirements import EVERY, Requirement
+from antiphon.conformance.verdicts import Status, Verdict
+from antiphon.conformance.wire import Wire
+from antiphon.traffic.entries import Direction, Entry
+from antiphon.traffic.judging import Level, Side
+
+__all__ = ["Report", "Result", "Scene", "results_of"]
+
+SHOWN: int = 3
+"""Breaches of one rule that are told; how many there are in all is told too."""
+
+
+@dataclass(slots=True)
+class Scene:
+    """A scenario that was played: what it found out itself, and the conversations it had."""
+
+    name: str
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
+    wires: list[Wire] = field(default_factory=list)
+    took: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A requirement and what was found out about it."""
+
+    requirement: Requirement
+    verdict: Verdict
+
+    @property
+    def is_fatal(self) -> bool:
+        """Whether it makes the peer incorrect."""
+        return self.verdict.status is Status.FAILED and self.requirement.level in (Level.MUST, Level.CAPABILITY)
+
+
+@dataclass(slots=True)
+class Report:
+    """All that was found out about one peer."""
+
+    side: Side
+    peer: str
+    """Its name and version as it told them, or the command."""
+    results: list[Result]
+    took: float
+    command: Sequence[str] = ()
+
+    def count(self, status: Status) -> int:
+        return sum(1 for one in self.results if one.verdict.status is status)
+
+    @property
+    def failed(self) -> list[Result]:
+        return [one for one in self.results if one.verdict.status is Status.FAILED]
+
+    @property
+    def is_correct(self) -> bool:
+        """Whether nothing that must hold was broken, and something was shown at all."""
+        return self.count(Status.PASSED) > 0 and not any(one.is_fatal for one in self.results)
+
+
+def results_of(requirements: Mapping[str, Requirement], scenes: Iterable[Scene], speaker: Direction) -> list[Result]:
+    """One result for each requirement. `speaker` is the direction in which the peer that is checked speaks."""
+    scenes = list(scenes)
+    wires = list({id(wire): wire for scene in scenes for wire in scene.wires}.values())
+    return [
+        Result(one, _judged(one.id, wires, speaker) if _is_rule(one, scenes) else _played(one.id, scenes))
+        for one in requirements.values()
+    ]
+
+
+def _is_rule(requirement: Requirement, scenes: Sequence[Scene]) -> bool:
+    return requirement.scenario == EVERY and not any(requirement.id in scene.verdicts for scene in scenes)
+
+
+def _played(id: str, scenes: Sequence[Scene]) -> Verdict:
+    found = [scene.verdicts[id] for scene in scenes if id in scene.verdicts]
+    order = (Status.FAILED, Status.PASSED, Status.BLOCKED, Status.UNSEEN, Status.SKIPPED)
+    if not found:
+        return Verdict(Status.SKIPPED, "its scenario was not played")
+    return min(found, key=lambda verdict: order.index(verdict.status))
+
+
+def _judged(id: str, wires: Sequence[Wire], speaker: Direction) -> Verdict:
+    broken = [
+        one
+        for wire in wires
+        for one in wire.judge.deviations
+        if one.rule == id and one.entry.dir is speaker
+    ]  # fmt: skip
+    if broken:
+        more = f" (and {len(broken) - SHOWN} more)" if len(broken) > SHOWN else ""
+        texts = list(dict.fromkeys(one.text for one in broken))[:SHOWN]
+        evidence: tuple[Entry, ...] = tuple(one.entry for one in broken[:SHOWN])
+        return Verdict(Status.FAILED, "; ".join(texts) + more, evidence)
+    if any(wire.judge.seen[id, speaker] for wire in wires):
+        return Verdict(Status.PASSED)
+    return Verdict(Status.UNSEEN, "it never came to it")

@@ -1,0 +1,6 @@
+"""What an agent has to keep. Loading this package puts all of its scenarios into `SUITE`."""
+
+from antiphon.conformance.suites.agent import handshake
+from antiphon.conformance.suites.agent.suite import SUITE
+
+__all__ = ["SUITE", "handshake"]

@@ -1,0 +1,1 @@
+"""What a client has to keep."""

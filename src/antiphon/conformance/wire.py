@@ -1,0 +1,124 @@
+"""One conversation from the checker's end: says exactly what it is told to say, hears everything, and believes nothing.
+
+Knows JSON-RPC only as far as telling questions from answers, because what it hears may be anything.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+
+from antiphon.errors import ConnectionClosed, ProcessDied
+from antiphon.traffic.entries import Direction, Entry, parse
+from antiphon.traffic.judging import Judge
+from antiphon.transports.base import Transport
+
+__all__ = ["Closed", "Wire"]
+
+END_LIMIT: Final = 20.0
+"""Seconds that the end of a peer may take; its own ladder is shorter."""
+
+
+class Closed(Exception):
+    """The peer is gone, so what was waited for will not come."""
+
+
+class Wire:
+    """What was said, in order, by both sides, in `trace`; judged as it comes."""
+
+    def __init__(self, transport: Transport, says: Direction) -> None:
+        self.transport = transport
+        self.says = says
+        self.trace: list[Entry] = []
+        self.judge = Judge()
+        self.closed = False
+        """Whether the peer has said its last."""
+        self.listener: Callable[[Entry], None] | None = None
+        """Is told of everything the peer says, when it says it."""
+        self._ids = 0
+        self._begun = time.monotonic()
+        self._news = asyncio.Condition()
+        self._reader = asyncio.create_task(self._read(), name="what the peer says")
+
+    async def _read(self) -> None:
+        while (frame := await self.transport.receive()) is not None:
+            raw = (
+                bytes(frame) if isinstance(frame, bytes | bytearray) else frame.head
+            )  # over the limit: only its beginning
+            await self._note(self.says.other, raw.removesuffix(b"\r"))
+        async with self._news:
+            self.closed = True
+            self._news.notify_all()
+
+    async def _note(self, direction: Direction, raw: bytes) -> Entry:
+        async with self._news:
+            entry = parse(len(self.trace) + 1, time.monotonic() - self._begun, direction, raw)
+            self.trace.append(entry)
+            self.judge.hear(entry)
+            self._news.notify_all()
+        if self.listener is not None and direction is not self.says:
+            self.listener(entry)
+        return entry
+
+    @property
+    def heard(self) -> list[Entry]:
+        """What the peer said."""
+        return [entry for entry in self.trace if entry.dir is not self.says]
+
+    @property
+    def how_it_left(self) -> str:
+        """What is known of the peer's end, to put behind a sentence."""
+        lost = self.transport.lost
+        return f": {lost}" if isinstance(lost, ProcessDied) else ""
+
+    def new_id(self) -> int:
+        """An id that we have not used."""
+        self._ids += 1
+        return self._ids
+
+    async def say(self, message: Any) -> Entry:
+        """Send a message, whatever it is."""
+        return await self.say_bytes(msgspec.json.encode(message))
+
+    async def say_bytes(self, line: bytes) -> Entry:
+        """Send a line, whatever it is. What cannot be sent any more is in the trace all the same."""
+        entry = await self._note(self.says, line)
+        with suppress(ConnectionClosed):
+            await self.transport.send(line)
+        return entry
+
+    async def hear(self, wanted: Callable[[Entry], bool], *, after: int = 0, limit: float) -> Entry:
+        """The first line of the peer's, after line number `after`, that is wanted.
+
+        Raises:
+            TimeoutError: it did not come within the limit.
+            Closed: the peer is gone.
+        """
+        seen = after
+        async with asyncio.timeout(limit), self._news:
+            while True:
+                for entry in self.trace[seen:]:
+                    if entry.dir is not self.says and wanted(entry):
+                        return entry
+                seen = max(seen, len(self.trace))
+                if self.closed:
+                    raise Closed
+                await self._news.wait()
+
+    async def silence(self, seconds: float) -> None:
+        """Wait until nothing has been heard for that long."""
+        with suppress(TimeoutError, Closed):
+            while True:
+                await self.hear(lambda entry: True, after=len(self.trace), limit=seconds)
+
+    async def close(self) -> None:
+        """End the peer, by all means there are."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END_LIMIT):
+                await self.transport.close()
+        self._reader.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._reader

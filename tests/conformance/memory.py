@@ -1,0 +1,62 @@
+"""The demo agent in this process, over memory, and wire faults between it and whoever checks it.
+
+Each agent is a real one, served as over stdio; only the process is missing, so that hundreds of checks cost seconds.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from antiphon.conformance.demo import DEMO
+from antiphon.conformance.stage import Wishes
+from antiphon.engines.demo.engine import Demo
+from antiphon.engines.host import Host
+from antiphon.traffic.entries import Direction
+from antiphon.transports.base import Transport
+from antiphon.transports.memory import memory_pair
+
+WISHES = Wishes(DEMO, limit=5.0, patience=0.02)
+
+Message = dict[str, Any]
+Fault = Callable[[Direction, Any], Iterable[Any]]
+"""From a message (or bytes that are none) to what goes on instead of it: the same, another, several, none."""
+
+
+class InMemory:
+    """A place where agents are tasks of this process."""
+
+    is_process = False
+
+    def __init__(self, fault: Callable[[], Fault] | None = None) -> None:
+        self._fault = fault
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> Transport:
+        near, far = memory_pair()
+        self._keep(Host(Demo()).serve(far))
+        if self._fault is None:
+            return near
+        outer, inner = memory_pair()
+        fault = self._fault()  # one for each agent: it may remember
+        self._keep(_pass_on(Direction.C2A, inner, near, fault))
+        self._keep(_pass_on(Direction.A2C, near, inner, fault))
+        return outer
+
+    def _keep(self, doing: Any) -> None:
+        task = asyncio.create_task(doing)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+async def _pass_on(direction: Direction, source: Transport, target: Transport, fault: Fault) -> None:
+    while (frame := await source.receive()) is not None:
+        line = bytes(frame)  # type: ignore[arg-type]  # nothing here is over the limit
+        try:
+            message = msgspec.json.decode(line)
+        except msgspec.DecodeError:
+            message = line
+        for one in fault(direction, message):
+            await target.send(one if isinstance(one, bytes) else msgspec.json.encode(one))
+    await target.close()

@@ -1,0 +1,29 @@
+"""The check itself is checked: for every requirement a fault on the wire that breaks it, and nothing but it and its dependants."""
+
+import pytest
+
+from antiphon.conformance.agents import check_agent
+from antiphon.conformance.suites.agent import SUITE
+from antiphon.conformance.verdicts import Status
+from tests.conformance.faults import handshake
+from tests.conformance.memory import WISHES, InMemory
+
+FAULTS = {**handshake.FAULTS}
+
+
+@pytest.fixture(autouse=True)
+def _state_of_its_own(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTIPHON_STATE_DIR", f"{tmp_path}/state")
+
+
+async def test_a_correct_agent_passes_everything() -> None:
+    report = await check_agent(InMemory(), WISHES)
+    assert {one.requirement.id: one.verdict.text for one in report.results if one.verdict.status is Status.FAILED} == {}
+
+
+@pytest.mark.parametrize("id", FAULTS)
+async def test_a_fault_fails_its_requirement_and_no_other(id: str) -> None:
+    report = await check_agent(InMemory(FAULTS[id]), WISHES)
+    failed = {one.requirement.id for one in report.results if one.verdict.status is Status.FAILED}
+    assert id in failed
+    assert failed - {id} <= SUITE.dependants(id)

@@ -1,0 +1,66 @@
+"""`antiphon check` as it is typed."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from antiphon.cli.main import main
+
+
+@pytest.fixture(autouse=True)
+def _state_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTIPHON_STATE_DIR", str(tmp_path / "state"))
+
+
+def test_a_check_of_the_demo_by_its_name_writes_every_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    junit, badge, folder = tmp_path / "report.xml", tmp_path / "badge.svg", tmp_path / "said"
+    files = ["--junit", str(junit), "--badge", str(badge), "--record", str(folder)]
+    assert main(["check", "demo", "--json", "--only", "handshake", *files]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["correct"] and found["side"] == "agent" and found["command"] == ["demo"]
+    assert {one["id"]: one["status"] for one in found["results"]}["init.version"] == "passed"
+    assert ElementTree.fromstring(junit.read_text(encoding="utf-8")).tag == "testsuites"
+    assert "passed" in badge.read_text(encoding="utf-8")
+    [recording] = folder.iterdir()
+    first = json.loads(recording.read_text(encoding="utf-8").splitlines()[0])
+    assert first["dir"] == "c2a" and first["msg"]["method"] == "initialize"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "there is no agent to check"),
+        (["demo", "--only", "handshak"], "did you mean `handshake`?"),
+        (["demo", "--timeout", "0"], "--timeout takes"),
+        (["demo", "--jobs", "0"], "--jobs takes"),
+        (["--", "no-such-program-anywhere"], "no-such-program-anywhere"),
+        (["no-such-agent-anywhere"], "no-such-agent-anywhere"),
+        (["demo", "--prompts", "/nowhere/prompts.toml"], "--show-prompts"),
+    ],
+    ids=["no agent", "a slip", "no time", "no job", "no program", "no name", "no prompts"],
+)
+def test_what_cannot_be_done_is_said_with_what_to_do(
+    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", *arguments]) in (1, 2)
+    said = capsys.readouterr().err
+    assert sentence in said and "\nhint: " in said
+
+
+def test_the_prompts_that_are_printed_can_be_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from antiphon.conformance.prompts import PURPOSES, Prompts
+
+    assert main(["check", "--show-prompts"]) == 0
+    path = tmp_path / "prompts.toml"
+    path.write_text(capsys.readouterr().out, encoding="utf-8")
+    assert dict(Prompts.read(path).words) == {name: words for name, (_, words) in PURPOSES.items()}
+
+
+def test_all_requirements_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--list", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {"id", "level", "text", "link", "fix", "needs", "scenario"} == set(found[0])

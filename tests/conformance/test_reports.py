@@ -1,0 +1,119 @@
+"""Reports: what a person, a program, a CI and a README are told of one and the same check."""
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+from antiphon.cli.check_report import lines
+from antiphon.cli.screen import Screen
+from antiphon.conformance.badge import badge
+from antiphon.conformance.document import Document, document_of, encode
+from antiphon.conformance.junit import junit
+from antiphon.conformance.requirements import Suite, advice, capability, must, should
+from antiphon.conformance.results import Report, Result
+from antiphon.conformance.stage import Stage
+from antiphon.conformance.verdicts import Status, Verdict
+from antiphon.traffic.entries import Direction, parse
+from antiphon.traffic.judging import Side
+
+HOSTILE = "\x1b[31mred\x00 <script>&\u202e"
+SUITE: Suite[Stage] = Suite(
+    Side.AGENT,
+    general=(
+        must("one.good", "It is good.", link="overview", fix="Be good."),
+        must("one.bad", "It is not bad.", link="overview", fix="Do not be bad."),
+        capability("two.bad", "It does what it offers.", link="overview", fix="Do it.", needs=("one.bad",)),
+        should("two.rude", "It is polite.", link="overview", fix="Be polite."),
+        advice("two.quiet", "It speaks.", link="overview", fix="Speak."),
+        capability("two.absent", "It can fly.", link="overview", fix="Fly."),
+    ),
+)
+PROOF = parse(7, 0.5, Direction.A2C, json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"text": HOSTILE}}).encode())
+NOISE = parse(8, 0.6, Direction.A2C, b"\x1b[2J \xff log line")
+
+
+def report_of(**statuses: Verdict) -> Document:
+    verdicts = {
+        "one.good": Verdict(Status.PASSED),
+        "one.bad": Verdict(Status.PASSED),
+        "two.bad": Verdict(Status.PASSED),
+        "two.rude": Verdict(Status.PASSED),
+        "two.quiet": Verdict(Status.UNSEEN, "it never came to it"),
+        "two.absent": Verdict(Status.SKIPPED, "not offered"),
+        **{name.replace("_", "."): verdict for name, verdict in statuses.items()},
+    }
+    results = [Result(one, verdicts[one.id]) for one in SUITE.requirements().values() if one.id in verdicts]
+    return document_of(Report(Side.AGENT, f"Agent {HOSTILE} 1.0", results, 1.25, ["agent", "--acp"]), SUITE)
+
+
+GOOD = report_of()
+RUDE = report_of(two_rude=Verdict(Status.FAILED, "it swore"))
+BAD = report_of(
+    one_bad=Verdict(Status.FAILED, f"it was bad: {HOSTILE}", (PROOF, NOISE)),
+    two_bad=Verdict(Status.FAILED, "it did not"),
+)
+
+
+def text_of(document: Document, width: int = 80, *, everything: bool = False) -> str:
+    return "\n".join(lines(document, Screen(environment={}), width, everything=everything))
+
+
+def test_an_agent_that_breaks_nothing_that_must_hold_is_correct() -> None:
+    assert GOOD.correct and RUDE.correct and not BAD.correct
+
+
+def test_a_failure_shows_what_was_found_the_messages_that_prove_it_and_what_to_change() -> None:
+    text = text_of(BAD, 200)
+    assert "✗ one.bad  must" in text
+    assert "message 7, agent → client" in text and '"jsonrpc":"2.0"' in text
+    assert "fix: Do not be bad." in text and "https://agentclientprotocol.com/protocol/v1/overview" in text
+    assert "2 requirements that must hold are broken" in text
+
+
+def test_a_failure_that_follows_from_another_says_so() -> None:
+    [second] = [one for one in BAD.results if one.id == "two.bad"]
+    assert second.because == ["one.bad"]
+    assert "follows from: one.bad" in text_of(BAD)
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+def test_nothing_that_an_agent_says_reaches_the_terminal_as_a_control_code(width: int) -> None:
+    for document in (GOOD, RUDE, BAD):
+        text = text_of(document, width, everything=True)
+        assert not {letter for letter in text if ord(letter) < 32 and letter != "\n"} | ({"\u202e"} & set(text))
+
+
+def test_what_passed_is_shown_when_asked_for() -> None:
+    assert "one.good: It is good." not in text_of(GOOD)
+    assert "✓ one.good: It is good." in text_of(GOOD, everything=True)
+    assert "two.absent" in text_of(GOOD)
+
+
+def test_junit_is_well_formed_and_counts_what_must_hold() -> None:
+    root = ElementTree.fromstring(junit(BAD))
+    assert root.attrib["failures"] == "2" and root.attrib["tests"] == "6"
+    failure = root.find(".//testcase/failure")
+    assert failure is not None and "message 7" in (failure.text or "") and "fix:" in (failure.text or "")
+    assert len(root.findall(".//skipped")) == 2
+
+
+def test_junit_counts_what_should_hold_only_when_strict() -> None:
+    assert ElementTree.fromstring(junit(RUDE)).attrib["failures"] == "0"
+    assert ElementTree.fromstring(junit(RUDE, strict=True)).attrib["failures"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("document", "words"), [(GOOD, "4 passed"), (RUDE, "3 of 4"), (BAD, "2 of 4 fail")], ids=["good", "rude", "bad"]
+)
+def test_a_badge_says_in_words_what_its_colour_says(document: Document, words: str) -> None:
+    root = ElementTree.fromstring(badge(document))
+    assert [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")] == ["ACP agent", words]
+
+
+def test_the_data_has_every_message_that_proves_a_failure_whole() -> None:
+    found = json.loads(encode(BAD))
+    [bad] = [one for one in found["results"] if one["id"] == "one.bad"]
+    assert bad["evidence"][0]["msg"]["result"]["text"] == HOSTILE
+    assert "log line" in bad["evidence"][1]["raw"] and "msg" not in bad["evidence"][1]
+    assert found["counts"] == {"passed": 2, "failed": 2, "skipped": 1, "unseen": 1, "blocked": 0}
