@@ -33,8 +33,8 @@ def html_report(story: Story, entries: Sequence[tuple[Shown, bytes]]) -> str:
     """The page for a recording: what was found in it, and each message with its bytes as they were on the wire."""
     style = _part("page.css")
     script = '"use strict";\n(() => {\n' + "\n".join(map(_part, SCRIPTS)) + "})();\n"
-    axis = Axis.of(story, [shown for shown, _ in entries])
     shown = [shown for shown, _ in entries]
+    axis = Axis.of(story, shown)
     return Template(_part("page.html")).substitute(
         policy=_policy(style, script),
         title=text(f"{_file_name(story.file)} · antiphon inspect"),
@@ -43,7 +43,7 @@ def html_report(story: Story, entries: Sequence[tuple[Shown, bytes]]) -> str:
         head=head(story),
         navigation=navigation(story),
         timeline=timeline(story, shown, axis),
-        tables=tables(story),
+        tables=tables(story, shown),
         client=text(party(story.client, "Client")),
         agent=text(party(story.agent, "Agent")),
         data=data_block(story, entries, axis),

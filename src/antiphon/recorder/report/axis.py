@@ -63,6 +63,8 @@ class Axis:
         if not busy:
             return cls(0.0, 1.0)
         start, end = busy[0][0], max(stop for _, stop in busy)
+        if 0 < start < end / 20:
+            start = 0.0  # a recording that begins at its beginning says so
         gaps: list[tuple[float, float]] = []
         reached = start
         for begin, stop in busy:
@@ -90,21 +92,24 @@ class Axis:
     def ticks(self, wished: int = 9) -> Iterator[Tick]:
         """Round moments along the axis, none of them inside a folded silence, and finer ones for a wider picture."""
         step = next((step for step in _STEPS if step * self.scale >= 100 / wished), _STEPS[-1])
-        taken: set[int] = set()
+        drawn: list[float] = []
         for level in range(3):
-            drawn = -100.0
-            if level:
-                step /= 5
-            first = int(self.start // step) + 1 if self.start > 0 else 0
-            for number in range(first, min(int(self.end // step), first + _MOST_TICKS) + 1):
-                t = number * step
+            room = 60 / wished / 5**level
+            for t in (*(silence.end for silence in self.silences), *self._round(step)):
                 x = self.at(t)
-                inside = any(silence.start < t < silence.end for silence in self.silences)
-                if inside or round(t * 1e6) in taken or x - drawn < 60 / wished / 5**level or x > 97:
-                    continue
-                drawn = x
-                taken.add(round(t * 1e6))
-                yield Tick(t, x, step, level)
+                place = bisect_right(drawn, x)
+                near = (abs(x - other) < room for other in drawn[max(place - 1, 0) : place + 1])
+                if x <= 97 and not any(near):
+                    drawn.insert(place, x)
+                    yield Tick(t, x, step, level)
+            step /= 5
+
+    def _round(self, step: float) -> Iterator[float]:
+        """Round moments that are not folded away."""
+        first = int(-(-self.start // step))
+        for number in range(first, min(int(self.end // step), first + _MOST_TICKS) + 1):
+            if not any(silence.start < number * step < silence.end for silence in self.silences):
+                yield number * step
 
 
 def _busy(story: Story, entries: Sequence[Shown]) -> Iterator[tuple[float, float]]:

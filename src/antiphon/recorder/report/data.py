@@ -18,6 +18,7 @@ LONGEST_TEXT: Final = 64 * 1024
 ALL_TEXTS: Final = 48 * 1024 * 1024
 """Characters of all messages together; a browser opens a page of this size in a second or two. Later messages have no text."""
 
+
 def _escape(code: int) -> str:
     """A character as JSON can write it without showing it: one number, or a pair of them beyond the first plane."""
     return json.dumps(chr(code))[1:-1] if code != 0x7F else "\\u007f"
@@ -44,7 +45,14 @@ def data_block(story: Story, entries: Sequence[tuple[Shown, bytes]], axis: Axis)
         "entries": rows,
         "texts": texts,
         "turns": [
-            [turn.number, exact(turn.prompt), turn.message, turn.duration, exact(turn.error or turn.stop_reason or "no end"), turn.calls]
+            [
+                turn.number,
+                exact(turn.prompt),
+                turn.message,
+                turn.duration,
+                exact(turn.error or turn.stop_reason or "no end"),
+                turn.calls,
+            ]
             for turn in story.turns
         ],
         "pairs": [[one.message, one.answer, one.duration] for one in story.requests if one.answer is not None],

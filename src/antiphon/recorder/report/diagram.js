@@ -89,7 +89,7 @@ const diagram = {
   },
 
   silence(row) {
-    const wire = element("span", "wire", element("span", "pause", `${span(row.took)} of silence`));
+    const wire = element("span", "wire", element("span", "pause", row.answered ? `answered after ${span(row.took)}` : `${span(row.took)} of silence`));
     return element("div", "row silence", element("span", "at"), element("span", "at time"), wire, element("span", "at"));
   },
 

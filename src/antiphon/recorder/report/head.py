@@ -29,7 +29,12 @@ def head(story: Story) -> Markup:
     """Names, verdict and counts."""
     return joined(
         tag("p", tag("span", "antiphon inspect"), " ", tag("span", story.file, class_="file"), class_="eyebrow"),
-        tag("h1", _who(story.client, "Client", "client"), tag("span", " with ", class_="with"), _who(story.agent, "Agent", "agent")),
+        tag(
+            "h1",
+            _who(story.client, "Client", "client"),
+            tag("span", " with ", class_="with"),
+            _who(story.agent, "Agent", "agent"),
+        ),
         _verdict_line(story),
         tag("dl", *_tiles(story), class_="tiles"),
     )
@@ -68,7 +73,7 @@ def _tiles(story: Story) -> list[Markup]:
     waited = sum(turn.waited for turn in story.turns)
     tiles = [
         ("Duration", seconds(story.duration), None),
-        ("Messages", f"{story.messages:,}", f"{size(story.bytes.c2a)} → · ← {size(story.bytes.a2c)}"),
+        ("Messages", f"{story.messages:,}", f"→ {size(story.bytes.c2a)} ← {size(story.bytes.a2c)}"),
         ("Turns", f"{len(story.turns):,}", f"{seconds(sum(turn.duration or 0 for turn in story.turns))} in turns"),
         ("Tool calls", f"{len(story.calls):,}", _failed(story)),
         ("Waits", f"{len(story.waits):,}", f"{seconds(waited)} waited" if story.waits else None),
@@ -77,7 +82,12 @@ def _tiles(story: Story) -> list[Markup]:
         ("Protocol", f"v{story.version}" if story.version is not None else "–", _conversations(story)),
     ]
     return [
-        tag("div", tag("dt", name), tag("dd", value, tag("small", more) if more else None), class_=_tile_class(name, value))
+        tag(
+            "div",
+            tag("dt", name),
+            tag("dd", value, tag("small", more) if more else None),
+            class_=_tile_class(name, value),
+        )
         for name, value, more in tiles
     ]
 
@@ -104,5 +114,8 @@ def navigation(story: Story) -> Markup:
     links = [("timeline", "Timeline", None), ("messages", "Messages", story.messages)]
     links += [(name, title, len(getattr(story, name))) for name, title in SECTIONS if getattr(story, name)]
     return joined(
-        *(tag("a", title, tag("small", f" {count:,}") if count is not None else None, href=f"#{name}") for name, title, count in links)
+        *(
+            tag("a", title, tag("small", f" {count:,}") if count is not None else None, href=f"#{name}")
+            for name, title, count in links
+        )
     )

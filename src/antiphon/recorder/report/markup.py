@@ -25,7 +25,9 @@ def text(words: object) -> Markup:
 def tag(name: str, *content: object, **attributes: object) -> Markup:
     """An element. Attributes that are None are left out; `class_` is `class`, and other underscores are dashes."""
     written = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{text(value)}"' for key, value in attributes.items() if value is not None
+        f' {key.rstrip("_").replace("_", "-")}="{text(value)}"'
+        for key, value in attributes.items()
+        if value is not None
     )
     if name in _EMPTY and not content:
         return Markup(f"<{name}{written}/>")

@@ -79,5 +79,6 @@ function span(seconds) {
 
 function bytes(size) {
   if (size < 1000) return `${size} B`;
-  return size < 999950 ? `${(size / 1e3).toFixed(1)} kB` : `${(size / 1e6).toFixed(1)} MB`;
+  if (size < 99950) return `${(size / 1e3).toFixed(1)} kB`;
+  return size < 999500 ? `${Math.round(size / 1e3)} kB` : `${(size / 1e6).toFixed(1)} MB`;
 }

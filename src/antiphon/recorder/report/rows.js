@@ -41,18 +41,19 @@ function build(shown, folding) {
   let before = null;
   for (let place = 0; place < shown.length; ) {
     const message = shown[place];
+    const silence = before && before.place + 1 === message.place ? message.t - before.t : 0;
+    const seen = !closed.has(message.turn) || message.turn !== turn;
+    if (silence >= SHORTEST_SILENCE && seen) rows.push({ type: "silence", took: silence, answered: message.partner === before });
     if (message.turn !== turn) {
       turn = message.turn;
       const found = turns.get(turn);
       if (found) rows.push({ type: "turn", turn: found, closed: closed.has(turn) });
     }
-    const silence = before && before.place + 1 === message.place ? message.t - before.t : 0;
     if (closed.has(turn)) {
       before = message;
       place += 1;
       continue;
     }
-    if (silence >= SHORTEST_SILENCE) rows.push({ type: "silence", took: silence });
     const run = folding ? runFrom(shown, place) : [message];
     if (run.length >= SHORTEST_RUN) {
       const open = unfolded.has(message.number);

@@ -1,6 +1,6 @@
 """The tables of the report. Each row leads to its message, and lengths are drawn beside their numbers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -8,7 +8,7 @@ from antiphon.recorder.report.head import SECTIONS
 from antiphon.recorder.report.markup import Markup, joined, tag
 from antiphon.recorder.report.timeline import family
 from antiphon.recorder.report.wording import counted, seconds, size
-from antiphon.recorder.story import Deviation, Story, Turn
+from antiphon.recorder.story import Deviation, Shown, Story, Turn
 
 __all__ = ["tables"]
 
@@ -16,11 +16,12 @@ _MOST_ROWS: Final = 1000
 """Nobody reads a longer table; the messages can be filtered, and `--json` has everything."""
 
 
-def tables(story: Story) -> Markup:
+def tables(story: Story, entries: Sequence[Shown]) -> Markup:
     """All tables that have something in them."""
+    speakers = {shown.message: "client" if shown.dir == "c2a" else "agent" for shown in entries if shown.deviations}
     makers: dict[str, Callable[[Story], Markup]] = {
-        "turns": _turns, "calls": _calls, "waits": _waits, "errors": _errors, "deviations": _deviations, "slow": _slow,
-        "methods": _methods, "sessions": _sessions,
+        "turns": _turns, "calls": _calls, "waits": _waits, "errors": _errors, "slow": _slow, "methods": _methods,
+        "sessions": _sessions, "deviations": lambda story: _deviations(story, speakers),
     }  # fmt: skip
     return joined(
         *(
@@ -35,10 +36,16 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Markup:
     """Columns whose name ends with a `>` hold numbers and stand at the right."""
     classes = ["number" if name.endswith(">") else None for name in columns]
     names = [name.rstrip(">") for name in columns]
-    top = tag("thead", tag("tr", *(tag("th", name, scope="col", class_=kind) for name, kind in zip(names, classes, strict=True))))
+    top = tag(
+        "thead",
+        tag("tr", *(tag("th", name, scope="col", class_=kind) for name, kind in zip(names, classes, strict=True))),
+    )
     body = tag(
         "tbody",
-        *(tag("tr", *(tag("td", cell, class_=kind) for cell, kind in zip(row, classes, strict=True))) for row in rows[:_MOST_ROWS]),
+        *(
+            tag("tr", *(tag("td", cell, class_=kind) for cell, kind in zip(row, classes, strict=True)))
+            for row in rows[:_MOST_ROWS]
+        ),
     )
     more = tag("p", f"and {len(rows) - _MOST_ROWS:,} more", class_="more") if len(rows) > _MOST_ROWS else None
     return joined(tag("div", tag("table", top, body), class_="scroll", tabindex=0, role="group"), more)
@@ -140,22 +147,27 @@ def _errors(story: Story) -> Markup:
     )
 
 
-def _deviations(story: Story) -> Markup:
+def _deviations(story: Story, speakers: Mapping[int, str]) -> Markup:
     """By rule, the one that was broken most often first."""
     ordered = sorted(story.deviations, key=lambda one: one.rule)
     groups = sorted((list(found) for _, found in groupby(ordered, key=lambda one: one.rule)), key=len, reverse=True)
-    return joined(*(_broken(found) for found in groups))
+    return joined(*(_broken(found, speakers) for found in groups))
 
 
-def _broken(found: list[Deviation]) -> Markup:
+def _broken(found: list[Deviation], speakers: Mapping[int, str]) -> Markup:
     first = found[0]
-    spec = tag("a", "specification", href=first.link, rel="noreferrer noopener") if first.link.startswith("https://") else None
+    who = " and the ".join(sorted({speakers.get(one.message, one.side) for one in found}))
+    spec = (
+        tag("a", "specification", href=first.link, rel="noreferrer noopener")
+        if first.link.startswith("https://")
+        else None
+    )
     return tag(
         "details",
         tag(
             "summary",
             tag("code", first.rule), " ", tag("span", first.level, class_=f"level {first.level}"), " ",
-            tag("span", f"{counted(len(found), 'time')} by the {first.side}", class_="quiet"),
+            tag("span", f"{counted(len(found), 'time')} by the {who}", class_="quiet"),
         ),
         tag("p", spec, " · " if spec else None, tag("a", "show in the diagram", href=f"#rule={first.rule}"), class_="quiet"),
         _table(["", "Line>", "What"], [[_to(one.message), one.line or "", tag("span", one.text, class_="words")] for one in found]),
@@ -168,7 +180,12 @@ def _slow(story: Story) -> Markup:
     return _table(
         ["", "What", "Took>", ""],
         [
-            [_to(slow.message), tag("span", slow.what, class_="words"), seconds(slow.duration), _length(slow.duration, longest, "other")]
+            [
+                _to(slow.message),
+                tag("span", slow.what, class_="words"),
+                seconds(slow.duration),
+                _length(slow.duration, longest, "other"),
+            ]
             for slow in story.slow
         ],
     )

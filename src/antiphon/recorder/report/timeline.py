@@ -8,9 +8,9 @@ call is crossed out, a wait is hatched, marks have shapes.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from antiphon.recorder.report.axis import Axis
+from antiphon.recorder.report.axis import Axis, Silence
 from antiphon.recorder.report.markup import Markup, joined, tag
-from antiphon.recorder.report.wording import clock, counted, seconds, size
+from antiphon.recorder.report.wording import about, clock, counted, seconds, size
 from antiphon.recorder.story import Call, Shown, Story, Turn, Wait
 
 __all__ = ["family", "timeline"]
@@ -57,7 +57,9 @@ def timeline(story: Story, entries: Sequence[Shown], axis: Axis) -> Markup:
         id="picture", role="img", width="100%", height=top, aria_label=_said(story),
     )  # fmt: skip
     left = tag("svg", *names, class_="names", width=84, height=top, aria_hidden="true")
-    return tag("div", left, tag("div", picture, id="stage", tabindex=0, role="group", aria_label="Timeline"), class_="timeline")
+    return tag(
+        "div", left, tag("div", picture, id="stage", tabindex=0, role="group", aria_label="Timeline"), class_="timeline"
+    )
 
 
 def _said(story: Story) -> str:
@@ -89,17 +91,19 @@ def _link(message: int, *content: object, title: str, where: str | None = None) 
     return tag("a", tag("title", title), *content, href=where or f"#m={message}", tabindex=-1)
 
 
-def _bar(kind: str, height: int, label: str, where: dict[str, str], *, over: str | None = None, open_end: bool = False) -> Markup:
+def _bar(
+    kind: str, height: int, label: str, where: dict[str, str], *, over: str | None = None, open_end: bool = False
+) -> Markup:
     """A bar with words that are cut where it ends. The shortest still has a width that can be seen."""
-    covered = tag("rect", width="100%", height=height, rx=3, fill=f"url(#{over})") if over else None
+    covered = tag("rect", width="100%", height=height, rx=2, fill=f"url(#{over})") if over else None
     return joined(
-        tag("rect", class_=f"sliver {kind}", x=where["x"], width=2.5, height=height),
         tag(
             "svg",
-            tag("rect", class_=f"bar {kind}{' open' if open_end else ''}", width="100%", height=height, rx=3), covered,
-            tag("text", label, x=6, y=height / 2 + 4, class_=kind),
+            tag("rect", class_=f"bar {kind}{' open' if open_end else ''}", width="100%", height=height, rx=2), covered,
+            tag("text", label, x=7, y=height / 2 + 4, class_=kind),
             height=height, **where,
         ),
+        tag("rect", class_=f"sliver {kind}", x=where["x"], width=2.5, height=height, rx=1),
     )  # fmt: skip
 
 
@@ -109,12 +113,16 @@ def _silences(axis: Axis, height: int) -> list[Markup]:
             "svg",
             tag("title", f"{seconds(one.end - one.start)} of silence, folded"),
             tag("rect", class_="silence", width="100%", height=height - _AXIS + 4),
-            tag("text", seconds(one.end - one.start), x="50%", y=0, text_anchor="middle", class_="silence-words",
-                transform="translate(0 12)"),
+            tag("text", about(one.end - one.start), x="50%", y=18, text_anchor="middle", class_=_words_class(one)),
             x=f"{one.x:.3f}%", width=f"{one.width:.3f}%", y=_AXIS - 4, height=height, class_="folded",
         )
         for one in axis.silences
     ]  # fmt: skip
+
+
+def _words_class(silence: Silence) -> str:
+    """A narrow one has room for its words only in a wider picture."""
+    return "silence-words" if silence.width > 3.5 else "silence-words level-1"
 
 
 def _ticks(axis: Axis, height: int) -> list[Markup]:
@@ -136,7 +144,13 @@ def _turns(story: Story, axis: Axis) -> list[Markup]:
 def _turn(turn: Turn, axis: Axis) -> Markup:
     ending = turn.error or turn.stop_reason or "no end"
     title = f"Turn {turn.number}: {turn.prompt}\n{seconds(turn.duration)}, {counted(turn.calls, 'tool call')}, {ending}"
-    bar = _bar("turn", _TURN - 4, f"{turn.number}  {turn.prompt}", _place(axis, turn.start, turn.end), open_end=turn.end is None)
+    bar = _bar(
+        "turn",
+        _TURN - 4,
+        f"{turn.number}  {turn.prompt}",
+        _place(axis, turn.start, turn.end),
+        open_end=turn.end is None,
+    )
     return _link(turn.message, bar, title=title, where=f"#turn={turn.number}")
 
 
@@ -161,7 +175,11 @@ def _lanes(calls: Iterable[Call]) -> list[list[Call]]:
 def _calls(lanes: list[list[Call]], story: Story, axis: Axis) -> list[Markup]:
     ends = {turn.number: turn.end for turn in story.turns}
     return [
-        tag("g", *(_call(call, axis, ends.get(call.turn or 0)) for call in lane), transform=f"translate(0 {place * _LANE})")
+        tag(
+            "g",
+            *(_call(call, axis, ends.get(call.turn or 0)) for call in lane),
+            transform=f"translate(0 {place * _LANE})",
+        )
         for place, lane in enumerate(lanes)
     ]
 
@@ -183,7 +201,13 @@ def _waits(waits: Sequence[Wait], axis: Axis) -> list[Markup]:
     return [
         _link(
             wait.message,
-            _bar("wait", _WAIT - 4, wait.outcome or "waiting", _place(axis, wait.start, wait.end), open_end=wait.end is None),
+            _bar(
+                "wait",
+                _WAIT - 4,
+                wait.outcome or "waiting",
+                _place(axis, wait.start, wait.end),
+                open_end=wait.end is None,
+            ),
             title=f"{wait.kind}: {wait.title or wait.call or ''}\n{wait.outcome or 'no answer'} after {seconds(wait.duration)}",
         )
         for wait in waits
@@ -194,7 +218,13 @@ def _marks(story: Story, entries: Sequence[Shown], axis: Axis) -> list[Markup]:
     """A cross for an error, a triangle for a deviation."""
     times = {entry.message: entry.t for entry in entries}
     errors = [
-        _mark(axis.at(times.get(error.message, axis.start)), "✕", "error-mark", error.message, f"Error {error.code}: {error.text}")
+        _mark(
+            axis.at(times.get(error.message, axis.start)),
+            "✕",
+            "error-mark",
+            error.message,
+            f"Error {error.code}: {error.text}",
+        )
         for error in story.errors[:_MOST_MARKS]
     ]
     seen: dict[int, list[str]] = {}
@@ -208,7 +238,8 @@ def _marks(story: Story, entries: Sequence[Shown], axis: Axis) -> list[Markup]:
 
 
 def _mark(x: float, sign: str, kind: str, message: int, title: str) -> Markup:
-    shape = tag("text", sign, x=f"{x:.3f}%", y=8 if kind == "error-mark" else 20, text_anchor="middle", class_=kind)
+    anchor = "start" if x < 1 else "end" if x > 99 else "middle"
+    shape = tag("text", sign, x=f"{x:.3f}%", y=10 if kind == "error-mark" else 22, text_anchor=anchor, class_=kind)
     return _link(message, shape, title=f"Message {message}\n{title}")
 
 

@@ -1,6 +1,6 @@
 """Seconds, sizes and numbers in a few letters."""
 
-__all__ = ["clock", "counted", "seconds", "size"]
+__all__ = ["about", "clock", "counted", "seconds", "size"]
 
 
 def seconds(value: float | None) -> str:
@@ -14,6 +14,13 @@ def seconds(value: float | None) -> str:
     minutes, rest = divmod(round(value), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
+
+
+def about(value: float) -> str:
+    """How long, roughly: for where there is little room."""
+    if value < 90:
+        return f"{value:.0f} s"
+    return f"{value / 60:.0f} min" if value < 5400 else f"{value / 3600:.0f} h"
 
 
 def clock(value: float, step: float) -> str:
@@ -32,7 +39,9 @@ def size(number: int) -> str:
     """How much: 812 B, 14.2 kB, 3.1 MB."""
     if number < 1000:
         return f"{number} B"
-    return f"{number / 1e3:.1f} kB" if number < 999_950 else f"{number / 1e6:.1f} MB"
+    if number < 99_950:
+        return f"{number / 1e3:.1f} kB"
+    return f"{number / 1e3:.0f} kB" if number < 999_500 else f"{number / 1e6:.1f} MB"
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
