@@ -106,8 +106,8 @@ class Inspection:
         elif self._options.html is not None and story.conversations:
             self._write_page(story, self._options.html)
         elif story.conversations:
-            for line in self._lines(story, Pen()):
-                sys.stdout.write(f"{line}\n")
+            for number, line in enumerate(self._lines(story, Pen())):
+                sys.stdout.write((line if number else line.lstrip("\n")) + "\n")
         if not story.conversations:
             return self._nothing()
         return self._status(story)

@@ -62,7 +62,7 @@ def _troubles(story: Story, pen: Pen) -> Iterator[str]:
     yield f" {pen.signs.between} ".join(parts)
     if not story.judged:
         yield pen(
-            f"{pen.signs.warning} the rules are those of version 1: this is another one, and is not judged", "yellow"
+            f"{pen.signs.warning} not judged: the rules are those of version 1", "yellow"
         )
 
 
@@ -82,7 +82,7 @@ def error_lines(story: Story, pen: Pen) -> Iterator[str]:
     yield pen.title("Errors", str(len(story.errors)))
     widest = min(max(len(method) for method, _, _ in groups), pen.width // 3)
     for (method, code, text), messages in list(groups.items())[:MOST]:
-        where = many(messages, 4)
+        where = many(messages, 4 if pen.width >= 80 else 1)
         head = f"  {code if code is not None else '?':>6}  "
         words = pen.fit(text, len(head) + widest + len(where) + 4)
         yield f"{pen(head, 'red')}{pen.cell(method, widest)}  {words}  {pen(where, 'dim')}"
@@ -115,14 +115,15 @@ def _size_lines(story: Story, pen: Pen) -> Iterator[str]:
         return
     yield pen.title("Sizes")
     methods = story.methods[:MOST]
-    widest = min(max(len(_name(method)) for method in methods), pen.width - 50)
+    beside = 42 if pen.width >= 76 else 24  # less where there is no room for the largest
+    widest = min(max(len(_name(method)) for method in methods), pen.width - beside - 8)
     largest = methods[0].bytes
-    width = min(max(pen.width - widest - 42, 6), 24)
+    width = min(max(pen.width - widest - beside, 6), 24)
     for method in methods:
         arrow = pen.signs.to_agent if method.dir == "c2a" else pen.signs.to_client
         numbers = f"{method.count:>6,} {pen.signs.times} {size(method.bytes):>8}"
         bar = pen.bar(0.0, method.bytes, largest, width, pen.signs.turn)
-        top = f"  largest {size(method.largest)}" if method.count > 1 else ""
+        top = f"  largest {size(method.largest)}" if method.count > 1 and beside > 24 else ""
         yield f"  {arrow} {pen.cell(_name(method), widest)} {numbers} {pen(bar, 'cyan')}{pen(top, 'dim')}".rstrip()
     if len(story.methods) > MOST:
         rest = story.methods[MOST:]
