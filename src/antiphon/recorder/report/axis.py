@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from antiphon.recorder.story import Shown, Story
+from antiphon.recorder.story import Call, Shown, Story, Turn, Wait
 
 __all__ = ["Axis", "Silence", "Tick"]
 
@@ -114,6 +114,6 @@ class Axis:
 
 def _busy(story: Story, entries: Sequence[Shown]) -> Iterator[tuple[float, float]]:
     """Stretches in which something went on. A turn without an end is busy for as long as it says something, which its messages show."""
-    for span in (*story.turns, *story.calls, *story.waits):
-        yield span.start, span.end if span.end is not None else span.start
+    spans: list[Turn | Call | Wait] = [*story.turns, *story.calls, *story.waits]
+    yield from ((span.start, span.end if span.end is not None else span.start) for span in spans)
     yield from ((entry.t, entry.t) for entry in entries)

@@ -11,11 +11,13 @@ const diagram = {
   active: -1, // the line that the keyboard is at
   chosen: null, // the message that is open
   drawn: "",
+  printing: false,
   onChoose: () => {},
   onFold: () => {},
 
   // Draws the lines in sight, and none where they are drawn already.
   draw(force) {
+    if (this.printing) return;
     const first = Math.max(Math.floor(this.box.scrollTop / ROW) - BEYOND, 0);
     const last = Math.min(Math.ceil((this.box.scrollTop + this.box.clientHeight) / ROW) + BEYOND, rows.length);
     const key = `${first}-${last}`;
@@ -152,8 +154,14 @@ const diagram = {
       const line = event.target.closest(".row");
       if (line) this.act(Number(line.dataset.place));
     });
-    new ResizeObserver(() => this.draw(true)).observe(this.box);
-    window.addEventListener("beforeprint", () => this.fill(0, Math.min(rows.length, MOST_PRINTED)));
-    window.addEventListener("afterprint", () => this.draw(true));
+    new ResizeObserver(() => requestAnimationFrame(() => this.draw(true))).observe(this.box);
+    window.addEventListener("beforeprint", () => {
+      this.printing = true;
+      this.fill(0, Math.min(rows.length, MOST_PRINTED));
+    });
+    window.addEventListener("afterprint", () => {
+      this.printing = false;
+      this.draw(true);
+    });
   },
 };

@@ -1,7 +1,7 @@
 """The top of the report: who spoke with whom, the counts, and what is to be said of it in one sentence."""
 
 from antiphon.recorder.report.markup import Markup, joined, tag
-from antiphon.recorder.report.wording import counted, seconds, size
+from antiphon.recorder.report.wording import NOTHING, counted, seconds, size
 from antiphon.recorder.story import Party, Story
 
 __all__ = ["SECTIONS", "head", "navigation", "party", "verdict"]
@@ -79,7 +79,7 @@ def _tiles(story: Story) -> list[Markup]:
         ("Waits", f"{len(story.waits):,}", f"{seconds(waited)} waited" if story.waits else None),
         ("Errors", f"{len(story.errors):,}", None),
         ("Deviations", f"{len(story.deviations):,}", _rules(story)),
-        ("Protocol", f"v{story.version}" if story.version is not None else "–", _conversations(story)),
+        ("Protocol", f"v{story.version}" if story.version is not None else NOTHING, _conversations(story)),
     ]
     return [
         tag(

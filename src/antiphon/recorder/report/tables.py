@@ -7,7 +7,7 @@ from typing import Final
 from antiphon.recorder.report.head import SECTIONS
 from antiphon.recorder.report.markup import Markup, joined, tag
 from antiphon.recorder.report.timeline import family
-from antiphon.recorder.report.wording import counted, seconds, size
+from antiphon.recorder.report.wording import NOTHING, counted, seconds, size
 from antiphon.recorder.story import Deviation, Shown, Story, Turn
 
 __all__ = ["tables"]
@@ -102,9 +102,9 @@ def _calls(story: Story) -> Markup:
             [
                 _to(call.message),
                 call.turn or "",
-                tag("span", call.kind or "–", class_=f"kind {family(call.kind)}"),
+                tag("span", call.kind or NOTHING, class_=f"kind {family(call.kind)}"),
                 tag("span", call.title or call.id, class_="words"),
-                tag("span", "✕ failed", class_="error") if call.status == "failed" else call.status or "–",
+                tag("span", "✕ failed", class_="error") if call.status == "failed" else call.status or NOTHING,
                 seconds(call.duration),
                 _length(call.duration, longest, family(call.kind)),
             ]
@@ -122,7 +122,7 @@ def _waits(story: Story) -> Markup:
                 _to(wait.message),
                 wait.turn or "",
                 wait.kind,
-                tag("span", wait.title or wait.call or "–", class_="words"),
+                tag("span", wait.title or wait.call or NOTHING, class_="words"),
                 wait.outcome or tag("span", "no answer", class_="unusual"),
                 seconds(wait.duration),
                 _length(wait.duration, longest, "wait", wait.duration or 0),
@@ -138,8 +138,8 @@ def _errors(story: Story) -> Markup:
         [
             [
                 _to(error.message),
-                error.method or "–",
-                tag("span", error.code if error.code is not None else "–", class_="error"),
+                error.method or NOTHING,
+                tag("span", error.code if error.code is not None else NOTHING, class_="error"),
                 tag("span", error.text, class_="words"),
             ]
             for error in story.errors
@@ -221,7 +221,7 @@ def _sessions(story: Story) -> Markup:
             [
                 _to(session.message),
                 tag("code", session.id),
-                tag("span", session.title or "–", class_="words"),
+                tag("span", session.title or NOTHING, class_="words"),
                 session.how,
                 sum(turn.session == session.id for turn in story.turns) or "",
             ]

@@ -1,12 +1,17 @@
 """Seconds, sizes and numbers in a few letters."""
 
-__all__ = ["about", "clock", "counted", "seconds", "size"]
+from typing import Final
+
+__all__ = ["NOTHING", "about", "clock", "counted", "seconds", "size"]
+
+NOTHING: Final = "\u2013"
+"""What stands where there is nothing to say."""
 
 
 def seconds(value: float | None) -> str:
     """How long: 12 ms, 1.25 s, 3 min 20 s."""
     if value is None:
-        return "–"
+        return NOTHING
     if value < 0.9995:
         return f"{value * 1000:.0f} ms"
     if value < 99.95:
