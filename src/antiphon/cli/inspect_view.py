@@ -61,9 +61,7 @@ def _troubles(story: Story, pen: Pen) -> Iterator[str]:
         parts.append(pen(f"{counted(story.undecodable, 'line')} undecodable", "yellow"))
     yield f" {pen.signs.between} ".join(parts)
     if not story.judged:
-        yield pen(
-            f"{pen.signs.warning} not judged: the rules are those of version 1", "yellow"
-        )
+        yield pen(f"{pen.signs.warning} not judged: the rules are those of version 1", "yellow")
 
 
 def _party(party: Party | None, unknown: str) -> str:
