@@ -12,6 +12,9 @@ __all__ = ["deviation_lines", "error_lines", "head_lines", "overview"]
 MOST: Final = 12
 """Lines of a table, where the rest is small change."""
 
+WEIGHT: Final = ("must", "capability", "should", "advice")
+"""What matters most comes first."""
+
 TEXTS: Final = 3
 """Different sentences that are shown of one broken rule."""
 
@@ -51,10 +54,15 @@ def head_lines(story: Story, pen: Pen) -> Iterator[str]:
 
 
 def _troubles(story: Story, pen: Pen) -> Iterator[str]:
+    advice = sum(one.level == "advice" for one in story.deviations)
     parts = [
         pen(counted(len(story.errors), "error"), "red" if story.errors else "dim"),
-        pen(counted(len(story.deviations), "deviation"), "yellow" if story.deviations else "dim"),
+        pen(
+            counted(len(story.deviations) - advice, "deviation"), "yellow" if len(story.deviations) > advice else "dim"
+        ),
     ]
+    if advice:
+        parts.append(counted(advice, "piece of advice", "pieces of advice"))
     if story.unanswered:
         parts.append(pen(f"{len(story.unanswered)} unanswered", "yellow"))
     if story.undecodable:
@@ -96,7 +104,7 @@ def deviation_lines(deviations: Iterable[Deviation], pen: Pen) -> Iterator[str]:
     if not groups:
         return
     yield pen.title("Deviations", str(sum(map(len, groups.values()))))
-    for rule, broken in groups.items():
+    for rule, broken in sorted(groups.items(), key=lambda group: WEIGHT.index(group[1][0].level)):
         first = broken[0]
         where = many(sorted({one.message for one in broken}), 8)
         yield f"  {pen(rule, 'yellow')}  {pen(f'{first.level}  {where}', 'dim')}"
