@@ -1,0 +1,141 @@
+"""How `antiphon inspect` draws: the width there is, the signs that the terminal can show, and numbers as people read them."""
+
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from antiphon.cli.screen import Style, cut, exact
+from antiphon.cli.sessions_table import Paint, width_of
+
+__all__ = ["Pen", "Signs", "counted", "many", "ranges", "seconds", "size"]
+
+WIDTH: Final = 100
+"""Columns where nobody says how many there are."""
+
+NARROWEST: Final = 60
+"""Columns that are used in any case: with fewer nothing could be read."""
+
+
+@dataclass(frozen=True)
+class Signs:
+    """What is drawn with. Only `to_agent` and `to_client` of the texts are more than one column wide."""
+
+    turn: str = "█"
+    call: str = "▄"
+    wait: str = "░"
+    part: str = "▏▎▍▌▋▊▉"
+    """Eighths of `turn`, from the smallest."""
+    lane: str = "│"
+    line: str = "─"
+    answer: str = "╌"
+    to_agent: str = "▶"
+    to_client: str = "◀"
+    good: str = "✓"
+    bad: str = "✗"
+    going: str = "…"
+    question: str = "?"
+    warning: str = "!"
+    between: str = "·"
+    times: str = "\u00d7"
+    both: str = "↔"
+
+
+PLAIN: Final = Signs(
+    "=", "-", "~", "", "|", "-", ".", ">", "<", "+", "x", "...", "?", "!", "-", "x", "<->"
+)  # fmt: skip
+"""For terminals that know ASCII alone."""
+
+
+class Pen:
+    """The width, the colours and the signs of stdout."""
+
+    def __init__(self, width: int | None = None) -> None:
+        self.paint = Paint()
+        self.width = max(width or shutil.get_terminal_size((WIDTH, 24)).columns - self.paint.coloured, NARROWEST)
+        encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
+        self.signs = Signs() if encoding.startswith("utf") else PLAIN
+
+    def __call__(self, text: str, style: Style) -> str:
+        """In a colour, where there are any."""
+        return self.paint(text, style)
+
+    def cell(self, text: str, width: int, style: Style = "", *, right: bool = False) -> str:
+        """A text of others, safe to show, in exactly so many columns."""
+        short = self.cut(text, width)
+        room = " " * (width - width_of(short))
+        return room + self.paint(short, style) if right else self.paint(short, style) + room
+
+    def fit(self, text: str, beside: int = 0) -> str:
+        """A text of others, safe to show, no wider than what is left of the line."""
+        return self.cut(text, max(self.width - beside, 4))
+
+    def cut(self, text: str, width: int) -> str:
+        """As much of a text of others, safe to show, as fits into so many columns."""
+        short = cut(exact(text, one_line=True), width)
+        return short if self.signs.part else short.replace("…", ".")
+
+    def bar(self, start: float, length: float, whole: float, width: int, sign: str) -> str:
+        """A bar from `start` on, in so many columns for the `whole`. What is there at all can be seen."""
+        if whole <= 0 or length < 0:
+            return " " * width
+        first = min(int(start / whole * width), width - 1)
+        eighths = max(round(length / whole * width * 8), 1)
+        if sign == self.signs.turn and self.signs.part:
+            drawn = sign * (eighths // 8) + (self.signs.part[eighths % 8 - 1] if eighths % 8 else "")
+        else:
+            drawn = sign * max(round(eighths / 8), 1)
+        return (" " * first + drawn)[:width].ljust(width)
+
+    def title(self, text: str, note: str = "") -> str:
+        """The line above a part."""
+        return f"\n{self.paint(text, 'bold')}{self.paint(f'  {note}', 'dim') if note else ''}"
+
+
+def seconds(value: float | None) -> str:
+    """A time that passed."""
+    if value is None:
+        return "-"
+    if value < 0.0995:
+        return f"{round(value * 1000)} ms"
+    if value < 9.995:
+        return f"{value:.2f} s"
+    if value < 59.95:
+        return f"{value:.1f} s"
+    whole = round(value)
+    return f"{whole // 60} m {whole % 60:02} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60:02} m"
+
+
+def size(count: int) -> str:
+    """So many bytes."""
+    value, unit = float(count), "B"
+    for larger in ("kB", "MB", "GB"):
+        if value < 999.5:
+            break
+        value, unit = value / 1000, larger
+    return f"{value:.0f} {unit}" if unit == "B" or value >= 99.95 else f"{value:.1f} {unit}"
+
+
+def counted(count: int, one: str, several: str = "") -> str:
+    """So many of something."""
+    return f"{count:,} {one if count == 1 else several or f'{one}s'}"
+
+
+def ranges(numbers: Sequence[int]) -> list[str]:
+    """Numbers in order, with those that follow each other joined: 1, 4-6, 9."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number <= parts[-1][-1] + 1:
+            parts[-1] = [parts[-1][0], number]
+        else:
+            parts.append([number])
+    return ["-".join(map(str, dict.fromkeys(part))) for part in parts]
+
+
+def many(numbers: Sequence[int], limit: int = 12) -> str:
+    """The messages that something is about."""
+    parts = ranges(numbers)
+    more = f" and {len(parts) - limit} more" if len(parts) > limit else ""
+    word = "message" if len(numbers) == 1 else "messages"
+    return f"{word} {', '.join(parts[:limit])}{more}"

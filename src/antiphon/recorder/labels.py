@@ -1,0 +1,132 @@
+"""A few words for a message: what a person would want to know of it at a glance. Pure; believes nothing about the message's shape."""
+
+from typing import Any, Final
+
+__all__ = ["answer_label", "clip", "content_text", "error_text", "request_label", "said", "thing", "update_label"]
+
+LONGEST: Final = 160
+"""Letters of a label: more than any column shows."""
+
+
+def clip(text: str, limit: int = LONGEST) -> str:
+    """On one line, and not longer than that."""
+    short = " ".join(text[: limit * 2].split())
+    return f"{short[: limit - 1]}…" if len(short) > limit or len(text) > limit * 2 else short
+
+
+def said(value: object) -> str | None:
+    """A text, if it is one."""
+    return value if isinstance(value, str) else None
+
+
+def thing(value: object) -> dict[str, Any]:
+    """An object, or an empty one where it is none."""
+    return value if isinstance(value, dict) else {}
+
+
+def content_text(content: object) -> str:
+    """The words of a content block or of several; what has none is named by its type, a link by its name."""
+    if isinstance(content, list):
+        return " ".join(filter(None, map(content_text, content[:LONGEST])))
+    block = thing(content)
+    match block.get("type"):
+        case "text":
+            return said(block.get("text")) or ""
+        case "resource_link":
+            return f"@{said(block.get('name')) or said(block.get('uri')) or 'link'}"
+        case str(type):
+            return f"[{type}]"
+        case _:
+            return ""
+
+
+def error_text(error: object) -> str:
+    """What an error says: its message, and what is in its data where that is a text or has one."""
+    found = thing(error)
+    message = said(found.get("message")) or "no message"
+    data = found.get("data")
+    more = said(data) or said(thing(data).get("message")) or said(thing(data).get("details"))
+    return clip(f"{message}: {more}" if more and more not in message else message)
+
+
+def request_label(method: str, params: dict[str, Any]) -> str:
+    """For a request or a notification that is no update."""
+    match method:
+        case "initialize":
+            info = thing(params.get("clientInfo") or params.get("info"))
+            return clip(f"{said(info.get('name')) or ''} version {params.get('protocolVersion')}")
+        case "session/prompt":
+            return clip(content_text(params.get("prompt")))
+        case "session/request_permission":
+            call = thing(params.get("toolCall") or thing(params.get("subject")).get("toolCall"))
+            return clip(said(params.get("title")) or said(call.get("title")) or said(call.get("toolCallId")) or "")
+        case "elicitation/create":
+            return clip(said(params.get("message")) or "")
+        case "terminal/create":
+            words = params.get("args")
+            return clip(" ".join([str(params.get("command")), *map(str, words if isinstance(words, list) else [])]))
+        case _:
+            return _named(params)
+
+
+def _named(params: dict[str, Any]) -> str:
+    for name in ("path", "cwd", "modeId", "terminalId", "methodId"):
+        if found := said(params.get(name)):
+            return clip(found)
+    if found := said(params.get("configId")):
+        return clip(f"{found} = {params.get('value')}")
+    return ""
+
+
+def update_label(update: dict[str, Any]) -> str:
+    """For an update of a session."""
+    kind = update.get("sessionUpdate")
+    if kind in ("tool_call", "tool_call_update"):
+        status, title = said(update.get("status")), said(update.get("title")) or said(update.get("toolCallId"))
+        return clip(": ".join(filter(None, (title, status))))
+    if (content := update.get("content")) is not None:
+        return clip(content_text(content))
+    match kind:
+        case "plan":
+            return _counted(update.get("entries"), "entry", "entries")
+        case "available_commands_update":
+            return _counted(update.get("availableCommands"), "command", "commands")
+        case "current_mode_update":
+            return clip(said(update.get("currentModeId")) or "")
+        case "usage_update":
+            return clip(f"{update.get('used')} of {update.get('size')}")
+        case "state_update":
+            return clip(": ".join(filter(None, (said(update.get("state")), said(update.get("stopReason"))))))
+        case _:
+            return clip(said(update.get("title")) or said(update.get("message")) or "")
+
+
+def answer_label(method: str | None, msg: dict[str, Any]) -> str:
+    """For an answer to a method, or to nothing."""
+    if "error" in msg:
+        error = thing(msg["error"])
+        return clip(f"error {error.get('code')}: {error_text(error)}")
+    result = thing(msg.get("result"))
+    match method:
+        case "initialize":
+            info = thing(result.get("agentInfo") or result.get("info"))
+            return clip(f"{said(info.get('name')) or ''} version {result.get('protocolVersion')}")
+        case "session/request_permission":
+            outcome = thing(result.get("outcome"))
+            return clip(said(outcome.get("optionId")) or said(outcome.get("outcome")) or "")
+        case _:
+            return _result(result) if result else "null" if msg.get("result") is None else ""
+
+
+def _result(result: dict[str, Any]) -> str:
+    for name in ("stopReason", "sessionId", "action", "terminalId", "content", "output"):
+        if found := said(result.get(name)):
+            return clip(found)
+    if isinstance(sessions := result.get("sessions"), list):
+        return _counted(sessions, "session", "sessions")
+    return ""
+
+
+def _counted(items: object, one: str, many: str) -> str:
+    count = len(items) if isinstance(items, list) else 0
+    return f"{count} {one if count == 1 else many}"

@@ -1,0 +1,70 @@
+"""The report of `antiphon inspect --html`: one file to look at, with pictures, that asks nobody for anything.
+
+The page is written here, as far as it stands still: head, timeline, tables. So it says most of what it knows without a script, in
+print and to a screen reader. The script beside it draws the messages on demand, since there may be tens of thousands of them.
+
+Everything in a recording was said by somebody who may mean harm. Words are escaped where they become HTML (`markup.py`), the script
+makes text nodes of them and nothing else, and the policy in the head of the page lets no script or style run but the ones whose
+hashes stand there.
+"""
+
+from base64 import b64encode
+from collections.abc import Sequence
+from hashlib import sha256
+from importlib.resources import files
+from string import Template
+from typing import Final
+
+from antiphon.recorder.report.axis import Axis
+from antiphon.recorder.report.data import data_block
+from antiphon.recorder.report.head import head, navigation, party
+from antiphon.recorder.report.markup import text
+from antiphon.recorder.report.tables import tables
+from antiphon.recorder.report.timeline import timeline
+from antiphon.recorder.story import Shown, Story
+
+__all__ = ["html_report"]
+
+SCRIPTS: Final = ("model.js", "rows.js", "message.js", "diagram.js", "timeline.js", "main.js")
+"""The parts of the one script, in the order in which they need each other."""
+
+
+def html_report(story: Story, entries: Sequence[tuple[Shown, bytes]]) -> str:
+    """The page for a recording: what was found in it, and each message with its bytes as they were on the wire."""
+    style = _part("page.css")
+    script = '"use strict";\n(() => {\n' + "\n".join(map(_part, SCRIPTS)) + "})();\n"
+    shown = [shown for shown, _ in entries]
+    axis = Axis.of(story, shown)
+    return Template(_part("page.html")).substitute(
+        policy=_policy(style, script),
+        title=text(f"{_file_name(story.file)} · antiphon inspect"),
+        style=style,
+        script=script,
+        head=head(story),
+        navigation=navigation(story),
+        timeline=timeline(story, shown, axis),
+        tables=tables(story, shown),
+        client=text(party(story.client, "Client")),
+        agent=text(party(story.agent, "Agent")),
+        data=data_block(story, entries, axis),
+    )
+
+
+def _part(name: str) -> str:
+    return (files("antiphon.recorder.report") / name).read_text(encoding="utf-8")
+
+
+def _file_name(path: str) -> str:
+    return path.replace("\\", "/").rsplit("/", 1)[-1]
+
+
+def _policy(style: str, script: str) -> str:
+    """Nothing from anywhere, and of what is here only what we wrote ourselves."""
+    return (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(content: str) -> str:
+    return f"sha256-{b64encode(sha256(content.encode()).digest()).decode()}"

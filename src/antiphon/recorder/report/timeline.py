@@ -1,0 +1,263 @@
+"""The picture of a recording: turns, tool calls, waits, marks and traffic over one axis of time, as SVG.
+
+Places are percent of the width and heights are pixels, so the picture fits every screen with letters that stay readable, and it is
+made wider by making it wider: that is all the script does to zoom. Colour never says anything alone: bars carry words, a failed
+call is crossed out, a wait is hatched, marks have shapes.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from antiphon.recorder.report.axis import Axis, Silence
+from antiphon.recorder.report.markup import Markup, joined, tag
+from antiphon.recorder.report.wording import about, clock, counted, seconds, size
+from antiphon.recorder.story import Call, Shown, Story, Turn, Wait
+
+__all__ = ["family", "timeline"]
+
+_AXIS, _TURN, _LANE, _WAIT, _MARK, _TRAFFIC, _GAP = 26, 34, 22, 22, 24, 64, 8
+_MOST_LANES: Final = 16
+_MOST_BARS: Final = 4000
+_MOST_MARKS: Final = 1000
+"""A picture with more of them shows nothing more, and takes long to draw."""
+_BUCKETS: Final = 240
+
+_FAMILIES: Final = {
+    "read": "look", "search": "look", "fetch": "look", "edit": "change", "delete": "change", "move": "change", "execute": "run",
+}  # fmt: skip
+
+
+def family(kind: str | None) -> str:
+    """Which colour a kind of tool has: what only looks, what changes something, what runs something, and the rest."""
+    return _FAMILIES.get(kind or "", "other")
+
+
+def timeline(story: Story, entries: Sequence[Shown], axis: Axis) -> Markup:
+    """The picture with its names at the left and a scroll of its own."""
+    lanes = _lanes(story.calls[:_MOST_BARS])
+    rows = [
+        ("turns", _TURN, _turns(story, axis) if story.turns else []),
+        ("tool calls", _LANE * len(lanes), _calls(lanes, story, axis)),
+        ("waits", _WAIT, _waits(story.waits[:_MOST_BARS], axis)),
+        ("marks", _MARK, _marks(story, entries, axis)),
+        ("traffic", _TRAFFIC, _traffic(entries, axis)),
+    ]
+    names: list[Markup] = []
+    drawn: list[Markup] = []
+    top = _AXIS
+    for name, height, shapes in rows:
+        if not shapes:
+            continue
+        names.append(tag("text", name, x=0, y=top + min(height, _TURN) / 2 + 4))
+        drawn.append(tag("g", *shapes, transform=f"translate(0 {top})", class_=name.replace(" ", "-")))
+        top += height + _GAP
+    picture = tag(
+        "svg", _PATTERNS, *_silences(axis, top), *_ticks(axis, top), *drawn,
+        tag("line", id="cursor", x1="0", x2="0", y1=_AXIS - 6, y2=top, visibility="hidden"),
+        id="picture", role="img", width="100%", height=top, aria_label=_said(story),
+    )  # fmt: skip
+    left = tag("svg", *names, class_="names", width=84, height=top, aria_hidden="true")
+    return tag(
+        "div", left, tag("div", picture, id="stage", tabindex=0, role="group", aria_label="Timeline"), class_="timeline"
+    )
+
+
+def _said(story: Story) -> str:
+    counts = (
+        counted(len(story.turns), "turn"),
+        counted(len(story.calls), "tool call"),
+        counted(len(story.waits), "wait"),
+        f"{seconds(story.duration)} in all",
+    )
+    return f"Timeline: {', '.join(counts)}. The tables below say the same."
+
+
+_PATTERNS: Final = Markup(
+    '<defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    '<rect class="hatch-ground" width="6" height="6"/><rect class="hatch-line" width="2.5" height="6"/></pattern>'
+    '<pattern id="crossed" width="7" height="7" patternUnits="userSpaceOnUse">'
+    '<path class="crossed-line" d="M0 0L7 7M7 0L0 7"/></pattern></defs>'
+)
+
+
+def _place(axis: Axis, start: float, end: float | None) -> dict[str, str]:
+    """Where something is that takes time. What has no end goes on until the recording stops."""
+    left = axis.at(start)
+    return {"x": f"{left:.3f}%", "width": f"{max((axis.at(end) if end is not None else 100.0) - left, 0.0):.3f}%"}
+
+
+def _link(message: int, *content: object, title: str, where: str | None = None) -> Markup:
+    """A shape that leads to a message. The tables have the same links for those who go by keyboard."""
+    return tag("a", tag("title", title), *content, href=where or f"#m={message}", tabindex=-1)
+
+
+def _bar(
+    kind: str, height: int, label: str, where: dict[str, str], *, over: str | None = None, open_end: bool = False
+) -> Markup:
+    """A bar with words that are cut where it ends. The shortest still has a width that can be seen."""
+    covered = tag("rect", width="100%", height=height, rx=2, fill=f"url(#{over})") if over else None
+    return joined(
+        tag(
+            "svg",
+            tag("rect", class_=f"bar {kind}{' open' if open_end else ''}", width="100%", height=height, rx=2), covered,
+            tag("text", label, x=7, y=height / 2 + 4, class_=kind),
+            height=height, **where,
+        ),
+        tag("rect", class_=f"sliver {kind}", x=where["x"], width=2.5, height=height, rx=1),
+    )  # fmt: skip
+
+
+def _silences(axis: Axis, height: int) -> list[Markup]:
+    return [
+        tag(
+            "svg",
+            tag("title", f"{seconds(one.end - one.start)} of silence, folded"),
+            tag("rect", class_="silence", width="100%", height=height - _AXIS + 4),
+            tag("text", about(one.end - one.start), x="50%", y=18, text_anchor="middle", class_=_words_class(one)),
+            x=f"{one.x:.3f}%", width=f"{one.width:.3f}%", y=_AXIS - 4, height=height, class_="folded",
+        )
+        for one in axis.silences
+    ]  # fmt: skip
+
+
+def _words_class(silence: Silence) -> str:
+    """A narrow one has room for its words only in a wider picture."""
+    return "silence-words" if silence.width > 3.5 else "silence-words level-1"
+
+
+def _ticks(axis: Axis, height: int) -> list[Markup]:
+    return [
+        tag(
+            "g",
+            tag("line", x1=f"{tick.x:.3f}%", x2=f"{tick.x:.3f}%", y1=_AXIS - 6, y2=height),
+            tag("text", clock(tick.t, tick.step), x=f"{tick.x:.3f}%", y=14, dx=2),
+            class_=f"tick level-{tick.level}",
+        )
+        for tick in axis.ticks()
+    ]
+
+
+def _turns(story: Story, axis: Axis) -> list[Markup]:
+    return [_turn(turn, axis) for turn in story.turns[:_MOST_BARS]]
+
+
+def _turn(turn: Turn, axis: Axis) -> Markup:
+    ending = turn.error or turn.stop_reason or "no end"
+    title = f"Turn {turn.number}: {turn.prompt}\n{seconds(turn.duration)}, {counted(turn.calls, 'tool call')}, {ending}"
+    bar = _bar(
+        "turn",
+        _TURN - 4,
+        f"{turn.number}  {turn.prompt}",
+        _place(axis, turn.start, turn.end),
+        open_end=turn.end is None,
+    )
+    return _link(turn.message, bar, title=title, where=f"#turn={turn.number}")
+
+
+def _lanes(calls: Iterable[Call]) -> list[list[Call]]:
+    """Calls that run at the same time, one below the other. Where there are too many at once, the last lane takes the rest."""
+    lanes: list[list[Call]] = []
+    free: list[float] = []
+    for call in sorted(calls, key=lambda call: call.start):
+        end = call.end if call.end is not None else float("inf")
+        place = next((place for place, until in enumerate(free) if until <= call.start), len(lanes))
+        if place < len(lanes):
+            free[place] = end
+        elif len(lanes) < _MOST_LANES:
+            lanes.append([])
+            free.append(end)
+        else:
+            place = _MOST_LANES - 1
+        lanes[place].append(call)
+    return lanes
+
+
+def _calls(lanes: list[list[Call]], story: Story, axis: Axis) -> list[Markup]:
+    ends = {turn.number: turn.end for turn in story.turns}
+    return [
+        tag(
+            "g",
+            *(_call(call, axis, ends.get(call.turn or 0)) for call in lane),
+            transform=f"translate(0 {place * _LANE})",
+        )
+        for place, lane in enumerate(lanes)
+    ]
+
+
+def _call(call: Call, axis: Axis, turn_end: float | None) -> Markup:
+    failed = call.status == "failed"
+    words = f"{'✕ ' if failed else ''}{call.kind or 'tool'}: {call.title or call.id}"
+    title = f"{words}\n{call.status or 'no status'}, {seconds(call.duration)}"
+    where = _place(axis, call.start, call.end if call.end is not None else turn_end)
+    kind = f"{family(call.kind)}{' failed' if failed else ''}"
+    return _link(
+        call.message,
+        _bar(kind, _LANE - 4, words, where, over="crossed" if failed else None, open_end=call.end is None),
+        title=title,
+    )
+
+
+def _waits(waits: Sequence[Wait], axis: Axis) -> list[Markup]:
+    return [
+        _link(
+            wait.message,
+            _bar(
+                "wait",
+                _WAIT - 4,
+                wait.outcome or "waiting",
+                _place(axis, wait.start, wait.end),
+                open_end=wait.end is None,
+            ),
+            title=f"{wait.kind}: {wait.title or wait.call or ''}\n{wait.outcome or 'no answer'} after {seconds(wait.duration)}",
+        )
+        for wait in waits
+    ]
+
+
+def _marks(story: Story, entries: Sequence[Shown], axis: Axis) -> list[Markup]:
+    """A cross for an error, a triangle for a deviation."""
+    times = {entry.message: entry.t for entry in entries}
+    errors = [
+        _mark(
+            axis.at(times.get(error.message, axis.start)),
+            "✕",
+            "error-mark",
+            error.message,
+            f"Error {error.code}: {error.text}",
+        )
+        for error in story.errors[:_MOST_MARKS]
+    ]
+    seen: dict[int, list[str]] = {}
+    for one in story.deviations[:_MOST_MARKS]:
+        seen.setdefault(one.message, []).append(f"{one.rule}: {one.text}")
+    deviations = [
+        _mark(axis.at(times.get(message, axis.start)), "▲", "deviation-mark", message, "\n".join(said))
+        for message, said in seen.items()
+    ]
+    return errors + deviations
+
+
+def _mark(x: float, sign: str, kind: str, message: int, title: str) -> Markup:
+    anchor = "start" if x < 1 else "end" if x > 99 else "middle"
+    shape = tag("text", sign, x=f"{x:.3f}%", y=10 if kind == "error-mark" else 22, text_anchor=anchor, class_=kind)
+    return _link(message, shape, title=f"Message {message}\n{title}")
+
+
+def _traffic(entries: Sequence[Shown], axis: Axis) -> list[Markup]:
+    """How much each side said when: the client above the line, the agent below it. The square root keeps small messages visible."""
+    buckets: dict[tuple[int, str], list[Shown]] = {}
+    for entry in entries:
+        buckets.setdefault((min(int(axis.at(entry.t) / 100 * _BUCKETS), _BUCKETS - 1), entry.dir), []).append(entry)
+    most = max((sum(entry.size for entry in found) for found in buckets.values()), default=0) or 1
+    middle = _TRAFFIC / 2
+    shapes = [tag("line", x1="0", x2="100%", y1=middle, y2=middle, class_="middle")]
+    for (place, direction), found in sorted(buckets.items()):
+        total = sum(entry.size for entry in found)
+        height = max((total / most) ** 0.5 * (middle - 2), 1.5)
+        shape = tag(
+            "rect", class_=direction, x=f"{place * 100 / _BUCKETS:.3f}%", width=f"{80 / _BUCKETS:.3f}%",
+            y=f"{middle - height if direction == 'c2a' else middle:.1f}", height=f"{height:.1f}",
+        )  # fmt: skip
+        who = "client" if direction == "c2a" else "agent"
+        shapes.append(_link(found[0].message, shape, title=f"{who}: {counted(len(found), 'message')}, {size(total)}"))
+    return shapes

@@ -1,0 +1,213 @@
+"""What a recording says, as data: turns, tool calls, waits, errors, deviations, sizes. Encoded, it is what `inspect --json` prints.
+
+Only shapes; `antiphon.recorder.telling` fills them. Times are seconds as the recording has them, or since its first message where it
+has times of day. Messages are named by their number, which counts what was on the wire from 1.
+"""
+
+from msgspec import Struct, field
+
+__all__ = [
+    "Bytes",
+    "Call",
+    "Conversation",
+    "Deviation",
+    "Failure",
+    "Method",
+    "Party",
+    "Request",
+    "Session",
+    "Shown",
+    "Slow",
+    "Story",
+    "Turn",
+    "Wait",
+]
+
+
+class Party(Struct):
+    """Who speaks, as they introduced themselves."""
+
+    name: str
+    title: str | None = None
+    version: str | None = None
+
+
+class Bytes(Struct):
+    """How much each side said."""
+
+    c2a: int = 0
+    a2c: int = 0
+
+
+class Conversation(Struct):
+    """What begins with an `initialize`. A file may hold several, one after another; each has its own ids and sessions."""
+
+    message: int
+    version: int | None = None
+    judged: bool = True
+    client: Party | None = None
+    agent: Party | None = None
+
+
+class Session(Struct):
+    """A session, and how it came to be: `new`, `load`, `resume`, `fork`, or `seen` where only its id was said."""
+
+    id: str
+    how: str
+    message: int
+    title: str | None = None
+
+
+class Turn(Struct):
+    """From a prompt to its end."""
+
+    number: int
+    session: str
+    prompt: str
+    message: int
+    start: float
+    answer: int | None = None
+    end: float | None = None
+    duration: float | None = None
+    first_update: float | None = None
+    """Seconds after the start."""
+    stop_reason: str | None = None
+    error: str | None = None
+    updates: int = 0
+    calls: int = 0
+    text: int = 0
+    """Characters that the agent said."""
+    waited: float = 0.0
+    """Seconds in which somebody was asked; questions at the same time count once."""
+
+
+class Call(Struct):
+    """A tool call: from its first word to its last status."""
+
+    id: str
+    session: str
+    turn: int | None
+    message: int
+    start: float
+    title: str | None = None
+    kind: str | None = None
+    status: str | None = None
+    end: float | None = None
+    duration: float | None = None
+
+
+class Wait(Struct):
+    """A question to the user: a permission or a form. The outcome is the kind of the option that was chosen, or what became of it."""
+
+    message: int
+    session: str | None
+    turn: int | None
+    kind: str
+    start: float
+    call: str | None = None
+    title: str | None = None
+    answer: int | None = None
+    end: float | None = None
+    duration: float | None = None
+    outcome: str | None = None
+
+
+class Request(Struct):
+    """A request and its answer."""
+
+    message: int
+    method: str
+    dir: str
+    start: float
+    answer: int | None = None
+    end: float | None = None
+    duration: float | None = None
+    error: str | None = None
+
+
+class Failure(Struct):
+    """An answer that is an error. `method` is what was asked, None where nobody asked."""
+
+    message: int
+    method: str | None
+    code: int | None
+    text: str
+
+
+class Deviation(Struct):
+    """A message that breaks a rule of the protocol."""
+
+    rule: str
+    message: int
+    line: int
+    text: str
+    level: str
+    side: str
+    link: str
+
+
+class Method(Struct):
+    """All messages of one kind. Updates are told apart by what they are: `session/update agent_message_chunk`."""
+
+    method: str
+    dir: str
+    kind: str
+    count: int = 0
+    bytes: int = 0
+    largest: int = 0
+
+
+class Slow(Struct):
+    """Where time went: a silence in a turn, a slow answer, or a long wait. `message` is the one that ended it."""
+
+    message: int
+    what: str
+    duration: float
+
+
+class Story(Struct):
+    """The whole of it."""
+
+    file: str
+    messages: int = 0
+    undecodable: int = 0
+    skipped: int = 0
+    duration: float = 0.0
+    bytes: Bytes = field(default_factory=Bytes)
+    version: int | None = None
+    judged: bool = True
+    """Whether the rules were those of every conversation in it: they are those of version 1."""
+    client: Party | None = None
+    agent: Party | None = None
+    conversations: list[Conversation] = field(default_factory=list)
+    sessions: list[Session] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    waits: list[Wait] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
+    errors: list[Failure] = field(default_factory=list)
+    deviations: list[Deviation] = field(default_factory=list)
+    methods: list[Method] = field(default_factory=list)
+    slow: list[Slow] = field(default_factory=list)
+    unanswered: list[int] = field(default_factory=list)
+
+
+class Shown(Struct):
+    """A message as one line of a list or a diagram."""
+
+    message: int
+    line: int
+    t: float
+    dir: str
+    kind: str
+    """request, notification, answer, noise, batch or other."""
+    name: str
+    """The method, the kind of an update, or for an answer the method that it answers."""
+    label: str
+    """A few words of what it says: the prompt, a title, a stop reason, an error."""
+    size: int
+    id: str | None = None
+    session: str | None = None
+    turn: int | None = None
+    error: bool = False
+    deviations: list[str] = field(default_factory=list)

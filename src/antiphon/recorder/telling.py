@@ -1,0 +1,350 @@
+"""Hears a recording message by message and tells what it says. Pure, and incremental: what is told is right at every moment.
+
+Believes nothing: recordings come from other tools too, hold several conversations, end in the middle of a line, and tell of peers that
+do everything wrong.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from antiphon.recorder.labels import answer_label, clip, error_text, request_label, said, thing, update_label
+from antiphon.recorder.story import (
+    Conversation,
+    Deviation,
+    Failure,
+    Method,
+    Party,
+    Request,
+    Session,
+    Shown,
+    Slow,
+    Story,
+    Turn,
+    Wait,
+)
+from antiphon.recorder.turning import QUESTIONS, Turns, lasted
+from antiphon.traffic.entries import Direction, Entry, Reading, entries_of
+from antiphon.traffic.judging import Judge, rules
+from antiphon.traffic.pairs import Pairs
+
+__all__ = ["SLOW", "Telling", "tell"]
+
+SLOW: Final = 1.0
+"""Seconds from which on a silence, an answer or a wait is told as slow."""
+
+SLOWEST: Final = 20
+"""How many of the slow ones are told."""
+
+TIME_OF_DAY: Final = 1e8
+"""A clock that says more than this counts from 1970 and not from the start of the recording."""
+
+OPENING: Final = {"session/new": "new", "session/load": "load", "session/resume": "resume", "session/fork": "fork"}
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A request, and what it means to the story."""
+
+    request: Request
+    session: str | None
+    turn: Turn | None = None
+    wait: Wait | None = None
+    kinds: dict[str, str] | None = None
+    """Of a permission's options: their kind by their id."""
+
+
+class Telling:
+    """Fed with every entry of a recording."""
+
+    def __init__(self, file: str = "", *, judged: bool = True, slow: float = SLOW) -> None:
+        self._story = Story(file)
+        self._judging = judged
+        self._slow = slow
+        self._methods: dict[tuple[str, str, str], Method] = {}
+        self._begin: float | None = None
+        self._last = 0.0
+        self._noise = 0
+        self._rules = rules()
+        self._start(0)
+
+    def _start(self, message: int) -> None:
+        """A conversation begins: its ids, sessions and rules are its own."""
+        self._talk = Conversation(message, judged=self._judging)
+        self._pairs = Pairs()
+        self._judge = Judge() if self._judging else None
+        self._turns = Turns(self._story, self._slow)
+        self._asked: dict[int, _Asked] = {}
+        self._sessions: dict[str, Session] = {}
+        self._initialize: _Asked | None = None
+        self._early: list[Shown] = []
+
+    def hear(self, entry: Entry) -> Shown:
+        """Take note of the next message; how it is shown."""
+        if self._begin is None:
+            self._begin = entry.t if entry.t > TIME_OF_DAY else 0.0
+            self._last = entry.t - self._begin
+        t = round(entry.t - self._begin, 6)
+        self._story.duration += max(t - self._last, 0.0)
+        self._last = t
+        shown = Shown(entry.number, entry.line, t, entry.dir.value, "noise", "", "", len(entry.raw))
+        msg = entry.msg
+        if entry.is_noise:
+            self._noise += 1
+            shown.name, shown.label = "no JSON", clip(entry.raw[:400].decode("utf-8", "replace"))
+        elif type(msg) is not dict:
+            shown.kind, shown.name = "batch" if type(msg) is list else "other", "batch" if type(msg) is list else "?"
+            shown.label = clip(entry.raw[:400].decode("utf-8", "replace"))
+        else:
+            self._hear_object(shown, entry, msg)
+        if not self._story.conversations:
+            self._begin_telling(entry.number)
+        self._measure(shown, entry)
+        if self._judge is not None:
+            self._hear_judge(self._judge, shown, entry)
+        return shown
+
+    def _begin_telling(self, message: int) -> None:
+        self._talk.message = self._talk.message or message
+        self._story.conversations.append(self._talk)
+
+    def _hear_object(self, shown: Shown, entry: Entry, msg: dict[str, Any]) -> None:
+        method = msg.get("method")
+        if "id" in msg:
+            shown.id = clip(msgspec.json.encode(msg["id"]).decode(), 40)
+        if not isinstance(method, str):
+            if entry.is_answer:
+                self._hear_answer(shown, entry, msg)
+            else:
+                shown.kind, shown.name = "other", "?"
+                shown.label = clip(entry.raw[:400].decode("utf-8", "replace"))
+            return
+        params = thing(msg.get("params"))
+        shown.name, shown.session = method, said(params.get("sessionId"))
+        if "id" in msg:
+            shown.kind = "request"
+            self._hear_request(shown, entry, params)
+        else:
+            shown.kind = "notification"
+            shown.turn = self._turns.number(shown.session)
+            if method == "session/update" and entry.dir is Direction.A2C:
+                self._hear_update(shown, thing(params.get("update")))
+            else:
+                self._turns.pass_time(shown.session, method, shown.message, shown.t)
+                shown.label = request_label(method, params)
+
+    # What is asked.
+
+    def _hear_request(self, shown: Shown, entry: Entry, params: dict[str, Any]) -> None:
+        from_client = entry.dir is Direction.C2A
+        if shown.name == "initialize" and from_client:
+            self._meet(shown, params)
+        self._pairs.hear(entry)
+        request = Request(shown.message, shown.name, shown.dir, shown.t)
+        self._story.requests.append(request)
+        asked = self._asked[shown.message] = _Asked(request, shown.session)
+        if shown.name == "initialize" and from_client:
+            self._initialize = asked
+        shown.label = request_label(shown.name, params)
+        session = shown.session
+        if session is not None and from_client and shown.name == "session/prompt":
+            asked.turn = self._turns.begin(session, params.get("prompt"), shown.message, shown.t)
+            shown.turn = asked.turn.number
+            return
+        self._turns.pass_time(session, shown.name, shown.message, shown.t)
+        shown.turn = self._turns.number(session)
+        if not from_client:
+            if shown.name in QUESTIONS:
+                asked.wait = self._turns.ask(shown.name, session, params, shown.message, shown.t)
+                asked.kinds = _kinds(params.get("options"))
+                shown.label = asked.wait.title or shown.label
+            self._turns.asked(session, 1)
+
+    def _meet(self, shown: Shown, params: dict[str, Any]) -> None:
+        """The client introduces itself. A second time it is another conversation, unless it was refused before."""
+        if self._initialize is not None and self._initialize.request.error is None:
+            self._start(shown.message)
+            self._begin_telling(shown.message)
+        self._talk.client = _party(params.get("clientInfo") or params.get("info"))
+        self._story.client = self._talk.client or self._story.client
+
+    # What is answered.
+
+    def _hear_answer(self, shown: Shown, entry: Entry, msg: dict[str, Any]) -> None:
+        shown.kind = "answer"
+        question = self._pairs.hear(entry)
+        asked = self._asked.pop(question.number, None) if question is not None else None
+        method = asked.request.method if asked is not None else None
+        shown.name = method or "?"
+        shown.label = answer_label(method, msg)
+        if "error" in msg:
+            shown.error = True
+            code = thing(msg["error"]).get("code")
+            known = code if isinstance(code, int) and not isinstance(code, bool) else None
+            self._story.errors.append(Failure(shown.message, method, known, error_text(msg["error"])))
+        if asked is None:
+            return
+        shown.session = asked.session
+        self._note_answer(asked, shown, msg)
+        if asked.turn is not None:
+            self._turns.pass_time(asked.session, "the end of the turn", shown.message, shown.t)
+            shown.turn = asked.turn.number
+            self._end_turn(asked.turn, shown, msg)
+            return
+        if entry.dir is Direction.C2A:
+            self._turns.asked(asked.session, -1)
+            self._turns.pass_time_quietly(asked.session, shown.t)
+        shown.turn = self._turns.number(asked.session)
+        if asked.wait is not None:
+            outcome = _outcome(msg, asked.kinds or {})
+            shown.label = outcome if "error" not in msg else shown.label
+            self._turns.answer(asked.wait, shown.message, shown.t, outcome)
+        elif method in OPENING and "result" in msg:
+            id = said(thing(msg["result"]).get("sessionId")) or asked.session
+            if id is not None:
+                self._know(id, OPENING[method], asked.request.message)
+                shown.session = id
+        elif asked is self._initialize and "result" in msg:
+            self._agree(thing(msg["result"]))
+
+    def _note_answer(self, asked: _Asked, shown: Shown, msg: dict[str, Any]) -> None:
+        request = asked.request
+        request.answer, request.end, request.duration = shown.message, shown.t, lasted(request.start, shown.t)
+        if "error" in msg:
+            request.error = error_text(msg["error"])
+        if asked.turn is None and asked.wait is None and request.duration >= self._slow:
+            self._story.slow.append(Slow(shown.message, f"answer to {request.method}", request.duration))
+
+    def _end_turn(self, turn: Turn, shown: Shown, msg: dict[str, Any]) -> None:
+        turn.answer = shown.message
+        if "error" in msg:
+            self._turns.end(turn, shown.t, None, error_text(msg["error"]))
+            return
+        self._know(turn.session, "seen", turn.message)
+        if self._talk.version in (None, 1) or "stopReason" in thing(msg.get("result")):
+            # Later versions only accept the prompt with it, and say in an update that they are idle again.
+            self._turns.end(turn, shown.t, said(thing(msg.get("result")).get("stopReason")))
+
+    def _agree(self, result: dict[str, Any]) -> None:
+        """The agent introduces itself, and says which version it is going to be."""
+        talk = self._talk
+        talk.agent = _party(result.get("agentInfo") or result.get("info"))
+        self._story.agent = talk.agent or self._story.agent
+        version = result.get("protocolVersion")
+        talk.version = version if isinstance(version, int) and not isinstance(version, bool) else None
+        self._story.version = talk.version
+        if talk.version not in (None, 1):
+            talk.judged = False
+            self._story.deviations = [one for one in self._story.deviations if one.message < talk.message]
+            for shown in self._early:  # the rules that they broke are not theirs
+                shown.deviations.clear()
+
+    # What is told.
+
+    def _hear_update(self, shown: Shown, update: dict[str, Any]) -> None:
+        kind = said(update.get("sessionUpdate"))
+        shown.name = clip(kind, 60) if kind else "session/update"
+        shown.label = update_label(update)
+        if shown.session is None:
+            return
+        session = self._know(shown.session, "seen", shown.message)
+        if kind == "session_info_update" and (title := said(update.get("title"))):
+            session.title = clip(title)
+        self._turns.pass_time(shown.session, shown.name, shown.message, shown.t)
+        call = self._turns.update(shown.session, update, shown.message, shown.t)
+        if call is not None and call.title and "title" not in update:  # its id would say nothing to anybody
+            status = said(update.get("status"))
+            shown.label = clip(f"{call.title}: {status}" if status else call.title)
+
+    def _know(self, id: str, how: str, message: int) -> Session:
+        session = self._sessions.get(id)
+        if session is None:
+            session = self._sessions[id] = Session(id, how, message)
+            self._story.sessions.append(session)
+        elif session.how == "seen" and how != "seen":
+            session.how, session.message = how, message
+        return session
+
+    def _measure(self, shown: Shown, entry: Entry) -> None:
+        key = (shown.name, shown.dir, shown.kind)
+        method = self._methods.get(key)
+        if method is None:
+            update = shown.kind == "notification" and entry.method == "session/update" != shown.name
+            name = f"session/update {shown.name}" if update else shown.name
+            method = self._methods[key] = Method(name, shown.dir, shown.kind)
+        method.count += 1
+        method.bytes += shown.size
+        method.largest = max(method.largest, shown.size)
+
+    def _hear_judge(self, judge: Judge, shown: Shown, entry: Entry) -> None:
+        for found in judge.hear(entry):
+            rule = self._rules[found.rule]
+            shown.deviations.append(clip(found.text))
+            self._story.deviations.append(
+                Deviation(rule.id, entry.number, entry.line, found.text, rule.level.value, rule.side.value, rule.link)
+            )
+        if shown.deviations and self._talk.version is None:
+            self._early.append(shown)
+
+    @property
+    def going(self) -> Turn | None:
+        """The turn that began last, if it has not ended."""
+        turn = self._story.turns[-1] if self._story.turns else None
+        return turn if turn is not None and turn.end is None else None
+
+    def story(self, reading: Reading | None = None) -> Story:
+        """What was told so far; what was not understood is known to who read the file."""
+        story = self._story
+        known = list(self._methods.values())
+        story.methods = sorted(known, key=lambda method: (-method.bytes, method.method, method.dir))
+        story.bytes.c2a = sum(method.bytes for method in known if method.dir == "c2a")
+        story.bytes.a2c = sum(method.bytes for method in known if method.dir == "a2c")
+        count = sum(method.count for method in known)
+        story.messages = reading.messages if reading else count - self._noise
+        story.undecodable = reading.undecodable if reading else self._noise
+        story.skipped = reading.skipped if reading else 0
+        story.duration = round(story.duration, 6)
+        story.judged = self._judging and all(talk.judged for talk in story.conversations)
+        story.slow = sorted(story.slow, key=lambda slow: (-slow.duration, slow.message))[:SLOWEST]
+        story.unanswered = [request.message for request in story.requests if request.answer is None]
+        return story
+
+
+def tell(
+    lines: Iterable[bytes], file: str = "", *, judged: bool = True, slow: float = SLOW
+) -> tuple[Story, list[Shown]]:
+    """A whole recording: what it says, and each of its messages as one line."""
+    telling, reading = Telling(file, judged=judged, slow=slow), Reading()
+    shown = [telling.hear(entry) for entry in entries_of(lines, reading)]
+    return telling.story(reading), shown
+
+
+def _party(info: object) -> Party | None:
+    found = thing(info)
+    name = said(found.get("name"))
+    if name is None:
+        return None
+    title, version = said(found.get("title")), said(found.get("version"))
+    return Party(clip(name, 80), clip(title, 80) if title else None, clip(version, 40) if version else None)
+
+
+def _kinds(options: object) -> dict[str, str]:
+    kinds = {}
+    for option in options if isinstance(options, list) else ():
+        id, kind = said(thing(option).get("optionId")), said(thing(option).get("kind"))
+        if id is not None and kind is not None:
+            kinds[id] = clip(kind, 40)
+    return kinds
+
+
+def _outcome(msg: dict[str, Any], kinds: dict[str, str]) -> str:
+    if "error" in msg:
+        return "error"
+    result = thing(msg.get("result"))
+    outcome = thing(result.get("outcome"))
+    chosen = said(outcome.get("optionId"))
+    if chosen is not None:
+        return kinds.get(chosen) or clip(chosen, 40)
+    return clip(said(outcome.get("outcome")) or said(result.get("action")) or "?", 40)

@@ -1,0 +1,190 @@
+"""What a recording says: its turns, calls, questions, errors, sizes and slow spots."""
+
+import msgspec
+import pytest
+
+from antiphon.recorder.story import Bytes, Failure, Slow
+from antiphon.recorder.telling import Telling, tell
+from antiphon.traffic.entries import entries_of
+from tests.recorder.inspected import Tape
+
+
+def test_who_spoke_with_whom_and_how_much() -> None:
+    story = Tape().meet().later(2.5).prompt(2).answer(2, {"stopReason": "end_turn"}).story()
+    assert story.client is not None and story.agent is not None
+    assert (story.client.name, story.agent.name, story.version, story.judged) == ("editor", "singer", 1, True)
+    assert (story.messages, story.undecodable, story.duration) == (6, 0, 2.5)
+    assert [(one.id, one.how, one.message) for one in story.sessions] == [("s", "new", 3)]
+    assert story.bytes == Bytes(
+        c2a=sum(one.bytes for one in story.methods if one.dir == "c2a"),
+        a2c=sum(one.bytes for one in story.methods if one.dir == "a2c"),
+    )
+
+
+def test_a_turn_lasts_from_its_prompt_to_its_answer() -> None:
+    tape = Tape().meet().later(1).prompt(2, "sing a song").later(0.25).say("la").later(0.25).say("lala")
+    (turn,) = tape.later(0.5).answer(2, {"stopReason": "max_tokens"}).story().turns
+    assert (turn.prompt, turn.message, turn.answer) == ("sing a song", 5, 8)
+    assert (turn.start, turn.end, turn.duration, turn.first_update) == (1.0, 2.0, 1.0, 0.25)
+    assert (turn.stop_reason, turn.updates, turn.text, turn.error) == ("max_tokens", 2, 6, None)
+
+
+def test_a_turn_that_failed_says_why_and_one_that_goes_on_has_no_end() -> None:
+    failed, going = Tape().meet().prompt(2).refuse(2, -32603, "no voice").prompt(3).say("la").story().turns
+    assert (failed.error, failed.stop_reason, going.end, going.duration) == ("no voice", None, None, None)
+
+
+def test_a_call_lasts_from_its_first_word_to_its_last_status() -> None:
+    tape = Tape().meet().prompt(2).update("tool_call", toolCallId="c", title="Read", kind="read", status="pending")
+    tape.later(0.5).update("tool_call_update", toolCallId="c", title="Read a.txt", status="completed")
+    (call,) = tape.later(1).answer(2, {"stopReason": "end_turn"}).story().calls
+    assert (call.title, call.kind, call.status, call.turn, call.duration) == ("Read a.txt", "read", "completed", 1, 0.5)
+
+
+def test_an_id_that_is_used_again_in_a_later_turn_is_another_call() -> None:
+    tape = Tape().meet()
+    for id in (2, 3):
+        tape.prompt(id).update("tool_call", toolCallId="c", title="Read", status="completed")
+        tape.answer(id, {"stopReason": "end_turn"})
+    assert [call.turn for call in tape.story().calls] == [1, 2]
+
+
+def test_what_is_told_again_when_a_session_is_loaded_is_no_new_call() -> None:
+    tape = Tape().meet().prompt(2).update("tool_call", toolCallId="c", title="Read", status="completed")
+    tape.answer(2, {"stopReason": "end_turn"}).ask(3, "session/load", {"sessionId": "s", "cwd": "/w", "mcpServers": []})
+    story = tape.update("tool_call", toolCallId="c", title="Read", status="pending").answer(3, {}).story()
+    assert [(call.turn, call.status) for call in story.calls] == [(1, "completed")]
+
+
+def test_a_question_may_be_the_first_to_name_its_call_and_its_wait_counts_for_the_turn() -> None:
+    tape = Tape().meet().prompt(2).permission(0, {"toolCallId": "c", "title": "Write"}).later(3).choose(0, "yes")
+    story = tape.answer(2, {"stopReason": "end_turn"}).story()
+    (wait,) = story.waits
+    assert (wait.call, wait.title, wait.duration, wait.outcome, wait.turn) == ("c", "Write", 3.0, "allow_once", 1)
+    assert story.turns[0].waited == 3.0 and story.calls[0].title == "Write"
+
+
+def test_two_questions_at_once_are_waited_for_once() -> None:
+    tape = Tape().meet().prompt(2).permission(0, {"toolCallId": "a"}).later(1).permission(1, {"toolCallId": "b"})
+    story = tape.later(1).choose(0, "no").later(1).choose(1, "yes").answer(2, {"stopReason": "end_turn"}).story()
+    assert [wait.outcome for wait in story.waits] == ["reject_once", "allow_once"] and story.turns[0].waited == 3.0
+
+
+def test_a_form_that_was_declined() -> None:
+    tape = Tape().meet().prompt(2).ask(0, "elicitation/create", {"sessionId": "s", "message": "Name?"}, "a2c")
+    (wait,) = tape.answer(0, {"action": "decline"}, "c2a").story().waits
+    assert (wait.kind, wait.title, wait.outcome) == ("elicitation", "Name?", "decline")
+
+
+def test_errors_name_what_was_asked_or_that_nobody_asked() -> None:
+    story = Tape().meet().ask(2, "session/list", {}).refuse(2, -32601, "no").refuse(None, -32700, "what?").story()
+    assert story.errors == [Failure(6, "session/list", -32601, "no"), Failure(7, None, -32700, "what?")]
+
+
+def test_what_nobody_answered_is_told() -> None:
+    assert Tape().meet().ask(2, "session/list", {}).story().unanswered == [5]
+
+
+def test_slow_are_silences_answers_and_waits_but_not_the_time_in_which_somebody_else_is_asked() -> None:
+    tape = Tape().ask(9, "session/list", {}).later(4).answer(9, {"sessions": []}).meet().prompt(2)
+    tape.later(2).say("la").permission(0, {"toolCallId": "c", "title": "Write"}).later(3).choose(0, "yes").say("lala")
+    assert tape.answer(2, {"stopReason": "end_turn"}).story().slow == [
+        Slow(2, "answer to session/list", 4.0),
+        Slow(10, "permission: Write", 3.0),
+        Slow(8, "silence before agent_message_chunk", 2.0),
+    ]
+
+
+def test_updates_are_measured_by_their_kind() -> None:
+    story = Tape().meet().say("a").say("abc").update("plan", entries=[]).story()
+    (chunks,) = [one for one in story.methods if one.method == "session/update agent_message_chunk"]
+    assert chunks.count == 2 and chunks.largest < chunks.bytes < 2 * chunks.largest
+    assert any(one.method == "session/update plan" for one in story.methods)
+
+
+def test_a_deviation_names_its_rule_its_message_and_its_line() -> None:
+    tape = Tape().line(t=0, dir="note", note="begins").meet().ask(2, "session/set_mode", {"sessionId": "s"})
+    (found,) = [one for one in tape.story().deviations if one.rule == "schema.params"]
+    assert (found.message, found.line, found.level) == (5, 6, "must")
+    assert "modeId" in found.text and found.link.startswith("https://")
+
+
+def test_another_version_is_not_judged_and_ends_its_turns_in_its_own_way() -> None:
+    tape = Tape().meet(2).prompt(2).answer(2, {"messageId": "m"}).update("state_update", state="running").later(1)
+    tape.update("agent_message", messageId="n", content=[{"type": "text", "text": "la"}])
+    story = tape.update("state_update", state="idle", stopReason="end_turn").story()
+    assert (story.version, story.judged, story.deviations) == (2, False, [])
+    assert [(turn.duration, turn.stop_reason, turn.text) for turn in story.turns] == [(1.0, "end_turn", 2)]
+
+
+def test_a_second_handshake_begins_another_conversation_whose_ids_are_its_own() -> None:
+    tape = Tape().meet().prompt(2).later(5)
+    tape.t = 0.0  # the clock of another recording, written behind the first
+    story = tape.meet().prompt(2).later(1).answer(2, {"stopReason": "end_turn"}).story()
+    assert [one.message for one in story.conversations] == [1, 6] and story.unanswered == [5]
+    assert [(turn.end, turn.duration) for turn in story.turns] == [(None, None), (1.0, 1.0)]
+    assert [one.how for one in story.sessions] == ["new", "new"]
+
+
+def test_a_handshake_that_was_refused_is_tried_again_in_the_same_conversation() -> None:
+    tape = Tape().ask(0, "initialize", {"protocolVersion": 2}).refuse(0, -32022, "unsupported").meet()
+    assert len(tape.story().conversations) == 1
+
+
+def test_times_of_day_become_times_since_the_beginning() -> None:
+    tape = Tape().later(1_800_000_000)
+    story, shown = tape.meet().later(2).prompt(2).told()
+    assert (story.duration, shown[0].t, story.turns[0].start) == (2.0, 0.0, 2.0)
+
+
+def test_lines_of_other_kinds_noise_and_a_torn_last_line_are_counted() -> None:
+    tape = Tape().line(t=0, dir="note", note="x").meet().line(t=1, dir="a2c", raw="Traceback (most recent")
+    tape.lines.append(b'{"t": 2, "dir": "a2c", "msg": {"jso')
+    story, shown = tape.told()
+    assert (story.messages, story.undecodable, story.skipped) == (4, 2, 1)
+    assert (shown[-1].kind, shown[-1].label) == ("noise", "Traceback (most recent")
+
+
+@pytest.mark.parametrize(
+    "msg",
+    [
+        None, 1, "x", [], [{"method": "initialize", "id": 1}], {}, {"id": 1}, {"method": 1, "id": []}, {"error": 1}, {"result": 1, "id": {}},
+        {"method": "session/update", "params": []}, {"method": "session/update", "params": {"sessionId": 1, "update": 2}},
+        {"method": "session/update", "params": {"sessionId": "s", "update": {"sessionUpdate": [], "content": 1, "toolCallId": 3}}},
+        {"method": "session/update", "params": {"sessionId": "s", "update": {"sessionUpdate": "tool_call", "toolCallId": 3}}},
+        {"method": "session/prompt", "id": 5, "params": {"sessionId": "s", "prompt": {"text": 1}}},
+        {"method": "session/request_permission", "id": 6, "params": {"sessionId": "s", "toolCall": 1, "options": [3, {"optionId": 1}]}},
+        {"method": "terminal/create", "id": 7, "params": {"command": 1, "args": "x"}}, {"method": "initialize", "id": 8, "params": 1},
+        {"id": 2, "result": {"stopReason": {}}}, {"id": 2, "error": {"code": True, "message": [], "data": {"message": 1}}},
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("dir", ["c2a", "a2c"])
+def test_nothing_that_peers_say_breaks_the_story(msg: object, dir: str) -> None:
+    tape = Tape().meet().prompt(2).line(t=1, dir=dir, msg=msg).say("la").answer(2, {"stopReason": "end_turn"})
+    story, shown = tape.told()
+    assert story.messages == len(shown) == 8 and msgspec.json.decode(msgspec.json.encode(story))["messages"] == 8
+
+
+def test_a_message_is_shown_by_a_few_words() -> None:
+    tape = Tape().meet().prompt(2, "sing\n  a song").update("tool_call", toolCallId="c", title="Read", status="pending")
+    tape.update("tool_call_update", toolCallId="c", status="completed").answer(2, {"stopReason": "end_turn"})
+    _, shown = tape.told()
+    assert [(one.kind, one.name, one.label, one.turn) for one in shown[4:]] == [
+        ("request", "session/prompt", "sing a song", 1),
+        ("notification", "tool_call", "Read: pending", 1),
+        ("notification", "tool_call_update", "Read: completed", 1),
+        ("answer", "session/prompt", "end_turn", 1),
+    ]
+
+
+def test_what_is_told_is_right_at_every_moment() -> None:
+    telling, seen = Telling(), []
+    for entry in entries_of(Tape().meet().prompt(2).say("la").answer(2, {"stopReason": "end_turn"}).lines):
+        telling.hear(entry)
+        seen.append((telling.story().messages, telling.going is not None))
+    assert seen == [(1, False), (2, False), (3, False), (4, False), (5, True), (6, True), (7, False)]
+
+
+def test_without_a_judge_it_says_that_nothing_was_judged() -> None:
+    story, _ = tell(Tape().meet().ask(2, "session/set_mode", {}).lines, judged=False)
+    assert (story.judged, story.deviations) == (False, [])
