@@ -120,7 +120,7 @@ def test_deviations_stand_by_rule_with_a_link_and_who_did_it() -> None:
         .refuse(3, -32602, "no")
     )
     written = page(tape)
-    assert written.count("<details") == 1
+    assert written.count("<details") == len({one.rule for one in tape.story().deviations})
     assert "schema.params" in written and "4 times by the client" in written
     assert 'href="https://agentclientprotocol.com/protocol/v1/' in written
 
@@ -153,6 +153,35 @@ def test_moments_on_the_axis_go_from_left_to_right_and_are_round() -> None:
     assert places == sorted(places) and places[0] == 0 and places[-1] == 100
     ticks = [tick for tick in axis.ticks() if tick.level == 0]
     assert [tick.t for tick in sorted(ticks)] == [0, 5, 10, 15, 80, 85, 90, 95]
+
+
+def test_the_folder_of_a_recording_is_not_told() -> None:
+    assert "secret" not in page(working_tape(), "/home/secret/talk.jsonl")
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_words_can_be_read_in_light_and_in_dark() -> None:
+    [style] = re.findall(r"<style>(.*?)</style>", page(Tape()), re.DOTALL)
+    light, dark = (
+        dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", block))
+        for block in re.findall(r":root \{(.*?)\}", style, re.DOTALL)[:2]
+    )
+    grounds = {
+        "ink": ["ground", "sheet", "sunk", "chosen", "turn", "look", "change", "run", "other", "wait"],
+        "quiet": ["ground", "sheet", "sunk", "chosen"], "client": ["ground", "sheet", "sunk"], "agent": ["ground", "sheet", "sunk"],
+        "link": ["ground", "sheet", "warn-ground"], "bad": ["sheet", "bad-ground"], "warn": ["sheet", "sunk", "warn-ground"],
+        "good": ["sunk", "good-ground"],
+    }  # fmt: skip
+    for palette in (light, dark):
+        for ink, under in grounds.items():
+            for ground in under:
+                low, high = sorted((luminance(palette[ink]), luminance(palette[ground])))
+                assert (high + 0.05) / (low + 0.05) >= 4.5, f"{ink} on {ground}"
 
 
 @pytest.mark.parametrize(
