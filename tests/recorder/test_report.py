@@ -127,8 +127,12 @@ def test_deviations_stand_by_rule_with_a_link_and_who_did_it() -> None:
 
 def test_a_recording_with_nothing_in_it_is_a_page_too() -> None:
     written = page(Tape())
-    assert "No deviation from the protocol and no error." in written
+    assert "There is no message in it, and 0 lines of another kind." in written
     assert data_of(written)["entries"] == []
+
+
+def test_a_good_conversation_is_called_good() -> None:
+    assert "No deviation from the protocol and no error." in page(Tape().meet())
 
 
 def test_a_message_that_is_too_long_is_cut() -> None:
