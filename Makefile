@@ -3,7 +3,7 @@
 #   make run      a chat with the demo agent; without a terminal, a short conversation with it
 #   make test     all tests, fast ones first            (make test ARGS="-k framing")
 #   make check    format, lint, types, import contracts, room sizes
-#   make interop  play with everybody else's agents and clients, and write docs/interop.md and docs/thirdparty.md
+#   make interop  play with everybody else's agents and clients, and write docs/interop.md, docs/thirdparty.md and docs/conformance.md
 #   make engines  run the engines with the real programs that they drive, and write what is proved into docs/engines
 #   make bench    benchmarks
 #   make zed-extension   the extension for Zed, in dist/zed   (REPOSITORY=https://… where its archives will be)
@@ -151,7 +151,18 @@ $(CODEX_MODULES)/.package-lock.json: tests/engines/codex/package-lock.json | $(V
 		done; \
 	else echo "npm could not install the newer Codex: the tests that need it will skip" >&2; fi
 
-peers: tests/interop/node_modules/.package-lock.json $(CLAUDE_MODULES)/.package-lock.json $(CODEX_MODULES)/.package-lock.json
+# The examples of the official Python SDK, current and next: only its source archive has them, so it is fetched and unpacked.
+# -m pip: an environment that uv made has none of its own.
+.sdk-examples/.ready: requirements/examples.txt requirements/examples-next.txt | $(VENV)/.ready
+	@rm -rf .sdk-examples && mkdir .sdk-examples
+	@[ -x "$(VENV)/bin/pip" ] || $(DEV) -m ensurepip >/dev/null
+	@if for lock in examples examples-next; do \
+		$(DEV) -m pip --disable-pip-version-check download --quiet --no-deps --no-binary=:all: --require-hashes \
+			--dest .sdk-examples -r requirements/$$lock.txt || exit 1; done \
+		&& for archive in .sdk-examples/*.tar.gz; do tar -xzf "$$archive" -C .sdk-examples || exit 1; done; then touch "$@"; \
+	else echo "the examples of the Python SDK could not be fetched: the tests that need them will skip" >&2; fi
+
+peers: tests/interop/node_modules/.package-lock.json .sdk-examples/.ready $(CLAUDE_MODULES)/.package-lock.json $(CODEX_MODULES)/.package-lock.json
 	@$(MAKE) --silent --no-print-directory .venv-peers/.locked || \
 		echo "the peers in requirements/peers.txt could not be installed: the tests that need them will skip" >&2
 
@@ -195,7 +206,7 @@ test-fast: $(VENV)/.ready
 	@$(PYTEST) -m "not slow" -n $(JOBS) --dist worksteal $(ARGS)
 
 interop: $(VENV)/.ready peers thirdparty
-	@ANTIPHON_INTEROP=write $(PYTEST) tests/interop tests/thirdparty $(ARGS)
+	@ANTIPHON_INTEROP=write $(PYTEST) tests/interop tests/thirdparty tests/conformance/peers $(ARGS)
 
 engines: $(VENV)/.ready peers
 	@ANTIPHON_INTEROP=write $(PYTEST) -n $(JOBS) tests/engines/claude/e2e tests/engines/codex/e2e $(ARGS)
@@ -230,7 +241,7 @@ lock:
 	done
 
 clean:
-	rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis benchmarks/node_modules tests/interop/node_modules tests/thirdparty/node_modules $(CLAUDE_MODULES) $(CODEX_MODULES)
+	rm -rf .venv .venv-* .sdk-examples build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis benchmarks/node_modules tests/interop/node_modules tests/thirdparty/node_modules $(CLAUDE_MODULES) $(CODEX_MODULES)
 	find src tests tools benchmarks examples packages -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # A folder to install in Zed or to publish, and an archive for each target beside it. Needs an index of packages.

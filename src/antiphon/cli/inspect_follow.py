@@ -13,7 +13,6 @@ from typing import BinaryIO, Final
 
 from antiphon.cli.inspect_diagram import Row, joined, row_lines
 from antiphon.cli.inspect_pen import Pen
-from antiphon.cli.screen import cut
 from antiphon.recorder.story import Shown, Turn
 
 __all__ = ["Live", "Tail"]
@@ -138,7 +137,9 @@ class Live:
             return ""
         row = f", {self._row.count} {self._row.first.name}" if self._row is not None else ""
         goes_on = int(self._last - turn.start + passed)
-        return cut(f"      turn {turn.number}: {goes_on} s, {turn.updates} updates{row}", self._pen.width - 1)
+        return "      " + self._pen.cut(
+            f"turn {turn.number}: {goes_on} s, {turn.updates} updates{row}", self._pen.width - 8
+        )
 
     def end(self) -> None:
         """No more comes."""

@@ -14,7 +14,8 @@ __all__ = ["Pen", "Signs", "counted", "many", "ranges", "seconds", "size"]
 WIDTH: Final = 100
 """Columns where nobody says how many there are."""
 
-NARROWEST: Final = 50
+NARROWEST: Final = 60
+"""Columns that are used in any case: with fewer nothing could be read."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Pen:
 
     def fit(self, text: str, beside: int = 0) -> str:
         """A text of others, safe to show, no wider than what is left of the line."""
-        return self.cut(text, max(self.width - beside, 8))
+        return self.cut(text, max(self.width - beside, 4))
 
     def cut(self, text: str, width: int) -> str:
         """As much of a text of others, safe to show, as fits into so many columns."""

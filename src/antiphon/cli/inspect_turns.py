@@ -67,7 +67,7 @@ def _turn(turn: Turn, length: float, longest: float, pen: Pen) -> str:
 def _end(turn: Turn, pen: Pen) -> tuple[str, Style]:
     """How it ended, where that is worth a word."""
     if turn.error is not None:
-        return f"{pen.signs.bad} {pen.cut(turn.error, pen.width // 3)} {pen.signs.between}", "red"
+        return f"{pen.signs.bad} {pen.cut(turn.error, pen.width // 4)} {pen.signs.between}", "red"
     if turn.end is None:
         return f"{pen.signs.going} not ended {pen.signs.between}", "yellow"
     if turn.stop_reason not in GOOD:

@@ -12,6 +12,9 @@ __all__ = ["deviation_lines", "error_lines", "head_lines", "overview"]
 MOST: Final = 12
 """Lines of a table, where the rest is small change."""
 
+WEIGHT: Final = ("must", "capability", "should", "advice")
+"""What matters most comes first."""
+
 TEXTS: Final = 3
 """Different sentences that are shown of one broken rule."""
 
@@ -51,19 +54,22 @@ def head_lines(story: Story, pen: Pen) -> Iterator[str]:
 
 
 def _troubles(story: Story, pen: Pen) -> Iterator[str]:
+    advice = sum(one.level == "advice" for one in story.deviations)
     parts = [
         pen(counted(len(story.errors), "error"), "red" if story.errors else "dim"),
-        pen(counted(len(story.deviations), "deviation"), "yellow" if story.deviations else "dim"),
+        pen(
+            counted(len(story.deviations) - advice, "deviation"), "yellow" if len(story.deviations) > advice else "dim"
+        ),
     ]
+    if advice:
+        parts.append(counted(advice, "piece of advice", "pieces of advice"))
     if story.unanswered:
         parts.append(pen(f"{len(story.unanswered)} unanswered", "yellow"))
     if story.undecodable:
         parts.append(pen(f"{counted(story.undecodable, 'line')} undecodable", "yellow"))
     yield f" {pen.signs.between} ".join(parts)
     if not story.judged:
-        yield pen(
-            f"{pen.signs.warning} the rules are those of version 1: this is another one, and is not judged", "yellow"
-        )
+        yield pen(f"{pen.signs.warning} not judged: the rules are those of version 1", "yellow")
 
 
 def _party(party: Party | None, unknown: str) -> str:
@@ -82,7 +88,7 @@ def error_lines(story: Story, pen: Pen) -> Iterator[str]:
     yield pen.title("Errors", str(len(story.errors)))
     widest = min(max(len(method) for method, _, _ in groups), pen.width // 3)
     for (method, code, text), messages in list(groups.items())[:MOST]:
-        where = many(messages, 4)
+        where = many(messages, 4 if pen.width >= 80 else 1)
         head = f"  {code if code is not None else '?':>6}  "
         words = pen.fit(text, len(head) + widest + len(where) + 4)
         yield f"{pen(head, 'red')}{pen.cell(method, widest)}  {words}  {pen(where, 'dim')}"
@@ -98,7 +104,7 @@ def deviation_lines(deviations: Iterable[Deviation], pen: Pen) -> Iterator[str]:
     if not groups:
         return
     yield pen.title("Deviations", str(sum(map(len, groups.values()))))
-    for rule, broken in groups.items():
+    for rule, broken in sorted(groups.items(), key=lambda group: WEIGHT.index(group[1][0].level)):
         first = broken[0]
         where = many(sorted({one.message for one in broken}), 8)
         yield f"  {pen(rule, 'yellow')}  {pen(f'{first.level}  {where}', 'dim')}"
@@ -115,14 +121,15 @@ def _size_lines(story: Story, pen: Pen) -> Iterator[str]:
         return
     yield pen.title("Sizes")
     methods = story.methods[:MOST]
-    widest = min(max(len(_name(method)) for method in methods), pen.width - 50)
+    beside = 42 if pen.width >= 76 else 24  # less where there is no room for the largest
+    widest = min(max(len(_name(method)) for method in methods), pen.width - beside - 8)
     largest = methods[0].bytes
-    width = min(max(pen.width - widest - 42, 6), 24)
+    width = min(max(pen.width - widest - beside, 6), 24)
     for method in methods:
         arrow = pen.signs.to_agent if method.dir == "c2a" else pen.signs.to_client
         numbers = f"{method.count:>6,} {pen.signs.times} {size(method.bytes):>8}"
         bar = pen.bar(0.0, method.bytes, largest, width, pen.signs.turn)
-        top = f"  largest {size(method.largest)}" if method.count > 1 else ""
+        top = f"  largest {size(method.largest)}" if method.count > 1 and beside > 24 else ""
         yield f"  {arrow} {pen.cell(_name(method), widest)} {numbers} {pen(bar, 'cyan')}{pen(top, 'dim')}".rstrip()
     if len(story.methods) > MOST:
         rest = story.methods[MOST:]

@@ -1,0 +1,237 @@
+"""What `antiphon inspect` does: reads a recording once, and shows it in the form that was asked for."""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from antiphon.cli.arguments import Misused
+from antiphon.cli.inspect_choosing import Choice
+from antiphon.cli.inspect_pen import Pen, counted
+from antiphon.cli.saying import FAILED, fail
+from antiphon.cli.screen import exact
+from antiphon.errors import AcpError
+from antiphon.recorder.telling import SLOW, Telling
+from antiphon.traffic.entries import Entry, Reading
+
+if TYPE_CHECKING:
+    from antiphon.recorder.story import Shown, Story
+
+__all__ = ["BESIDE", "SHORT", "Inspection", "Wanted"]
+
+BESIDE: Final = ""
+"""Where a page goes when nobody says where."""
+
+SHORT: Final = 40
+"""Arrows that are drawn though nobody asked for a diagram."""
+
+
+class Unusable(AcpError):
+    """The file cannot be read, or the page not written."""
+
+
+class Wanted(argparse.Namespace):
+    """What was said on the command line."""
+
+    file: str | None
+    html: str | None
+    follow: bool
+    diagram: bool
+    json: bool
+    messages: bool
+    slow: float | None
+    strict: bool
+    session: str | None
+    turn: range | None
+    method: str | None
+    dir: str | None
+    errors: bool
+    deviations: bool
+    grep: str | None
+    message: range | None
+
+
+class Inspection:
+    """One recording, read once, and shown in the form that was asked for."""
+
+    def __init__(self, file: str, options: Wanted, choice: Choice) -> None:
+        self._file = file
+        self._options = options
+        self._choice = choice
+        self._reading = Reading()
+        self._telling = Telling(file, slow=options.slow or SLOW)
+        self._shown: list[Shown] = []
+        self._whole: list[Entry] = []
+        self._short = True
+        self._keeps = bool(choice) or options.diagram or options.messages or options.html is not None
+
+    def _hear(self, line: bytes) -> "Shown | None":
+        """How a line of the file is shown, if it is one that is wanted."""
+        entry = self._reading.entry(line)
+        if entry is None:
+            return None
+        shown = self._telling.hear(entry)
+        if not self._choice.wants(shown, entry.raw):
+            return None
+        if self._options.message is not None or self._options.html is not None:
+            self._whole.append(entry)
+        return shown
+
+    def _read(self, lines: Iterable[bytes]) -> None:
+        """The whole file. Without a choice, no more messages are kept than a short diagram needs."""
+        from antiphon.cli.inspect_diagram import Row, joined
+
+        row, rows = None, 0
+        for line in lines:
+            shown = self._hear(line)
+            if shown is None or (rows > SHORT and not self._keeps):
+                continue
+            self._shown.append(shown)
+            if row is None or not joined(row, shown):
+                row, rows = Row(shown), rows + 1
+        self._short = rows <= SHORT
+
+    def show(self) -> int:
+        """Print what was asked for; the status."""
+        with _opened(self._file) as lines:
+            self._read(lines)
+        story = self._telling.story(self._reading)
+        if self._options.json:
+            self._print_json(story)
+        elif self._options.html is not None and story.conversations:
+            self._write_page(story, self._options.html)
+        elif story.conversations:
+            for number, line in enumerate(self._lines(story, Pen())):
+                sys.stdout.write((line if number else line.lstrip("\n")) + "\n")
+        if not story.conversations:
+            return self._nothing()
+        return self._status(story)
+
+    def _nothing(self) -> int:
+        name = exact(self._file, one_line=True)
+        said = f"no message in {counted(self._reading.lines, 'line')}" if self._reading.lines else "it is empty"
+        return fail(f"`{name}` is no recording: {said}", 'a line is {"t": seconds, "dir": "c2a" or "a2c", "msg": …}, as `antiphon record` writes it.', FAILED)  # fmt: skip
+
+    def _status(self, story: "Story") -> int:
+        broken = story.undecodable or any(one.level != "advice" for one in story.deviations)
+        return FAILED if self._options.strict and broken else 0
+
+    def _print_json(self, story: "Story") -> None:
+        document = msgspec.to_builtins(story)
+        if self._options.messages:
+            document["entries"] = msgspec.to_builtins(self._shown)
+        sys.stdout.write(f"{msgspec.json.encode(document).decode()}\n")
+
+    def _write_page(self, story: "Story", out: str) -> None:
+        """The page, for its owner alone: recordings have secrets in them."""
+        from antiphon.recorder.report import html_report
+
+        page = html_report(story, [(shown, entry.raw) for shown, entry in zip(self._shown, self._whole, strict=True)])
+        if out == "-" or (out == BESIDE and self._file == "-"):
+            sys.stdout.write(page)
+            return
+        path = Path(out) if out else Path(self._file).with_suffix(".html")
+        if path.exists() and self._file != "-" and path.samefile(self._file):
+            raise Misused("the page would be written over the recording")
+        try:
+            with open(path, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+                file.write(page)
+        except OSError as error:
+            reason = (error.strerror or "no reason is known").lower()
+            raise Unusable(f"`{path}` cannot be written: {reason}\nhint: `--html OUT` names another place.") from error
+        sys.stderr.write(f"wrote `{exact(str(path), one_line=True)}`\n")
+
+    def _lines(self, story: "Story", pen: Pen) -> Iterator[str]:
+        from antiphon.cli.inspect_diagram import diagram_lines
+        from antiphon.cli.inspect_turns import turn_lines
+        from antiphon.cli.inspect_view import overview
+
+        if self._options.message is not None:
+            yield from _whole_lines(self._whole, self._shown, pen)
+        elif self._choice:
+            if self._choice.only_turns:
+                wanted = [turn for turn in story.turns if self._wants_turn(turn.number, turn.session)]
+                yield from turn_lines(story, pen, wanted, all_of_them=True)
+                yield ""
+            yield from diagram_lines(self._shown, pen, texts=self._options.deviations)
+            yield pen(f"\n{len(self._shown):,} of {story.messages:,} messages", "dim")
+        else:
+            yield from overview(story, pen)
+            yield ""
+            if self._options.diagram or self._short:
+                yield from diagram_lines(self._shown, pen)
+            else:
+                yield pen("`--diagram` draws every message, `--turn N` a turn, `--message N` shows one whole.", "dim")
+
+    def _wants_turn(self, number: int, session: str) -> bool:
+        choice = self._choice
+        return (choice.turn is None or number in choice.turn) and session.startswith(choice.session or "")
+
+    # A recording that is being made.
+
+    def follow(self) -> int:
+        """Show messages as they come, then what it was all about."""
+        from antiphon.cli.inspect_diagram import diagram_head
+        from antiphon.cli.inspect_follow import Live, Tail
+        from antiphon.cli.inspect_view import overview
+
+        pen = Pen()
+        live = Live(pen)
+        lines: Iterable[bytes | None]
+        if self._file == "-":
+            lines = sys.stdin.buffer
+        else:
+            lines = tail = Tail(Path(self._file))
+            tail.restarted = self._restart
+            if not Path(self._file).exists():
+                sys.stderr.write(f"waiting for `{exact(self._file, one_line=True)}` …\n")
+        live.write(diagram_head(pen))
+        try:
+            for line in lines:
+                shown = self._hear(line) if line is not None else None
+                if shown is not None:
+                    live.hear(shown)
+                elif line is None:
+                    live.idle(self._telling.going)
+        except KeyboardInterrupt:
+            pass
+        live.end()
+        story = self._telling.story(self._reading)
+        for told in ("", *overview(story, pen)):
+            sys.stdout.write(f"{told}\n")
+        return self._status(story)
+
+    def _restart(self) -> None:
+        self._reading.lines = 0
+
+
+def _whole_lines(entries: Sequence[Entry], shown: "Sequence[Shown]", pen: Pen) -> Iterator[str]:
+    """Messages whole, with what is wrong with them above."""
+    from antiphon.cli.inspect_diagram import Row, row_lines
+
+    if not entries:
+        yield pen("there is no such message", "dim")
+    for number, (entry, line) in enumerate(zip(entries, shown, strict=True)):
+        if number:
+            yield ""
+        yield from row_lines(Row(line, 1, line.size, line.t), pen, texts=True)
+        text = entry.raw if entry.is_noise else msgspec.json.format(entry.raw, indent=2)
+        yield exact(text.decode("utf-8", "replace"))
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[Iterable[bytes]]:
+    if name == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        with Path(name).open("rb") as file:
+            yield file
+    except OSError as error:
+        reason = (error.strerror or "it cannot be read").lower()
+        raise Unusable(f"`{name}` cannot be read: {reason}\nhint: `antiphon record` makes recordings.") from error

@@ -1,0 +1,115 @@
+"""The agents of others that are checked: which, at which version, how each is started, and the words that make it do things."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from antiphon.conformance.prompts import Prompts
+from tests.interop.playing import stage
+from tests.interop.who import MODULES, NEXT_PYTHON, NODE, ROOT, everybody
+from tests.thirdparty.model import script
+from tests.thirdparty.place import place
+from tests.thirdparty.who import agents
+
+EXAMPLES = ROOT / ".sdk-examples"
+COMMANDS = {
+    "say": "hello",
+    "long": "/slow",
+    "read": "/read",
+    "ask": "/edit",
+    "write": "/edit",
+    "run": "/run",
+    "many": "/all",
+}
+"""What the agents of `tests/interop/peers` understand."""
+
+PLAIN = {"say": "hello", "long": "hello", "many": "hello", "ask": "hello"}
+"""For examples that do the same thing whatever is said to them."""
+
+
+class Subject(NamedTuple):
+    """One of them, ready to be started."""
+
+    command: list[str]
+    environment: Mapping[str, str]
+    prompts: Prompts
+
+
+Maker = Callable[[Path], AbstractContextManager[Subject]]
+"""Makes one in a folder, and ends all of it."""
+
+
+def scripted(read: str, write: str, run: str) -> dict[str, str]:
+    """Prompts for an agent whose model plays the script that stands in the prompt; its tools are called this."""
+
+    def call(tool: str, **arguments: str) -> str:
+        return script(["call", tool, arguments], ["say", "Done."])
+
+    written = call(write, path="{file}", content="{text}")
+    return {
+        "say": script(["say", "Hello."]),
+        "long": script(["hold", "One, two, three"]),
+        "many": script(["say", "All work and no play. " * 40]),
+        "read": call(read, path="{file}"),
+        "write": written,
+        "ask": written,
+        "run": call(run, command="{command}"),
+        "long_run": call(run, command="{command}"),
+        "think": script(["say", "Yes."]),
+        "plan": script(["say", "No plan."]),
+    }
+
+
+@contextmanager
+def _sold(name: str, path: Path) -> Iterator[Subject]:
+    """An agent that others sell, with a model on loopback."""
+    with place(name, path) as at:
+        tools = at.agent.tools
+        yield Subject(list(at.agent.command), at.environment, Prompts(scripted(tools.read, tools.write, tools.run)))
+
+
+@contextmanager
+def _program(command: list[str], words: dict[str, str], missing: str, path: Path) -> Iterator[Subject]:
+    if missing:
+        pytest.skip(missing)
+    with stage(path) as on:
+        yield Subject(command, on.environment, Prompts(words))
+
+
+def _example(version: str) -> Path:
+    return EXAMPLES / f"agent_client_protocol-{version}" / "examples" / "agent.py"
+
+
+def subjects() -> dict[str, tuple[str, Maker]]:
+    """Name → its title on the page, and what makes it."""
+    who = everybody()
+    found: dict[str, tuple[str, Maker]] = {}
+    for name, python in (("python", sys.executable), ("python-next", str(NEXT_PYTHON))):
+        example = _example(who[name].version)
+        missing = who[name].missing or (
+            "" if example.exists() else "the examples of the Python SDK could not be fetched"
+        )
+        made = [python, str(example)]
+        found[f"{name}-example"] = f"{who[name].title} example", _maker(made, PLAIN, missing)
+    old = json.loads((MODULES.parent / "package.json").read_text(encoding="utf-8"))["dependencies"][
+        "acp-sdk-with-examples"
+    ]
+    example = MODULES / "acp-sdk-with-examples" / "dist" / "examples" / "agent.js"
+    missing = "" if example.exists() else "npm could not install the peers of tests/interop"
+    version = old.rsplit("@", 1)[1]
+    found["typescript-example"] = f"TypeScript SDK {version} example", _maker([str(NODE), str(example)], PLAIN, missing)
+    for name in ("python", "python-next", "typescript"):
+        found[name] = f"agent on {who[name].title}", _maker(list(who[name].agent), COMMANDS, who[name].missing)
+    for name, agent in agents().items():
+        found[name] = f"{agent.name} {agent.version}", partial(_sold, name)
+    return found
+
+
+def _maker(command: list[str], words: dict[str, str], missing: str) -> Maker:
+    return partial(_program, command, words, missing)

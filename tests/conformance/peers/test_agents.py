@@ -1,0 +1,33 @@
+"""Agents that others wrote, checked. What is found is on the page `docs/conformance.md`, which the tool writes."""
+
+from pathlib import Path
+
+import pytest
+
+from antiphon.conformance.agents import check_agent
+from antiphon.conformance.document import document_of
+from antiphon.conformance.places import Program
+from antiphon.conformance.stage import Wishes
+from antiphon.conformance.suites.agent import SUITE
+from tests.conformance.peers import page
+from tests.conformance.peers.subjects import subjects
+
+pytestmark = [pytest.mark.slow, pytest.mark.together]
+
+LIMIT = 15.0
+"""Seconds that an answer of theirs may take: what is never answered costs as much."""
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("name", subjects())
+async def test_an_agent_of_somebody_else_is_checked(name: str, tmp_path: Path) -> None:
+    title, made = subjects()[name]
+    with made(tmp_path) as subject:
+        program = Program(subject.command, subject.environment)
+        report = await check_agent(program, Wishes(subject.prompts, limit=LIMIT), jobs=2)
+    assert report.results
+    page.RESULTS["agents"][title] = document_of(report, SUITE)
+
+
+def test_the_page_says_what_was_found_about_agents() -> None:
+    page.compared("agents", [title for title, _ in subjects().values()])
