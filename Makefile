@@ -152,13 +152,14 @@ $(CODEX_MODULES)/.package-lock.json: tests/engines/codex/package-lock.json | $(V
 	else echo "npm could not install the newer Codex: the tests that need it will skip" >&2; fi
 
 # The examples of the official Python SDK, current and next: only its source archive has them, so it is fetched and unpacked.
-# -m pip: an environment that uv made has none of its own.
-.sdk-examples/.ready: requirements/examples.txt requirements/examples-next.txt | $(VENV)/.ready
+# The locks have its hash; an environment that uv made has no pip of its own.
+.sdk-examples/.ready: requirements/dev.txt requirements/peers.txt | $(VENV)/.ready
 	@rm -rf .sdk-examples && mkdir .sdk-examples
 	@[ -x "$(VENV)/bin/pip" ] || $(DEV) -m ensurepip >/dev/null
-	@if for lock in examples examples-next; do \
+	@if for lock in dev peers; do \
+		awk '/^[a-z]/ { sdk = /^agent-client-protocol==/ } sdk' requirements/$$lock.txt > .sdk-examples/$$lock.txt; \
 		$(DEV) -m pip --disable-pip-version-check download --quiet --no-deps --no-binary=:all: --require-hashes \
-			--dest .sdk-examples -r requirements/$$lock.txt || exit 1; done \
+			--dest .sdk-examples -r .sdk-examples/$$lock.txt || exit 1; done \
 		&& for archive in .sdk-examples/*.tar.gz; do tar -xzf "$$archive" -C .sdk-examples || exit 1; done; then touch "$@"; \
 	else echo "the examples of the Python SDK could not be fetched: the tests that need them will skip" >&2; fi
 
