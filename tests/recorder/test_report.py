@@ -150,6 +150,14 @@ def test_a_long_silence_between_turns_is_folded_and_one_in_a_turn_is_not() -> No
     assert Axis.of(story, shown).silences == []
 
 
+def test_recordings_one_after_another_do_not_lie_on_top_of_each_other() -> None:
+    tape = Tape().meet().prompt(2).later(5).answer(2, {"stopReason": "end_turn"}).later(-5)
+    story, shown = tape.meet().prompt(2).later(5).answer(2, {"stopReason": "end_turn"}).told()
+    axis = Axis.of(story, shown)
+    assert [axis.place(turn.start, turn.message) for turn in story.turns] == [0, pytest.approx(50)]
+    assert axis.place(shown[-1].t, shown[-1].message) == 100
+
+
 def test_moments_on_the_axis_go_from_left_to_right_and_are_round() -> None:
     axis = Axis(0.0, 100.0, [(20.0, 80.0)])
     times = [0, 1, 19, 20, 50, 80, 81, 100, 101]
