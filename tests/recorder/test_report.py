@@ -120,15 +120,19 @@ def test_deviations_stand_by_rule_with_a_link_and_who_did_it() -> None:
         .refuse(3, -32602, "no")
     )
     written = page(tape)
-    assert written.count("<details") == 1
+    assert written.count("<details") == len({one.rule for one in tape.story().deviations})
     assert "schema.params" in written and "4 times by the client" in written
     assert 'href="https://agentclientprotocol.com/protocol/v1/' in written
 
 
 def test_a_recording_with_nothing_in_it_is_a_page_too() -> None:
     written = page(Tape())
-    assert "No deviation from the protocol and no error." in written
+    assert "There is no message in it, and 0 lines of another kind." in written
     assert data_of(written)["entries"] == []
+
+
+def test_a_good_conversation_is_called_good() -> None:
+    assert "No deviation from the protocol and no error." in page(Tape().meet())
 
 
 def test_a_message_that_is_too_long_is_cut() -> None:
@@ -146,6 +150,14 @@ def test_a_long_silence_between_turns_is_folded_and_one_in_a_turn_is_not() -> No
     assert Axis.of(story, shown).silences == []
 
 
+def test_recordings_one_after_another_do_not_lie_on_top_of_each_other() -> None:
+    tape = Tape().meet().prompt(2).later(5).answer(2, {"stopReason": "end_turn"}).later(-5)
+    story, shown = tape.meet().prompt(2).later(5).answer(2, {"stopReason": "end_turn"}).told()
+    axis = Axis.of(story, shown)
+    assert [axis.place(turn.start, turn.message) for turn in story.turns] == [0, pytest.approx(50)]
+    assert axis.place(shown[-1].t, shown[-1].message) == 100
+
+
 def test_moments_on_the_axis_go_from_left_to_right_and_are_round() -> None:
     axis = Axis(0.0, 100.0, [(20.0, 80.0)])
     times = [0, 1, 19, 20, 50, 80, 81, 100, 101]
@@ -153,6 +165,35 @@ def test_moments_on_the_axis_go_from_left_to_right_and_are_round() -> None:
     assert places == sorted(places) and places[0] == 0 and places[-1] == 100
     ticks = [tick for tick in axis.ticks() if tick.level == 0]
     assert [tick.t for tick in sorted(ticks)] == [0, 5, 10, 15, 80, 85, 90, 95]
+
+
+def test_the_folder_of_a_recording_is_not_told() -> None:
+    assert "secret" not in page(working_tape(), "/home/secret/talk.jsonl")
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_words_can_be_read_in_light_and_in_dark() -> None:
+    [style] = re.findall(r"<style>(.*?)</style>", page(Tape()), re.DOTALL)
+    light, dark = (
+        dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", block))
+        for block in re.findall(r":root \{(.*?)\}", style, re.DOTALL)[:2]
+    )
+    grounds = {
+        "ink": ["ground", "sheet", "sunk", "chosen", "turn", "look", "change", "run", "other", "wait"],
+        "quiet": ["ground", "sheet", "sunk", "chosen"], "client": ["ground", "sheet", "sunk"], "agent": ["ground", "sheet", "sunk"],
+        "link": ["ground", "sheet", "warn-ground"], "bad": ["sheet", "bad-ground"], "warn": ["sheet", "sunk", "warn-ground"],
+        "good": ["sunk", "good-ground"],
+    }  # fmt: skip
+    for palette in (light, dark):
+        for ink, under in grounds.items():
+            for ground in under:
+                low, high = sorted((luminance(palette[ink]), luminance(palette[ground])))
+                assert (high + 0.05) / (low + 0.05) >= 4.5, f"{ink} on {ground}"
 
 
 @pytest.mark.parametrize(

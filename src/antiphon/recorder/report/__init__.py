@@ -17,7 +17,7 @@ from typing import Final
 
 from antiphon.recorder.report.axis import Axis
 from antiphon.recorder.report.data import data_block
-from antiphon.recorder.report.head import head, navigation, party
+from antiphon.recorder.report.head import file_name, head, navigation, party
 from antiphon.recorder.report.markup import text
 from antiphon.recorder.report.tables import tables
 from antiphon.recorder.report.timeline import timeline
@@ -37,7 +37,7 @@ def html_report(story: Story, entries: Sequence[tuple[Shown, bytes]]) -> str:
     axis = Axis.of(story, shown)
     return Template(_part("page.html")).substitute(
         policy=_policy(style, script),
-        title=text(f"{_file_name(story.file)} · antiphon inspect"),
+        title=text(f"{file_name(story.file)} · antiphon inspect"),
         style=style,
         script=script,
         head=head(story),
@@ -52,10 +52,6 @@ def html_report(story: Story, entries: Sequence[tuple[Shown, bytes]]) -> str:
 
 def _part(name: str) -> str:
     return (files("antiphon.recorder.report") / name).read_text(encoding="utf-8")
-
-
-def _file_name(path: str) -> str:
-    return path.replace("\\", "/").rsplit("/", 1)[-1]
 
 
 def _policy(style: str, script: str) -> str:

@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from antiphon.recorder.story import Call, Shown, Story, Turn, Wait
@@ -18,6 +19,8 @@ _FOLDED_WIDTH: Final = 4.0
 _ALL_FOLDED_WIDTH: Final = 40.0
 """Percent of the width for one folded silence, and for all of them."""
 _MOST_TICKS: Final = 400
+_APART: Final = 0.5
+"""Seconds by which lines of one recording may be out of order."""
 
 
 class Silence(NamedTuple):
@@ -41,7 +44,15 @@ class Tick(NamedTuple):
 class Axis:
     """Where a moment is, in percent of the width."""
 
-    def __init__(self, start: float, end: float, folded: Sequence[tuple[float, float]] = ()) -> None:
+    def __init__(
+        self,
+        start: float,
+        end: float,
+        folded: Sequence[tuple[float, float]] = (),
+        restarts: Sequence[tuple[int, float]] = (),
+    ) -> None:
+        self.restarts = [(0, 0.0), *restarts]
+        """From which message on how many seconds are added: a file may hold recordings whose clocks each begin anew."""
         self.start = start
         self.end = max(end, start + 0.001)
         width = min(_FOLDED_WIDTH, _ALL_FOLDED_WIDTH / len(folded)) if folded else 0.0
@@ -59,7 +70,9 @@ class Axis:
     @classmethod
     def of(cls, story: Story, entries: Sequence[Shown]) -> "Axis":
         """The axis for a recording."""
-        busy = sorted(_busy(story, entries))
+        restarts = list(_restarts(entries))
+        clock = cls(0.0, 1.0, (), restarts)
+        busy = sorted(_busy(story, entries, clock))
         if not busy:
             return cls(0.0, 1.0)
         start, end = busy[0][0], max(stop for _, stop in busy)
@@ -72,15 +85,23 @@ class Axis:
                 gaps.append((reached, begin))
             reached = max(reached, stop)
         worked = end - start - sum(stop - begin for begin, stop in gaps)
-        return cls(start, end, [(begin, stop) for begin, stop in gaps if stop - begin > worked / 8])
+        return cls(start, end, [(begin, stop) for begin, stop in gaps if stop - begin > worked / 8], restarts)
 
     def _beyond(self, t: float) -> float:
         """Where a moment after the last point is."""
         before, x = self.points[-1]
         return x + (t - before) * self.scale
 
+    def elapsed(self, t: float, message: int) -> float:
+        """The time of a message, counted from the beginning of the file and not of its own recording."""
+        return t + self.restarts[bisect_right(self.restarts, message, key=lambda restart: restart[0]) - 1][1]
+
+    def place(self, t: float, message: int) -> float:
+        """Where a moment is that a message tells of."""
+        return self.at(self.elapsed(t, message))
+
     def at(self, t: float) -> float:
-        """Where a moment is."""
+        """Where a moment since the beginning of the file is."""
         if t <= self.start:
             return 0.0
         if t >= self.end:
@@ -112,8 +133,21 @@ class Axis:
                 yield number * step
 
 
-def _busy(story: Story, entries: Sequence[Shown]) -> Iterator[tuple[float, float]]:
+def _busy(story: Story, entries: Sequence[Shown], clock: Axis) -> Iterator[tuple[float, float]]:
     """Stretches in which something went on. A turn without an end is busy for as long as it says something, which its messages show."""
     spans: list[Turn | Call | Wait] = [*story.turns, *story.calls, *story.waits]
-    yield from ((span.start, span.end if span.end is not None else span.start) for span in spans)
-    yield from ((entry.t, entry.t) for entry in entries)
+    for span in spans:
+        start = clock.elapsed(span.start, span.message)
+        yield start, clock.elapsed(span.end, span.message) if span.end is not None else start
+    for entry in entries:
+        t = clock.elapsed(entry.t, entry.message)
+        yield t, t
+
+
+def _restarts(entries: Sequence[Shown]) -> Iterator[tuple[int, float]]:
+    """Where the clock goes back by more than two writers could be apart, and what has to be added from there on."""
+    added = 0.0
+    for before, entry in pairwise(entries):
+        if entry.t < before.t - _APART:
+            added += before.t - entry.t
+            yield entry.message, added

@@ -59,6 +59,7 @@ def data_block(story: Story, entries: Sequence[tuple[Shown, bytes]], axis: Axis)
         "unanswered": story.unanswered,
         "deviations": [[one.message, one.rule, exact(one.text), one.level, one.link] for one in story.deviations],
         "axis": axis.points,
+        "restarts": axis.restarts,
     }
     return Markup(_inert(msgspec.json.encode(data).decode()))
 

@@ -43,7 +43,8 @@ const diagram = {
     made.id = `row-${place}`;
     made.dataset.place = place;
     made.style.top = `${place * ROW}px`;
-    made.setAttribute("role", "option");
+    made.setAttribute("role", "treeitem");
+    made.setAttribute("aria-level", row.inside ? 3 : row.type === "turn" || !row.message?.turn ? 1 : 2);
     made.setAttribute("aria-posinset", place + 1);
     made.setAttribute("aria-setsize", rows.length);
     const chosen = row.type === "message" && row.message === this.chosen;

@@ -4,7 +4,7 @@ from antiphon.recorder.report.markup import Markup, joined, tag
 from antiphon.recorder.report.wording import NOTHING, counted, seconds, size
 from antiphon.recorder.story import Party, Story
 
-__all__ = ["SECTIONS", "head", "navigation", "party", "verdict"]
+__all__ = ["SECTIONS", "file_name", "head", "navigation", "party", "verdict"]
 
 
 SECTIONS = (
@@ -20,6 +20,11 @@ SECTIONS = (
 """What of a story has a table of its own, in the order of the page."""
 
 
+def file_name(path: str) -> str:
+    """The last part of a path: a report is passed on, and where its recording lay is nobody's business."""
+    return path.replace("\\", "/").rsplit("/", 1)[-1]
+
+
 def party(who: Party | None, otherwise: str) -> str:
     """A name for one side."""
     return (who.title or who.name or otherwise) if who else otherwise
@@ -28,7 +33,13 @@ def party(who: Party | None, otherwise: str) -> str:
 def head(story: Story) -> Markup:
     """Names, verdict and counts."""
     return joined(
-        tag("p", tag("span", "antiphon inspect"), " ", tag("span", story.file, class_="file"), class_="eyebrow"),
+        tag(
+            "p",
+            tag("span", "antiphon inspect"),
+            " ",
+            tag("span", file_name(story.file), class_="file"),
+            class_="eyebrow",
+        ),
         tag(
             "h1",
             _who(story.client, "Client", "client"),
@@ -47,6 +58,8 @@ def _who(who: Party | None, otherwise: str, side: str) -> Markup:
 
 def verdict(story: Story) -> tuple[str, str]:
     """What is to be said of it, in a word and a sentence."""
+    if not story.messages and not story.undecodable:
+        return "fair", f"There is no message in it, and {counted(story.skipped, 'line')} of another kind."
     found = []
     if story.deviations:
         found.append(f"{counted(len(story.deviations), 'deviation')} from the protocol")

@@ -1,6 +1,6 @@
 // The messages and what is chosen of them. Knows no element of the page.
 // All parts of this script share one scope: what a part offers to the others is named at its top.
-//   model.js offers: data, messages, byNumber, byName, named, filters, matching, span, bytes
+//   model.js offers: data, messages, byNumber, nothing, filters, filtering, matching, span, bytes
 
 const data = JSON.parse(document.getElementById("data").textContent);
 

@@ -1,5 +1,5 @@
 // The lines of the diagram: messages, folded runs of them, silences and the beginnings of turns. Knows no element of the page.
-//   rows.js offers: rows, unfolded, closed, build, placeOf
+//   rows.js offers: rows, turns, unfolded, closed, build, placeOf, reveal
 
 const SHORTEST_RUN = 3; // fewer of the same are as quickly read as folded
 const SHORTEST_SILENCE = 1; // seconds
@@ -34,22 +34,24 @@ function runFrom(shown, place) {
   return shown.slice(place, end);
 }
 
-// Makes the lines anew from the messages that are shown.
+// Makes the lines anew from the messages that are shown. A turn is announced once, also where turns of two sessions interleave.
 function build(shown, folding) {
   rows = [];
-  let turn = null;
+  const announced = new Set();
   let before = null;
   for (let place = 0; place < shown.length; ) {
     const message = shown[place];
+    const hidden = closed.has(message.turn);
+    const begins = turns.has(message.turn) && !announced.has(message.turn);
     const silence = before && before.place + 1 === message.place ? message.t - before.t : 0;
-    const seen = !closed.has(message.turn) || message.turn !== turn;
-    if (silence >= SHORTEST_SILENCE && seen) rows.push({ type: "silence", took: silence, answered: message.partner === before });
-    if (message.turn !== turn) {
-      turn = message.turn;
-      const found = turns.get(turn);
-      if (found) rows.push({ type: "turn", turn: found, closed: closed.has(turn) });
+    if (silence >= SHORTEST_SILENCE && (begins || !hidden)) {
+      rows.push({ type: "silence", took: silence, answered: message.partner === before });
     }
-    if (closed.has(turn)) {
+    if (begins) {
+      announced.add(message.turn);
+      rows.push({ type: "turn", turn: turns.get(message.turn), closed: hidden });
+    }
+    if (hidden) {
       before = message;
       place += 1;
       continue;

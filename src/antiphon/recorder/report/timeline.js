@@ -32,7 +32,8 @@ const picture = {
   point(message) {
     this.cursor.setAttribute("visibility", message ? "visible" : "hidden");
     if (!message) return;
-    const x = this.at(message.t);
+    const [, added] = data.restarts.findLast(([number]) => number <= message.number);
+    const x = this.at(message.t + added);
     this.cursor.setAttribute("x1", `${x}%`);
     this.cursor.setAttribute("x2", `${x}%`);
     if (this.zoom > 1) this.stage.scrollLeft = (x / 100) * this.svg.getBoundingClientRect().width - this.stage.clientWidth / 2;

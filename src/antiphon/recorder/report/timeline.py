@@ -34,7 +34,7 @@ def family(kind: str | None) -> str:
 
 def timeline(story: Story, entries: Sequence[Shown], axis: Axis) -> Markup:
     """The picture with its names at the left and a scroll of its own."""
-    lanes = _lanes(story.calls[:_MOST_BARS])
+    lanes = _lanes(story.calls[:_MOST_BARS], axis)
     rows = [
         ("turns", _TURN, _turns(story, axis) if story.turns else []),
         ("tool calls", _LANE * len(lanes), _calls(lanes, story, axis)),
@@ -80,10 +80,11 @@ _PATTERNS: Final = Markup(
 )
 
 
-def _place(axis: Axis, start: float, end: float | None) -> dict[str, str]:
+def _place(axis: Axis, span: Turn | Call | Wait, end: float | None) -> dict[str, str]:
     """Where something is that takes time. What has no end goes on until the recording stops."""
-    left = axis.at(start)
-    return {"x": f"{left:.3f}%", "width": f"{max((axis.at(end) if end is not None else 100.0) - left, 0.0):.3f}%"}
+    left = axis.place(span.start, span.message)
+    right = axis.place(end, span.message) if end is not None else 100.0
+    return {"x": f"{left:.3f}%", "width": f"{max(right - left, 0.0):.3f}%"}
 
 
 def _link(message: int, *content: object, title: str, where: str | None = None) -> Markup:
@@ -148,19 +149,20 @@ def _turn(turn: Turn, axis: Axis) -> Markup:
         "turn",
         _TURN - 4,
         f"{turn.number}  {turn.prompt}",
-        _place(axis, turn.start, turn.end),
+        _place(axis, turn, turn.end),
         open_end=turn.end is None,
     )
     return _link(turn.message, bar, title=title, where=f"#turn={turn.number}")
 
 
-def _lanes(calls: Iterable[Call]) -> list[list[Call]]:
+def _lanes(calls: Iterable[Call], axis: Axis) -> list[list[Call]]:
     """Calls that run at the same time, one below the other. Where there are too many at once, the last lane takes the rest."""
     lanes: list[list[Call]] = []
     free: list[float] = []
-    for call in sorted(calls, key=lambda call: call.start):
-        end = call.end if call.end is not None else float("inf")
-        place = next((place for place, until in enumerate(free) if until <= call.start), len(lanes))
+    for call in sorted(calls, key=lambda call: axis.elapsed(call.start, call.message)):
+        start = axis.elapsed(call.start, call.message)
+        end = axis.elapsed(call.end, call.message) if call.end is not None else float("inf")
+        place = next((place for place, until in enumerate(free) if until <= start), len(lanes))
         if place < len(lanes):
             free[place] = end
         elif len(lanes) < _MOST_LANES:
@@ -188,7 +190,7 @@ def _call(call: Call, axis: Axis, turn_end: float | None) -> Markup:
     failed = call.status == "failed"
     words = f"{'✕ ' if failed else ''}{call.kind or 'tool'}: {call.title or call.id}"
     title = f"{words}\n{call.status or 'no status'}, {seconds(call.duration)}"
-    where = _place(axis, call.start, call.end if call.end is not None else turn_end)
+    where = _place(axis, call, call.end if call.end is not None else turn_end)
     kind = f"{family(call.kind)}{' failed' if failed else ''}"
     return _link(
         call.message,
@@ -205,7 +207,7 @@ def _waits(waits: Sequence[Wait], axis: Axis) -> list[Markup]:
                 "wait",
                 _WAIT - 4,
                 wait.outcome or "waiting",
-                _place(axis, wait.start, wait.end),
+                _place(axis, wait, wait.end),
                 open_end=wait.end is None,
             ),
             title=f"{wait.kind}: {wait.title or wait.call or ''}\n{wait.outcome or 'no answer'} after {seconds(wait.duration)}",
@@ -216,10 +218,10 @@ def _waits(waits: Sequence[Wait], axis: Axis) -> list[Markup]:
 
 def _marks(story: Story, entries: Sequence[Shown], axis: Axis) -> list[Markup]:
     """A cross for an error, a triangle for a deviation."""
-    times = {entry.message: entry.t for entry in entries}
+    places = {entry.message: axis.place(entry.t, entry.message) for entry in entries}
     errors = [
         _mark(
-            axis.at(times.get(error.message, axis.start)),
+            places.get(error.message, 0.0),
             "✕",
             "error-mark",
             error.message,
@@ -231,7 +233,7 @@ def _marks(story: Story, entries: Sequence[Shown], axis: Axis) -> list[Markup]:
     for one in story.deviations[:_MOST_MARKS]:
         seen.setdefault(one.message, []).append(f"{one.rule}: {one.text}")
     deviations = [
-        _mark(axis.at(times.get(message, axis.start)), "▲", "deviation-mark", message, "\n".join(said))
+        _mark(places.get(message, 0.0), "▲", "deviation-mark", message, "\n".join(said))
         for message, said in seen.items()
     ]
     return errors + deviations
@@ -247,7 +249,9 @@ def _traffic(entries: Sequence[Shown], axis: Axis) -> list[Markup]:
     """How much each side said when: the client above the line, the agent below it. The square root keeps small messages visible."""
     buckets: dict[tuple[int, str], list[Shown]] = {}
     for entry in entries:
-        buckets.setdefault((min(int(axis.at(entry.t) / 100 * _BUCKETS), _BUCKETS - 1), entry.dir), []).append(entry)
+        buckets.setdefault(
+            (min(int(axis.place(entry.t, entry.message) / 100 * _BUCKETS), _BUCKETS - 1), entry.dir), []
+        ).append(entry)
     most = max((sum(entry.size for entry in found) for found in buckets.values()), default=0) or 1
     middle = _TRAFFIC / 2
     shapes = [tag("line", x1="0", x2="100%", y1=middle, y2=middle, class_="middle")]
