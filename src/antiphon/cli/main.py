@@ -20,6 +20,7 @@ COMMANDS = {
     "check": "whether an agent is correct: what it must, should and says it can do",
     "inspect": "what a recording says: turns, tool calls, waits, errors, deviations",
     "agent": "the agent an editor starts: speaks ACP on stdin and stdout",
+    "replay": "a recording as a stand-in for an agent or a client",
     "setup": "Antiphon in an editor: Zed, JetBrains, Neovim, Emacs, VS Code",
     "completion": "completion for bash, zsh and fish",
 }
