@@ -5,6 +5,7 @@ an answer may come as soon as it was asked for.
 """
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from antiphon.recorder.matching import ABSENT, Difference, Ignored, differences, label, signature
@@ -92,7 +93,7 @@ class StrictPlayer(Player):
 
     def _window(self) -> Iterator[Entry]:
         """What the peer may say now: all up to the next answer or question of ours."""
-        for line in self.script.lines[self._place :]:
+        for line in islice(self.script.lines, self._place, None):
             if not self.script.is_ours(line):
                 if line.number not in self._heard and self.script.question_of(line) is None:
                     yield line

@@ -30,8 +30,8 @@ class _Playing:
         self.place = 0
         self.since = now
         self.before = exchange.question
-        self.waiting: dict[int, bytes] = {}
-        """Questions of ours that are open: number → id."""
+        self.waiting: dict[bytes, Entry] = {}
+        """Questions of ours that are open, by the id they were sent with."""
         self.answered = exchange.question is None
 
     @property
@@ -72,7 +72,9 @@ class TolerantPlayer(Player):
     def _waits_for(self, playing: _Playing, line: Entry) -> bool:
         """Whether a line of theirs has to come first. The answer to a question that we did not ask, or withdrew, has not."""
         question = self.script.question_of(line)
-        return line.method == CANCEL or (question is not None and question.number in playing.waiting)
+        return line.method == CANCEL or (
+            question is not None and any(question is one for one in playing.waiting.values())
+        )
 
     def _advance(self, now: float) -> None:
         for playing in list(self._playing):
@@ -93,10 +95,10 @@ class TolerantPlayer(Player):
             playing.answered = True
         elif line.is_request:
             id = written_id(line.raw)
-            if any(id in one.waiting.values() for one in self._playing):  # played again before the first was answered
+            if any(id in one.waiting for one in self._playing):  # played again before the first was answered
                 self._fresh += 1
                 id = b'"replay-%d"' % self._fresh
-            playing.waiting[line.number] = id
+            playing.waiting[id] = line
             self._send(line, id)
         else:
             self._send(line)
@@ -161,25 +163,14 @@ class TolerantPlayer(Player):
     def _hear_answer(self, entry: Entry, now: float) -> None:
         id = written_id(entry.raw)
         for playing in self._playing:
-            for number, asked in playing.waiting.items():
-                if asked == id:
-                    del playing.waiting[number]
-                    self._learn(number, entry)
-                    playing.since = now if self._is_awaited(playing, number) else playing.since
-                    return
+            if (question := playing.waiting.pop(id, None)) is not None:
+                answer = self.script.answer_to(question)
+                if answer is not None:
+                    self.names.learn(answer.msg, entry.msg)
+                    if answer is playing.next:  # the next line waited for this: its pause counts from now
+                        playing.since = now
+                return
         self._note("ignored: an answer to a question that is not open")
-
-    def _learn(self, number: int, entry: Entry) -> None:
-        recorded = next((line for line in self.script.lines if line.number == number), None)
-        answer = self.script.answer_to(recorded) if recorded is not None else None
-        if answer is not None:
-            self.names.learn(answer.msg, entry.msg)
-
-    def _is_awaited(self, playing: _Playing, number: int) -> bool:
-        """Whether this answer was what the next line waited for: the pause counts from now."""
-        line = playing.next
-        question = self.script.question_of(line) if line is not None else None
-        return question is not None and question.number == number
 
     def _cancel(self, playing: _Playing, now: float) -> None:
         """As recorded, if the recording has it too; else the turn is over at once."""

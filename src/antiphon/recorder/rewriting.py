@@ -77,6 +77,7 @@ class Names:
         self._pattern: re.Pattern[str] | None = None
         self._verbatim = verbatim
         self._renew = renew
+        self._moves = theirs is Direction.C2A  # the client says where to work
         # Who says an id first has made it up. What is ours stays as it is: the other side learns it from us.
         makers: dict[str, Direction] = {}
         for line in lines:
@@ -105,7 +106,7 @@ class Names:
                 if key in MADE_UP and isinstance(old, str) and isinstance(new, str):
                     if old in self._theirs:
                         self.ids.setdefault(old, new)
-                elif key == "cwd" and isinstance(old, str) and isinstance(new, str):
+                elif key == "cwd" and self._moves and isinstance(old, str) and isinstance(new, str):
                     self.move(old, new)
                 else:
                     self.learn(old, new)
