@@ -5,7 +5,7 @@ An editor may wait for this, so the usual command line is read by hand and argpa
 
 import sys
 
-from antiphon.cli.saying import FAILED, MISUSED, fail
+from antiphon.cli.saying import FAILED, fail
 from antiphon.errors import AcpError
 from antiphon.visible import exact
 

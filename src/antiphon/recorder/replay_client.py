@@ -143,12 +143,12 @@ class ClientPlayer(Player):
         self._pair_updates(expected.number)
         self._compare(expected, entry, f"answer to {question.method}")
         self._meet(expected, now)
-        for line in self.script.lines:  # what the agent should have asked before it answered, it will not ask any more
-            if question.number < line.number < expected.number and line.is_request and not self.script.is_ours(line):
-                if line.number not in self._met:
-                    self._met[line.number] = now
-                    self._missed.add(line.number)
-                    self._differ(Difference(line.number, label(line), "", line.params))
+        between = (line for line in self.script.lines if question.number < line.number < expected.number)
+        for line in between:  # what the agent should have asked before it answered, it will not ask any more
+            if line.is_request and not self.script.is_ours(line) and line.number not in self._met:
+                self._met[line.number] = now
+                self._missed.add(line.number)
+                self._differ(Difference(line.number, label(line), "", line.params))
 
     def _meet(self, expected: Entry, now: float) -> None:
         self._met[expected.number] = now

@@ -14,18 +14,18 @@ TAIL: Final = 1.0
 """Seconds in which updates may come that were recorded after the last answer."""
 
 
-async def drive(player: ClientPlayer, command: Sequence[str], cwd: str, timeout: float) -> str | None:
+async def drive(player: ClientPlayer, command: Sequence[str], cwd: str, patience: float) -> str | None:
     """Play against this agent. Why it ended early, in words, if it did: it died, or was silent for so many seconds."""
     agent = await spawn(command, cwd=cwd)
     try:
-        return await _converse(player, agent, timeout)
+        return await _converse(player, agent, patience)
     except ConnectionClosed as error:
         return str(error)
     finally:
         await agent.close()
 
 
-async def _converse(player: ClientPlayer, agent: ProcessTransport, timeout: float) -> str | None:
+async def _converse(player: ClientPlayer, agent: ProcessTransport, patience: float) -> str | None:
     clock = asyncio.get_running_loop().time
     receiving = asyncio.ensure_future(agent.receive())
     try:
@@ -35,7 +35,7 @@ async def _converse(player: ClientPlayer, agent: ProcessTransport, timeout: floa
             if player.is_through and not player.wants_more:
                 return None
             pause = player.wait(clock())
-            limit = TAIL if player.is_through else timeout
+            limit = TAIL if player.is_through else patience
             await asyncio.wait([receiving], timeout=limit if pause is None else pause)
             if receiving.done():
                 frame = receiving.result()

@@ -10,10 +10,10 @@ from antiphon.traffic.entries import Direction, Entry
 
 __all__ = ["MADE_UP", "Names", "with_id", "written_id"]
 
-MADE_UP: Final = frozenset(
-    ("sessionId", "terminalId", "toolCallId", "messageId", "userMessageId", "elicitationId", "compactionId", "planId")
-    + ("parentToolCallId", "parentSessionId", "subagentId", "noticeId", "requestId")
-)
+MADE_UP: Final = frozenset((
+    "sessionId", "terminalId", "toolCallId", "messageId", "userMessageId", "elicitationId", "compactionId", "planId",
+    "parentToolCallId", "parentSessionId", "subagentId", "noticeId", "requestId",
+))  # fmt: skip
 """Fields whose value somebody makes up in each run, so that it means the same and is another. Others (`optionId`) are choices."""
 
 _STRING: Final = rb'"(?:[^"\\]|\\.)*"'

@@ -4,7 +4,7 @@ Pure, and fed with the entries of a recording. It interprets no more than JSON-R
 every version of it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from antiphon.errors import AcpError
@@ -142,7 +142,7 @@ def session_of(line: Entry | None) -> str | None:
 def _owner(session: str | None, found: list[Exchange]) -> Exchange:
     """To which exchange a line of ours belongs that answers nothing: an open one of its session, before all."""
     latest = found[::-1]
-    looks = (
+    looks: tuple[Callable[[Exchange], bool], ...] = (
         lambda one: one.is_open and one.session == session,
         lambda one: one.is_open and (one.session is None or session is None),
         lambda one: session is not None and one.session == session,
