@@ -8,10 +8,12 @@ end is missing, or too much.
 import re
 from typing import Any, Final
 
+import msgspec
+
 from antiphon.recorder.aligning import align
 from antiphon.recorder.matching import ABSENT, Difference, Ignored, differences, label
 from antiphon.recorder.replay import UNKNOWN_METHOD, Player
-from antiphon.recorder.rewriting import Names, with_id, written_id
+from antiphon.recorder.rewriting import Names, anonymous, with_id, written_id
 from antiphon.recorder.script import Script
 from antiphon.traffic.entries import Entry
 
@@ -157,7 +159,7 @@ class ClientPlayer(Player):
     def _pair_updates(self, until: int) -> None:
         """Compare the updates so far. What has no partner yet may still find one."""
         before = [line for line in self._updates if line.number < until]
-        found = align(before, self._live)
+        found = align(before, self._live, self._words)
         self._live = found.extra
         left = {line.number for line in found.missing}
         self._updates = [line for line in self._updates if line.number >= until or line.number in left]
@@ -166,6 +168,10 @@ class ClientPlayer(Player):
         for line, partner in found.moved:
             self._differ(Difference(line.number, label(line), "its place", "here", "elsewhere"))
             self._compare(line, partner, label(line))
+
+    def _words(self, line: Entry) -> bytes:
+        """What an update says, whatever the names in it are."""
+        return msgspec.json.encode([line.method, anonymous(self.names.value(line.params))], order="deterministic")
 
     def _compare(self, expected: Entry, entry: Entry, what: str) -> None:
         old, new = _content(expected), _content(entry)

@@ -25,8 +25,7 @@ def serve(player: Player, tell: Callable[[Player], None], source: int = 0, targe
     listening = True
     while listening or out:
         now = time.monotonic()
-        for line in player.ready(now) if listening else ():
-            out += line
+        out += b"".join(player.ready(now))
         tell(player)
         if player.over:
             listening = False
@@ -39,27 +38,25 @@ def serve(player: Player, tell: Callable[[Player], None], source: int = 0, targe
             return
         if readable:
             chunk = os.read(source, CHUNK)
-            frames = framer.feed(chunk) if chunk else framer.end()
-            for frame in frames:
-                player.hear(bytes(frame) if isinstance(frame, bytes | bytearray) else frame.head, time.monotonic())
+            for frame in framer.feed(chunk) if chunk else framer.end():
+                now = time.monotonic()
+                player.hear(bytes(frame) if isinstance(frame, bytes | bytearray) else frame.head, now)
+                out += b"".join(player.ready(now))  # before the next line: order is what it looks at
             if not chunk:
-                for line in player.end(time.monotonic()):
-                    out += line
+                out += b"".join(player.end(time.monotonic()))
                 tell(player)
                 listening = False
 
 
 def _wait(source: int | None, target: int | None, seconds: float | None) -> tuple[bool, bool]:
+    """Whether there is something to read, and room to write."""
     poll = select.poll()
     if source is not None:
         poll.register(source, select.POLLIN)
     if target is not None:
         poll.register(target, select.POLLOUT)
-    # A millisecond more than is left, because poll rounds down: too early is to turn once more for nothing.
-    events = dict(poll.poll(None if seconds is None else seconds * 1000 + (1 if seconds else 0)))
-    return bool(events.get(source if source is not None else -1)), bool(
-        events.get(target if target is not None else -1)
-    )
+    ready = {fd for fd, _ in poll.poll(None if seconds is None else seconds * 1000)}
+    return source in ready, target in ready
 
 
 def _write(target: int, out: bytearray) -> bool:

@@ -8,7 +8,7 @@ import msgspec
 
 from antiphon.traffic.entries import Direction, Entry
 
-__all__ = ["MADE_UP", "Names", "with_id", "written_id"]
+__all__ = ["MADE_UP", "Names", "anonymous", "with_id", "written_id"]
 
 MADE_UP: Final = frozenset((
     "sessionId", "terminalId", "toolCallId", "messageId", "userMessageId", "elicitationId", "compactionId", "planId",
@@ -145,6 +145,13 @@ class Names:
 
     def _moved(self, text: str) -> str:
         return self._pattern.sub(lambda found: self._paths[found[1]], text) if self._pattern is not None else text
+
+
+def anonymous(value: Any) -> Any:
+    """The value without the ids that somebody made up."""
+    if isinstance(value, dict):
+        return {key: "" if key in MADE_UP else anonymous(inner) for key, inner in value.items()}
+    return [anonymous(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _text(token: bytes) -> str:
