@@ -160,3 +160,32 @@ def test_what_is_nested_beyond_all_sense_is_noise() -> None:
     player = strict(TURN)
     player.hear(b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":' + b"[" * 900 + b"]" * 900 + b"}", 0.0)
     assert player.problems == ['message 1 (initialize): recorded "initialize", got "a line that is no JSON"']
+
+
+def test_who_calls_a_question_off_names_it_by_its_live_id() -> None:
+    recording = [prompt(2, "go"), tell("$/cancel_request", requestId=2), answer(2, stopReason="cancelled")]
+    player = strict(recording)
+    say(player, prompt("two", "go"), tell("$/cancel_request", requestId="two"))
+    assert player.problems == []
+    other = strict(recording)
+    say(other, prompt("two", "go"), tell("$/cancel_request", requestId=2))
+    assert other.problems == ['message 2 ($/cancel_request): params.requestId: recorded "two", got 2']
+
+
+def test_a_form_for_a_question_names_it_by_its_live_id() -> None:
+    recording = [prompt(2, "go"), asked(1, "elicitation/create", requestId=2), asked(2, "_x"), tell("_y")]
+    heard = say(strict(recording), prompt("two", "go"))
+    assert heard[0]["params"]["requestId"] == "two"
+
+
+def test_pauses_before_anybody_asked_count_from_the_start() -> None:
+    player = strict([("a2c", "one"), ("a2c", "two"), *TURN], speed=1.0)
+    assert player.ready(500.0) == [b"one\n"] and player.wait(500.0) == 1.0
+
+
+def test_a_method_is_anybodys_text_and_shown_as_such() -> None:
+    player = strict(TURN)
+    say(player, ask(1, "\x1b[2J\nerror: all is well"))
+    assert player.problems == [
+        'message 1 (initialize): recorded "initialize", got "\\"\\\\u001b[2J\\\\nerror: all is well\\""'
+    ]

@@ -157,3 +157,14 @@ def test_pauses_are_those_within_the_exchange() -> None:
     assert say(player, prompt(1, "a"), now=50.0) == [] and player.wait(50.0) == 0.5
     assert len(player.ready(51.0)) == 2 and player.wait(51.0) is None
     assert say(player, answer(0, by="c2a"), now=70.0) == [] and player.wait(70.0) == 0.5
+
+
+def test_a_terminal_is_the_one_of_this_time_also_when_played_again() -> None:
+    recording = [prompt(1, "ls"), asked(1, "terminal/create"), answer(1, by="c2a", terminalId="old")]
+    recording += [asked(2, "terminal/output", terminalId="old"), answer(2, by="c2a"), answer(1, stopReason="end_turn")]
+    player = tolerant(recording)
+    for live in ("first", "second"):
+        say(player, prompt(live, "ls"))
+        [output] = say(player, answer(1, by="c2a", terminalId=live))
+        assert output["params"]["terminalId"] == live
+        assert say(player, answer(2, by="c2a"))[0]["id"] == live

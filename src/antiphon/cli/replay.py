@@ -68,6 +68,8 @@ def run(arguments: list[str]) -> int:
 def _quickly(arguments: list[str]) -> Wishes | None:
     """What is wished for, if the command line is one that editors and tests use."""
     wishes = Wishes()
+    if arguments[:1] == ["--speed"] and arguments[1:2] in (["max"], ["0"]):
+        wishes.speed, arguments = 0.0, arguments[2:]
     flags = [word for word in arguments if word.startswith("-")]
     words = [word for word in arguments if not word.startswith("-")]
     if len(words) != 1 or not {"--strict", "--tolerant", "--verbose"}.issuperset(flags) or len(flags) > len(set(flags)):

@@ -41,7 +41,7 @@ def _tell(player: ClientPlayer, early: str | None, wishes: "Wishes") -> None:
     if early is not None:
         sys.stderr.write(f"error: {exact(early)}\n")
     for difference in player.differences:
-        sys.stderr.write(f"{difference}\n")
+        sys.stderr.write(f"{exact(str(difference))}\n")
     sys.stderr.write(f"{player.matched} messages of the agent as recorded, {len(player.differences)} differences\n")
     if wishes.json:
         found = [difference.as_data() for difference in player.differences]

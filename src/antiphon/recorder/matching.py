@@ -9,7 +9,7 @@ import msgspec
 from antiphon.traffic.entries import NO_JSON, Direction, Entry, parse
 from antiphon.visible import exact
 
-__all__ = ["ABSENT", "Difference", "Ignored", "differences", "heard", "label", "signature"]
+__all__ = ["ABSENT", "Difference", "Ignored", "content", "differences", "heard", "label", "signature"]
 
 DEEPEST: Final = 200
 """Levels of nesting that are compared. What is deeper is no message of this protocol, and would cost us the stack."""
@@ -17,7 +17,8 @@ DEEPEST: Final = 200
 SHOWN: Final = 200
 """Characters of a value that a sentence shows."""
 
-_PLAIN: Final = re.compile(r"[A-Za-z_$][\w$-]*")
+_PLAIN: Final = re.compile(r"[A-Za-z_$][\w$-]*", re.ASCII)
+_METHOD: Final = re.compile(r"[\w$./-]{1,80}", re.ASCII)
 
 
 class _Absent:
@@ -109,7 +110,18 @@ def label(entry: Entry) -> str:
     """A line in two words."""
     kind, method = signature(entry)
     names = {"noise": "a line that is no JSON", "answer": "an answer", "other": "JSON that is no message"}
-    return method if method is not None else names[kind]
+    if method is None:
+        return names[kind]
+    return method if _METHOD.fullmatch(method) else _shown(method)  # it is anybody's text, and goes to a terminal
+
+
+def content(entry: Entry) -> Any:
+    """What a line says: all but its envelope."""
+    if entry.is_noise:
+        return entry.raw.decode("utf-8", "replace")
+    if not isinstance(entry.msg, dict):
+        return entry.msg
+    return {key: value for key, value in entry.msg.items() if key not in ("id", "jsonrpc", "method")}
 
 
 def differences(recorded: Any, got: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
@@ -126,5 +138,5 @@ def differences(recorded: Any, got: Any, path: str = "") -> Iterator[tuple[str, 
 
 
 def _below(path: str, key: str) -> str:
-    name = key if _PLAIN.fullmatch(key) else msgspec.json.encode(key).decode()
+    name = key if _PLAIN.fullmatch(key) else exact(msgspec.json.encode(key).decode())
     return f"{path}.{name}" if path else name

@@ -37,6 +37,7 @@ class Player(ABC):
         self._pace = 1.0 / speed if speed else 0.0
         self._out: list[bytes] = []
         self._lines = 0
+        self._started = False
 
     def hear(self, raw: bytes, now: float) -> None:
         """A line of the peer has come."""
@@ -46,6 +47,9 @@ class Player(ABC):
 
     def ready(self, now: float) -> list[bytes]:
         """What is to be sent by now, each with its line end."""
+        if not self._started:
+            self._started = True
+            self._start(now)
         if not self.over:
             self._advance(now)
         out, self._out = self._out, []
@@ -63,6 +67,10 @@ class Player(ABC):
             self._miss()
         self.over = True
         return out
+
+    @abstractmethod
+    def _start(self, now: float) -> None:
+        """Count the first pause from now."""
 
     @abstractmethod
     def _hear(self, entry: Entry, now: float) -> None: ...

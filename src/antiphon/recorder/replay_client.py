@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from antiphon.recorder.aligning import align
-from antiphon.recorder.matching import ABSENT, Difference, Ignored, differences, label
+from antiphon.recorder.matching import ABSENT, Difference, Ignored, content, differences, label
 from antiphon.recorder.replay import UNKNOWN_METHOD, Player
 from antiphon.recorder.rewriting import Names, anonymous, with_id, written_id
 from antiphon.recorder.script import Script
@@ -81,6 +81,9 @@ class ClientPlayer(Player):
             return False
         return self._came < self._count[line.number]
 
+    def _start(self, now: float) -> None:
+        self._since = now
+
     def _advance(self, now: float) -> None:
         while (due := self._due()) is not None and due <= now:
             line = self.script.lines[self._place]
@@ -122,7 +125,7 @@ class ClientPlayer(Player):
             return
         self._pair_updates(expected.number)
         self._compare(expected, entry, label(expected))
-        self._ids[expected.number] = written_id(entry.raw)
+        self._ids[expected.number] = self.names.requests[written_id(expected.raw)] = written_id(entry.raw)
         self._meet(expected, now)
 
     def _answer_again(self, entry: Entry, alike: list[Entry]) -> None:
@@ -140,10 +143,10 @@ class ClientPlayer(Player):
             return
         expected = self.script.answer_to(question)
         if expected is None:
-            self._differ(Difference(None, f"answer to {question.method}", "", ABSENT, entry.msg))
+            self._differ(Difference(None, f"answer to {label(question)}", "", ABSENT, entry.msg))
             return
         self._pair_updates(expected.number)
-        self._compare(expected, entry, f"answer to {question.method}")
+        self._compare(expected, entry, f"answer to {label(question)}")
         self._meet(expected, now)
         between = (line for line in self.script.lines if question.number < line.number < expected.number)
         for line in between:  # what the agent should have asked before it answered, it will not ask any more
@@ -174,12 +177,12 @@ class ClientPlayer(Player):
         return msgspec.json.encode([line.method, anonymous(self.names.value(line.params))], order="deterministic")
 
     def _compare(self, expected: Entry, entry: Entry, what: str) -> None:
-        old, new = _content(expected), _content(entry)
+        old, new = content(expected), content(entry)
         self.names.learn(old, new)
-        compared = (old, new) if self._strict else (_outline(old), _outline(new))
+        compared = (self.names.content(expected), new) if self._strict else (_outline(old), _outline(new))
         found = [
             Difference(expected.number, what, path, recorded, got)
-            for path, recorded, got in differences(self.names.value(compared[0]), compared[1])
+            for path, recorded, got in differences(*compared)
             if not self._ignored(path) and not (_is_time(recorded) and _is_time(got))
         ]
         self.differences += found
@@ -198,23 +201,19 @@ class ClientPlayer(Player):
             question = self.script.question_of(line)
             if self.script.is_ours(line) or line.number in self._met or not (line.is_request or question is not None):
                 continue
-            what = f"answer to {question.method}" if question is not None else label(line)
-            self.differences.append(Difference(line.number, what, "", _content(line)))
+            what = f"answer to {label(question)}" if question is not None else label(line)
+            self.differences.append(Difference(line.number, what, "", content(line)))
         for line in self._updates:
             self._differ(Difference(line.number, label(line), "", line.params))
         for line in self._live:
             self._differ(Difference(None, label(line), "", ABSENT, line.params))
 
 
-def _content(entry: Entry) -> dict[str, Any]:
-    return {key: value for key, value in entry.msg.items() if key in ("params", "result", "error")}
-
-
-def _outline(content: dict[str, Any]) -> dict[str, Any]:
+def _outline(said: dict[str, Any]) -> dict[str, Any]:
     """What counts where words may differ: whether it is a result or an error, and why a turn ended."""
-    result = content.get("result")
+    result = said.get("result")
     stop = {"stopReason": result["stopReason"]} if isinstance(result, dict) and "stopReason" in result else {}
-    return {key: stop if key == "result" else {} for key in content}
+    return {key: stop if key == "result" else {} for key in ("params", "result", "error") if key in said}
 
 
 def _is_time(value: Any) -> bool:

@@ -37,7 +37,7 @@ def serve(player: Player, tell: Callable[[Player], None], source: int = 0, targe
         if writable and not _write(target, out):
             return
         if readable:
-            chunk = os.read(source, CHUNK)
+            chunk = _read(source)
             for frame in framer.feed(chunk) if chunk else framer.end():
                 now = time.monotonic()
                 player.hear(bytes(frame) if isinstance(frame, bytes | bytearray) else frame.head, now)
@@ -59,11 +59,18 @@ def _wait(source: int | None, target: int | None, seconds: float | None) -> tupl
     return source in ready, target in ready
 
 
+def _read(source: int) -> bytes:
+    try:
+        return os.read(source, CHUNK)
+    except OSError:  # a terminal that is gone, or nothing there from the start
+        return b""
+
+
 def _write(target: int, out: bytearray) -> bool:
     """Send what fits without waiting: a client that writes to us before it reads must not find us stuck. False: it is gone."""
     try:
         sent = os.write(target, out[: select.PIPE_BUF])
-    except BrokenPipeError:
+    except OSError:
         return False
     del out[:sent]
     return True

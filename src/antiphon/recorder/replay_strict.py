@@ -6,9 +6,8 @@ an answer may come as soon as it was asked for.
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
 
-from antiphon.recorder.matching import ABSENT, Difference, Ignored, differences, label, signature
+from antiphon.recorder.matching import ABSENT, Difference, Ignored, content, differences, label, signature
 from antiphon.recorder.replay import WRONG, Player
 from antiphon.recorder.rewriting import Names, written_id
 from antiphon.recorder.script import Script
@@ -48,6 +47,9 @@ class StrictPlayer(Player):
     def _before(self) -> Entry | None:
         return self.script.lines[self._place - 1] if self._place else None
 
+    def _start(self, now: float) -> None:
+        self._since = now
+
     def _advance(self, now: float) -> None:
         while (line := self._next) is not None:
             if self.script.is_ours(line):
@@ -73,21 +75,21 @@ class StrictPlayer(Player):
         expected = self._expected(entry) if question is None else self.script.answer_to(question)
         if question is not None and expected is None:  # the recording went on, or ended, without this answer
             return
-        what = f"answer to {question.method}" if question is not None else ""
+        what = f"answer to {label(question)}" if question is not None else ""
         found = [self._unexpected(entry)] if expected is None else self._compare(expected, entry, what)
         if expected is None or found:
             self._refuse_all(entry, [str(one) for one in found])
             return
         if entry.is_request:
-            self._ids[expected.number] = written_id(entry.raw)
+            self._ids[expected.number] = self.names.requests[written_id(expected.raw)] = written_id(entry.raw)
         self._heard[expected.number] = now
 
     def _expected(self, entry: Entry) -> Entry | None:
         """The recorded line that this has to be: the same if there is one, else the first of its kind."""
         alike = [line for line in self._window() if signature(line) == signature(entry)]
         if len(alike) > 1:
-            new = _content(entry)
-            same = (line for line in alike if not list(differences(self.names.value(_content(line)), new)))
+            new = content(entry)
+            same = (line for line in alike if not list(differences(self.names.content(line), new)))
             return next(same, alike[0])
         return alike[0] if alike else None
 
@@ -101,11 +103,11 @@ class StrictPlayer(Player):
                 return
 
     def _compare(self, expected: Entry, entry: Entry, what: str = "") -> list[Difference]:
-        old, new = _content(expected), _content(entry)
-        self.names.learn(old, new)
+        new = content(entry)
+        self.names.learn(content(expected), new)
         return [
             Difference(expected.number, what or label(expected), path, recorded, got)
-            for path, recorded, got in differences(self.names.value(old), new)
+            for path, recorded, got in differences(self.names.content(expected), new)
             if not self._ignored(path)
         ]
 
@@ -115,7 +117,7 @@ class StrictPlayer(Player):
             return Difference(first.number, label(first), "", label(first), label(entry))
         ahead = next((line for line in self.script.lines[self._place :] if self.script.is_ours(line)), None)
         before = "" if ahead is None else f" before message {ahead.number} was sent"
-        return Difference(None, f"{label(entry)}{before}", "", ABSENT, _content(entry))
+        return Difference(None, f"{label(entry)}{before}", "", ABSENT, content(entry))
 
     def _refuse_all(self, entry: Entry, sentences: list[str]) -> None:
         self.problems += sentences
@@ -128,14 +130,5 @@ class StrictPlayer(Player):
         for line in self.script.lines[self._place :]:
             if not self.script.is_ours(line) and line.number not in self._heard:
                 question = self.script.question_of(line)
-                what = f"the answer to {question.method}" if question is not None else label(line)
+                what = f"the answer to {label(question)}" if question is not None else label(line)
                 self.problems.append(f"the {speaker} never sent: {what} (message {line.number})")
-
-
-def _content(entry: Entry) -> Any:
-    """What has to be the same: all but the envelope."""
-    if entry.is_noise:
-        return entry.raw.decode("utf-8", "replace")
-    if not isinstance(entry.msg, dict):
-        return entry.msg
-    return {key: value for key, value in entry.msg.items() if key not in ("id", "jsonrpc", "method")}

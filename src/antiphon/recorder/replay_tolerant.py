@@ -55,6 +55,9 @@ class TolerantPlayer(Player):
         self._playing = [_Playing(first, b"", None, 0.0)]
         self._fresh = 0
 
+    def _start(self, now: float) -> None:
+        self._playing[0].since = now
+
     def wait(self, now: float) -> float | None:
         if self.over:
             return None
@@ -106,7 +109,7 @@ class TolerantPlayer(Player):
     def _finish(self, playing: _Playing) -> None:
         self._playing.remove(playing)
         if not playing.answered and playing.exchange.question is not None:
-            method = playing.exchange.question.method
+            method = label(playing.exchange.question)
             self._refuse(playing.id, INTERNAL, f"replay: the recording ends without an answer to {method}")
 
     # What the client says.
@@ -134,6 +137,7 @@ class TolerantPlayer(Player):
         self.names.learn(exchange.question.params, entry.params)
         for path, recorded, got in differences(self.names.value(exchange.question.params), entry.params, "params"):
             self._note(str(Difference(exchange.question.number, label(entry), path, recorded, got)))
+        self.names.requests[written_id(exchange.question.raw)] = written_id(entry.raw)
         self._playing.append(_Playing(exchange, written_id(entry.raw), session_of(entry), now))
 
     def _choose(self, entry: Entry) -> Exchange | None:
@@ -156,7 +160,7 @@ class TolerantPlayer(Player):
 
         self._note(f"the recording has no {label(entry)}")
         if (entry.method, True) in methods():
-            self._refuse(written_id(entry.raw), INTERNAL, f"replay: the recording has no answer to {entry.method}")
+            self._refuse(written_id(entry.raw), INTERNAL, f"replay: the recording has no answer to {label(entry)}")
         else:
             self._refuse(written_id(entry.raw), UNKNOWN_METHOD, "Method not found")
 

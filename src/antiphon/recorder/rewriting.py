@@ -6,18 +6,22 @@ from typing import Any, Final
 
 import msgspec
 
+from antiphon.recorder.matching import content
 from antiphon.traffic.entries import Direction, Entry
 
 __all__ = ["MADE_UP", "Names", "anonymous", "with_id", "written_id"]
 
 MADE_UP: Final = frozenset((
     "sessionId", "terminalId", "toolCallId", "messageId", "userMessageId", "elicitationId", "compactionId", "planId",
-    "parentToolCallId", "parentSessionId", "subagentId", "noticeId", "requestId",
+    "parentToolCallId", "parentSessionId", "subagentId", "noticeId",
 ))  # fmt: skip
 """Fields whose value somebody makes up in each run, so that it means the same and is another. Others (`optionId`) are choices."""
 
+CANCEL_REQUEST: Final = "$/cancel_request"
+
 _STRING: Final = rb'"(?:[^"\\]|\\.)*"'
 _ID: Final = re.compile(rb'"id"\s*:\s*(' + _STRING + rb"|[^\s,{}\[\]]+)")
+_REQUEST: Final = re.compile(rb'("requestId"\s*:\s*)(' + _STRING + rb"|[^\s,{}\[\]]+)", re.DOTALL)
 _TOKENS: Final = re.compile(_STRING + rb"|[{}\[\]:,]|[^\s{}\[\]:,\"]+", re.DOTALL)
 _STRINGS: Final = re.compile(_STRING, re.DOTALL)
 _MADE_UP: Final = re.compile(
@@ -71,8 +75,10 @@ class Names:
     def __init__(
         self, lines: Iterable[Entry], theirs: Direction, *, verbatim: bool = False, renew: bool = False
     ) -> None:
-        """`renew`: a directory that is given again, and is another one now, counts from then on."""
+        """`renew`: a name that is given again, and is another one now, counts from then on."""
         self.ids: dict[str, str] = {}
+        self.requests: dict[bytes, bytes] = {}
+        """The ids of their questions, as they are written: recorded → live."""
         self._paths: dict[str, str] = {}
         self._pattern: re.Pattern[str] | None = None
         self._verbatim = verbatim
@@ -104,8 +110,8 @@ class Names:
             for key in recorded.keys() & got.keys():
                 old, new = recorded[key], got[key]
                 if key in MADE_UP and isinstance(old, str) and isinstance(new, str):
-                    if old in self._theirs:
-                        self.ids.setdefault(old, new)
+                    if old in self._theirs and (self._renew or old not in self.ids):
+                        self.ids[old] = new
                 elif key == "cwd" and self._moves and isinstance(old, str) and isinstance(new, str):
                     self.move(old, new)
                 else:
@@ -113,6 +119,14 @@ class Names:
         elif isinstance(recorded, list) and isinstance(got, list):
             for old, new in zip(recorded, got, strict=False):
                 self.learn(old, new)
+
+    def content(self, line: Entry) -> Any:
+        """What a recorded line of theirs has to say now."""
+        said = self.value(content(line))
+        if line.method == CANCEL_REQUEST and "requestId" in line.params:  # it names a question of who sends it
+            id = msgspec.json.encode(line.params["requestId"])
+            said["params"]["requestId"] = msgspec.json.decode(self.requests.get(id, id))
+        return said
 
     def value(self, recorded: Any, key: str = "") -> Any:
         """A recorded value as it has to be now."""
@@ -128,6 +142,8 @@ class Names:
         """A recorded message as it has to be sent now."""
         if self.ids:
             raw = _MADE_UP.sub(lambda found: found[1] + self._renamed(found[2]), raw)
+        if b'"requestId"' in raw and CANCEL_REQUEST.encode() not in raw:  # it names a question of who gets it
+            raw = _REQUEST.sub(lambda found: found[1] + self.requests.get(found[2], found[2]), raw)
         if self._pattern is not None:
             raw = _STRINGS.sub(lambda found: self._moved_token(found[0]), raw)
         return raw

@@ -74,7 +74,7 @@ class Script:
         self._questions: dict[int, Entry] = {}
         self._pair()
         mine = [line for line in lines if line.dir is ours]
-        self._cut = mine[-1] if mine and mine[-1].is_noise and mine[-1].raw.lstrip().startswith(b"{") else None
+        self._cut = mine[-1] if mine and _is_cut(mine[-1]) else None
 
     def _pair(self) -> None:
         # By the id as it was written: a number too big for a float is still an id of its own.
@@ -128,6 +128,11 @@ class Script:
             for one in found:
                 if one.is_open and one.session == session_of(line):
                     one.add(line)
+
+
+def _is_cut(line: Entry) -> bool:
+    text = line.raw.strip()
+    return line.is_noise and text.startswith(b"{") and not text.endswith(b"}")
 
 
 def session_of(line: Entry | None) -> str | None:
