@@ -83,6 +83,26 @@ def test_the_program_says_on_stderr_what_differed_and_ends_with_1(recording: Pat
     assert msgspec.json.decode(done.stdout)["error"]["code"] == -32602
 
 
+def test_starting_loads_nothing_heavy_and_says_that_there_are_several_conversations(tmp_path: Path) -> None:
+    two = tmp_path / "two.jsonl"
+    two.write_bytes(lines([*TURN, *TURN]))
+    code = (
+        "import sys; from antiphon.cli.main import main; status = main(sys.argv[1:]);"
+        "print(sorted({'argparse', 'asyncio', 'selectors', 'subprocess'} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "replay", "--speed", "max", str(two)],
+        input=SAID,
+        capture_output=True,
+        check=True,
+        timeout=PATIENCE,
+    )
+    assert done.stdout == ANSWERED
+    assert done.stderr.decode() == (
+        "note: the file holds 2 conversations; this is the first, --conversation chooses\n[]\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -1,15 +1,19 @@
 """Any conversation, replayed against its own client, is the same; any change in it is found."""
 
+import json
 from typing import Any, NamedTuple
 
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from antiphon.recorder.replay import Player
+from antiphon.recorder.replay_client import ClientPlayer
 from antiphon.recorder.replay_strict import StrictPlayer
 from antiphon.recorder.rewriting import Names
 from antiphon.recorder.script import Script
 from antiphon.traffic.entries import Direction, Entry, parse
+from tests.recorder.replaying import TURN, client, raw, strict, tolerant
 
 IDS = ["0", "1", "-7", "1.0", '"1"', '"é"', "null", "1180591620717411303424", "1180591620717411303425", "1e3"]
 """Every kind of id, as it is written."""
@@ -121,3 +125,39 @@ def change(data: st.DataObject, value: Any, path: str) -> str:
         return change(data, value[key], path)
     value[key] = "☃ nobody says this"
     return path
+
+
+ODD: list[Any] = [None, True, 0, -1, 1.5, 2**70, "", "s1", "x\n", [], {}, [{}], {"a": 1}]
+PARTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "jsonrpc": st.sampled_from(["2.0", 2]),
+        "id": st.sampled_from(ODD),
+        "method": st.sampled_from(["session/prompt", "session/cancel", "$/cancel_request", "session/update", 5, "x\n"]),
+        "params": st.sampled_from(
+            [*ODD, {"sessionId": "s1"}, {"sessionId": 1}, {"cwd": "/x"}, {"cwd": 3}, {"update": []}, {"requestId": 0}]
+        ),
+        "result": st.sampled_from([*ODD, {"terminalId": "t"}]),
+        "error": st.sampled_from(ODD),
+    },
+)
+WORDS = st.one_of(
+    st.sampled_from(TURN).map(raw),
+    PARTS.map(lambda parts: json.dumps(parts).encode()),
+    st.sampled_from([b"[]", b"1", b"null", b"\xff", b'{"a":"\\ud800"}', b"{" * 300, b'{"id":1,"id":2,"method":"x"}']),
+)
+
+
+@given(st.lists(WORDS, max_size=8))
+def test_whatever_comes_a_player_goes_on_or_says_why_not(said: list[bytes]) -> None:
+    players: list[Player] = [strict(TURN), tolerant(TURN), client(TURN), client(TURN, is_strict=False)]
+    for player in players:
+        sent = player.ready(0.0)
+        for now, line in enumerate(said):
+            player.hear(line, float(now))
+            sent += player.ready(float(now))
+        sent += player.end(100.0)
+        assert all(json.loads(line) for line in sent)
+        assert "\n" not in "".join(player.problems)
+        if isinstance(player, ClientPlayer):
+            assert json.dumps([one.as_data() for one in player.differences])

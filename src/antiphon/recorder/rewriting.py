@@ -81,6 +81,7 @@ class Names:
         """The ids of their questions, as they are written: recorded → live."""
         self._paths: dict[str, str] = {}
         self._pattern: re.Pattern[str] | None = None
+        self._hints: list[bytes] = []  # a line without any of them, and without escapes, has no such path
         self._verbatim = verbatim
         self._renew = renew
         self._moves = theirs is Direction.C2A  # the client says where to work
@@ -103,6 +104,7 @@ class Names:
             # A whole path, or the beginning of one, wherever it stands; `/work` is neither in `/worker` nor in `/my/work`.
             around = rf"(?:(?<![\w./~-])|(?<=file://))({either})(?![\w-]|\.\w)"
             self._pattern = re.compile(around) if longest else None
+            self._hints = [old.encode("utf-8", "surrogatepass") for old in longest]
 
     def learn(self, recorded: Any, got: Any) -> None:
         """Take note of what has another name now, in two values of which one stands for the other."""
@@ -144,7 +146,7 @@ class Names:
             raw = _MADE_UP.sub(lambda found: found[1] + self._renamed(found[2]), raw)
         if b'"requestId"' in raw and CANCEL_REQUEST.encode() not in raw:  # it names a question of who gets it
             raw = _REQUEST.sub(lambda found: found[1] + self.requests.get(found[2], found[2]), raw)
-        if self._pattern is not None:
+        if self._pattern is not None and (b"\\" in raw or any(hint in raw for hint in self._hints)):
             raw = _STRINGS.sub(lambda found: self._moved_token(found[0]), raw)
         return raw
 
