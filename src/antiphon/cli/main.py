@@ -19,6 +19,7 @@ COMMANDS = {
     "doctor": "what is installed and signed in, what is wrong, what to do",
     "check": "whether an agent is correct: what it must, should and says it can do",
     "inspect": "what a recording says: turns, tool calls, waits, errors, deviations",
+    "replay": "a recording as a stand-in for an agent or a client",
     "agent": "the agent an editor starts: speaks ACP on stdin and stdout",
     "setup": "Antiphon in an editor: Zed, JetBrains, Neovim, Emacs, VS Code",
     "completion": "completion for bash, zsh and fish",

@@ -1,0 +1,221 @@
+"""`antiphon replay`: a recording as a stand-in for an agent or a client.
+
+An editor may wait for this, so the usual command line is read by hand and argparse is only imported for the unusual one.
+"""
+
+import sys
+
+from antiphon.cli.saying import FAILED, fail
+from antiphon.errors import AcpError
+from antiphon.visible import exact
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from typing import NoReturn
+
+    from antiphon.recorder.replay import Player
+    from antiphon.recorder.script import Script
+
+__all__ = ["parser", "run"]
+
+HELP_HINT = "`antiphon replay --help` shows what there is."
+
+EPILOG = """\
+FILE has a JSON object on each line: `{"t": seconds, "dir": "c2a" | "a2c", "msg": the message}`; `antiphon record` makes them.
+
+As an agent it speaks ACP on stdin and stdout, so it stands wherever the command of an agent stands. What the agent said is said again,
+after the same pauses and under the ids of the live client. --tolerant answers each question as the recording answers such a question;
+--strict wants exactly what was recorded, and ends with what differed.
+
+As a client (`--as client FILE -- COMMAND …`) it starts the agent, says what the client said, and compares what comes back: --strict all but
+ids, --tolerant only whether answers are results or errors, and stop reasons.
+
+exit status: 0 all was as recorded, 1 something differed, 2 wrong arguments.
+"""
+
+
+class Wishes:
+    """What was said on the command line."""
+
+    def __init__(self) -> None:
+        self.file = ""
+        self.role = "agent"
+        self.strict = False
+        self.speed = 1.0
+        self.conversation: int | None = None
+        self.ignore: list[str] = []
+        self.cwd: str | None = None
+        self.timeout = 60.0
+        self.verbatim = False
+        self.verbose = False
+        self.json = False
+        self.command: list[str] = []
+
+
+def run(arguments: list[str]) -> int:
+    """Play the recording to its end, or until the other side ends."""
+    wishes = _quickly(arguments)
+    try:
+        return _play(wishes) if wishes is not None else _carefully(arguments)
+    except AcpError as error:
+        sentence, _, hint = exact(str(error)).partition("\nhint: ")
+        return fail(sentence, hint or HELP_HINT, FAILED)
+    except KeyboardInterrupt:
+        return 130
+
+
+def _quickly(arguments: list[str]) -> Wishes | None:
+    """What is wished for, if the command line is one that editors and tests use."""
+    wishes = Wishes()
+    if arguments[:1] == ["--speed"] and arguments[1:2] in (["max"], ["0"]):
+        wishes.speed, arguments = 0.0, arguments[2:]
+    flags = [word for word in arguments if word.startswith("-")]
+    words = [word for word in arguments if not word.startswith("-")]
+    if len(words) != 1 or not {"--strict", "--tolerant", "--verbose"}.issuperset(flags) or len(flags) > len(set(flags)):
+        return None
+    if {"--strict", "--tolerant"}.issubset(flags):
+        return None
+    wishes.file, wishes.strict, wishes.verbose = words[0], "--strict" in flags, "--verbose" in flags
+    return wishes
+
+
+def _carefully(arguments: list[str]) -> int:
+    from antiphon.cli.arguments import Misused
+    from antiphon.cli.ending import ended
+
+    def do() -> int:
+        words, command = arguments, []
+        if "--" in arguments:
+            words, command = arguments[: arguments.index("--")], arguments[arguments.index("--") + 1 :]
+        wishes = parser().parse_intermixed_args(words, namespace=Wishes())
+        wishes.command = command
+        if wishes.role == "client" and not command:
+            raise Misused("--as client needs the agent to start: `-- COMMAND …`")
+        if wishes.role == "agent" and (command or wishes.json or wishes.cwd is not None):
+            raise Misused("a command, --json and --cwd are for --as client")
+        return _play(wishes)
+
+    return ended(do, HELP_HINT)
+
+
+def parser() -> "argparse.ArgumentParser":
+    """The command line, also for shell completion."""
+    from antiphon.cli.arguments import Paragraphs, Parser, duration
+
+    top = Parser(
+        prog="antiphon replay",
+        usage="antiphon replay [OPTIONS] FILE\n       antiphon replay --as client [OPTIONS] FILE -- COMMAND …",
+        description="A recording as a stand-in for an agent or a client, for tests and demos.",
+        epilog=EPILOG,
+        formatter_class=Paragraphs,
+        allow_abbrev=False,
+    )
+    top.add_argument("file", metavar="FILE", help="the recording")
+    top.add_argument("--as", dest="role", choices=("agent", "client"), help="whose part to play (agent)")
+    mode = top.add_mutually_exclusive_group()
+    mode.add_argument("--strict", action="store_true", help="everything has to be as recorded")
+    mode.add_argument("--tolerant", dest="strict", action="store_false", help="what differs is taken (the default)")
+    top.add_argument(
+        "--speed", metavar="N", type=_speed, help="so many times faster than recorded (1); 0 or max: without pauses"
+    )
+    top.add_argument("--conversation", metavar="N", type=_count, help="which one, if the file holds several (1)")
+    top.add_argument(
+        "--ignore",
+        metavar="PLACE",
+        action="append",
+        default=[],
+        help="what may differ in spite of --strict, such as params.clientInfo or result.files[*].size; may be repeated",
+    )
+    top.add_argument("--verbatim", action="store_true", help="leave recorded paths as they are")
+    top.add_argument(
+        "-v", "--verbose", action="store_true", help="say on stderr what differs and is taken all the same"
+    )
+    client = top.add_argument_group("as a client")
+    client.add_argument(
+        "--cwd", metavar="DIR", help="the directory to work in, for the recorded one; without it, this one"
+    )
+    client.add_argument(
+        "--timeout", metavar="TIME", type=duration, help="how long the agent may be silent when it is its turn (60s)"
+    )
+    client.add_argument("--json", action="store_true", help="the result as one JSON object on stdout")
+    return top
+
+
+def _speed(text: str) -> float:
+    if text == "max":
+        return 0.0
+    try:
+        speed = float(text)
+    except ValueError:
+        speed = -1.0
+    return speed if 0 <= speed < float("inf") else _wrong(f"`{text}` is no speed: give a number from 0 on, or `max`")
+
+
+def _count(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and int(text) else _wrong(f"`{text}` is no number from 1 on")
+
+
+def _wrong(sentence: str) -> "NoReturn":
+    from argparse import ArgumentTypeError
+
+    raise ArgumentTypeError(sentence)
+
+
+def _play(wishes: Wishes) -> int:
+    script = _script(wishes)
+    if wishes.role == "client":
+        from antiphon.cli.replay_client import play_client
+
+        return play_client(script, wishes)
+    from antiphon.recorder.replay_serving import serve
+
+    player = _player(script, wishes)
+
+    def tell(player: "Player") -> None:
+        for note in player.notes if wishes.verbose else ():
+            sys.stderr.write(f"note: {exact(note)}\n")
+        player.notes.clear()
+
+    serve(player, tell)
+    for problem in player.problems:
+        sys.stderr.write(f"error: {exact(problem)}\n")
+    return FAILED if player.problems else 0
+
+
+def _script(wishes: Wishes) -> "Script":
+    """The conversation that is asked for.
+
+    Raises:
+        BadRecording: there is none.
+    """
+    from antiphon.recorder.script import BadRecording, Script, conversations
+    from antiphon.traffic.entries import Direction, entries_of
+
+    try:
+        with open(wishes.file, "rb") as file:
+            found = conversations(entries_of(file))
+    except OSError as error:
+        raise BadRecording(f"`{wishes.file}` cannot be read: {error.strerror}") from error
+    if len(found) > 1 and wishes.conversation is None:
+        sys.stderr.write(
+            f"note: the file holds {len(found)} conversations; this is the first, --conversation chooses\n"
+        )
+    number = wishes.conversation or 1
+    if number > len(found):
+        raise BadRecording(f"there is no conversation {number}: the file holds {len(found)}")
+    return Script(found[number - 1], Direction.C2A if wishes.role == "client" else Direction.A2C)
+
+
+def _player(script: "Script", wishes: Wishes) -> "Player":
+    from antiphon.recorder.rewriting import Names
+
+    names = Names(script.lines, script.ours.other, verbatim=wishes.verbatim, renew=not wishes.strict)
+    if not wishes.strict:
+        from antiphon.recorder.replay_tolerant import TolerantPlayer
+
+        return TolerantPlayer(script, names, speed=wishes.speed)
+    from antiphon.recorder.matching import Ignored
+    from antiphon.recorder.replay_strict import StrictPlayer
+
+    return StrictPlayer(script, names, speed=wishes.speed, ignored=Ignored(wishes.ignore))

@@ -1,0 +1,220 @@
+"""The client's part: says what the client said, and compares what the live agent answers with what was recorded.
+
+Before a line is sent, the answers and questions that came before it in the recording must have come. Updates need not: an agent
+may cut its words otherwise. They are paired with the recorded ones at the next answer or question, and what has no partner by the
+end is missing, or too much.
+"""
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from antiphon.recorder.aligning import align
+from antiphon.recorder.matching import ABSENT, Difference, Ignored, content, differences, label
+from antiphon.recorder.replay import UNKNOWN_METHOD, Player
+from antiphon.recorder.rewriting import Names, anonymous, with_id, written_id
+from antiphon.recorder.script import Script
+from antiphon.traffic.entries import Entry
+
+__all__ = ["ClientPlayer"]
+
+PATIENCE: Final = 5.0
+"""Seconds beyond the recorded time that an update is waited for, before what came after it (a cancel, mostly) is said without."""
+
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z|[+-]\d\d:?\d\d)?")
+
+
+class ClientPlayer(Player):
+    """Goes through the recording line by line, and on when something differs: `differences` is the result."""
+
+    def __init__(
+        self, script: Script, names: Names, *, speed: float = 1.0, strict: bool = False, ignored: Ignored | None = None
+    ) -> None:
+        super().__init__(script, names, speed=speed)
+        self.differences: list[Difference] = []
+        self.matched = 0
+        """Lines of the agent that were as recorded."""
+        self._strict = strict
+        self._ignored = ignored or Ignored()
+        self._place = 0
+        self._since = 0.0
+        self._met: dict[int, float] = {}  # number of a recorded answer or question of the agent → when it came
+        self._furthest = 0  # the last of them
+        self._missed: set[int] = set()
+        self._asked: dict[bytes, Entry] = {}
+        self._ids: dict[int, bytes] = {}
+        self._updates = [line for line in script.lines if line.is_notification and not script.is_ours(line)]
+        self._count = {line.number: count for count, line in enumerate(self._updates, 1)}
+        self._live: list[Entry] = []  # updates that have no partner yet
+        self._came = 0
+
+    @property
+    def is_through(self) -> bool:
+        """Whether all was said, and every answer and question has come."""
+        return self._place >= len(self.script.lines)
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether updates are still to come that were recorded after the last answer."""
+        return len(self._live) < len(self._updates)
+
+    def wait(self, now: float) -> float | None:
+        due = self._due()
+        return None if self.over or due is None else max(0.0, due - now)
+
+    def _due(self) -> float | None:
+        if self.is_through:
+            return None
+        line, before = self.script.lines[self._place], self.script.lines[self._place - 1] if self._place else None
+        if self.script.is_ours(line):
+            return self._since + self._pause(line, before)
+        if line.is_request or self.script.question_of(line) is not None:
+            return max(self._since, self._met[line.number]) if line.number in self._met else None
+        if not line.is_notification or not self._is_waited_for(line):
+            return self._since
+        return self._since + (max(0.0, line.t - before.t) if before is not None else 0.0) + PATIENCE
+
+    def _is_waited_for(self, line: Entry) -> bool:
+        """An update is, while the agent works on something and has sent fewer than at this place of the recording."""
+        if not self._asked or self._furthest > line.number:
+            return False
+        return self._came < self._count[line.number]
+
+    def _start(self, now: float) -> None:
+        self._since = now
+
+    def _advance(self, now: float) -> None:
+        while (due := self._due()) is not None and due <= now:
+            line = self.script.lines[self._place]
+            if self.script.is_ours(line):
+                self._say(line)
+                self._since = due
+            elif line.number not in self._count:
+                self._since = due
+            self._place += 1
+
+    def _say(self, line: Entry) -> None:
+        question = self.script.question_of(line)
+        if question is not None and question.number in self._missed:
+            return  # nobody asked this time
+        self._send(line, self._ids.get(question.number) if question is not None else None)
+        if line.is_request:
+            self._asked[written_id(line.raw)] = line
+
+    # What the agent says.
+
+    def _hear(self, entry: Entry, now: float) -> None:
+        if entry.is_notification:
+            self._came += 1
+            self._live.append(entry)
+        elif entry.is_request:
+            self._hear_question(entry, now)
+        elif entry.is_answer:
+            self._hear_answer(entry, now)
+        else:
+            self._note(f"ignored: {label(entry)}")
+
+    def _hear_question(self, entry: Entry, now: float) -> None:
+        alike = [line for line in self.script.lines if line.is_request and line.method == entry.method]
+        alike = [line for line in alike if not self.script.is_ours(line)]
+        expected = next((line for line in alike if line.number not in self._met), None)
+        if expected is None:
+            self._differ(Difference(None, label(entry), "", ABSENT, entry.params))
+            self._answer_again(entry, alike)
+            return
+        self._pair_updates(expected.number)
+        self._compare(expected, entry, label(expected))
+        self._ids[expected.number] = self.names.requests[written_id(expected.raw)] = written_id(entry.raw)
+        self._meet(expected, now)
+
+    def _answer_again(self, entry: Entry, alike: list[Entry]) -> None:
+        """A question more than was recorded: it gets the last answer that such a question got."""
+        answers = [answer for line in alike if (answer := self.script.answer_to(line)) is not None]
+        if answers:
+            self._out.append(with_id(self.names.line(answers[-1].raw), written_id(entry.raw)) + b"\n")
+        else:
+            self._refuse(written_id(entry.raw), UNKNOWN_METHOD, "Method not found")
+
+    def _hear_answer(self, entry: Entry, now: float) -> None:
+        question = self._asked.pop(written_id(entry.raw), None)
+        if question is None:
+            self._differ(Difference(None, "an answer to no question", "", ABSENT, entry.msg))
+            return
+        expected = self.script.answer_to(question)
+        if expected is None:
+            self._differ(Difference(None, f"answer to {label(question)}", "", ABSENT, entry.msg))
+            return
+        self._pair_updates(expected.number)
+        self._compare(expected, entry, f"answer to {label(question)}")
+        self._meet(expected, now)
+        between = (line for line in self.script.lines if question.number < line.number < expected.number)
+        for line in between:  # what the agent should have asked before it answered, it will not ask any more
+            if line.is_request and not self.script.is_ours(line) and line.number not in self._met:
+                self._met[line.number] = now
+                self._missed.add(line.number)
+                self._differ(Difference(line.number, label(line), "", line.params))
+
+    def _meet(self, expected: Entry, now: float) -> None:
+        self._met[expected.number] = now
+        self._furthest = max(self._furthest, expected.number)
+
+    def _pair_updates(self, until: int) -> None:
+        """Compare the updates so far. What has no partner yet may still find one."""
+        before = [line for line in self._updates if line.number < until]
+        found = align(before, self._live, self._words)
+        self._live = found.extra
+        left = {line.number for line in found.missing}
+        self._updates = [line for line in self._updates if line.number >= until or line.number in left]
+        for line, partner in sorted(found.pairs, key=lambda pair: pair[1].number):
+            self._compare(line, partner, label(line))
+        for line, partner in found.moved:
+            self._differ(Difference(line.number, label(line), "its place", "here", "elsewhere"))
+            self._compare(line, partner, label(line))
+
+    def _words(self, line: Entry) -> bytes:
+        """What an update says, whatever the names in it are."""
+        return msgspec.json.encode([line.method, anonymous(self.names.value(line.params))], order="deterministic")
+
+    def _compare(self, expected: Entry, entry: Entry, what: str) -> None:
+        old, new = content(expected), content(entry)
+        self.names.learn(old, new)
+        compared = (self.names.content(expected), new) if self._strict else (_outline(old), _outline(new))
+        found = [
+            Difference(expected.number, what, path, recorded, got)
+            for path, recorded, got in differences(*compared)
+            if not self._ignored(path) and not (_is_time(recorded) and _is_time(got))
+        ]
+        self.differences += found
+        self.matched += not found
+
+    def _differ(self, difference: Difference) -> None:
+        """Something came that was not recorded, or did not come. That is the agent's freedom, unless we are strict."""
+        if self._strict:
+            self.differences.append(difference)
+        else:
+            self._note(str(difference))
+
+    def _miss(self) -> None:
+        self._pair_updates(self.script.lines[-1].number + 1)
+        for line in self.script.lines[self._place :]:
+            question = self.script.question_of(line)
+            if self.script.is_ours(line) or line.number in self._met or not (line.is_request or question is not None):
+                continue
+            what = f"answer to {label(question)}" if question is not None else label(line)
+            self.differences.append(Difference(line.number, what, "", content(line)))
+        for line in self._updates:
+            self._differ(Difference(line.number, label(line), "", line.params))
+        for line in self._live:
+            self._differ(Difference(None, label(line), "", ABSENT, line.params))
+
+
+def _outline(said: dict[str, Any]) -> dict[str, Any]:
+    """What counts where words may differ: whether it is a result or an error, and why a turn ended."""
+    result = said.get("result")
+    stop = {"stopReason": result["stopReason"]} if isinstance(result, dict) and "stopReason" in result else {}
+    return {key: stop if key == "result" else {} for key in ("params", "result", "error") if key in said}
+
+
+def _is_time(value: Any) -> bool:
+    return isinstance(value, str) and _TIME.fullmatch(value) is not None
