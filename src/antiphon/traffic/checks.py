@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-import msgspec
+from antiphon.traffic.values import shown
 
 __all__ = ["Checks", "Fault", "Look"]
 
@@ -187,7 +187,7 @@ def _look_at_plain_object(check: Check, value: Any, path: str, found: Look) -> N
     if isinstance(value, dict):
         check(value, path, found)
     else:
-        found.wrong(path, f"is {_shown(value)}, not an object")
+        found.wrong(path, f"is {shown(value)}, not an object")
 
 
 def _look_at_variants(
@@ -195,7 +195,7 @@ def _look_at_variants(
 ) -> None:
     """As the first shape that the value fits; else what is wrong with it as the one it means to be."""
     if not isinstance(value, dict):
-        found.wrong(path, f"is {_shown(value)}, not an object")
+        found.wrong(path, f"is {shown(value)}, not an object")
         return
     word = value.get(tag)
     meant = [shape for shape in by_word.get(word, ()) if shape.means(value)] if isinstance(word, str) else []
@@ -207,7 +207,7 @@ def _look_at_variants(
     elif tag not in value:
         found.wrong(_at(path, tag), "is missing")
     else:
-        found.wrong(_at(path, tag), f"is {_shown(word)}, which is none of {_listed(by_word)}")
+        found.wrong(_at(path, tag), f"is {shown(word)}, which is none of {_listed(by_word)}")
 
 
 def _closest(meant: list[Check], others: list[Check], value: Any, path: str) -> Look:
@@ -236,14 +236,14 @@ def _look_unless_null(check: Check, value: Any, path: str, found: Look) -> None:
 
 def _look_at_word(words: tuple[str, ...], is_open: bool, value: Any, path: str, found: Look) -> None:
     if not isinstance(value, str):
-        found.wrong(path, f"is {_shown(value)}, not one of {_listed(words)}")
+        found.wrong(path, f"is {shown(value)}, not one of {_listed(words)}")
     elif value not in words and not is_open:
-        found.wrong(path, f"is {_shown(value)}, which is none of {_listed(words)}")
+        found.wrong(path, f"is {shown(value)}, which is none of {_listed(words)}")
 
 
 def _look_at_scalar(test: Callable[[Any], bool], name: str, value: Any, path: str, found: Look) -> None:
     if not test(value):
-        found.wrong(path, f"is {_shown(value)}, not {name}")
+        found.wrong(path, f"is {shown(value)}, not {name}")
 
 
 def _look_at_list(inside: Check, value: Any, path: str, found: Look) -> None:
@@ -251,12 +251,12 @@ def _look_at_list(inside: Check, value: Any, path: str, found: Look) -> None:
         for at, one in enumerate(value):
             inside(one, f"{path}[{at}]", found)
     else:
-        found.wrong(path, f"is {_shown(value)}, not a list")
+        found.wrong(path, f"is {shown(value)}, not a list")
 
 
 def _look_at_map(inside: Check, value: Any, path: str, found: Look) -> None:
     if not isinstance(value, dict):
-        found.wrong(path, f"is {_shown(value)}, not an object")
+        found.wrong(path, f"is {shown(value)}, not an object")
     elif inside is not _look_at_anything:
         for name, one in value.items():
             inside(one, _at(path, name), found)
@@ -265,7 +265,7 @@ def _look_at_map(inside: Check, value: Any, path: str, found: Look) -> None:
 def _look_at_union(checks: list[Check], members: tuple[str, ...], value: Any, path: str, found: Look) -> None:
     seen = _closest([], checks, value, path)
     if seen.faults and seen.faults[0].path == path:
-        found.wrong(path, f"is {_shown(value)}, not {_listed(SCALARS.get(one, one) for one in members)}")
+        found.wrong(path, f"is {shown(value)}, not {_listed(SCALARS.get(one, one) for one in members)}")
     else:
         found.add(seen)
 
@@ -280,7 +280,7 @@ def _limited(check: Check, facts: Facts) -> Check:
         if least is not None and isinstance(value, str) and len(value) < least:
             found.wrong(path, "is empty" if not value else f"is shorter than {least}")
         elif most is not None and isinstance(value, int | float) and value > most:
-            found.wrong(path, f"is {_shown(value)}, which is more than {most}")
+            found.wrong(path, f"is {shown(value)}, which is more than {most}")
         else:
             check(value, path, found)
 
@@ -319,18 +319,6 @@ def _members(expression: str) -> tuple[str, ...]:
 
 def _at(path: str, name: object) -> str:
     return f"{path}.{name}" if path else str(name)
-
-
-def _shown(value: object) -> str:
-    match value:
-        case dict():
-            return "an object"
-        case list():
-            return "a list"
-        case str() if len(value) > 60:
-            return f'"{value[:57]}…"'
-        case _:
-            return msgspec.json.encode(value).decode()
 
 
 def _listed(words: Iterable[str]) -> str:

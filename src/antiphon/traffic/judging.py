@@ -5,7 +5,7 @@ where it was kept, and a sentence for each way in which it was broken. So a rule
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -53,6 +53,8 @@ class Rule:
     link: str
     fix: str
     holds: Holds
+    on: frozenset[str] = frozenset()
+    """The lines it is asked about; all where it names none."""
 
 
 class Deviation(NamedTuple):
@@ -66,13 +68,19 @@ class Deviation(NamedTuple):
 _RULES: Final[dict[str, Rule]] = {}
 
 
-def rule(id: str, side: Side, level: Level, text: str, *, link: str, fix: str) -> Callable[[Holds], Holds]:
-    """Make a rule of the function below. `link` is a page of the specification with its anchor: `tool-calls#updating`."""
+def rule(
+    id: str, side: Side, level: Level, text: str, *, link: str, fix: str, on: Iterable[str] = ()
+) -> Callable[[Holds], Holds]:
+    """Make a rule of the function below. `link` is a page of the specification with its anchor: `tool-calls#updating`.
+
+    `on` names the lines that it is about, because asking every rule about every line takes long: a method (`session/prompt`), what
+    answers it (`answer session/prompt`), an update (`update tool_call`), or all of a kind (`request`, `notification`, `answer`).
+    """
 
     def made(holds: Holds) -> Holds:
         if id in _RULES:
             raise ValueError(f"there are two rules called {id}")
-        _RULES[id] = Rule(id, side, level, text, SPEC + link, fix, holds)
+        _RULES[id] = Rule(id, side, level, text, SPEC + link, fix, holds, frozenset(on))
         return holds
 
     return made
@@ -94,15 +102,44 @@ class Judge:
         self.seen: Counter[tuple[str, Direction]] = Counter()
         """How often a rule was put to the test by each side, kept or not."""
         self._rules = list(rules().values())
+        self._names = frozenset().union(*(one.on for one in self._rules))
+        self._asked: dict[tuple[Direction, str, str], list[Rule]] = {}
 
     def hear(self, entry: Entry) -> list[Deviation]:
         """Judge the next line; what it broke."""
         found: list[Deviation] = []
+        self.ledger.open(entry)
         if self.ledger.judged:
-            for one in self._rules:
-                if one.side.includes(entry.dir) and (said := one.holds(entry, self.ledger)) is not None:
+            for one in self._concerned(entry):
+                said = one.holds(entry, self.ledger)
+                if said is not None:
                     self.seen[one.id, entry.dir] += 1
                     found += [Deviation(one.id, entry, text) for text in said]
         self.ledger.hear(entry)
         self.deviations += found
         return found
+
+    def _concerned(self, entry: Entry) -> list[Rule]:
+        """The rules that may have something to say about a line. Only names that rules know are kept, so strangers fill nothing."""
+        kind, name = _kind_of(entry, self.ledger.asked)
+        names = {kind, name, "session/update"} if name.startswith("update ") else {kind, name}
+        if name not in self._names:
+            name = "session/update" if len(names) == 3 else ""
+        key = entry.dir, kind, name
+        if key not in self._asked:
+            self._asked[key] = [
+                one for one in self._rules if one.side.includes(entry.dir) and (not one.on or one.on & names)
+            ]
+        return self._asked[key]
+
+
+def _kind_of(entry: Entry, asked: Entry | None) -> tuple[str, str]:
+    method = entry.method
+    if method == "session/update" and "id" not in entry.msg:
+        update = entry.params.get("update")
+        return "notification", f"update {update.get('sessionUpdate') if isinstance(update, dict) else None}"
+    if method is not None:
+        return "request" if "id" in entry.msg else "notification", method
+    if entry.is_answer:
+        return "answer", f"answer {asked.method}" if asked is not None else ""
+    return "", ""
