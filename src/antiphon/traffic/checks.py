@@ -80,18 +80,20 @@ class _Shape:
         for name in self.required:
             if name not in value:
                 found.faults.append(Fault(_at(path, name), "is missing"))
+        fields = self.fields
         for name, one in value.items():
-            spec = self.fields.get(name)
-            if spec is None:
+            if name not in fields:
                 if name not in self.tags:
                     found.strangers.append(_at(path, name))
                 continue
-            where = _at(path, name)
-            if spec.draft:
+            checks, draft = fields[name]
+            where = f"{path}.{name}" if path else name
+            if draft:
                 found.drafts.append(where)
-            for check in spec.checks:
+            for check in checks:
                 check(one, where, found)
-        found.drafts += [_at(path, draft) for draft in self.drafts]
+        if self.drafts:
+            found.drafts += [_at(path, draft) for draft in self.drafts]
 
 
 class Checks:
@@ -198,6 +200,10 @@ def _look_at_variants(
         found.wrong(path, f"is {shown(value)}, not an object")
         return
     word = value.get(tag)
+    only = by_word.get(word, ()) if not rest and isinstance(word, str) else ()
+    if len(only) == 1 and len(only[0].tags) == 1:  # nearly always
+        only[0].look(value, path, found)
+        return
     meant = [shape for shape in by_word.get(word, ()) if shape.means(value)] if isinstance(word, str) else []
     others = [shape for shape in rest if shape.means(value)]
     if len(meant) + len(others) == 1:

@@ -99,38 +99,55 @@ class Judge:
     def __init__(self) -> None:
         self.ledger = Ledger()
         self.deviations: list[Deviation] = []
-        self.seen: Counter[tuple[str, Direction]] = Counter()
-        """How often a rule was put to the test by each side, kept or not."""
         self._rules = list(rules().values())
-        self._names = frozenset().union(*(one.on for one in self._rules))
-        self._asked: dict[tuple[Direction, str, str], list[Rule]] = {}
+        self._names = frozenset[str]().union(*(one.on for one in self._rules))
+        self._asked: dict[tuple[Direction, str, str], list[_Tally]] = {}
+        self._tallies: dict[tuple[str, Direction], _Tally] = {}
+
+    @property
+    def seen(self) -> Counter[tuple[str, Direction]]:
+        """How often a rule was put to the test by each side, kept or not."""
+        return Counter({key: tally.count for key, tally in self._tallies.items() if tally.count})
 
     def hear(self, entry: Entry) -> list[Deviation]:
         """Judge the next line; what it broke."""
         found: list[Deviation] = []
-        self.ledger.open(entry)
-        if self.ledger.judged:
-            for one in self._concerned(entry):
-                said = one.holds(entry, self.ledger)
+        ledger = self.ledger
+        ledger.open(entry)
+        if ledger.judged:
+            for tally in self._concerned(entry):
+                said = tally.holds(entry, ledger)
                 if said is not None:
-                    self.seen[one.id, entry.dir] += 1
-                    found += [Deviation(one.id, entry, text) for text in said]
-        self.ledger.hear(entry)
-        self.deviations += found
+                    tally.count += 1
+                    if said:
+                        found += [Deviation(tally.id, entry, text) for text in said]
+        ledger.hear(entry)
+        if found:
+            self.deviations += found
         return found
 
-    def _concerned(self, entry: Entry) -> list[Rule]:
+    def _concerned(self, entry: Entry) -> "list[_Tally]":
         """The rules that may have something to say about a line. Only names that rules know are kept, so strangers fill nothing."""
         kind, name = _kind_of(entry, self.ledger.asked)
-        names = {kind, name, "session/update"} if name.startswith("update ") else {kind, name}
-        if name not in self._names:
-            name = "session/update" if len(names) == 3 else ""
-        key = entry.dir, kind, name
+        known = name if name in self._names else "session/update" if name.startswith("update ") else ""
+        key = entry.dir, kind, known
         if key not in self._asked:
+            names = {kind, name, "session/update"} if name.startswith("update ") else {kind, name}
             self._asked[key] = [
-                one for one in self._rules if one.side.includes(entry.dir) and (not one.on or one.on & names)
+                self._tallies.setdefault((one.id, entry.dir), _Tally(one.id, one.holds))
+                for one in self._rules
+                if one.side.includes(entry.dir) and (not one.on or one.on & names)
             ]
         return self._asked[key]
+
+
+@dataclass(slots=True)
+class _Tally:
+    """How often a rule was put to the test by one side."""
+
+    id: str
+    holds: Holds
+    count: int = 0
 
 
 def _kind_of(entry: Entry, asked: Entry | None) -> tuple[str, str]:

@@ -16,6 +16,9 @@ __all__ = ["Ledger", "is_id", "is_malformed"]
 BRINGS_A_NEW_ONE = ("session/new", "session/fork")
 BRINGS_AN_OLD_ONE = ("session/load", "session/resume")
 
+OTHER_VERSION = 2
+"""The draft of the next version, whose messages are others."""
+
 
 class Ledger:
     """Fed with every line: `open` before the rules look at it, `hear` after."""
@@ -36,12 +39,15 @@ class Ledger:
         self.version: int | None = None
         """The version that was agreed on."""
         self.judged = True
-        """Whether the rules are those of the present line: they are those of version 1."""
+        """Whether the rules are those of the present line: they are those of version 1, and of versions that do not exist."""
         self.sessions: dict[str, Session] = {}
         self.named: set[str] = set()
         """The session ids that the client has said or heard, wherever they came from."""
-        self.terminals: dict[str, str | None] = {}
-        """The terminals that the client made → the session of each, None when it is released."""
+        self.opened: set[str] = set()
+        """The session ids that were opened at some time, or are being opened."""
+        self.terminals: dict[str, str] = {}
+        """The terminals that the client made and the agent has not released → the session of each."""
+        self.released: set[str] = set()
         self.malformed: Counter[Direction] = Counter()
         """How many lines of each side were no message: what was said to them cannot be said properly."""
         self.batches: Counter[Direction] = Counter()
@@ -55,10 +61,10 @@ class Ledger:
         """Find out what a line is about, before anybody looks at it."""
         self.asked = self.pairs.asked(entry)
         if entry.method == "initialize" and entry.dir is Direction.C2A:
-            self.judged = _version(entry.params) in (None, 0, 1)
+            self.judged = _version(entry.params) != OTHER_VERSION
         elif self.asked is not None and self.asked.method == "initialize":
             version = _version(as_object(entry.msg.get("result")))
-            self.judged = version == 1 or (version is None and self.judged)
+            self.judged = self.judged if version is None else version != OTHER_VERSION
 
     def first_time(self, *what: object) -> bool:
         """Whether this is said for the first time in this conversation."""
@@ -97,20 +103,25 @@ class Ledger:
             self.initialize = entry
             self.initialized = None
             self.client = as_object(entry.params.get("clientCapabilities"))
+        elif entry.method == "$/cancel_request":
+            for session in self.sessions.values():
+                session.dismiss()
         if id is None:
             return
         self.named.add(id)
         if entry.method in BRINGS_AN_OLD_ONE and entry.is_request:
             session = self.sessions.setdefault(id, Session(id, entry.method))
             session.how, session.opening = entry.method, entry
-            session.number += 1
-            session.replayed = False
+            session.count_on()
+            self.opened.add(id)
         elif (known := self.sessions.get(id)) is None:
             return
         elif entry.method == "session/prompt" and entry.is_request:
             known.begin(entry)
         elif entry.method == "session/cancel":
             self._cancel(known, entry)
+        elif entry.method in ("session/close", "session/delete"):
+            known.dismiss()
 
     def _cancel(self, session: Session, entry: Entry) -> None:
         session.last_cancel = entry.number
@@ -137,17 +148,22 @@ class Ledger:
             for turn in session.turns:
                 turn.said += 1
         elif entry.method == "terminal/release" and isinstance(id := entry.params.get("terminalId"), str):
-            self.terminals[id] = None
+            self.terminals.pop(id, None)
+            self.released.add(id)
 
     def _hear_client_answer(self, entry: Entry, asked: Entry) -> None:
         session = self.session(asked)
+        result = as_object(entry.msg.get("result"))
         if session is not None:
             for turn in session.turns:
                 turn.noticed = turn.noticed or turn.waiting == {asked.number}
                 turn.waiting.discard(asked.number)
+            if as_object(result.get("outcome")).get("outcome") == "cancelled" or result.get("action") == "cancel":
+                session.dismiss()
         if asked.method == "terminal/create":
-            id = as_text(as_object(entry.msg.get("result")).get("terminalId"))
+            id = as_text(result.get("terminalId"))
             if id is not None:
+                self.released.discard(id)
                 self.terminals[id] = as_text(asked.params.get("sessionId")) or ""
 
     def _hear_agent_answer(self, entry: Entry, asked: Entry) -> None:
@@ -158,6 +174,7 @@ class Ledger:
             self._hear_initialized(entry, result)
         elif asked.method in BRINGS_A_NEW_ONE and isinstance(id := result.get("sessionId"), str):
             self.named.add(id)
+            self.opened.add(id)
             self.sessions[id] = Session(id, asked.method, live=True)
             self.sessions[id].settle(result)
         elif asked.method == "session/list":
@@ -181,6 +198,7 @@ class Ledger:
             session.live = session.live or not failed
             if not session.live:
                 del self.sessions[session.id]
+                self.opened.discard(session.id)
         elif asked.method == "session/prompt":
             session.turns = [turn for turn in session.turns if turn.prompt is not asked]
             self._cancelled = [turn for turn in self._cancelled if turn.prompt is not asked]

@@ -33,6 +33,8 @@ class Turn:
     cancelled: Entry | None = None
     waiting: set[int] = field(default_factory=set)
     """The numbers of the agent's questions that were open when it was cancelled."""
+    dismissed: bool = False
+    """Whether the client has dismissed a question of it, cancelled a request or closed the session."""
     noticed: bool = False
     """Whether the agent has shown that it had read the cancellation."""
 
@@ -54,14 +56,25 @@ class Session:
     options: dict[str, dict[str, Any]] | None = None
     turns: list[Turn] = field(default_factory=list)
     calls: dict[str, Call] = field(default_factory=dict)
+    current: dict[str, Call] = field(default_factory=dict)
+    """Those of the calls that were told in this turn, or in this replay."""
     number: int = 0
     """How many turns and replays there have been: the same tool call id may come again in another."""
     last_cancel: int = 0
 
     def begin(self, prompt: Entry) -> None:
+        self.count_on()
+        self.turns.append(Turn(prompt, self.number))
+
+    def count_on(self) -> None:
+        """Another turn begins, or another replay."""
         self.number += 1
         self.replayed = False
-        self.turns.append(Turn(prompt, self.number))
+        self.current = {}
+
+    def dismiss(self) -> None:
+        for turn in self.turns:
+            turn.dismissed = True
 
     def turn_of(self, prompt: Entry | None) -> Turn | None:
         return next((turn for turn in self.turns if turn.prompt is prompt), None)
@@ -93,7 +106,7 @@ class Session:
             return
         known = self.calls.get(id)
         if known is None or (announced and known.turn != self.number):
-            self.calls[id] = Call(self.number, status or "pending", announced)
+            self.calls[id] = self.current[id] = Call(self.number, status or "pending", announced)
         else:
             known.status = status or known.status
             known.announced = known.announced or announced

@@ -63,11 +63,10 @@ def ends(entry: Entry, ledger: Ledger) -> list[str] | None:
     reason = as_object(entry.msg.get("result")).get("stopReason")
     if session is None or turn is None or len(session.turns) > 1 or reason in (None, "cancelled"):
         return None
-    mine = {id: call for id, call in session.calls.items() if call.turn == turn.number}
-    if not mine:
+    if not session.current:
         return None
     return [
         f"the tool call {shown(id)} is still {call.status}"
-        for id, call in mine.items()
+        for id, call in session.current.items()
         if call.status in ("pending", "in_progress")
     ]

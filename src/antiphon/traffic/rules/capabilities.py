@@ -29,11 +29,13 @@ def _has(capabilities: dict[str, Any], path: str) -> bool:
 
 
 def _honours(
-    side: Side, capability: str, uses: Uses, on: tuple[str, ...], entry: Entry, ledger: Ledger
+    side: Side, capability: str, uses: Uses, on: frozenset[str], entry: Entry, ledger: Ledger
 ) -> list[str] | None:
     if ledger.initialized is None and not (ledger.asked is not None and ledger.asked is ledger.initialize):
         return None
-    used = list(uses(entry)) if _names(entry, ledger) & set(on) else []
+    if entry.method is None and "result" not in entry.msg:
+        return None
+    used = list(uses(entry)) if _names(entry, ledger) & on else []
     if _has(ledger.client if side is Side.AGENT else ledger.agent, capability):
         return [] if used else None
     other = "client" if side is Side.AGENT else "agent"
@@ -57,7 +59,7 @@ def _capability(
         link=link,
         fix=f"Look at `{path}.{capability}` of the {other} first, and do without where it is missing.",
         on=(*on, TURN_DONE if side is Side.AGENT else "session/prompt"),
-    )(partial(_honours, side, capability, uses, on))
+    )(partial(_honours, side, capability, uses, frozenset(on)))
 
 
 def _by_itself(entry: Entry) -> list[str]:

@@ -5,6 +5,9 @@ from antiphon.traffic.judging import Level, Side, rule
 from antiphon.traffic.ledger import Ledger, is_malformed
 from antiphon.traffic.values import objects_in, shown, texts_in, twice_in
 
+VERSIONS = (1, 2)
+"""The versions of the protocol that there are, the draft of the next one too."""
+
 
 @rule(
     "init.first",
@@ -70,6 +73,23 @@ def speaks_after(entry: Entry, ledger: Ledger) -> list[str] | None:
         return []
     waiting = ledger.initialized is None and ledger.pairs.again(ledger.initialize) is not None
     return [f"`{entry.method}` was sent before `initialize` was answered"] if waiting else []
+
+
+@rule(
+    "init.version",
+    Side.AGENT,
+    Level.MUST,
+    "The agent answers with a version that it speaks, not with whatever it was asked for.",
+    link="initialization#version-negotiation",
+    fix="Answer with the version of the client where you speak it, else with the newest that you do speak.",
+    on=["answer initialize"],
+)
+def version(entry: Entry, ledger: Ledger) -> list[str] | None:
+    result = entry.msg.get("result")
+    answered = result.get("protocolVersion") if isinstance(result, dict) else None
+    if not isinstance(answered, int):
+        return None
+    return [] if answered in VERSIONS else [f"there is no version {answered}"]
 
 
 @rule(

@@ -34,6 +34,8 @@ def _look(entry: Entry, asked: Entry | None) -> Look | None:
 def _told(seen: Look | None) -> list[str] | None:
     if seen is None:
         return None
+    if not seen.faults:
+        return []
     told = [f"`{fault.path}` {fault.text}" for fault in seen.faults[:10]]
     return told + ([f"and {len(seen.faults) - 10} faults more"] if len(seen.faults) > 10 else [])
 
@@ -149,7 +151,7 @@ def draft(entry: Entry, ledger: Ledger) -> list[str] | None:
     if seen is None:
         return None
     found = [f"`{one}`" for one in seen.drafts]
-    known = methods().get((entry.method or "", entry.is_request))
+    known = methods().get((entry.method, entry.is_request)) if entry.method is not None else None
     if known is not None and known.draft:
         found.append(f"the method `{known.name}`")
     return _once("draft", found, entry, ledger, "is only in the draft of the protocol")

@@ -46,7 +46,25 @@ def opened(entry: Entry, ledger: Ledger) -> list[str] | None:
     id = as_text(entry.params.get("sessionId"))
     if id is None or ledger.initialize is None:
         return None
-    return [] if id in ledger.sessions else [f"no session {shown(id)} is open"]
+    return [] if id in ledger.opened else [f"no session {shown(id)} was opened"]
+
+
+@rule(
+    "session.refused",
+    Side.AGENT,
+    Level.SHOULD,
+    "What is asked of a session that does not exist is answered with an error.",
+    link="session-setup#session-id",
+    fix="Answer with an error (-32002 is for what is not found) when the `sessionId` is unknown.",
+    on=["answer session/prompt", "answer session/set_mode", "answer session/set_config_option"],
+)
+def refused(entry: Entry, ledger: Ledger) -> list[str] | None:
+    id = as_text(ledger.asked.params.get("sessionId")) if ledger.asked is not None else None
+    if id is None or ledger.initialize is None or id in ledger.opened or ledger.asked is None:
+        return None
+    return (
+        [] if "error" in entry.msg else [f"`{ledger.asked.method}` succeeded for {shown(id)}, which was never opened"]
+    )
 
 
 @rule(

@@ -24,10 +24,12 @@ def known(entry: Entry, ledger: Ledger) -> list[str] | None:
     ids = [id for id in named if isinstance(id, str)]
     if not ids:
         return None
+    if entry.method != "session/update" and ids[0] in ledger.released:
+        return [f"`{entry.method}` names the terminal {shown(ids[0])}, which was released"]
     return [
         f"the terminal {shown(id)} was not made by `terminal/create`"
         for id in ids
-        if id not in ledger.terminals and ledger.first_time("terminal.known", id)
+        if id not in ledger.terminals and id not in ledger.released and ledger.first_time("terminal.known", id)
     ]
 
 
@@ -42,7 +44,7 @@ def known(entry: Entry, ledger: Ledger) -> list[str] | None:
 )
 def released(entry: Entry, ledger: Ledger) -> list[str] | None:
     session = ledger.session(ledger.asked)
-    if session is None or not ledger.terminals or len(session.turns) > 1:
+    if session is None or not (ledger.terminals or ledger.released) or len(session.turns) > 1:
         return None
     return [
         f"the terminal {shown(id)} is not released"

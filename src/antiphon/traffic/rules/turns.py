@@ -8,6 +8,7 @@ from antiphon.traffic.values import as_object, shown
 
 CROSSING_SECONDS = 0.5
 """An answer may cross a cancellation on its way. After so long it has not."""
+REQUEST_CANCELLED = -32800
 
 
 @rule(
@@ -42,7 +43,8 @@ def one_at_a_time(entry: Entry, ledger: Ledger) -> list[str] | None:
     session = ledger.session(entry)
     if session is None:
         return None
-    return [f"the prompt of message {turn.prompt.number} is not answered yet" for turn in session.turns[:1]]
+    running = [turn.prompt.number for turn in session.turns if turn.cancelled is None]
+    return [f"the prompt of message {number} is not answered yet" for number in running[:1]]
 
 
 @rule(
@@ -103,7 +105,29 @@ def stop_reason(entry: Entry, ledger: Ledger) -> list[str] | None:
     reason = as_object(entry.msg.get("result")).get("stopReason")
     if reason == "cancelled":
         return []
+    if as_object(entry.msg.get("error")).get("code") == REQUEST_CANCELLED:
+        return None  # the client may have cancelled the request as well, which is answered like this
     if not turn.noticed and entry.t - turn.cancelled.t < CROSSING_SECONDS:
         return None
     said = "an error" if "error" in entry.msg else f"the stop reason {shown(reason)}"
     return [f"the prompt was cancelled in message {turn.cancelled.number} and was answered with {said}"]
+
+
+@rule(
+    "cancel.unasked",
+    Side.AGENT,
+    Level.ADVICE,
+    "The stop reason `cancelled` is for turns that the client has cancelled.",
+    link="prompt-turn#stop-reasons",
+    fix="End a turn with `end_turn` where the user has rejected something, and with `refusal` where the agent will not go on.",
+    on=["answer session/prompt"],
+)
+def unasked(entry: Entry, ledger: Ledger) -> list[str] | None:
+    """A second prompt, a question that was dismissed and a session that is being closed may also end a turn."""
+    session = ledger.session(ledger.asked)
+    turn = session.turn_of(ledger.asked) if session is not None else None
+    if session is None or turn is None or len(session.turns) > 1:
+        return None
+    if as_object(entry.msg.get("result")).get("stopReason") != "cancelled":
+        return None
+    return [] if turn.cancelled is not None or turn.dismissed else ["the client has not cancelled this turn"]
