@@ -328,7 +328,7 @@ def _at(path: str, name: object) -> str:
 
 
 def _listed(words: Iterable[str]) -> str:
-    shown = [word if " " in word or word in SCALARS.values() else f'"{word}"' for word in words]
-    if len(shown) > 12:
-        shown = [*shown[:10], f"{len(shown) - 10} more"]
-    return ", ".join(shown[:-1]) + (" or " if len(shown) > 1 else "") + shown[-1] if shown else "nothing"
+    quoted = [word if " " in word or word in SCALARS.values() else f'"{word}"' for word in words]
+    if len(quoted) > 10:
+        quoted = [*quoted[:6], f"{len(quoted) - 6} more"]
+    return ", ".join(quoted[:-1]) + (" or " if len(quoted) > 1 else "") + quoted[-1] if quoted else "nothing"

@@ -12,11 +12,18 @@ from typing import Final, NamedTuple
 
 from antiphon.traffic.entries import Direction, Entry
 from antiphon.traffic.ledger import Ledger
+from antiphon.visible import exact
 
 __all__ = ["SPEC", "Deviation", "Judge", "Level", "Rule", "Side", "rule", "rules"]
 
 SPEC: Final = "https://agentclientprotocol.com/protocol/v1/"
 """Where the links of rules and requirements begin."""
+
+
+LONGEST: Final = 300
+"""No sentence about a deviation has more letters."""
+MOST: Final = 10
+"""No more than these are said of one message by one rule."""
 
 
 class Level(StrEnum):
@@ -120,7 +127,7 @@ class Judge:
                 if said is not None:
                     tally.count += 1
                     if said:
-                        found += [Deviation(tally.id, entry, text) for text in said]
+                        found += [Deviation(tally.id, entry, text) for text in _shown(said)]
         ledger.hear(entry)
         if found:
             self.deviations += found
@@ -148,6 +155,14 @@ class _Tally:
     id: str
     holds: Holds
     count: int = 0
+
+
+def _shown(said: Sequence[str]) -> Iterable[str]:
+    """Sentences as somebody may read them: they quote what strangers have sent, which may be long, many and no text at all."""
+    for text in said[:MOST]:
+        yield exact(text if len(text) <= LONGEST else f"{text[:LONGEST]}…").replace("\n", " ").replace("\t", " ")
+    if len(said) > MOST:
+        yield f"and {len(said) - MOST} times more in this message"
 
 
 def _kind_of(entry: Entry, asked: Entry | None) -> tuple[str, str]:

@@ -32,12 +32,7 @@ def _look(entry: Entry, asked: Entry | None) -> Look | None:
 
 
 def _told(seen: Look | None) -> list[str] | None:
-    if seen is None:
-        return None
-    if not seen.faults:
-        return []
-    told = [f"`{fault.path}` {fault.text}" for fault in seen.faults[:10]]
-    return told + ([f"and {len(seen.faults) - 10} faults more"] if len(seen.faults) > 10 else [])
+    return [f"`{fault.path}` {fault.text}" for fault in seen.faults] if seen is not None else None
 
 
 @rule(
@@ -101,7 +96,7 @@ def method(entry: Entry, ledger: Ledger) -> list[str] | None:
         )
         return [f"`{name}` is {kind}"]
     if known is None:
-        return [f"`{_short(name)}` is no method of the protocol and does not begin with `_`"]
+        return [f"`{name}` is no method of the protocol and does not begin with `_`"]
     if known.side in ("agent", "client") and known.side == entry.dir.speaker:
         return [f"`{name}` is for the {known.side} to answer, not to send"]
     return []
@@ -109,10 +104,6 @@ def method(entry: Entry, ledger: Ledger) -> list[str] | None:
 
 def _is_removed(name: str) -> bool:
     return name in REMOVED_METHODS or name.startswith("unstable_")
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 60 else f"{name[:57]}…"
 
 
 @rule(
@@ -128,7 +119,7 @@ def removed(entry: Entry, ledger: Ledger) -> list[str] | None:
     if entry.method is not None:
         if not _is_removed(entry.method):
             return None
-        return _once("removed", [f"the method `{_short(entry.method)}`"], entry, ledger, "was removed")
+        return _once("removed", [f"the method `{entry.method}`"], entry, ledger, "was removed")
     seen = _looked(entry, ledger)
     if seen is None or ledger.asked is None or not (ledger.asked.method or "").startswith("session/"):
         return None
