@@ -271,7 +271,7 @@ def _look_at_map(inside: Check, value: Any, path: str, found: Look) -> None:
 def _look_at_union(checks: list[Check], members: tuple[str, ...], value: Any, path: str, found: Look) -> None:
     seen = _closest([], checks, value, path)
     if seen.faults and seen.faults[0].path == path:
-        found.wrong(path, f"is {shown(value)}, not {_listed(SCALARS.get(one, one) for one in members)}")
+        found.wrong(path, f"is {shown(value)}, not {_listed(dict.fromkeys(map(_named, members)))}")
     else:
         found.add(seen)
 
@@ -310,6 +310,11 @@ _SCALAR_TESTS: Final[dict[str, Callable[[Any], bool]]] = {
     "float": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
     "null": lambda value: value is None,
 }
+
+
+def _named(member: str) -> str:
+    """A member of a union in words."""
+    return SCALARS.get(member) or {"[": "a list", "{": "an object", "#": f"a {member[1:]}"}.get(member[0], member)
 
 
 def _members(expression: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from antiphon.traffic.values import as_object, as_text, objects_in, texts_in
 if TYPE_CHECKING:
     from antiphon.traffic.checks import Look
 
-__all__ = ["Ledger", "is_id", "is_malformed"]
+__all__ = ["Ledger", "id_shown", "is_id", "is_malformed"]
 
 BRINGS_A_NEW_ONE = ("session/new", "session/fork")
 BRINGS_AN_OLD_ONE = ("session/load", "session/resume")
@@ -54,6 +54,7 @@ class Ledger:
         self.malformed_ids: set[tuple[Direction, str]] = set()
         self.looked: tuple[Entry | None, Look | None] = None, None
         """The line that was held against the schema last, and what it says of it: more than one rule wants to know."""
+        self._offers: dict[tuple[str, str], bool] = {}
         self._cancelled: list[Turn] = []
         self._once: set[tuple[object, ...]] = set()
 
@@ -63,8 +64,18 @@ class Ledger:
         if entry.method == "initialize" and entry.dir is Direction.C2A:
             self.judged = _version(entry.params) != OTHER_VERSION
         elif self.asked is not None and self.asked.method == "initialize":
-            version = _version(as_object(entry.msg.get("result")))
-            self.judged = self.judged if version is None else version != OTHER_VERSION
+            answered = as_object(entry.msg.get("result"))
+            self.judged = (_version(answered) if answered else self.version) != OTHER_VERSION
+
+    def offers(self, asking: str, capability: str) -> bool:
+        """Whether the other side offers what one side would ask for: `session.notices` is an object, or true."""
+        key = asking, capability
+        if key not in self._offers:
+            found: Any = self.client if asking == "agent" else self.agent
+            for name in capability.split("."):
+                found = as_object(found).get(name)
+            self._offers[key] = found is True or isinstance(found, dict)
+        return self._offers[key]
 
     def first_time(self, *what: object) -> bool:
         """Whether this is said for the first time in this conversation."""
@@ -83,6 +94,8 @@ class Ledger:
         self.lines[entry.dir] += 1
         if is_malformed(entry):
             self._hear_malformed(entry)
+        if self.pairs.again(entry) is not None:
+            self.malformed_ids.add((entry.dir, id_shown(entry.msg)))  # both may be answered, and only one will be found
         asked = self.pairs.hear(entry)
         if entry.method is not None:
             (self._hear_client if entry.dir is Direction.C2A else self._hear_agent)(entry)
@@ -95,13 +108,13 @@ class Ledger:
             self.batches[entry.dir] += 1
         for one in objects_in(entry.msg if isinstance(entry.msg, list) else [entry.msg]):
             if isinstance(one.get("id"), str | int | float):
-                self.malformed_ids.add((entry.dir, str(one["id"])))
+                self.malformed_ids.add((entry.dir, id_shown(one)))
 
     def _hear_client(self, entry: Entry) -> None:
         id = as_text(entry.params.get("sessionId"))
-        if entry.method == "initialize":
+        if entry.method == "initialize" and self.initialized is None:
             self.initialize = entry
-            self.initialized = None
+            self._offers.clear()
             self.client = as_object(entry.params.get("clientCapabilities"))
         elif entry.method == "$/cancel_request":
             for session in self.sessions.values():
@@ -137,6 +150,8 @@ class Ledger:
 
     def _hear_agent(self, entry: Entry) -> None:
         session = self.session(entry)
+        if session is not None and entry.method in ("session/request_permission", "elicitation/create"):
+            session.note_activity()
         if entry.method == "session/update":
             update = as_object(entry.params.get("update"))
             if session is not None:
@@ -145,8 +160,6 @@ class Ledger:
                 self.named.add(update["sessionId"])  # this is how the client learns of it
         elif entry.method == "session/request_permission" and session is not None:
             session.name_call(as_object(entry.params.get("toolCall")), announced=False)
-            for turn in session.turns:
-                turn.said += 1
         elif entry.method == "terminal/release" and isinstance(id := entry.params.get("terminalId"), str):
             self.terminals.pop(id, None)
             self.released.add(id)
@@ -171,7 +184,7 @@ class Ledger:
         failed = "error" in entry.msg
         session = self.session(asked)
         if asked.method == "initialize" and not failed:
-            self._hear_initialized(entry, result)
+            self._hear_initialized(entry, asked, result)
         elif asked.method in BRINGS_A_NEW_ONE and isinstance(id := result.get("sessionId"), str):
             self.named.add(id)
             self.opened.add(id)
@@ -184,8 +197,10 @@ class Ledger:
         for turn in self._cancelled:
             turn.noticed = turn.noticed or (turn.cancelled is not None and turn.cancelled.number < asked.number)
 
-    def _hear_initialized(self, entry: Entry, result: dict[str, Any]) -> None:
-        self.initialized = entry
+    def _hear_initialized(self, entry: Entry, asked: Entry, result: dict[str, Any]) -> None:
+        self.initialize, self.initialized = asked, entry
+        self._offers.clear()
+        self.client = as_object(asked.params.get("clientCapabilities"))
         self.agent = as_object(result.get("agentCapabilities"))
         self.auth_methods = texts_in(result.get("authMethods"), "id")
         self.version = _version(result)
@@ -218,6 +233,12 @@ def is_malformed(entry: Entry) -> bool:
     if entry.method is not None:
         return "result" in msg or "error" in msg or ("id" in msg and not is_id(msg["id"]))
     return not entry.is_answer or ("result" in msg and "error" in msg)
+
+
+def id_shown(message: dict[str, Any]) -> str:
+    """The id of a message as a text, in which `1` and `"1"` are the same. Python writes no numbers of thousands of digits."""
+    id = message.get("id")
+    return hex(id) if isinstance(id, int) and abs(id) > 2**64 else str(id)
 
 
 def is_id(value: object) -> bool:

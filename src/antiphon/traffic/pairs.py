@@ -23,9 +23,14 @@ class Pairs:
 
     def alike(self, entry: Entry) -> Entry | None:
         """The open question of the other side whose id only looks like that of this answer: `1` and `"1"`."""
-        shown = str(entry.msg.get("id"))
-        found = (one for key, one in self._open.items() if key[0] is entry.dir.other and str(key[2]) == shown)
-        return next(found, None)
+        id = entry.msg.get("id")
+        looks: list[object] = []
+        if isinstance(id, str) and len(id) < 20:
+            looks = [int(id)] if id.isdecimal() else []
+        elif isinstance(id, int | float) and abs(id) < 2**64:
+            looks = [str(id), str(int(id)), int(id), float(id)]
+        found = (self._open.get((entry.dir.other, type(one).__name__, one)) for one in looks)
+        return next((one for one in found if one is not None), None)
 
     def hear(self, entry: Entry) -> Entry | None:
         """Take note of a line; the question it answers, if it does."""

@@ -72,6 +72,11 @@ class Session:
         self.replayed = False
         self.current = {}
 
+    def note_activity(self) -> None:
+        """The user has seen something of every turn that is open."""
+        for turn in self.turns:
+            turn.said += 1
+
     def dismiss(self) -> None:
         for turn in self.turns:
             turn.dismissed = True
@@ -93,9 +98,8 @@ class Session:
         kind = as_text(update.get("sessionUpdate"))
         if kind == "config_option_update":
             self.settle(update)
-        if kind in HISTORY or kind == "plan":
-            for turn in self.turns:
-                turn.said += 1
+        if kind == "plan" or (kind in HISTORY and kind != "user_message_chunk"):
+            self.note_activity()
         if kind in ("tool_call", "tool_call_update"):
             self.name_call(update, announced=kind == "tool_call")
 

@@ -4,47 +4,41 @@ Each of these rules is a row of a table. It is put to the test by every use of w
 client) and every finished turn (for the agent) in which there was a temptation: the other side cannot do it, and nobody asked.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 from antiphon.traffic.entries import Entry
 from antiphon.traffic.judging import Level, Side, rule
 from antiphon.traffic.ledger import Ledger
 from antiphon.traffic.values import as_object, objects_in
 
-Uses = Callable[[Entry], Iterable[str]]
+Uses = Callable[[Entry], Sequence[str]]
 """What in a line makes use of a capability, in words for a sentence."""
 
 OPENING = ("session/new", "session/load", "session/resume", "session/fork")
 TURN_DONE = "answer session/prompt"
 
 
-def _has(capabilities: dict[str, Any], path: str) -> bool:
-    """Whether `session.notices` is there: flags have to be true, markers have to be objects."""
-    *way, last = path.split(".")
-    for name in way:
-        capabilities = as_object(capabilities.get(name))
-    return capabilities.get(last) is True or isinstance(capabilities.get(last), dict)
-
-
 def _honours(
     side: Side, capability: str, uses: Uses, on: frozenset[str], entry: Entry, ledger: Ledger
 ) -> list[str] | None:
-    if ledger.initialized is None and not (ledger.asked is not None and ledger.asked is ledger.initialize):
+    asked = ledger.asked
+    if ledger.initialized is None and (asked is None or asked is not ledger.initialize):
         return None
     if entry.method is None and "result" not in entry.msg:
         return None
-    used = list(uses(entry)) if _names(entry, ledger) & on else []
-    if _has(ledger.client if side is Side.AGENT else ledger.agent, capability):
+    used = uses(entry) if _name(entry, asked) in on else ()
+    if ledger.offers(side.value, capability):
         return [] if used else None
     other = "client" if side is Side.AGENT else "agent"
     return [f"{one}, although the {other} does not offer `{capability}`" for one in used]
 
 
-def _names(entry: Entry, ledger: Ledger) -> set[str]:
-    method = entry.method or (f"answer {ledger.asked.method}" if ledger.asked is not None else "")
-    return {method, f"update {as_object(entry.params.get('update')).get('sessionUpdate')}"}
+def _name(entry: Entry, asked: Entry | None) -> str:
+    """What the line is, as rules name it."""
+    if entry.method == "session/update":
+        return f"update {as_object(entry.params.get('update')).get('sessionUpdate')}"
+    return entry.method or (f"answer {asked.method}" if asked is not None else "")
 
 
 def _capability(

@@ -2,7 +2,7 @@
 
 from antiphon.traffic.entries import Entry
 from antiphon.traffic.judging import Level, Side, rule
-from antiphon.traffic.ledger import Ledger, is_id
+from antiphon.traffic.ledger import Ledger, id_shown, is_id
 from antiphon.traffic.values import as_object, shown
 
 
@@ -91,7 +91,7 @@ def answer_known(entry: Entry, ledger: Ledger) -> list[str] | None:
     id = entry.msg.get("id")
     if id is None and "error" in entry.msg:
         return None  # what could not be read has no id to be answered with
-    if (entry.dir.other, str(id)) in ledger.malformed_ids:
+    if (entry.dir.other, id_shown(entry.msg)) in ledger.malformed_ids:
         return None  # it was asked, though not properly
     alike = ledger.pairs.alike(entry)
     if alike is not None:

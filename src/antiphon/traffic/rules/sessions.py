@@ -3,6 +3,7 @@
 from antiphon.traffic.entries import Entry
 from antiphon.traffic.judging import Level, Side, rule
 from antiphon.traffic.ledger import BRINGS_A_NEW_ONE, Ledger
+from antiphon.traffic.rules.capabilities import TERMINAL_METHODS
 from antiphon.traffic.sessions import HISTORY
 from antiphon.traffic.values import as_object, as_text, shown
 
@@ -17,7 +18,14 @@ HISTORY_UPDATES = tuple(f"update {kind}" for kind in sorted(HISTORY))
     "The agent speaks of a session only when the client knows its id.",
     link="session-setup#creating-a-session",
     fix="Answer `session/new` first and send the updates after it.",
-    on=["request", "notification"],
+    on=[
+        "session/update",
+        "session/request_permission",
+        "fs/read_text_file",
+        "fs/write_text_file",
+        *TERMINAL_METHODS,
+        "elicitation/create",
+    ],
 )
 def known(entry: Entry, ledger: Ledger) -> list[str] | None:
     id = as_text(entry.params.get("sessionId"))
