@@ -81,7 +81,8 @@ def rule(
     """Make a rule of the function below. `link` is a page of the specification with its anchor: `tool-calls#updating`.
 
     `on` names the lines that it is about, because asking every rule about every line takes long: a method (`session/prompt`), what
-    answers it (`answer session/prompt`), an update (`update tool_call`), or all of a kind (`request`, `notification`, `answer`).
+    answers it (`answer session/prompt`), an update (`update tool_call`), or all of a kind
+    (`request`, `notification`, `answer`, and `error` for the answers that are errors).
     """
 
     def made(holds: Holds) -> Holds:
@@ -139,7 +140,8 @@ class Judge:
         known = name if name in self._names else "session/update" if name.startswith("update ") else ""
         key = entry.dir, kind, known
         if key not in self._asked:
-            names = {kind, name, "session/update"} if name.startswith("update ") else {kind, name}
+            names = {kind, name} | ({"session/update"} if name.startswith("update ") else set())
+            names |= {"answer"} if kind == "error" else set()
             self._asked[key] = [
                 self._tallies.setdefault((one.id, entry.dir), _Tally(one.id, one.holds))
                 for one in self._rules
@@ -173,5 +175,5 @@ def _kind_of(entry: Entry, asked: Entry | None) -> tuple[str, str]:
     if method is not None:
         return "request" if "id" in entry.msg else "notification", method
     if entry.is_answer:
-        return "answer", f"answer {asked.method}" if asked is not None else ""
+        return "error" if "error" in entry.msg else "answer", f"answer {asked.method}" if asked is not None else ""
     return "", ""

@@ -124,11 +124,9 @@ def answer_to_notification(entry: Entry, ledger: Ledger) -> list[str] | None:
     "An error has an integer code and a message.",
     link="overview#error-handling",
     fix='Send errors as `{"code": -32603, "message": "what happened"}`; more goes into `data`.',
-    on=["answer"],
+    on=["error"],
 )
 def error_object(entry: Entry, ledger: Ledger) -> list[str] | None:
-    if "error" not in entry.msg:
-        return None
     error = entry.msg["error"]
     if not isinstance(error, dict):
         return [f"`error` is {shown(error)}, not an object"]
@@ -150,7 +148,7 @@ def error_object(entry: Entry, ledger: Ledger) -> list[str] | None:
     "The code of an error is one of JSON-RPC's: from -32768 to -32000, or -32800 for a cancelled request.",
     link="schema#errorcode",
     fix="Use -32603 for what went wrong inside, and put the status of an upstream service into `data`.",
-    on=["answer"],
+    on=["error"],
 )
 def error_code(entry: Entry, ledger: Ledger) -> list[str] | None:
     code = as_object(entry.msg.get("error")).get("code")
@@ -168,7 +166,7 @@ def error_code(entry: Entry, ledger: Ledger) -> list[str] | None:
     "The message of an error is a short sentence on one line.",
     link="overview#error-handling",
     fix="Say in one sentence what went wrong; stack traces and documents belong in `data`, or in the log.",
-    on=["answer"],
+    on=["error"],
 )
 def error_message(entry: Entry, ledger: Ledger) -> list[str] | None:
     message = as_object(entry.msg.get("error")).get("message")
