@@ -66,6 +66,7 @@ SCHEMA = [
     Row("schema.method", [*BEGIN, client.tells("_x/news")], [*BEGIN, agent.asks(9, "x/drain")]),
     Row("schema.removed", BEGIN, [*BEGIN, client.asks(9, "session/set_model", sessionId="s", modelId="m")]),
     Row("schema.draft", BEGIN, [*BEGIN, prompt(), says(), agent.gives(2, stopReason="end_turn", usage=None)]),
+    Row("schema.draft-offer", BEGIN, hello(offers={"sessionCapabilities": {"fork": {}}})),
     Row("schema.unknown-field", BEGIN, [*BEGIN, *turn(update("agent_message_chunk", content=text("x"), timestamp=1))]),
 ]  # fmt: skip
 
@@ -77,7 +78,7 @@ HANDSHAKE = [
     Row("init.once", BEGIN, [*BEGIN, client.asks(5, "initialize", protocolVersion=1)]),
     Row("init.waits", BEGIN, [hello()[0], ASK_NEW, hello()[1]]),
     Row("init.speaks-after", BEGIN, [hello()[0], agent.tells("_x/news"), hello()[1]]),
-    Row("init.version", BEGIN, OLD_HELLO),
+    Row("init.no-echo", BEGIN, OLD_HELLO),
     Row("auth.ids", hello(authMethods=METHODS), hello(authMethods=[METHODS[0], METHODS[0]])),
     Row("auth.offered", [*hello(authMethods=METHODS), client.asks(1, "authenticate", methodId="key")],
         [*hello(authMethods=METHODS), client.asks(1, "authenticate", methodId="Key")]),

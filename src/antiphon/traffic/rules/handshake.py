@@ -76,7 +76,7 @@ def speaks_after(entry: Entry, ledger: Ledger) -> list[str] | None:
 
 
 @rule(
-    "init.version",
+    "init.no-echo",
     Side.AGENT,
     Level.MUST,
     "The agent answers with a version that it speaks, not with whatever it was asked for.",

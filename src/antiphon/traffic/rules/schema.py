@@ -9,6 +9,8 @@ from antiphon.traffic.ledger import Ledger
 from antiphon.traffic.schema import Look, look, methods
 
 REMOVED_METHODS = ("session/set_model",)
+OFFERS = ("params.clientCapabilities.", "result.agentCapabilities.")
+"""Where a side offers what it can: whoever does not know an offer passes over it, so this is told apart from what is just sent."""
 REMOVED_FIELDS = ("result.models",)
 
 
@@ -141,10 +143,27 @@ def draft(entry: Entry, ledger: Ledger) -> list[str] | None:
     seen = _looked(entry, ledger)
     if seen is None:
         return None
-    found = [f"`{one}`" for one in seen.drafts]
+    found = [f"`{one}`" for one in seen.drafts if not one.startswith(OFFERS)]
     known = methods().get((entry.method, entry.is_request)) if entry.method is not None else None
     if known is not None and known.draft:
         found.append(f"the method `{known.name}`")
+    return _once("draft", found, entry, ledger, "is only in the draft of the protocol")
+
+
+@rule(
+    "schema.draft-offer",
+    Side.BOTH,
+    Level.ADVICE,
+    "Nothing is offered that only the draft of the protocol knows, except to those who are known to want it.",
+    link="initialization",
+    fix="Offer it where the other side is known to speak the same draft; others will pass over it.",
+    on=["initialize", "answer initialize"],
+)
+def draft_offer(entry: Entry, ledger: Ledger) -> list[str] | None:
+    seen = _looked(entry, ledger)
+    if seen is None:
+        return None
+    found = (f"`{one}`" for one in seen.drafts if one.startswith(OFFERS))
     return _once("draft", found, entry, ledger, "is only in the draft of the protocol")
 
 
