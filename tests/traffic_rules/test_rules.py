@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from antiphon.traffic.entries import Direction
 from antiphon.traffic.judging import SPEC, rules
-from tests.traffic_rules.table import BEGIN, CANCEL, ROWS, USAGE, Row
+from tests.traffic_rules.table import BEGIN, CANCEL, MADE, RELEASE, ROWS, USAGE, Row
 from tests.traffic_rules.talk import (
     Line,
     agent,
@@ -127,6 +127,43 @@ def test_another_version_has_other_rules() -> None:
     ]
     refused = [asked, agent.fails(0, -32022)]
     assert broken([*refused, *hello(), *new(), *turn()]) == []
+
+
+def test_a_recording_that_begins_in_the_middle_is_not_held_against_anybody_but_its_beginning() -> None:
+    assert broken([agent.gives(9), says(), prompt(), says(), done()]) == ["init.first"]
+
+
+def test_a_second_introduction_that_is_refused_changes_nothing() -> None:
+    again = [client.asks(5, "initialize", protocolVersion=2), agent.fails(5, -32600)]
+    read = agent.asks(50, "fs/read_text_file", sessionId="s", path="/w/a")
+    assert broken([*BEGIN, *again, prompt(), read]) == ["capability.fs-read"]
+
+
+def test_ids_that_only_look_alike_are_told() -> None:
+    [found] = judged([*hello(), client.asks(7, "_x/ask"), agent.gives("7")]).deviations
+    assert found.text == 'the id "7" is not that of `_x/ask`, which was asked with 7'
+    [found] = judged([*hello(), client.asks("7", "_x/ask"), agent.gives(7)]).deviations
+    assert found.text == 'the id 7 is not that of `_x/ask`, which was asked with "7"'
+    [found] = judged([*hello(), client.asks(7, "_x/ask"), agent.gives(7), agent.gives(7)]).deviations
+    assert found.text == "no request with the id 7 is open"
+
+
+def test_both_of_two_requests_with_one_id_may_be_answered() -> None:
+    twice = [client.asks(7, "_x/ask"), client.asks(7, "_x/ask"), agent.gives(7), agent.gives(7)]
+    assert broken([*BEGIN, *twice]) == ["rpc.id-unique"]
+
+
+def test_a_terminal_is_not_used_after_it_was_released() -> None:
+    waits = agent.asks(53, "terminal/wait_for_exit", sessionId="s", terminalId="t")
+    assert broken([*MADE, *RELEASE, waits]) == ["terminal.known"]
+    shown = call(content=[{"type": "terminal", "terminalId": "t"}])
+    assert broken([*MADE, *RELEASE, shown]) == []  # what it showed stays
+
+
+def test_the_options_of_a_group_are_values_too() -> None:
+    group = {"group": "g", "name": "G", "options": [{"value": "deep", "name": "Deep"}]}
+    option = {"id": "o", "name": "O", "type": "select", "currentValue": "deep", "options": [group]}
+    assert broken([*hello(), *new(configOptions=[option])]) == []
 
 
 def test_a_session_that_could_not_be_loaded_is_none() -> None:

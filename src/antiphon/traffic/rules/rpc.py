@@ -93,6 +93,8 @@ def answer_known(entry: Entry, ledger: Ledger) -> list[str] | None:
         return None  # what could not be read has no id to be answered with
     if (entry.dir.other, id_shown(entry.msg)) in ledger.malformed_ids:
         return None  # it was asked, though not properly
+    if ledger.initialize is None:
+        return None  # the recording begins later than the conversation, and so may the question be missing
     alike = ledger.pairs.alike(entry)
     if alike is not None:
         return [f"the id {shown(id)} is not that of `{alike.method}`, which was asked with {shown(alike.msg['id'])}"]
