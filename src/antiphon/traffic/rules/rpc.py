@@ -106,7 +106,7 @@ def answer_known(entry: Entry, ledger: Ledger) -> list[str] | None:
     Side.BOTH,
     Level.MUST,
     "A notification is never answered, not even with an error.",
-    link="overview#communication-model",
+    link="overview#error-handling",
     fix="Drop notifications that are not understood, without a word.",
     on=["answer"],
 )

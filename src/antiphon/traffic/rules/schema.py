@@ -154,9 +154,9 @@ def draft(entry: Entry, ledger: Ledger) -> list[str] | None:
     "schema.draft-offer",
     Side.BOTH,
     Level.ADVICE,
-    "Nothing is offered that only the draft of the protocol knows, except to those who are known to want it.",
-    link="initialization",
-    fix="Offer it where the other side is known to speak the same draft; others will pass over it.",
+    "Capabilities that only the draft of the protocol knows are offered in `_meta`: strict readers refuse what they do not know.",
+    link="extensibility#advertising-custom-capabilities",
+    fix="Move the capability into `_meta` of the same object until the protocol has it.",
     on=["initialize", "answer initialize"],
 )
 def draft_offer(entry: Entry, ledger: Ledger) -> list[str] | None:
