@@ -58,13 +58,20 @@ def definition(node: Json) -> Json:
         facts["fields"] = fields(node)
         if members:
             facts["variants"] = [variant(member) for member in members if "not" not in member]
-        if any("not" in member for member in members):
+        if others := [member for member in members if "not" in member]:
             facts["open"] = True
+            facts["other"] = {**variant(others[0]), **nested(others[0])}
     elif "allOf" in node and "type" not in node:
         facts["same_as"] = type_of(node)[1:]
     else:
         facts["type"] = type_of(node)
+        facts |= limits(node)
     return facts
+
+
+def limits(node: Json) -> Json:
+    """The limits that go beyond a type; a minimum of 0 is the type `uint`."""
+    return {key: node[key] for key in ("minLength", "maximum") if key in node}
 
 
 def is_object(member: Json) -> bool:
@@ -87,6 +94,11 @@ def variant(member: Json) -> Json:
     return facts
 
 
+def nested(member: Json) -> Json:
+    """The variants that a member of a union has itself."""
+    return {"variants": [variant(one) for one in member["anyOf"]]} if "anyOf" in member else {}
+
+
 def fields(node: Json) -> dict[str, Json]:
     """The fields of an object: type, whether required, leniency marks, default."""
     return {name: field(spec, name in node.get("required", [])) for name, spec in node.get("properties", {}).items()}
@@ -102,6 +114,7 @@ def field(spec: Any, required: bool) -> Json:
             facts["marks"] = marks
         if "default" in spec:
             facts["default"] = spec["default"]
+        facts |= limits(spec)
     return facts
 
 

@@ -20,6 +20,8 @@ class Direction(StrEnum):
     C2A = "c2a"
     A2C = "a2c"
 
+    __hash__ = str.__hash__  # that of enums is slow, and this is part of every key
+
     @property
     def speaker(self) -> str:
         return "client" if self is Direction.C2A else "agent"
@@ -50,16 +52,23 @@ class Entry:
     msg: Any
     line: int = 0
     """Where it stands in its file, from 1; 0 where there is no file."""
+    method: str | None = field(init=False, repr=False, compare=False, default=None)
+    """The method of a request or a notification."""
+    params: dict[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
+    """The params of a request or a notification; empty where there are none, or none to speak of."""
+
+    def __post_init__(self) -> None:
+        # Rules ask for these dozens of times, so they are looked up once.
+        if isinstance(self.msg, dict):
+            method, params = self.msg.get("method"), self.msg.get("params")
+            if isinstance(method, str):
+                object.__setattr__(self, "method", method)
+            if isinstance(params, dict):
+                object.__setattr__(self, "params", params)
 
     @property
     def is_noise(self) -> bool:
         return self.msg is NO_JSON
-
-    @property
-    def method(self) -> str | None:
-        """The method of a request or a notification."""
-        method = self.msg.get("method") if isinstance(self.msg, dict) else None
-        return method if isinstance(method, str) else None
 
     @property
     def is_request(self) -> bool:
@@ -73,12 +82,6 @@ class Entry:
     def is_answer(self) -> bool:
         """A result or an error, whether anybody asked or not."""
         return isinstance(self.msg, dict) and "method" not in self.msg and ("result" in self.msg or "error" in self.msg)
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """The params of a request or a notification; empty where there are none, or none to speak of."""
-        params = self.msg.get("params") if isinstance(self.msg, dict) else None
-        return params if isinstance(params, dict) else {}
 
 
 def parse(number: int, t: float, direction: Direction, raw: bytes, line: int = 0) -> Entry:

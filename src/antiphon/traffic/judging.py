@@ -5,18 +5,25 @@ where it was kept, and a sentence for each way in which it was broken. So a rule
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
 from antiphon.traffic.entries import Direction, Entry
 from antiphon.traffic.ledger import Ledger
+from antiphon.visible import exact
 
 __all__ = ["SPEC", "Deviation", "Judge", "Level", "Rule", "Side", "rule", "rules"]
 
 SPEC: Final = "https://agentclientprotocol.com/protocol/v1/"
 """Where the links of rules and requirements begin."""
+
+
+LONGEST: Final = 300
+"""No sentence about a deviation has more letters."""
+MOST: Final = 10
+"""No more than these are said of one message by one rule."""
 
 
 class Level(StrEnum):
@@ -53,6 +60,8 @@ class Rule:
     link: str
     fix: str
     holds: Holds
+    on: frozenset[str] = frozenset()
+    """The lines it is asked about; all where it names none."""
 
 
 class Deviation(NamedTuple):
@@ -66,13 +75,20 @@ class Deviation(NamedTuple):
 _RULES: Final[dict[str, Rule]] = {}
 
 
-def rule(id: str, side: Side, level: Level, text: str, *, link: str, fix: str) -> Callable[[Holds], Holds]:
-    """Make a rule of the function below. `link` is a page of the specification with its anchor: `tool-calls#updating`."""
+def rule(
+    id: str, side: Side, level: Level, text: str, *, link: str, fix: str, on: Iterable[str] = ()
+) -> Callable[[Holds], Holds]:
+    """Make a rule of the function below. `link` is a page of the specification with its anchor: `tool-calls#updating`.
+
+    `on` names the lines that it is about, because asking every rule about every line takes long: a method (`session/prompt`), what
+    answers it (`answer session/prompt`), an update (`update tool_call`), or all of a kind
+    (`request`, `notification`, `answer`, and `error` for the answers that are errors).
+    """
 
     def made(holds: Holds) -> Holds:
         if id in _RULES:
             raise ValueError(f"there are two rules called {id}")
-        _RULES[id] = Rule(id, side, level, text, SPEC + link, fix, holds)
+        _RULES[id] = Rule(id, side, level, text, SPEC + link, fix, holds, frozenset(on))
         return holds
 
     return made
@@ -91,18 +107,73 @@ class Judge:
     def __init__(self) -> None:
         self.ledger = Ledger()
         self.deviations: list[Deviation] = []
-        self.seen: Counter[tuple[str, Direction]] = Counter()
-        """How often a rule was put to the test by each side, kept or not."""
         self._rules = list(rules().values())
+        self._names = frozenset[str]().union(*(one.on for one in self._rules))
+        self._asked: dict[tuple[Direction, str, str], list[_Tally]] = {}
+        self._tallies: dict[tuple[str, Direction], _Tally] = {}
+
+    @property
+    def seen(self) -> Counter[tuple[str, Direction]]:
+        """How often a rule was put to the test by each side, kept or not."""
+        return Counter({key: tally.count for key, tally in self._tallies.items() if tally.count})
 
     def hear(self, entry: Entry) -> list[Deviation]:
         """Judge the next line; what it broke."""
         found: list[Deviation] = []
-        if self.ledger.judged:
-            for one in self._rules:
-                if one.side.includes(entry.dir) and (said := one.holds(entry, self.ledger)) is not None:
-                    self.seen[one.id, entry.dir] += 1
-                    found += [Deviation(one.id, entry, text) for text in said]
-        self.ledger.hear(entry)
-        self.deviations += found
+        ledger = self.ledger
+        ledger.open(entry)
+        if ledger.judged:
+            for tally in self._concerned(entry):
+                said = tally.holds(entry, ledger)
+                if said is not None:
+                    tally.count += 1
+                    if said:
+                        found += [Deviation(tally.id, entry, text) for text in _shown(said)]
+        ledger.hear(entry)
+        if found:
+            self.deviations += found
         return found
+
+    def _concerned(self, entry: Entry) -> "list[_Tally]":
+        """The rules that may have something to say about a line. Only names that rules know are kept, so strangers fill nothing."""
+        kind, name = _kind_of(entry, self.ledger.asked)
+        known = name if name in self._names else "session/update" if name.startswith("update ") else ""
+        key = entry.dir, kind, known
+        if key not in self._asked:
+            names = {kind, name} | ({"session/update"} if name.startswith("update ") else set())
+            names |= {"answer"} if kind == "error" else set()
+            self._asked[key] = [
+                self._tallies.setdefault((one.id, entry.dir), _Tally(one.id, one.holds))
+                for one in self._rules
+                if one.side.includes(entry.dir) and (not one.on or one.on & names)
+            ]
+        return self._asked[key]
+
+
+@dataclass(slots=True)
+class _Tally:
+    """How often a rule was put to the test by one side."""
+
+    id: str
+    holds: Holds
+    count: int = 0
+
+
+def _shown(said: Sequence[str]) -> Iterable[str]:
+    """Sentences as somebody may read them: they quote what strangers have sent, which may be long, many and no text at all."""
+    for text in said[:MOST]:
+        yield exact(text if len(text) <= LONGEST else f"{text[:LONGEST]}…").replace("\n", " ").replace("\t", " ")
+    if len(said) > MOST:
+        yield f"and {len(said) - MOST} times more in this message"
+
+
+def _kind_of(entry: Entry, asked: Entry | None) -> tuple[str, str]:
+    method = entry.method
+    if method == "session/update" and "id" not in entry.msg:
+        update = entry.params.get("update")
+        return "notification", f"update {update.get('sessionUpdate') if isinstance(update, dict) else None}"
+    if method is not None:
+        return "request" if "id" in entry.msg else "notification", method
+    if entry.is_answer:
+        return "error" if "error" in entry.msg else "answer", f"answer {asked.method}" if asked is not None else ""
+    return "", ""

@@ -1,18 +1,33 @@
 """What has happened so far in a conversation, as far as rules ask for it. Knows nothing about right and wrong."""
 
-from typing import Any
+from collections import Counter
+from typing import TYPE_CHECKING, Any
 
 from antiphon.traffic.entries import Direction, Entry
 from antiphon.traffic.pairs import Pairs
+from antiphon.traffic.sessions import Session, Turn
+from antiphon.traffic.values import as_object, as_text, objects_in, texts_in
 
-__all__ = ["Ledger"]
+if TYPE_CHECKING:
+    from antiphon.traffic.checks import Look
+
+__all__ = ["Ledger", "id_shown", "is_id", "is_malformed"]
+
+BRINGS_A_NEW_ONE = ("session/new", "session/fork")
+BRINGS_AN_OLD_ONE = ("session/load", "session/resume")
+
+OTHER_VERSION = 2
+"""The draft of the next version, whose messages are others."""
 
 
 class Ledger:
-    """Fed with every line, after the rules have looked at it."""
+    """Fed with every line: `open` before the rules look at it, `hear` after."""
 
     def __init__(self) -> None:
         self.pairs = Pairs()
+        self.asked: Entry | None = None
+        """The question that the present line answers."""
+        self.lines: Counter[Direction] = Counter()
         self.initialize: Entry | None = None
         self.initialized: Entry | None = None
         """The answer to `initialize`, when it came."""
@@ -20,27 +35,216 @@ class Ledger:
         """The client's capabilities, as it told them."""
         self.agent: dict[str, Any] = {}
         """The agent's capabilities, as it told them."""
+        self.auth_methods: list[str] = []
         self.version: int | None = None
         """The version that was agreed on."""
+        self.judged = True
+        """Whether the rules are those of the present line: they are those of version 1, and of versions that do not exist."""
+        self.sessions: dict[str, Session] = {}
+        self.named: set[str] = set()
+        """The session ids that the client has said or heard, wherever they came from."""
+        self.opened: set[str] = set()
+        """The session ids that were opened at some time, or are being opened."""
+        self.terminals: dict[str, str] = {}
+        """The terminals that the client made and the agent has not released → the session of each."""
+        self.released: set[str] = set()
+        self.malformed: Counter[Direction] = Counter()
+        """How many lines of each side were no message: what was said to them cannot be said properly."""
+        self.batches: Counter[Direction] = Counter()
+        self.malformed_ids: set[tuple[Direction, str]] = set()
+        self.looked: tuple[Entry | None, Look | None] = None, None
+        """The line that was held against the schema last, and what it says of it: more than one rule wants to know."""
+        self._offers: dict[tuple[str, str], bool] = {}
+        self._cancelled: list[Turn] = []
+        self._once: set[tuple[object, ...]] = set()
 
-    @property
-    def judged(self) -> bool:
-        """Whether the rules are those of this conversation: they are those of version 1."""
-        return self.version in (None, 1)
+    def open(self, entry: Entry) -> None:
+        """Find out what a line is about, before anybody looks at it."""
+        self.asked = self.pairs.asked(entry)
+        if entry.method == "initialize" and entry.dir is Direction.C2A:
+            self.judged = _version(entry.params) != OTHER_VERSION
+        elif self.asked is not None and self.asked.method == "initialize":
+            answered = as_object(entry.msg.get("result"))
+            self.judged = (_version(answered) if answered else self.version) != OTHER_VERSION
+
+    def offers(self, asking: str, capability: str) -> bool:
+        """Whether the other side offers what one side would ask for: `session.notices` is an object, or true."""
+        key = asking, capability
+        if key not in self._offers:
+            found: Any = self.client if asking == "agent" else self.agent
+            for name in capability.split("."):
+                found = as_object(found).get(name)
+            self._offers[key] = found is True or isinstance(found, dict)
+        return self._offers[key]
+
+    def first_time(self, *what: object) -> bool:
+        """Whether this is said for the first time in this conversation."""
+        if what in self._once:
+            return False
+        self._once.add(what)
+        return True
+
+    def session(self, entry: Entry | None) -> Session | None:
+        """The session that a request or a notification names, if it is one that we know."""
+        id = entry.params.get("sessionId") if entry is not None else None
+        return self.sessions.get(id) if isinstance(id, str) else None
 
     def hear(self, entry: Entry) -> None:
         """Take note of a line."""
+        self.lines[entry.dir] += 1
+        if is_malformed(entry):
+            self._hear_malformed(entry)
+        if self.pairs.again(entry) is not None:
+            self.malformed_ids.add((entry.dir, id_shown(entry.msg)))  # both may be answered, and only one will be found
         asked = self.pairs.hear(entry)
-        if entry.method == "initialize" and entry.dir is Direction.C2A and self.initialize is None:
+        if entry.method is not None:
+            (self._hear_client if entry.dir is Direction.C2A else self._hear_agent)(entry)
+        elif asked is not None:
+            (self._hear_client_answer if entry.dir is Direction.C2A else self._hear_agent_answer)(entry, asked)
+
+    def _hear_malformed(self, entry: Entry) -> None:
+        self.malformed[entry.dir] += 1
+        if isinstance(entry.msg, list):
+            self.batches[entry.dir] += 1
+        for one in objects_in(entry.msg if isinstance(entry.msg, list) else [entry.msg]):
+            if isinstance(one.get("id"), str | int | float):
+                self.malformed_ids.add((entry.dir, id_shown(one)))
+
+    def _hear_client(self, entry: Entry) -> None:
+        id = as_text(entry.params.get("sessionId"))
+        if entry.method == "initialize" and self.initialized is None:
             self.initialize = entry
-            self.client = _object(entry.params.get("clientCapabilities"))
-        elif asked is not None and asked is self.initialize and "result" in entry.msg:
-            self.initialized = entry
-            result = _object(entry.msg["result"])
-            self.agent = _object(result.get("agentCapabilities"))
-            version = result.get("protocolVersion")
-            self.version = version if isinstance(version, int) else None
+            self._offers.clear()
+            self.client = as_object(entry.params.get("clientCapabilities"))
+        elif entry.method == "$/cancel_request":
+            for session in self.sessions.values():
+                session.dismiss()
+        if id is None:
+            return
+        self.named.add(id)
+        if entry.method in BRINGS_AN_OLD_ONE and entry.is_request:
+            session = self.sessions.setdefault(id, Session(id, entry.method))
+            session.how, session.opening = entry.method, entry
+            session.count_on()
+            self.opened.add(id)
+        elif (known := self.sessions.get(id)) is None:
+            return
+        elif entry.method == "session/prompt" and entry.is_request:
+            known.begin(entry)
+        elif entry.method == "session/cancel":
+            self._cancel(known, entry)
+        elif entry.method in ("session/close", "session/delete"):
+            known.dismiss()
+
+    def _cancel(self, session: Session, entry: Entry) -> None:
+        session.last_cancel = entry.number
+        mine = {
+            one.number
+            for one in self.pairs.open
+            if one.dir is Direction.A2C and one.params.get("sessionId") == session.id
+        }
+        for turn in session.turns:
+            if turn.cancelled is None:
+                turn.cancelled, turn.waiting = entry, set(mine)
+                self._cancelled.append(turn)
+
+    def _hear_agent(self, entry: Entry) -> None:
+        session = self.session(entry)
+        if session is not None and entry.method in ("session/request_permission", "elicitation/create"):
+            session.note_activity()
+        if entry.method == "session/update":
+            update = as_object(entry.params.get("update"))
+            if session is not None:
+                session.hear(update)
+            if update.get("sessionUpdate") == "subagent_update" and isinstance(update.get("sessionId"), str):
+                self.named.add(update["sessionId"])  # this is how the client learns of it
+        elif entry.method == "session/request_permission" and session is not None:
+            session.name_call(as_object(entry.params.get("toolCall")), announced=False)
+        elif entry.method == "terminal/release" and isinstance(id := entry.params.get("terminalId"), str):
+            self.terminals.pop(id, None)
+            self.released.add(id)
+
+    def _hear_client_answer(self, entry: Entry, asked: Entry) -> None:
+        session = self.session(asked)
+        result = as_object(entry.msg.get("result"))
+        if session is not None:
+            for turn in session.turns:
+                turn.noticed = turn.noticed or turn.waiting == {asked.number}
+                turn.waiting.discard(asked.number)
+            if as_object(result.get("outcome")).get("outcome") == "cancelled" or result.get("action") == "cancel":
+                session.dismiss()
+        if asked.method == "terminal/create":
+            id = as_text(result.get("terminalId"))
+            if id is not None:
+                self.released.discard(id)
+                self.terminals[id] = as_text(asked.params.get("sessionId")) or ""
+
+    def _hear_agent_answer(self, entry: Entry, asked: Entry) -> None:
+        result = as_object(entry.msg.get("result"))
+        failed = "error" in entry.msg
+        session = self.session(asked)
+        if asked.method == "initialize" and not failed:
+            self._hear_initialized(entry, asked, result)
+        elif asked.method in BRINGS_A_NEW_ONE and isinstance(id := result.get("sessionId"), str):
+            self.named.add(id)
+            self.opened.add(id)
+            self.sessions[id] = Session(id, asked.method, live=True)
+            self.sessions[id].settle(result)
+        elif asked.method == "session/list":
+            self.named.update(texts_in(result.get("sessions"), "sessionId"))
+        elif session is not None:
+            self._hear_session_answer(session, asked, result, failed)
+        for turn in self._cancelled:
+            turn.noticed = turn.noticed or (turn.cancelled is not None and turn.cancelled.number < asked.number)
+
+    def _hear_initialized(self, entry: Entry, asked: Entry, result: dict[str, Any]) -> None:
+        self.initialize, self.initialized = asked, entry
+        self._offers.clear()
+        self.client = as_object(asked.params.get("clientCapabilities"))
+        self.agent = as_object(result.get("agentCapabilities"))
+        self.auth_methods = texts_in(result.get("authMethods"), "id")
+        self.version = _version(result)
+
+    def _hear_session_answer(self, session: Session, asked: Entry, result: dict[str, Any], failed: bool) -> None:
+        if asked is session.opening:
+            session.opening = None
+            session.replayed = asked.method == "session/load"
+            session.settle(result)
+            session.live = session.live or not failed
+            if not session.live:
+                del self.sessions[session.id]
+                self.opened.discard(session.id)
+        elif asked.method == "session/prompt":
+            session.turns = [turn for turn in session.turns if turn.prompt is not asked]
+            self._cancelled = [turn for turn in self._cancelled if turn.prompt is not asked]
+        elif asked.method == "session/set_config_option":
+            session.settle(result)
+        elif asked.method in ("session/close", "session/delete") and not failed:
+            self.sessions.pop(session.id, None)
 
 
-def _object(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+def is_malformed(entry: Entry) -> bool:
+    """Whether a line is no message that could be answered properly."""
+    msg = entry.msg
+    if not isinstance(msg, dict) or msg.get("jsonrpc") != "2.0":
+        return True
+    if "params" in msg and not isinstance(msg["params"], dict):
+        return True
+    if entry.method is not None:
+        return "result" in msg or "error" in msg or ("id" in msg and not is_id(msg["id"]))
+    return not entry.is_answer or ("result" in msg and "error" in msg)
+
+
+def id_shown(message: dict[str, Any]) -> str:
+    """The id of a message as a text, in which `1` and `"1"` are the same. Python writes no numbers of thousands of digits."""
+    id = message.get("id")
+    return hex(id) if isinstance(id, int) and abs(id) > 2**64 else str(id)
+
+
+def is_id(value: object) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def _version(said: dict[str, Any]) -> int | None:
+    version = said.get("protocolVersion")
+    return version if isinstance(version, int) and not isinstance(version, bool) else None

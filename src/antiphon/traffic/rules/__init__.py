@@ -1,5 +1,32 @@
 """The rules, a module for each part of the protocol. Loading this package registers them all."""
 
-from antiphon.traffic.rules import schema
+# The order of the specification, from the bytes up: it is the order of all lists of rules.
+from antiphon.traffic.rules import (  # noqa: I001
+    wire,
+    rpc,
+    schema,
+    handshake,
+    capabilities,
+    sessions,
+    turns,
+    calls,
+    permission,
+    paths,
+    terminals,
+    settings,
+)
 
-__all__ = ["schema"]
+__all__ = [
+    "calls",
+    "capabilities",
+    "handshake",
+    "paths",
+    "permission",
+    "rpc",
+    "schema",
+    "sessions",
+    "settings",
+    "terminals",
+    "turns",
+    "wire",
+]

@@ -1,9 +1,40 @@
 """Every message is what the schema says."""
 
+import re
+from collections.abc import Iterable
+
 from antiphon.traffic.entries import Entry
 from antiphon.traffic.judging import Level, Side, rule
 from antiphon.traffic.ledger import Ledger
 from antiphon.traffic.schema import Look, look, methods
+
+REMOVED_METHODS = ("session/set_model",)
+OFFERS = ("params.clientCapabilities.", "result.agentCapabilities.")
+"""Where a side offers what it can: whoever does not know an offer passes over it, so this is told apart from what is just sent."""
+REMOVED_FIELDS = ("result.models",)
+
+
+def _looked(entry: Entry, ledger: Ledger) -> Look | None:
+    """What the schema says of a line, looked up once for all rules; None where it says nothing."""
+    if ledger.looked[0] is not entry:
+        ledger.looked = entry, _look(entry, ledger.asked)
+    return ledger.looked[1]
+
+
+def _look(entry: Entry, asked: Entry | None) -> Look | None:
+    if entry.method is not None:
+        method = methods().get((entry.method, entry.is_request))
+        return look(method.params, entry.msg.get("params", {}), "params") if method is not None else None
+    if asked is None or "result" not in entry.msg:
+        return None
+    method = methods().get((asked.method or "", True))
+    if method is None or method.result is None:
+        return None
+    return look(method.result, entry.msg["result"], "result")
+
+
+def _told(seen: Look | None) -> list[str] | None:
+    return [f"`{fault.path}` {fault.text}" for fault in seen.faults] if seen is not None else None
 
 
 @rule(
@@ -13,13 +44,154 @@ from antiphon.traffic.schema import Look, look, methods
     "The params of every request and notification are what the schema says.",
     link="schema",
     fix="Send each field that is required, with the type that the schema gives it.",
+    on=["request", "notification"],
 )
 def params(entry: Entry, ledger: Ledger) -> list[str] | None:
-    method = methods().get((entry.method or "", entry.is_request))
-    if method is None or entry.method == "session/update":
+    return _told(_looked(entry, ledger)) if entry.method != "session/update" else None
+
+
+@rule(
+    "schema.result",
+    Side.BOTH,
+    Level.MUST,
+    "The result of every answer is what the schema says.",
+    link="schema",
+    fix="Answer with an object, also where it is empty, and with each field that is required.",
+    on=["answer"],
+)
+def result(entry: Entry, ledger: Ledger) -> list[str] | None:
+    return _told(_looked(entry, ledger))
+
+
+@rule(
+    "schema.update",
+    Side.AGENT,
+    Level.MUST,
+    "Every update of a session is what the schema says.",
+    link="schema#sessionupdate",
+    fix="Send one of the updates that the schema knows, with the fields it requires; what is your own goes into `_meta`.",
+    on=["session/update"],
+)
+def update(entry: Entry, ledger: Ledger) -> list[str] | None:
+    return _told(_looked(entry, ledger))
+
+
+@rule(
+    "schema.method",
+    Side.BOTH,
+    Level.MUST,
+    "A method that the protocol does not have begins with an underscore, and the others go to the side that has them.",
+    link="extensibility#extension-methods",
+    fix="Name methods of your own `_maker/method`, and send those of the protocol as it says: to whom, and with an id or without.",
+    on=["request", "notification"],
+)
+def method(entry: Entry, ledger: Ledger) -> list[str] | None:
+    name = entry.method or ""
+    if name.startswith("_"):
+        return []
+    if _is_removed(name):
         return None
-    return _told(look(method.params, entry.msg.get("params", {}), "params"))
+    known = methods().get((name, entry.is_request))
+    if known is None and (name, not entry.is_request) in methods():
+        kind = (
+            "a notification, but was sent with an id" if entry.is_request else "a request, but was sent without an id"
+        )
+        return [f"`{name}` is {kind}"]
+    if known is None:
+        return [f"`{name}` is no method of the protocol and does not begin with `_`"]
+    if known.side in ("agent", "client") and known.side == entry.dir.speaker:
+        return [f"`{name}` is for the {known.side} to answer, not to send"]
+    return []
 
 
-def _told(seen: Look) -> list[str]:
-    return [f"`{fault.path}` {fault.text}" for fault in seen.faults]
+def _is_removed(name: str) -> bool:
+    return name in REMOVED_METHODS or name.startswith("unstable_")
+
+
+@rule(
+    "schema.removed",
+    Side.BOTH,
+    Level.ADVICE,
+    "What was taken out of the protocol is not used any more.",
+    link="session-config-options",
+    fix="Offer models as a configuration option of the category `model`, beside the old way for as long as clients need it.",
+    on=["request", "notification", "answer"],
+)
+def removed(entry: Entry, ledger: Ledger) -> list[str] | None:
+    if entry.method is not None:
+        if not _is_removed(entry.method):
+            return None
+        return _once("removed", [f"the method `{entry.method}`"], entry, ledger, "was removed")
+    seen = _looked(entry, ledger)
+    if seen is None or ledger.asked is None or not (ledger.asked.method or "").startswith("session/"):
+        return None
+    return _once(
+        "removed", (f"`{one}`" for one in seen.strangers if one in REMOVED_FIELDS), entry, ledger, "was removed"
+    )
+
+
+@rule(
+    "schema.draft",
+    Side.BOTH,
+    Level.ADVICE,
+    "Nothing is sent that only the draft of the protocol knows: it may change or go.",
+    link="schema",
+    fix="Leave it out, or make sure that the other side knows the same draft.",
+    on=["request", "notification", "answer"],
+)
+def draft(entry: Entry, ledger: Ledger) -> list[str] | None:
+    seen = _looked(entry, ledger)
+    if seen is None:
+        return None
+    found = [f"`{one}`" for one in seen.drafts if not one.startswith(OFFERS)]
+    known = methods().get((entry.method, entry.is_request)) if entry.method is not None else None
+    if known is not None and known.draft:
+        found.append(f"the method `{known.name}`")
+    return _once("draft", found, entry, ledger, "is only in the draft of the protocol")
+
+
+@rule(
+    "schema.draft-offer",
+    Side.BOTH,
+    Level.ADVICE,
+    "Capabilities that only the draft of the protocol knows are offered in `_meta`: strict readers refuse what they do not know.",
+    link="extensibility#advertising-custom-capabilities",
+    fix="Move the capability into `_meta` of the same object until the protocol has it.",
+    on=["initialize", "answer initialize"],
+)
+def draft_offer(entry: Entry, ledger: Ledger) -> list[str] | None:
+    seen = _looked(entry, ledger)
+    if seen is None:
+        return None
+    found = (f"`{one}`" for one in seen.drafts if one.startswith(OFFERS))
+    return _once("draft", found, entry, ledger, "is only in the draft of the protocol")
+
+
+@rule(
+    "schema.unknown-field",
+    Side.BOTH,
+    Level.SHOULD,
+    "The types of the protocol have no fields of your own: those go into `_meta`.",
+    link="extensibility#the-meta-field",
+    fix="Move the field into `_meta` of the same object.",
+    on=["request", "notification", "answer"],
+)
+def unknown_field(entry: Entry, ledger: Ledger) -> list[str] | None:
+    seen = _looked(entry, ledger)
+    if seen is None:
+        return None
+    if not seen.strangers:
+        return []
+    found = (f"`{one}`" for one in seen.strangers if one not in REMOVED_FIELDS)
+    return _once("stranger", found, entry, ledger, "is a field that the schema does not know")
+
+
+def _once(topic: str, found: Iterable[str], entry: Entry, ledger: Ledger, text: str) -> list[str]:
+    """Each place once in a conversation: whoever sends a field, sends it a thousand times."""
+    where = entry.method or (ledger.asked.method if ledger.asked is not None else "")
+    told = []
+    for one in found:
+        place = re.sub(r"\[\d+\]", "[]", one)
+        if ledger.first_time(topic, entry.dir, where, place):
+            told.append(f"{place} {text}")
+    return told

@@ -1,0 +1,127 @@
+"""The conversation begins with `initialize`, and nobody talks before that is done."""
+
+from antiphon.traffic.entries import Entry
+from antiphon.traffic.judging import Level, Side, rule
+from antiphon.traffic.ledger import Ledger, is_malformed
+from antiphon.traffic.values import objects_in, shown, texts_in, twice_in
+
+VERSIONS = (1, 2)
+"""The versions of the protocol that there are, the draft of the next one too."""
+
+
+@rule(
+    "init.first",
+    Side.CLIENT,
+    Level.MUST,
+    "The first message of the client is `initialize`.",
+    link="initialization",
+    fix="Send `initialize` before anything else.",
+)
+def first(entry: Entry, ledger: Ledger) -> list[str] | None:
+    if ledger.initialize is not None or is_malformed(entry) or not ledger.first_time("init.first"):
+        return None
+    return [] if entry.method == "initialize" else [f"the first message is `{entry.method or 'an answer'}`"]
+
+
+@rule(
+    "init.once",
+    Side.CLIENT,
+    Level.SHOULD,
+    "`initialize` is sent once in a conversation.",
+    link="initialization",
+    fix="Keep what the agent answered; start another process to begin anew.",
+    on=["initialize"],
+)
+def once(entry: Entry, ledger: Ledger) -> list[str] | None:
+    if ledger.initialize is None:
+        return []
+    if ledger.initialized is None and ledger.pairs.again(ledger.initialize) is None:
+        return None  # it was refused, so asking again for another version is right
+    return [f"`initialize` was sent already, in message {ledger.initialize.number}"]
+
+
+@rule(
+    "init.waits",
+    Side.CLIENT,
+    Level.SHOULD,
+    "The client asks for nothing else until `initialize` is answered: only then does it know what the agent can do.",
+    link="initialization",
+    fix="Wait for the answer to `initialize` before the next request.",
+    on=["request"],
+)
+def waits(entry: Entry, ledger: Ledger) -> list[str] | None:
+    if entry.method == "initialize" or ledger.initialize is None:
+        return None
+    if ledger.initialized is None and ledger.pairs.again(ledger.initialize) is not None:
+        return [f"`{entry.method}` was asked before `initialize` was answered"]
+    return []
+
+
+@rule(
+    "init.speaks-after",
+    Side.AGENT,
+    Level.SHOULD,
+    "The agent asks and tells nothing before it has answered `initialize`.",
+    link="initialization",
+    fix="Answer `initialize` first; what is to be told comes after.",
+    on=["request", "notification", "answer initialize"],
+)
+def speaks_after(entry: Entry, ledger: Ledger) -> list[str] | None:
+    if ledger.initialize is None:
+        return None
+    if entry.method is None:
+        return []
+    waiting = ledger.initialized is None and ledger.pairs.again(ledger.initialize) is not None
+    return [f"`{entry.method}` was sent before `initialize` was answered"] if waiting else []
+
+
+@rule(
+    "init.no-echo",
+    Side.AGENT,
+    Level.MUST,
+    "The agent answers with a version that it speaks, not with whatever it was asked for.",
+    link="initialization#version-negotiation",
+    fix="Answer with the version of the client where you speak it, else with the newest that you do speak.",
+    on=["answer initialize"],
+)
+def version(entry: Entry, ledger: Ledger) -> list[str] | None:
+    result = entry.msg.get("result")
+    answered = result.get("protocolVersion") if isinstance(result, dict) else None
+    if not isinstance(answered, int):
+        return None
+    return [] if answered in VERSIONS else [f"there is no version {answered}"]
+
+
+@rule(
+    "auth.ids",
+    Side.AGENT,
+    Level.MUST,
+    "Every way to log in has an id of its own.",
+    link="authentication",
+    fix="Give each entry of `authMethods` another `id`.",
+    on=["answer initialize"],
+)
+def auth_ids(entry: Entry, ledger: Ledger) -> list[str] | None:
+    result = entry.msg.get("result")
+    offered = result.get("authMethods") if isinstance(result, dict) else None
+    if not objects_in(offered):
+        return None
+    return [f"more than one method has the id {shown(id)}" for id in twice_in(texts_in(offered, "id"))]
+
+
+@rule(
+    "auth.offered",
+    Side.CLIENT,
+    Level.MUST,
+    "The client logs in by a method that the agent offered.",
+    link="authentication",
+    fix="Send the `id` of one of the `authMethods` in the answer to `initialize`.",
+    on=["authenticate"],
+)
+def auth_offered(entry: Entry, ledger: Ledger) -> list[str] | None:
+    wanted = entry.params.get("methodId")
+    if ledger.initialized is None or not isinstance(wanted, str):
+        return None
+    if wanted in ledger.auth_methods:
+        return []
+    return [f"{shown(wanted)} is none of the methods that were offered ({', '.join(ledger.auth_methods) or 'none'})"]

@@ -1,0 +1,68 @@
+"""Questions for permission offer a choice, and get one of its options for an answer."""
+
+from antiphon.traffic.entries import Entry
+from antiphon.traffic.judging import Level, Side, rule
+from antiphon.traffic.ledger import Ledger
+from antiphon.traffic.values import as_object, objects_in, shown, texts_in, twice_in
+
+
+@rule(
+    "permission.options",
+    Side.AGENT,
+    Level.MUST,
+    "A question for permission has at least one option, and each option has an id of its own.",
+    link="tool-calls#requesting-permission",
+    fix="Offer what the user can choose from, each with another `optionId`.",
+    on=["session/request_permission"],
+)
+def options(entry: Entry, ledger: Ledger) -> list[str] | None:
+    offered = entry.params.get("options")
+    if not isinstance(offered, list):
+        return None
+    if not offered:
+        return ["`params.options` is empty"]
+    return [f"more than one option has the id {shown(id)}" for id in twice_in(texts_in(offered, "optionId"))]
+
+
+@rule(
+    "permission.option",
+    Side.CLIENT,
+    Level.MUST,
+    "The answer to a question for permission selects an option that was offered.",
+    link="tool-calls#requesting-permission",
+    fix="Answer with the `optionId` of the option that the user chose, not with its name or kind.",
+    on=["answer session/request_permission"],
+)
+def option(entry: Entry, ledger: Ledger) -> list[str] | None:
+    outcome = as_object(as_object(entry.msg.get("result")).get("outcome"))
+    if outcome.get("outcome") != "selected" or ledger.asked is None:
+        return None
+    offered = texts_in(ledger.asked.params.get("options"), "optionId")
+    if outcome.get("optionId") in offered:
+        return []
+    kinds = texts_in(objects_in(ledger.asked.params.get("options")), "kind")
+    hint = "; it is the kind of one" if outcome.get("optionId") in kinds else ""
+    return [f"the option {shown(outcome.get('optionId'))} was not offered{hint}"]
+
+
+@rule(
+    "cancel.permission",
+    Side.CLIENT,
+    Level.MUST,
+    "A client that cancels a turn answers its open questions for permission with `cancelled`.",
+    link="prompt-turn#cancellation",
+    fix="After `session/cancel`, answer every open `session/request_permission` with the outcome `cancelled`.",
+    on=["answer session/request_permission"],
+)
+def after_cancel(entry: Entry, ledger: Ledger) -> list[str] | None:
+    """Both lines are the client's own, so nothing crosses: what was open when it cancelled, it knew to be open.
+
+    A question that came after the cancellation may have been on its way, and is not judged; nor is an error.
+    """
+    session = ledger.session(ledger.asked)
+    if session is None or ledger.asked is None or session.last_cancel < ledger.asked.number:
+        return None
+    outcome = as_object(as_object(entry.msg.get("result")).get("outcome")).get("outcome")
+    if outcome == "selected":
+        return [f"the turn was cancelled in message {session.last_cancel}, and yet an option was selected"]
+    return [] if outcome == "cancelled" else None

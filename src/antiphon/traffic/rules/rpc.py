@@ -1,0 +1,180 @@
+"""Every message is one of JSON-RPC: a request, a notification or an answer, and answers find their question."""
+
+from antiphon.traffic.entries import Entry
+from antiphon.traffic.judging import Level, Side, rule
+from antiphon.traffic.ledger import Ledger, id_shown, is_id
+from antiphon.traffic.values import as_object, shown
+
+
+@rule(
+    "rpc.version",
+    Side.BOTH,
+    Level.MUST,
+    'Every message says that it is JSON-RPC "2.0".',
+    link="overview#communication-model",
+    fix='Add `"jsonrpc": "2.0"` to every message, answers too.',
+)
+def version(entry: Entry, ledger: Ledger) -> list[str] | None:
+    if not isinstance(entry.msg, dict):
+        return None
+    if "jsonrpc" not in entry.msg:
+        return ["`jsonrpc` is missing"]
+    return [] if entry.msg["jsonrpc"] == "2.0" else [f'`jsonrpc` is {shown(entry.msg["jsonrpc"])}, not "2.0"']
+
+
+@rule(
+    "rpc.shape",
+    Side.BOTH,
+    Level.MUST,
+    "Every message is an object that is a request, a notification or an answer with either a result or an error.",
+    link="overview#communication-model",
+    fix="Send `method` and `params` (an object), or `id` with exactly one of `result` and `error`.",
+)
+def shape(entry: Entry, ledger: Ledger) -> list[str] | None:
+    msg = entry.msg
+    if entry.is_noise or isinstance(msg, list):
+        return None
+    if not isinstance(msg, dict):
+        return [f"{shown(msg)} is no object"]
+    if "method" in msg:
+        found = [] if isinstance(msg["method"], str) else [f"`method` is {shown(msg['method'])}, not a string"]
+        found += [f"it has `method` and `{name}`" for name in ("result", "error") if name in msg]
+        if "params" in msg and not isinstance(msg["params"], dict):
+            found.append(f"`params` is {shown(msg['params'])}, not an object")
+        return found
+    if "result" in msg and "error" in msg:
+        return ["it has both `result` and `error`"]
+    return [] if entry.is_answer else ["it has neither `method` nor `result` nor `error`"]
+
+
+@rule(
+    "rpc.id",
+    Side.BOTH,
+    Level.MUST,
+    "The id of a request is a string or an integer.",
+    link="overview#communication-model",
+    fix="Count requests, or give them strings; null, fractions, lists and objects are no ids.",
+    on=["request"],
+)
+def id_type(entry: Entry, ledger: Ledger) -> list[str] | None:
+    return [] if is_id(entry.msg["id"]) else [f"the id is {shown(entry.msg['id'])}"]
+
+
+@rule(
+    "rpc.id-unique",
+    Side.BOTH,
+    Level.MUST,
+    "An id is not used again while the request that has it is open.",
+    link="overview#communication-model",
+    fix="Give every request an id of its own.",
+    on=["request"],
+)
+def id_unique(entry: Entry, ledger: Ledger) -> list[str] | None:
+    same = ledger.pairs.again(entry)
+    if same is None:
+        return []
+    return [f"the id {shown(entry.msg['id'])} is still that of `{same.method}` in message {same.number}"]
+
+
+@rule(
+    "rpc.answer-known",
+    Side.BOTH,
+    Level.MUST,
+    "An answer is for an open request of the other side and bears its very id.",
+    link="overview#communication-model",
+    fix="Answer each request once, with the id exactly as it came: a number stays a number, a string a string.",
+    on=["answer"],
+)
+def answer_known(entry: Entry, ledger: Ledger) -> list[str] | None:
+    if ledger.asked is not None:
+        return []
+    id = entry.msg.get("id")
+    if id is None and "error" in entry.msg:
+        return None  # what could not be read has no id to be answered with
+    if (entry.dir.other, id_shown(entry.msg)) in ledger.malformed_ids:
+        return None  # it was asked, though not properly
+    if ledger.initialize is None:
+        return None  # the recording begins later than the conversation, and so may the question be missing
+    alike = ledger.pairs.alike(entry)
+    if alike is not None:
+        return [f"the id {shown(id)} is not that of `{alike.method}`, which was asked with {shown(alike.msg['id'])}"]
+    return [f"no request with the id {shown(id)} is open"]
+
+
+@rule(
+    "rpc.answer-to-notification",
+    Side.BOTH,
+    Level.MUST,
+    "A notification is never answered, not even with an error.",
+    link="overview#error-handling",
+    fix="Drop notifications that are not understood, without a word.",
+    on=["answer"],
+)
+def answer_to_notification(entry: Entry, ledger: Ledger) -> list[str] | None:
+    """An error without an id is for a line that could not be read; where all could be, it must be for a notification."""
+    if entry.msg.get("id") is not None or "error" not in entry.msg or ledger.asked is not None:
+        return [] if ledger.asked is not None else None
+    if ledger.malformed[entry.dir.other]:
+        return None
+    return ["an error without an id, although every line of the other side was a proper message"]
+
+
+@rule(
+    "rpc.error-object",
+    Side.BOTH,
+    Level.MUST,
+    "An error has an integer code and a message.",
+    link="overview#error-handling",
+    fix='Send errors as `{"code": -32603, "message": "what happened"}`; more goes into `data`.',
+    on=["error"],
+)
+def error_object(entry: Entry, ledger: Ledger) -> list[str] | None:
+    error = entry.msg["error"]
+    if not isinstance(error, dict):
+        return [f"`error` is {shown(error)}, not an object"]
+    code, message = error.get("code"), error.get("message")
+    found = []
+    if not isinstance(code, int) or isinstance(code, bool):
+        found.append(f"`error.code` is {shown(code)}, not an integer" if "code" in error else "`error.code` is missing")
+    if not isinstance(message, str):
+        found.append(
+            f"`error.message` is {shown(message)}, not a string" if "message" in error else "`error.message` is missing"
+        )
+    return found
+
+
+@rule(
+    "rpc.error-code",
+    Side.BOTH,
+    Level.SHOULD,
+    "The code of an error is one of JSON-RPC's: from -32768 to -32000, or -32800 for a cancelled request.",
+    link="schema#errorcode",
+    fix="Use -32603 for what went wrong inside, and put the status of an upstream service into `data`.",
+    on=["error"],
+)
+def error_code(entry: Entry, ledger: Ledger) -> list[str] | None:
+    code = as_object(entry.msg.get("error")).get("code")
+    if not isinstance(code, int) or isinstance(code, bool):
+        return None
+    if -32768 <= code <= -32000 or code == -32800:
+        return []
+    return [f"`error.code` is {shown(code)}" + (", which looks like an HTTP status" if 100 <= code < 600 else "")]
+
+
+@rule(
+    "rpc.error-message",
+    Side.BOTH,
+    Level.ADVICE,
+    "The message of an error is a short sentence on one line.",
+    link="overview#error-handling",
+    fix="Say in one sentence what went wrong; stack traces and documents belong in `data`, or in the log.",
+    on=["error"],
+)
+def error_message(entry: Entry, ledger: Ledger) -> list[str] | None:
+    message = as_object(entry.msg.get("error")).get("message")
+    if not isinstance(message, str):
+        return None
+    if not message.strip():
+        return ["`error.message` is empty"]
+    lines = len(message.splitlines())
+    return [f"`error.message` has {lines} lines"] if lines > 1 else []

@@ -1,0 +1,119 @@
+"""Modes and options: what is current is one of those that there are, and what is set is one of those that were offered."""
+
+from typing import Any
+
+from antiphon.traffic.entries import Entry
+from antiphon.traffic.judging import Level, Side, rule
+from antiphon.traffic.ledger import Ledger
+from antiphon.traffic.rules.capabilities import OPENING, TELLS_OPTIONS
+from antiphon.traffic.sessions import choices_of
+from antiphon.traffic.values import as_object, objects_in, shown, texts_in, twice_in
+
+
+@rule(
+    "mode.current",
+    Side.AGENT,
+    Level.MUST,
+    "The current mode of a session is one of its modes.",
+    link="session-modes#initial-state",
+    fix="List the mode in `availableModes`, or name one that is listed.",
+    on=[*(f"answer {method}" for method in OPENING), "update current_mode_update"],
+)
+def mode_current(entry: Entry, ledger: Ledger) -> list[str] | None:
+    told = as_object(entry.params.get("update")) or as_object(as_object(entry.msg.get("result")).get("modes"))
+    current = told.get("currentModeId")
+    offered = texts_in(told.get("availableModes"), "id")
+    if entry.method is not None:
+        session = ledger.session(entry)
+        if session is None or session.modes is None:
+            return None
+        offered = session.modes
+    if not isinstance(current, str):
+        return None
+    return [] if current in offered else [f"{shown(current)} is none of the modes ({', '.join(offered) or 'none'})"]
+
+
+@rule(
+    "mode.offered",
+    Side.CLIENT,
+    Level.MUST,
+    "The client sets a mode that the session offers.",
+    link="session-modes#setting-the-current-mode",
+    fix="Send the `id` of one of `availableModes`.",
+    on=["session/set_mode"],
+)
+def mode_offered(entry: Entry, ledger: Ledger) -> list[str] | None:
+    session, wanted = ledger.session(entry), entry.params.get("modeId")
+    if session is None or session.opening is not None or not isinstance(wanted, str):
+        return None
+    offered = session.modes or []
+    return [] if wanted in offered else [f"{shown(wanted)} is none of the modes ({', '.join(offered) or 'none'})"]
+
+
+@rule(
+    "config.current",
+    Side.AGENT,
+    Level.MUST,
+    "The current value of an option is one of its values, and each option has an id of its own.",
+    link="session-config-options#initial-state",
+    fix="List the value in `options`, or make one current that is listed.",
+    on=TELLS_OPTIONS,
+)
+def config_current(entry: Entry, ledger: Ledger) -> list[str] | None:
+    told = as_object(entry.params.get("update")) or as_object(entry.msg.get("result"))
+    options = objects_in(told.get("configOptions"))
+    if not options:
+        return None
+    found = [f"more than one option has the id {shown(id)}" for id in twice_in(texts_in(options, "id"))]
+    for one in options:
+        current = one.get("currentValue")
+        if one.get("type") == "select" and isinstance(current, str) and current not in choices_of(one):
+            found.append(f"{shown(current)} is none of the values of the option {shown(one.get('id'))}")
+    return found
+
+
+@rule(
+    "config.offered",
+    Side.CLIENT,
+    Level.MUST,
+    "The client sets an option that the session has, to a value that it offers.",
+    link="session-config-options#from-the-client",
+    fix="Send the `id` of one of `configOptions` and one of its values.",
+    on=["session/set_config_option"],
+)
+def config_offered(entry: Entry, ledger: Ledger) -> list[str] | None:
+    session, wanted, value = ledger.session(entry), entry.params.get("configId"), entry.params.get("value")
+    if session is None or session.opening is not None or not isinstance(wanted, str):
+        return None
+    option = (session.options or {}).get(wanted)
+    if option is None:
+        return [f"the session has no option {shown(wanted)}"]
+    if option.get("type") == "boolean":
+        return [] if isinstance(value, bool) else [f"{shown(value)} is not what a boolean option can be"]
+    return (
+        [] if value in choices_of(option) else [f"{shown(value)} is none of the values of the option {shown(wanted)}"]
+    )
+
+
+@rule(
+    "config.complete",
+    Side.AGENT,
+    Level.MUST,
+    "`session/set_config_option` is answered with all options of the session, not only with the one that was set.",
+    link="session-config-options#from-the-client",
+    fix="Answer with the whole list of `configOptions`, each with its current value.",
+    on=["answer session/set_config_option"],
+)
+def config_complete(entry: Entry, ledger: Ledger) -> list[str] | None:
+    """Options may go when another is set, so a shorter list is no proof; one that has only what was set is."""
+    session = ledger.session(ledger.asked)
+    result = entry.msg.get("result")
+    if session is None or session.options is None or ledger.asked is None or not isinstance(result, dict):
+        return None
+    told: set[Any] = set(texts_in(result.get("configOptions"), "id"))
+    was_set = ledger.asked.params.get("configId")
+    if was_set in session.options and was_set not in told:
+        return [f"the option {shown(was_set)}, which was set, is not in the answer"]
+    if len(session.options) > 1 and told == {was_set}:
+        return [f"the answer has only the option {shown(was_set)}, and the session has {len(session.options)}"]
+    return []

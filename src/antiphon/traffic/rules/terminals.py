@@ -1,0 +1,53 @@
+"""Terminals are the client's: the agent asks for them, uses those it got and gives them back."""
+
+from antiphon.traffic.entries import Entry
+from antiphon.traffic.judging import Level, Side, rule
+from antiphon.traffic.ledger import Ledger
+from antiphon.traffic.rules.capabilities import TERMINAL_METHODS
+from antiphon.traffic.values import as_object, objects_in, shown
+
+
+@rule(
+    "terminal.known",
+    Side.AGENT,
+    Level.SHOULD,
+    "A terminal that the agent speaks of is one that the client has made for it.",
+    link="terminals#embedding-in-tool-calls",
+    fix="Send the `terminalId` of an answer to `terminal/create`; output of the agent's own processes is text.",
+    on=[*TERMINAL_METHODS[1:], "update tool_call", "update tool_call_update", "session/request_permission"],
+)
+def known(entry: Entry, ledger: Ledger) -> list[str] | None:
+    call = as_object(entry.params.get("update")) or as_object(entry.params.get("toolCall"))
+    named = [one.get("terminalId") for one in objects_in(call.get("content")) if one.get("type") == "terminal"]
+    if (entry.method or "").startswith("terminal/"):
+        named = [entry.params.get("terminalId")]
+    ids = [id for id in named if isinstance(id, str)]
+    if not ids:
+        return None
+    if entry.method != "session/update" and ids[0] in ledger.released:
+        return [f"`{entry.method}` names the terminal {shown(ids[0])}, which was released"]
+    return [
+        f"the terminal {shown(id)} was not made by `terminal/create`"
+        for id in ids
+        if id not in ledger.terminals and id not in ledger.released and ledger.first_time("terminal.known", id)
+    ]
+
+
+@rule(
+    "terminal.released",
+    Side.AGENT,
+    Level.ADVICE,
+    "When a turn ends, the terminals of its session are released.",
+    link="terminals#releasing-terminals",
+    fix="Call `terminal/release` for every terminal that is not needed any more, also after an error.",
+    on=["answer session/prompt"],
+)
+def released(entry: Entry, ledger: Ledger) -> list[str] | None:
+    session = ledger.session(ledger.asked)
+    if session is None or not (ledger.terminals or ledger.released) or len(session.turns) > 1:
+        return None
+    return [
+        f"the terminal {shown(id)} is not released"
+        for id, owner in ledger.terminals.items()
+        if owner == session.id and ledger.first_time("terminal.released", id)
+    ]

@@ -1,0 +1,133 @@
+"""A turn begins with a prompt and ends with its answer; what happens in it happens between the two."""
+
+from antiphon.traffic.entries import Entry
+from antiphon.traffic.judging import Level, Side, rule
+from antiphon.traffic.ledger import Ledger
+from antiphon.traffic.rules.sessions import HISTORY_UPDATES
+from antiphon.traffic.values import as_object, shown
+
+CROSSING_SECONDS = 0.5
+"""An answer may cross a cancellation on its way. After so long it has not."""
+REQUEST_CANCELLED = -32800
+
+
+@rule(
+    "turn.answer-last",
+    Side.AGENT,
+    Level.SHOULD,
+    "Messages, thoughts and tool calls come within a turn: none before its prompt and none after its answer.",
+    link="prompt-turn#the-prompt-turn-lifecycle",
+    fix="Answer `session/prompt` when everything has been sent, and tell news between turns by other updates.",
+    on=HISTORY_UPDATES,
+)
+def answer_last(entry: Entry, ledger: Ledger) -> list[str] | None:
+    session = ledger.session(entry)
+    if session is None or session.opening is not None or (session.replayed and not session.turns):
+        return None  # unknown sessions, replays and what follows them have rules of their own
+    if session.turns:
+        return []
+    kind = as_object(entry.params.get("update")).get("sessionUpdate")
+    return [f"`{kind}` came when no turn was open"]
+
+
+@rule(
+    "turn.one-at-a-time",
+    Side.CLIENT,
+    Level.SHOULD,
+    "A session has one turn at a time.",
+    link="prompt-turn#the-prompt-turn-lifecycle",
+    fix="Wait for the answer to `session/prompt`, or cancel the turn, before the next prompt of the same session.",
+    on=["session/prompt"],
+)
+def one_at_a_time(entry: Entry, ledger: Ledger) -> list[str] | None:
+    session = ledger.session(entry)
+    if session is None:
+        return None
+    running = [turn.prompt.number for turn in session.turns if turn.cancelled is None]
+    return [f"the prompt of message {number} is not answered yet" for number in running[:1]]
+
+
+@rule(
+    "prompt.not-empty",
+    Side.CLIENT,
+    Level.SHOULD,
+    "A prompt says something.",
+    link="prompt-turn#1-user-message",
+    fix="Do not send a prompt without blocks.",
+    on=["session/prompt"],
+)
+def not_empty(entry: Entry, ledger: Ledger) -> list[str] | None:
+    prompt = entry.params.get("prompt")
+    if not isinstance(prompt, list):
+        return None
+    return [] if prompt else ["`params.prompt` is an empty list"]
+
+
+@rule(
+    "turn.not-silent",
+    Side.AGENT,
+    Level.ADVICE,
+    "A turn that ends well has said or done something.",
+    link="prompt-turn#3-agent-reports-output",
+    fix="Where the model gave nothing, or its service failed, say so: in a message, or with an error.",
+    on=["answer session/prompt"],
+)
+def not_silent(entry: Entry, ledger: Ledger) -> list[str] | None:
+    session = ledger.session(ledger.asked)
+    turn = session.turn_of(ledger.asked) if session is not None else None
+    if turn is None or as_object(entry.msg.get("result")).get("stopReason") != "end_turn":
+        return None
+    if not turn.prompt.params.get("prompt"):
+        return None
+    return [] if turn.said else ["the turn ended with `end_turn` and without any message, thought, plan or tool call"]
+
+
+@rule(
+    "cancel.stop-reason",
+    Side.AGENT,
+    Level.MUST,
+    "A prompt that was cancelled is answered with the stop reason `cancelled`, not with an error.",
+    link="prompt-turn#cancellation",
+    fix="Catch what the cancellation throws in the agent, and answer `session/prompt` with `cancelled`.",
+    on=["answer session/prompt"],
+)
+def stop_reason(entry: Entry, ledger: Ledger) -> list[str] | None:
+    """Only where the agent must have read the cancellation when it answered.
+
+    An answer that was on its way when the cancellation was sent is right, and a trace does not show when somebody read something.
+    Three things do show it: it has answered a request that came after the cancellation; a question that it had put to the client
+    was open at the cancellation and was answered after it; or the answer came so late that it cannot have crossed.
+    """
+    session = ledger.session(ledger.asked)
+    turn = session.turn_of(ledger.asked) if session is not None else None
+    if turn is None or turn.cancelled is None:
+        return None
+    reason = as_object(entry.msg.get("result")).get("stopReason")
+    if reason == "cancelled":
+        return []
+    if as_object(entry.msg.get("error")).get("code") == REQUEST_CANCELLED:
+        return None  # the client may have cancelled the request as well, which is answered like this
+    if not turn.noticed and entry.t - turn.cancelled.t < CROSSING_SECONDS:
+        return None
+    said = "an error" if "error" in entry.msg else f"the stop reason {shown(reason)}"
+    return [f"the prompt was cancelled in message {turn.cancelled.number} and was answered with {said}"]
+
+
+@rule(
+    "cancel.unasked",
+    Side.AGENT,
+    Level.ADVICE,
+    "The stop reason `cancelled` is for turns that the client has cancelled.",
+    link="prompt-turn#stop-reasons",
+    fix="End a turn with `end_turn` where the user has rejected something, and with `refusal` where the agent will not go on.",
+    on=["answer session/prompt"],
+)
+def unasked(entry: Entry, ledger: Ledger) -> list[str] | None:
+    """A second prompt, a question that was dismissed and a session that is being closed may also end a turn."""
+    session = ledger.session(ledger.asked)
+    turn = session.turn_of(ledger.asked) if session is not None else None
+    if session is None or turn is None or len(session.turns) > 1:
+        return None
+    if as_object(entry.msg.get("result")).get("stopReason") != "cancelled":
+        return None
+    return [] if turn.cancelled is not None or turn.dismissed else ["the client has not cancelled this turn"]

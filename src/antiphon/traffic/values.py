@@ -1,0 +1,44 @@
+"""Values of strangers, read without trust: what is not what it should be is as good as nothing."""
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+
+__all__ = ["as_object", "as_text", "objects_in", "shown", "texts_in", "twice_in"]
+
+
+def as_object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def as_text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def objects_in(value: object) -> list[dict[str, Any]]:
+    """The objects in a list."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def texts_in(value: object, name: str) -> list[str]:
+    """The texts that the objects in a list have under a name."""
+    return [one[name] for one in objects_in(value) if isinstance(one.get(name), str)]
+
+
+def twice_in(texts: list[str]) -> list[str]:
+    """Those that are in a list more than once."""
+    return [text for text, count in Counter(texts).items() if count > 1]
+
+
+def shown(value: object) -> str:
+    """A value as a sentence shows it, however long it is."""
+    match value:
+        case dict():
+            return "an object"
+        case list():
+            return "a list"
+        case str() if len(value) > 60:
+            return f'"{value[:57]}…"'
+        case _:
+            return msgspec.json.encode(value).decode()

@@ -1,0 +1,253 @@
+"""Each rule is kept by those who keep it and broken by those who break it, and nothing is held against whoever was provoked."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon.traffic.entries import Direction
+from antiphon.traffic.judging import SPEC, rules
+from tests.traffic_rules.table import BEGIN, CANCEL, MADE, RELEASE, ROWS, USAGE, Row
+from tests.traffic_rules.talk import (
+    Line,
+    agent,
+    call,
+    call_update,
+    chosen,
+    client,
+    dismissed,
+    done,
+    hello,
+    judged,
+    may_i,
+    new,
+    prompt,
+    says,
+    text,
+    turn,
+    update,
+)
+
+
+def broken(talk: list[Line]) -> list[str]:
+    return [one.rule for one in judged(talk).deviations]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.rule)
+def test_a_rule_is_kept_and_broken(row: Row) -> None:
+    judge = judged(row.kept)
+    assert [(one.rule, one.text) for one in judge.deviations if one.rule not in row.also] == []
+    assert {id for id, _ in judge.seen} >= {row.rule} or row.rule in NEVER_PUT_TO_THE_TEST_BY_THE_GOOD
+    judge = judged(row.broken)
+    assert {one.rule for one in judge.deviations} == {row.rule, *row.also}
+    assert [one.rule for one in judge.deviations].count(row.rule) == 1
+    [found] = [one for one in judge.deviations if one.rule == row.rule]
+    assert found.text.isprintable() and len(found.text) < 250
+    assert rules()[row.rule].side.includes(found.entry.dir)
+
+
+NEVER_PUT_TO_THE_TEST_BY_THE_GOOD = {"schema.removed", "session.refused"}
+"""Nobody can keep these without being tempted, and whoever is tempted has met somebody who broke another rule."""
+
+
+def test_every_rule_has_a_row() -> None:
+    assert sorted(row.rule for row in ROWS) == sorted(rules())
+
+
+@pytest.mark.parametrize("one", rules().values(), ids=lambda one: one.id)
+def test_every_rule_says_what_it_wants_and_what_to_change(one: Any) -> None:
+    assert one.text.endswith(".") and one.text[0].isupper() | (one.text[0] == "`")
+    assert one.fix.endswith(".")
+    assert one.link.startswith(SPEC) and one.link != SPEC
+
+
+# What was provoked.
+
+
+JUNK: list[tuple[Line, list[Line]]] = [
+    (client.says(b"{"), [agent.fails(None, -32700)]),
+    (client.says(b"{"), [agent.says({"jsonrpc": "2.0", "error": {"code": -32700, "message": "No JSON"}})]),
+    (client.says({"foo": 1}), [agent.fails(None, -32600)]),
+    (client.says({"jsonrpc": "2.0", "id": 9}), [agent.fails(9, -32600)]),
+    (client.says({"jsonrpc": "1.0", "id": 9, "method": "session/list"}), [agent.fails(9, -32600)]),
+    (client.says({"jsonrpc": "2.0", "id": None, "method": "session/list"}), [agent.fails(None, -32600)]),
+    (client.says([{"jsonrpc": "2.0", "id": 9, "method": "_x"}]), [agent.fails(9, -32601)]),
+    (client.says([{"jsonrpc": "2.0", "id": 9, "method": "_x"}]), [agent.says([{"jsonrpc": "2.0", "id": 9, "result": {}}])]),
+    (client.asks(9, "no/such_method"), [agent.fails(9, -32601)]),
+    (client.asks(9, "session/new", cwd=1), [agent.fails(9, -32602)]),
+    (client.asks(9, "session/prompt", sessionId="nope", prompt=[text("x")]), [agent.fails(9, -32002)]),
+    (client.asks(9, "session/prompt", sessionId="s", prompt=[]), [done(9)]),
+    (client.asks(9, "session/set_mode", sessionId="s", modeId="nope"), [agent.fails(9, -32602)]),
+    (client.tells("no/such_notice"), []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("junk", "answers"), JUNK)
+def test_the_answer_to_junk_is_not_held_against_the_agent(junk: Line, answers: list[Line]) -> None:
+    judge = judged([*BEGIN, junk, *answers, *turn()])
+    assert [one.rule for one in judge.deviations if one.entry.dir is Direction.A2C] == []
+    assert [one.rule for one in judge.deviations if one.entry.dir is Direction.C2A] != []
+
+
+# Cancelling.
+
+
+def test_an_answer_that_crosses_a_cancellation_is_fine() -> None:
+    assert broken([*BEGIN, prompt(), says(), CANCEL, done(after=0.01)]) == []
+
+
+def test_an_agent_that_went_on_after_a_question_it_had_open_has_read_the_cancellation() -> None:
+    asked = [*BEGIN, prompt(), call(), may_i(), CANCEL, dismissed(), call_update(status="failed")]
+    assert broken([*asked, done()]) == ["cancel.stop-reason"]
+
+
+def test_an_agent_that_answered_a_later_question_has_read_the_cancellation() -> None:
+    later = [client.asks(9, "_x/ask"), agent.gives(9)]
+    assert broken([*BEGIN, prompt(), says(), CANCEL, *later, done()]) == ["cancel.stop-reason"]
+    assert broken([*BEGIN, prompt(), says(), CANCEL, *later, agent.fails(2, -32800)]) == []
+
+
+def test_a_question_that_crosses_a_cancellation_may_be_answered_in_any_way() -> None:
+    assert broken([*BEGIN, prompt(), call(), CANCEL, may_i(), chosen(), done(reason="cancelled")]) == []
+
+
+def test_calls_may_be_left_open_by_a_turn_that_was_cancelled() -> None:
+    assert broken([*BEGIN, prompt(), call(), CANCEL, done(reason="cancelled")]) == []
+
+
+# Other versions and other beginnings.
+
+
+def test_another_version_has_other_rules() -> None:
+    asked = client.asks(0, "initialize", protocolVersion=2, info={"name": "x", "version": "1"})
+    assert broken([asked, agent.gives(0, protocolVersion=2, info={}), client.asks(1, "session/new", folder="x")]) == []
+    assert broken([asked, agent.gives(0, protocolVersion=1), client.asks(1, "session/new", cwd="/w")]) == [
+        "schema.params"
+    ]
+    refused = [asked, agent.fails(0, -32022)]
+    assert broken([*refused, *hello(), *new(), *turn()]) == []
+
+
+def test_a_recording_that_begins_in_the_middle_is_not_held_against_anybody_but_its_beginning() -> None:
+    assert broken([agent.gives(9), says(), prompt(), says(), done()]) == ["init.first"]
+
+
+def test_a_second_introduction_that_is_refused_changes_nothing() -> None:
+    again = [client.asks(5, "initialize", protocolVersion=2), agent.fails(5, -32600)]
+    read = agent.asks(50, "fs/read_text_file", sessionId="s", path="/w/a")
+    assert broken([*BEGIN, *again, prompt(), read]) == ["capability.fs-read"]
+
+
+def test_ids_that_only_look_alike_are_told() -> None:
+    [found] = judged([*hello(), client.asks(7, "_x/ask"), agent.gives("7")]).deviations
+    assert found.text == 'the id "7" is not that of `_x/ask`, which was asked with 7'
+    [found] = judged([*hello(), client.asks("7", "_x/ask"), agent.gives(7)]).deviations
+    assert found.text == 'the id 7 is not that of `_x/ask`, which was asked with "7"'
+    [found] = judged([*hello(), client.asks(7, "_x/ask"), agent.gives(7), agent.gives(7)]).deviations
+    assert found.text == "no request with the id 7 is open"
+
+
+def test_both_of_two_requests_with_one_id_may_be_answered() -> None:
+    twice = [client.asks(7, "_x/ask"), client.asks(7, "_x/ask"), agent.gives(7), agent.gives(7)]
+    assert broken([*BEGIN, *twice]) == ["rpc.id-unique"]
+
+
+def test_a_terminal_is_not_used_after_it_was_released() -> None:
+    waits = agent.asks(53, "terminal/wait_for_exit", sessionId="s", terminalId="t")
+    assert broken([*MADE, *RELEASE, waits]) == ["terminal.known"]
+    shown = call(content=[{"type": "terminal", "terminalId": "t"}])
+    assert broken([*MADE, *RELEASE, shown]) == []  # what it showed stays
+
+
+def test_the_options_of_a_group_are_values_too() -> None:
+    group = {"group": "g", "name": "G", "options": [{"value": "deep", "name": "Deep"}]}
+    option = {"id": "o", "name": "O", "type": "select", "currentValue": "deep", "options": [group]}
+    assert broken([*hello(), *new(configOptions=[option])]) == []
+
+
+def test_a_session_that_could_not_be_loaded_is_none() -> None:
+    load = client.asks(1, "session/load", sessionId="t", cwd="/w", mcpServers=[])
+    begin = [*hello(offers={"loadSession": True}), load]
+    assert broken([*begin, agent.fails(1), prompt(2, "t")]) == ["session.id"]
+    assert broken([*begin, agent.gives(1), prompt(2, "t")]) == []
+
+
+def test_a_place_is_told_once_in_a_conversation() -> None:
+    many = [update("agent_message_chunk", content=text("x"), timestamp=at) for at in range(5)]
+    assert broken([*BEGIN, *turn(*many)]) == ["schema.unknown-field"]
+
+
+def test_a_rule_that_nothing_put_to_the_test_is_not_seen() -> None:
+    seen = {id for id, _ in judged([*BEGIN, *turn()]).seen}
+    assert not seen & {
+        "call.ends",
+        "permission.option",
+        "cancel.stop-reason",
+        "terminal.known",
+        "config.current",
+        "session.refused",
+    }
+    assert seen >= {"capability.fs-write", "capability.image", "turn.answer-last", "session.unique"}
+
+
+# Hostile input.
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.floats(allow_nan=False) | st.sampled_from(["s", "c", "", "t"]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["id", "sessionId", "x"]), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+METHODS = sorted(
+    {name for one in rules().values() for name in one.on if "/" in name or name in ("initialize", "authenticate")}
+)
+WORDS = sorted(
+    {name.removeprefix("update ") for name in METHODS} | {"terminal", "select", "diff", "selected", "cancelled"}
+)
+FIELDS = ("sessionId", "update", "sessionUpdate", "toolCallId", "toolCall", "options", "prompt", "content", "locations", "path", "cwd",
+          "modes", "configOptions", "currentModeId", "availableModes", "outcome", "optionId", "terminalId", "line", "status", "type",
+          "authMethods", "mcpServers", "additionalDirectories", "agentCapabilities", "clientCapabilities", "protocolVersion")  # fmt: skip
+PARAMS = st.dictionaries(
+    st.sampled_from(FIELDS),
+    JSON | st.sampled_from(WORDS) | st.dictionaries(st.sampled_from(FIELDS), JSON | st.sampled_from(WORDS), max_size=4),
+    max_size=5,
+)
+ENVELOPES = st.fixed_dictionaries(
+    {"jsonrpc": st.just("2.0") | JSON},
+    optional={
+        "id": JSON, "method": st.sampled_from(METHODS) | JSON, "params": PARAMS | JSON, "result": PARAMS | JSON, "error": PARAMS | JSON,
+    },
+)  # fmt: skip
+
+
+@given(st.lists(st.tuples(st.sampled_from([client, agent]), ENVELOPES | JSON), max_size=12))
+def test_nothing_that_is_sent_makes_the_judge_stumble(lines: list[tuple[Any, Any]]) -> None:
+    said = [by.says(message) for by, message in lines]
+    judged([*BEGIN, prompt(), call(), may_i(), *said, CANCEL, dismissed(), done(), USAGE])
+    judged(said)
+
+
+def test_what_strangers_send_is_quoted_so_that_it_can_be_read() -> None:
+    texts = [one.text for one in judged([*BEGIN, client.tells("x\x1b[2J\u202e\n" + "y" * 9_999)]).deviations]
+    assert len(texts) == 1 and texts[0].isprintable() and len(texts[0]) < 400
+    many = client.asks(9, "session/prompt", sessionId="s", prompt=[1] * 1_000)
+    assert [one.text for one in judged([*BEGIN, many]).deviations][9:] == [
+        "`params.prompt[9]` is 1, not an object",
+        "and 990 times more in this message",
+    ]
+
+
+def test_depth_does_not_make_it_stumble_either() -> None:
+    deep = b"[" * 100_000 + b"]" * 100_000
+    lines = [
+        b'{"jsonrpc":"2.0","id":%b,"method":"session/prompt","params":%b}' % (deep, deep),
+        b'{"jsonrpc":"2.0","id":1,"result":%b}' % deep,
+    ]
+    assert set(broken([*BEGIN, *(client.says(line) for line in lines)])) == {"wire.json"}
+    less = b"[" * 600 + b"]" * 600
+    shallow = b'{"jsonrpc":"2.0","id":%b,"method":"session/prompt","params":%b}' % (less, less)
+    assert "rpc.id" in broken(
+        [*BEGIN, client.says(shallow), agent.says(b'{"jsonrpc":"2.0","id":%b,"result":{}}' % less)]
+    )
