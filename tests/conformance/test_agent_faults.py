@@ -11,6 +11,10 @@ from tests.conformance.memory import WISHES, InMemory
 FAULTS = {**handshake.FAULTS}
 
 
+KNOWINGLY = {"schema.draft-offer", "schema.removed"}
+"""Advice that the demo itself does not follow: it offers forks, which are a draft, and the models that older clients look for."""
+
+
 @pytest.fixture(autouse=True)
 def _state_of_its_own(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTIPHON_STATE_DIR", f"{tmp_path}/state")
@@ -24,6 +28,6 @@ async def test_a_correct_agent_passes_everything() -> None:
 @pytest.mark.parametrize("id", FAULTS)
 async def test_a_fault_fails_its_requirement_and_no_other(id: str) -> None:
     report = await check_agent(InMemory(FAULTS[id]), WISHES)
-    failed = {one.requirement.id for one in report.results if one.verdict.status is Status.FAILED}
+    failed = {one.requirement.id for one in report.broken}
     assert id in failed
-    assert failed - {id} <= SUITE.dependants(id)
+    assert failed - {id} - KNOWINGLY <= SUITE.dependants(id)

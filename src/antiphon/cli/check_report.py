@@ -19,6 +19,7 @@ LEVELS: Final = {"must": "must", "capability": "if offered", "should": "should",
 MARKS: Final[dict[str, tuple[str, Style]]] = {
     "passed": ("✓", "green"),
     "failed": ("✗", "red"),
+    "noted": ("i", "cyan"),
     "skipped": ("·", "dim"),
     "unseen": ("?", "yellow"),
     "blocked": ("!", "yellow"),
@@ -40,15 +41,16 @@ def write(document: Document, *, everything: bool) -> None:
 def lines(document: Document, screen: Screen, width: int, *, everything: bool) -> Iterator[str]:
     """The table, the failures from the gravest on, what was not shown, and one line that says how it is."""
     yield from _table(document, screen)
+    broken = [*document.failed(), *document.noted()]
     for level in LEVELS:
-        for one in document.failed():
+        for one in broken:
             if one.level == level:
                 yield ""
                 yield from _failure(one, screen, width)
     if everything:
         yield ""
         for one in document.results:
-            if one.status != "failed":
+            if one not in broken:
                 yield from _line(one, screen, width)
     else:
         yield from _unshown(document, screen, width)
@@ -72,14 +74,15 @@ def _table(document: Document, screen: Screen) -> Iterator[str]:
 
 def _cell(found: Sequence[Judged], screen: Screen) -> str:
     """How many of those that were shown hold: `3/4`."""
-    shown = [one for one in found if one.status in ("passed", "failed")]
+    shown = [one for one in found if one.status in ("passed", "failed", "noted")]
     passed = sum(one.status == "passed" for one in shown)
     text = f"{passed}/{len(shown)}" if shown else "-" if found else ""
-    return " " * (12 - len(text)) + (screen.styled(text, "red") if passed < len(shown) else text)
+    bad = any(one.status == "failed" for one in shown)
+    return " " * (12 - len(text)) + (screen.styled(text, "red") if bad else text)
 
 
 def _failure(one: Judged, screen: Screen, width: int) -> Iterator[str]:
-    mark, style = MARKS["failed"]
+    mark, style = MARKS[one.status]
     yield f"{screen.styled(mark, style)} {screen.styled(one.id, 'bold')}  {LEVELS[one.level]}"
     yield from _wrapped(one.requirement, width, "  ")
     yield from _wrapped(f"found: {one.found}", width, "  ")
@@ -123,6 +126,7 @@ def _line(one: Judged, screen: Screen, width: int) -> Iterator[str]:
 def _verdict(document: Document, screen: Screen, width: int) -> Iterator[str]:
     counts = document.counts
     told = [f"{counts['passed']} passed", f"{counts['failed']} failed"]
+    told += [f"{counts['noted']} noted"] if counts["noted"] else []
     told += [f"{counts[status]} {words}" for status, words in WORDS.items() if counts[status]]
     fatal = sum(one.level in ("must", "capability") for one in document.failed())
     who = plain(document.peer or " ".join(document.command), one_line=True)

@@ -57,12 +57,17 @@ class Document(msgspec.Struct, frozen=True):
     results: list[Judged]
 
     def failed(self) -> list[Judged]:
+        """What does not hold and has to, or should."""
         return [one for one in self.results if one.status == Status.FAILED]
+
+    def noted(self) -> list[Judged]:
+        """Advice that is not followed."""
+        return [one for one in self.results if one.status == Status.NOTED]
 
 
 def document_of(report: Report, suite: "Suite[Any]") -> Document:
     """The report as data."""
-    failed = {one.requirement.id for one in report.failed}
+    failed = {one.requirement.id for one in report.broken}
     reasons: dict[str, list[str]] = {}
     for id in failed:
         for other in suite.dependants(id) & failed:
@@ -81,7 +86,7 @@ def document_of(report: Report, suite: "Suite[Any]") -> Document:
 
 def _judged(result: Result, because: Sequence[str]) -> Judged:
     one, verdict = result.requirement, result.verdict
-    proofs = [_proof(entry) for entry in verdict.evidence] if verdict.status is Status.FAILED else []
+    proofs = [_proof(entry) for entry in verdict.evidence] if verdict.status in (Status.FAILED, Status.NOTED) else []
     return Judged(
         one.id,
         one.level,

@@ -40,7 +40,7 @@ def _case(area: str, one: Judged, strict: bool) -> str:
         return f"{head}>\n      <failure type={quoteattr(one.level)} message={quoteattr(found)}>{escape(told)}</failure>\n    </testcase>\n"
     if _is_skipped(one):
         return f"{head}>\n      <skipped message={quoteattr(f'{one.status}: {found}')}/>\n    </testcase>\n"
-    if one.status == "failed":
+    if one.status in ("failed", "noted"):
         return f"{head}>\n      <system-out>{escape(f'{one.level}: {found}')}</system-out>\n    </testcase>\n"
     return f"{head}/>\n"
 

@@ -1,7 +1,7 @@
 """From what scenarios and judges found to one verdict for each requirement."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from antiphon.conformance.requirements import EVERY, Requirement
 from antiphon.conformance.verdicts import Status, Verdict
@@ -53,8 +53,9 @@ class Report:
         return sum(1 for one in self.results if one.verdict.status is status)
 
     @property
-    def failed(self) -> list[Result]:
-        return [one for one in self.results if one.verdict.status is Status.FAILED]
+    def broken(self) -> list[Result]:
+        """What does not hold, advice included."""
+        return [one for one in self.results if one.verdict.status in (Status.FAILED, Status.NOTED)]
 
     @property
     def is_correct(self) -> bool:
@@ -67,9 +68,16 @@ def results_of(requirements: Mapping[str, Requirement], scenes: Iterable[Scene],
     scenes = list(scenes)
     wires = list({id(wire): wire for scene in scenes for wire in scene.wires}.values())
     return [
-        Result(one, _judged(one.id, wires, speaker) if _is_rule(one, scenes) else _played(one.id, scenes))
+        _result(one, _judged(one.id, wires, speaker) if _is_rule(one, scenes) else _played(one.id, scenes))
         for one in requirements.values()
     ]
+
+
+def _result(requirement: Requirement, verdict: Verdict) -> Result:
+    """Nobody fails by advice: it is noted that it is not followed."""
+    if requirement.level is Level.ADVICE and verdict.status is Status.FAILED:
+        verdict = replace(verdict, status=Status.NOTED)
+    return Result(requirement, verdict)
 
 
 def _is_rule(requirement: Requirement, scenes: Sequence[Scene]) -> bool:

@@ -9,10 +9,12 @@ __all__ = ["Blocked", "NoAnswer", "NotOffered", "Status", "Unseen", "Verdict"]
 
 
 class Status(StrEnum):
-    """`skipped`: not offered, so not asked for. `unseen`: it never came to it. `blocked`: something before it went wrong."""
+    """`noted`: advice that is not followed. `skipped`: not offered, so not asked for. `unseen`: it never came to it. `blocked`: something
+    before it went wrong."""
 
     PASSED = "passed"
     FAILED = "failed"
+    NOTED = "noted"
     SKIPPED = "skipped"
     UNSEEN = "unseen"
     BLOCKED = "blocked"

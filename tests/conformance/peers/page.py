@@ -15,7 +15,7 @@ PAGE: Final = ROOT / "docs" / "conformance.md"
 RESULTS: dict[str, dict[str, Document]] = {"agents": {}, "clients": {}}
 """Side → who was checked, by title → what was found."""
 
-CELLS: Final = {"passed": "✓", "failed": "**✗**"}
+CELLS: Final = {"passed": "✓", "failed": "**✗**", "noted": "i"}
 """Status → what stands in a cell; what was not shown is empty."""
 
 LEVELS: Final = (Level.MUST, Level.CAPABILITY, Level.SHOULD, Level.ADVICE)
