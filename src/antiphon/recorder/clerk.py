@@ -20,7 +20,7 @@ __all__ = ["BACKLOG", "NAP", "Clerk", "Tray"]
 BACKLOG = 64 * 1024 * 1024
 """Bytes that may wait for the disk in each direction: minutes of a busy conversation."""
 
-NAP = 0.01
+NAP = 0.02
 """Seconds between two looks at the tray. To be woken for every message would cost more than to write it down."""
 
 BATCH = 1024 * 1024
