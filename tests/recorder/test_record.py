@@ -248,6 +248,21 @@ def test_a_process_that_the_agent_leaves_behind_with_its_output_is_not_waited_fo
 
 
 @pytest.mark.slow
+def test_a_disk_that_does_not_answer_stops_nothing(tmp_path: Path) -> None:
+    stuck = tmp_path / "stuck"
+    os.mkfifo(stuck)
+    fd = os.open(stuck, os.O_RDWR)  # open, so that it can be written; nobody reads it
+    many = b'{"a":1}\n' * 200_000
+    done = record("-q", "-o", str(stuck), "--", "cat", input=many)
+    os.close(fd)
+    assert (done.returncode, done.stdout) == (0, many)
+    assert (
+        done.stderr.decode()
+        == "antiphon record: the end of the recording could not be written: the disk does not answer\n"
+    )
+
+
+@pytest.mark.slow
 def test_the_end_of_either_side_is_passed_on(tmp_path: Path) -> None:
     """An agent that closes its stdout and lives on until its stdin ends."""
     agent = python("import os; os.close(1); os.read(0, 100); os._exit(5)")

@@ -185,7 +185,8 @@ def _place(output: str | None, command: list[str]) -> str:
 
     now = time.strftime("%Y%m%d-%H%M%S")
     if output is not None:
-        return output.replace("{time}", now).replace("{pid}", str(os.getpid()))
+        # An editor is no shell: nobody else puts the home directory there.
+        return os.path.expanduser(output.replace("{time}", now).replace("{pid}", str(os.getpid())))
     from antiphon.config.places import state_dir
 
     name = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in os.path.basename(command[0]))

@@ -11,7 +11,7 @@ __all__ = ["Secrets", "is_flag", "is_secret_name"]
 _WORDS: Final = (
     r"(?:api_?key|token|secret|passw(?:or)?d|passphrase|authorization|credentials?|private_?key|access_?key|cookie)"
 )
-_NAME: Final = re.compile(_WORDS.replace("_?", "") + r"|(?:x|proxy)?auth", re.IGNORECASE)
+_NAME: Final = re.compile(rf"(?:{_WORDS.replace('_?', '')}|auth)\Z", re.IGNORECASE)
 _FLAG: Final = re.compile(r"--?[\w-]*(?:key|token|secret|passw(?:or)?d|auth|authorization|credentials?)", re.IGNORECASE)
 
 _SHAPES: Final = re.compile(
@@ -33,7 +33,7 @@ _BEHIND: Final = re.compile(
     r"|(?P<scheme>://[^/\s:@]*:)(?P<password>[^/\s@]+)(?=@)"
     r"|(?P<variable>\b[A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)=[\"']?)(?P<value>[^\s\"'&;]{4,})"
     rf"|(?P<query>[?&][\w-]*{_WORDS.replace('_?', '[_-]?')}=)(?P<part>[^&\s#\"']{{4,}})"
-    rf"|(?P<quoted>\\*\"[\w-]*(?i:{_WORDS.replace('_?', '[_-]?')})\\*\"\s*:\s*\\*\")(?P<string>[^\"\\]+)",
+    rf"|(?P<quoted>\"[\w-]{{0,60}}(?i:{_WORDS.replace('_?', '[_-]?')})\\{{0,8}}\"\s{{0,8}}:\s{{0,8}}\\{{0,8}}\")(?P<string>[^\"\\]+)",
     re.ASCII,
 )
 _SIGNS: Final = (
@@ -48,13 +48,13 @@ _REMEMBERED: Final = 8
 """The shortest secret that is looked for where neither its name nor its shape gives it away: a shorter one may be a word."""
 
 
+_MOST: Final = 1000
+"""How many secrets are looked for like that: each new one makes the search slower, and whoever speaks could go on for ever."""
+
+
 def is_secret_name(name: str) -> bool:
     """Whether what stands under this name is a secret."""
-    plain = re.sub(r"[^A-Za-z0-9]", "", name)
-    found = _NAME.search(plain)
-    while found is not None and found.end() != len(plain):
-        found = _NAME.search(plain, found.start() + 1)
-    return found is not None
+    return _NAME.search(re.sub(r"[^A-Za-z0-9]", "", name)) is not None
 
 
 def is_flag(word: str) -> bool:
@@ -74,7 +74,8 @@ class Secrets:
         """What stands for it. `is_named`: its name says that it is one, so it is looked for everywhere else from now on."""
         if not secret or _OURS.fullmatch(secret):
             return secret
-        if secret not in self._remembered and len(secret) >= _REMEMBERED and (is_named or _OPAQUE.fullmatch(secret)):
+        is_new = secret not in self._remembered and len(self._remembered) < _MOST
+        if is_new and len(secret) >= _REMEMBERED and (is_named or _OPAQUE.fullmatch(secret)):
             self._remembered.add(secret)
             longest_first = sorted(self._remembered, key=len, reverse=True)
             self._known = re.compile("|".join(map(re.escape, longest_first)))
