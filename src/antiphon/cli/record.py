@@ -27,6 +27,7 @@ Everything is passed on unchanged, in both directions; what is recorded is a cop
 
   "agent_servers": {
     "Claude, recorded": {
+      "type": "custom",
       "command": "antiphon",
       "args": ["record", "--", "antiphon", "agent", "--engine", "claude"]
     }
