@@ -26,7 +26,7 @@ NAP = 0.02
 BATCH = 1024 * 1024
 """Bytes that are written at once: a long backlog must not be in memory twice."""
 
-PATIENCE = 2.0
+PATIENCE = 4.0
 """Seconds without any progress after which, at the end, the disk is given up."""
 
 
@@ -111,12 +111,13 @@ class Clerk:
         """Write down what is left, as long as the disk takes any of it."""
         self._closing = True
         self._tray.ring()
-        turns = -1
+        before = (-1, -1)
         while not self._done.acquire(timeout=PATIENCE):
-            if turns == self._turns:
+            progress = (self._turns, self._shelf.written)
+            if progress == before:
                 self._say("the end of the recording could not be written: the disk does not answer")
                 return
-            turns = self._turns
+            before = progress
 
     def _work(self, command: list[str], redact: frozenset[str], quiet: bool) -> None:
         # Here and not above: the agent has been started by now, and what is imported here is imported while it starts.

@@ -17,6 +17,9 @@ __all__ = ["Shelf"]
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
 _OLD = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
 
+PIECE = 1024 * 1024
+"""Bytes of one write, so that a long one can be seen to move."""
+
 
 class Shelf:
     """The file that is written now. `limit`: its size in bytes before the next one begins; `keep`: how many old ones stay."""
@@ -25,6 +28,8 @@ class Shelf:
         self.path = path
         self.first_line: Callable[[int], bytes] = lambda part: b""
         """What every file begins with; it is told which part of the recording this is, from 1."""
+        self.written = 0
+        """Bytes so far, in all files: whoever waits for the disk sees that it moves."""
         self._limit = limit
         self._keep = keep
         self._fd = -1
@@ -97,9 +102,10 @@ class Shelf:
             lines = b"\n" + lines
         rest = memoryview(lines)
         while rest:
-            written = os.write(self._fd, rest)
+            written = os.write(self._fd, rest[:PIECE])
             rest = rest[written:]
             self._size += written
+            self.written += written
             self._torn = bool(rest)
 
     def close(self) -> None:
