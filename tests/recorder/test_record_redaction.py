@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.recorder.redaction import Redactor
 from antiphon.recorder.clearing import rewrite
+from antiphon.recorder.redaction import Redactor
+from antiphon.traffic.entries import entries_of
+from antiphon.traffic.judging import Judge
 from antiphon.traffic.schema import look
 
 HOME = {"HOME": "/home/ada", "USER": "ada"}
@@ -261,6 +263,10 @@ def test_noise_is_cleared_too_and_its_exact_bytes_are_not_kept() -> None:
     found = json.loads(Redactor(["secrets"], HOME).line(line))
     assert found["raw"] == "key [secret 1] \ufffd" and found["base64"] == "[redacted: 8 characters]"
     assert json.loads(Redactor(["files"], HOME).line(line))["raw"].startswith("[redacted: ")
+    message = json.loads(
+        Redactor(["secrets", "files"], HOME).line(b'{"t":0,"dir":"a2c","raw":"{\\"id\\":1,\\"token\\":\\"abc\\"}"}')
+    )
+    assert message["raw"] == '{"id":1,"token":"[secret 1]"}', "a message that another tool wrote down as text"
     stderr = json.loads(Redactor(["files"], HOME).line(b'{"t":0,"dir":"stderr","raw":"words"}'))
     assert stderr["raw"] == "words"
 
@@ -275,3 +281,22 @@ def test_a_recording_is_rewritten_with_secrets_that_show_themselves_late(tmp_pat
     assert torn["dir"] == "note" and source.read_bytes().startswith(lines[0])
     with pytest.raises(ValueError, match="onto itself"):
         rewrite(str(source), str(source), frozenset({"secrets"}))
+
+
+@pytest.mark.parametrize(
+    "recording",
+    sorted((Path(__file__).parents[2] / "examples" / "recordings").glob("*.jsonl")),
+    ids=lambda path: path.name,
+)
+def test_a_redacted_conversation_is_judged_as_before(recording: Path) -> None:
+    lines = recording.read_bytes().splitlines()
+    redactor = Redactor(ALL, HOME)
+    hidden_lines = [redactor.line(line) for line in lines]
+    assert hidden_lines != lines and deviations(hidden_lines) == deviations(lines)
+
+
+def deviations(lines: list[bytes]) -> list[tuple[str, int]]:
+    judge = Judge()
+    for entry in entries_of(lines):
+        judge.hear(entry)
+    return [(deviation.rule, deviation.entry.number) for deviation in judge.deviations]

@@ -89,7 +89,12 @@ class Redactor:
         """A string somewhere in a line; `before` is the string before it in the same array."""
         if len(path) == 1 and path[0] in ("dir", "base64"):
             return text if path[0] == "dir" else _counted(text)
-        if self._files and (_is_content(path) or (path == ["raw"] and not is_stderr)):
+        if path == ["raw"] and not is_stderr:
+            if _is_json(text):  # other tools write messages like that too
+                return self.line(text.encode()).decode()
+            if self._files:  # a piece of a message, or of anything
+                return _counted(text)
+        if self._files and _is_content(path):
             return _counted(text)
         if self._secrets is not None:
             if self._is_secret(path, before, text):
@@ -184,6 +189,14 @@ def _is_given(path: list[str]) -> bool:
 
 def _counted(text: str) -> str:
     return text if not text or _OURS.fullmatch(text) else f"[redacted: {len(text)} characters]"
+
+
+def _is_json(text: str) -> bool:
+    try:
+        msgspec.json.decode(text, type=msgspec.Raw)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return text[:1] in "{["
 
 
 def _tilde(found: re.Match[str]) -> str:
