@@ -161,6 +161,19 @@ def test_a_program_that_is_not_there_ends_in_a_hint_and_leaves_no_file(tmp_path:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_agent_is_started_before_anything_heavy_is_loaded() -> None:
+    """Everything that is imported before it: an editor waits for all of that."""
+    early = "antiphon.cli.main, antiphon.cli.record, antiphon.recorder.shelf, antiphon.recorder.tap"
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", f"import sys, {early}; print(*sys.modules)"],
+        capture_output=True,
+        check=True,
+        encoding="utf-8",
+    )
+    heavy = {"argparse", "asyncio", "json", "logging", "msgspec", "pathlib", "re", "subprocess", "threading", "typing"}
+    assert not heavy & set(done.stdout.split())
+
+
 @pytest.mark.parametrize(
     "words",
     [[], ["-o", "x"], ["--"], ["--redact", "tunes", "--", "cat"], ["--rotate", "much", "--", "cat"], ["--keep", "-1", "--", "cat"], ["cat", "--", "cat"],
