@@ -101,3 +101,22 @@ def test_what_waits_is_bounded_and_the_recording_says_what_is_missing(tmp_path: 
     assert note["command"] == ["agent"]
     assert [line.get("bytes", line.get("msg")) for line in lines] == [11, [6]]
     assert heard == [f"recording to {tmp_path / 'a.jsonl'}"]
+
+
+def test_what_comes_at_once_is_taken_at_once_and_never_past_an_answer() -> None:
+    tray = Tray(("c2a", "a2c", "stderr"))
+    for direction, block in (
+        ("c2a", b"[1"),
+        ("c2a", b"]\n"),
+        ("a2c", b"[2]\n"),
+        ("c2a", b"[3]\n"),
+        ("c2a", b""),
+        ("a2c", b""),
+    ):
+        tray.put(direction, block)
+    taken = []
+    while (found := tray.take()) is not None:
+        taken.append(found)
+    assert b"".join(block for _, _, block in taken if isinstance(block, bytes)) == b"[1]\n[2]\n[3]\n"
+    assert [direction for _, direction, block in taken if block and block != b"]\n"] == ["c2a", "a2c", "c2a"]
+    assert [block for _, _, block in taken][-2:] == [b"", b""]

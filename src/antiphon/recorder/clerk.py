@@ -23,6 +23,9 @@ BACKLOG = 64 * 1024 * 1024
 NAP = 0.02
 """Seconds between two looks at the tray. To be woken for every message would cost more than to write it down."""
 
+AT_ONCE = 0.001
+"""Seconds in which what is read counts as read at the same time."""
+
 BATCH = 1024 * 1024
 """Bytes that are written at once: a long backlog must not be in memory twice."""
 
@@ -67,13 +70,27 @@ class Tray:
             self._bell.release()
 
     def take(self) -> tuple[float, str, bytes | int] | None:
-        """The next block, or the number of bytes that are missing; None if there is nothing now."""
-        if not self._blocks:
+        """The next block, or the number of bytes that are missing; None if there is nothing now.
+
+        Blocks that follow each other at once are one: an agent that writes each word by itself is not to cost more than one that does not.
+        """
+        blocks = self._blocks
+        if not blocks:
             return None
-        t, direction, block = self._blocks.popleft()
-        if isinstance(block, bytes):
-            self._taken[direction] += len(block)
-        return t, direction, block
+        t, direction, block = blocks.popleft()
+        if isinstance(block, int):
+            return t, direction, block
+        parts = [block]
+        size = len(block)
+        while block and blocks and size < BATCH:
+            later, whose, block = blocks[0]
+            if whose != direction or later - t > AT_ONCE or not block or isinstance(block, int):
+                break
+            blocks.popleft()
+            parts.append(block)
+            size += len(block)
+        self._taken[direction] += size
+        return t, direction, b"".join(parts) if len(parts) > 1 else parts[0]
 
     def wait(self) -> None:
         """Until there is something to take, or somebody rings."""
