@@ -27,7 +27,7 @@ BREAKS = (
     Break("promises any version", "version.no-echo", '{"protocolVersion": 1,', '{"protocolVersion": params["protocolVersion"],'),
     Break("tells its version as a text", "schema.result", '{"protocolVersion": 1,', '{"protocolVersion": "1",'),
     Break("does not say who it is", "init.info", ', "agentInfo": {"name": "sixty", "version": "1.0"}', ""),
-    Break("makes numbers of ids", "id.number-text", "request(id, method,", "request(int(id) if str(id).isdigit() else id, method,"),
+    Break("makes numbers of ids", "id.number-text", "request(id, method, rest", "request(int(id) if str(id).isdigit() else id, method, rest"),
     Break("answers twice", "rpc.answer-known", '        send(id=id, result={"sessionId": session})',
           '        send(id=id, result={"sessionId": session})\n        send(id=id, result={"sessionId": session})'),
     Break("has one session for all", "session.unique", "sessions[session := str(uuid.uuid4())]", 'sessions[session := "the session"]'),
@@ -53,7 +53,7 @@ BREAKS = (
     Break("takes any answer for a yes", "permission.refused", '.get("optionId") == "yes"', '.get("outcome") == "selected"'),
     Break("does not leave", "process.ends", "for line in filter(str.strip, sys.stdin):",
           "import itertools, signal\nfor line in itertools.chain(filter(str.strip, sys.stdin), iter(signal.pause, 0)):"),
-    Break("leaves a child behind", "process.children", "import json, os, sys, threading, uuid\n",
-          "import json, os, subprocess, sys, threading, uuid\n"
-          "subprocess.Popen(['sleep', '60'], stdin=-3, stdout=-3, stderr=-3, start_new_session=True)\n"),
+    Break("leaves a child behind", "process.children", "def turn(id, session, text, cancelled):\n",
+          "def turn(id, session, text, cancelled):\n"
+          "    import subprocess\n    subprocess.Popen(['sleep', '60'], stdin=-3, stdout=-3, stderr=-3, start_new_session=True)\n"),
 )  # fmt: skip
