@@ -122,7 +122,7 @@ class Checking:
             editor.waiting.clear()
 
     async def _open(self, scene: Scene) -> Stage:
-        cwd = self._workspace()
+        cwd = _room(self._workspace(), scene)
         wire = Wire(await self.place.start(), Direction.C2A)
         scene.wires.append(wire)
         editor = Editor(wire)
@@ -139,12 +139,12 @@ class Checking:
             stage = await self._open(scene)
             self._ends.push_async_callback(stage.wire.close)
             introduced = await stage.introduce(capabilities=EVERYTHING)
-            self._shared = stage.wire, stage.editor, introduced, stage.cwd
+            self._shared = stage.wire, stage.editor, introduced, stage.cwd.parent
             self.introduced = introduced
         wire, editor, introduced, cwd = self._shared
         if wire not in scene.wires:
             scene.wires.append(wire)
-        stage = Stage(wire, editor, cwd, self.wishes)
+        stage = Stage(wire, editor, _room(cwd, scene), self.wishes)
         stage.introduced = introduced
         if introduced.error is not None:
             raise Blocked("`initialize` was answered with an error")
@@ -167,6 +167,13 @@ async def check_agent(
     scenes = await checking.run(scenarios)
     results = results_of(suite.requirements(), scenes, Direction.A2C)
     return Report(suite.side, _name(checking.introduced), results, time.monotonic() - begun)
+
+
+def _room(workspace: Path, scene: Scene) -> Path:
+    """A directory of the scene's own: neither the files nor the sessions of one are found by another."""
+    room = workspace / scene.name
+    room.mkdir(exist_ok=True)
+    return room
 
 
 def _name(introduced: Answer | None) -> str:

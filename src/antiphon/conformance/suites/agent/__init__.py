@@ -1,6 +1,27 @@
 """What an agent has to keep. Loading this package puts all of its scenarios into `SUITE`."""
 
-from antiphon.conformance.suites.agent import handshake
+from antiphon.conformance.suites.agent import (
+    asking,
+    cancelling,
+    content,
+    files,
+    handshake,
+    prompting,
+    sessions,
+    settings,
+    terminals,
+)
 from antiphon.conformance.suites.agent.suite import SUITE
 
-__all__ = ["SUITE", "handshake"]
+__all__ = [
+    "SUITE",
+    "asking",
+    "cancelling",
+    "content",
+    "files",
+    "handshake",
+    "prompting",
+    "sessions",
+    "settings",
+    "terminals",
+]
