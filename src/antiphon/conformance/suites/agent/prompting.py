@@ -1,5 +1,7 @@
 """Turns: that each has an answer, also beside others."""
 
+from itertools import pairwise
+
 from antiphon.conformance.requirements import advice, must, should
 from antiphon.conformance.stage import Stage
 from antiphon.conformance.suites.agent.acting import NOBODY, STOP_REASONS, busy, ended, is_refused, reason, usable
@@ -58,7 +60,7 @@ async def turn(stage: Stage) -> None:
 async def beside(stage: Stage) -> None:
     one, other = await stage.session(), await stage.session()
     pending = {session: await stage.prompt(session, stage.words("say")) for session in (one, other)}
-    for session, each in pending.items():
+    for each in pending.values():
         answer = await ended(stage, "turn.beside", each, "one of two turns did not end")
         right = reason(answer) in STOP_REASONS
         stage.holds("turn.beside", right, "one of two turns was answered with an error", answer)
@@ -158,7 +160,7 @@ async def plan(stage: Stage) -> None:
     plans = [one for one in stage.updates(session, after=answer.asked.number) if _kind(one) == "plan"]
     if len(plans) < 2:
         raise Unseen("the agent sent no plan twice: a prompt file can name words that make it")
-    for before, after in zip(plans, plans[1:], strict=False):
+    for before, after in pairwise(plans):
         left = _open_entries(before) - _entries(after)
         partial = bool(left) and _entries(after) < _entries(before)
         stage.holds("plan.whole", not partial, f"entries that were not done are missing: {sorted(left)}", before, after)

@@ -98,7 +98,7 @@ async def servers(stage: Stage) -> None:
     stage.holds("session.lost-server", not is_refused(answer), "the session was refused", answer)
     for kind in ("http", "sse"):
         if stage.offers("mcpCapabilities", kind):
-            far = {"type": kind, "name": "far", "url": NOBODY_LISTENS, "headers": []}
+            far: dict[str, object] = {"type": kind, "name": "far", "url": NOBODY_LISTENS, "headers": []}
             answer = await stage.new_session(mcpServers=[far])
             stage.holds(
                 f"session.{kind}-server", answer.code != INVALID_PARAMS, "it calls such a server invalid", answer
