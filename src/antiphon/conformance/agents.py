@@ -109,14 +109,19 @@ class Checking:
             self._progress(scene)
 
     async def _clear(self, scenario: Scenario[Stage], scene: Scene) -> None:
-        """What a scenario that shares an agent leaves to the next one is an editor that answers again."""
+        """What a scenario that shares an agent leaves to the next one is an editor that answers again, and no turn that runs."""
         if scenario.alone:
             for wire in scene.wires:
                 await wire.close()
         elif self._shared is not None:
-            editor = self._shared[1]
+            wire, editor = self._shared[:2]
+            for asked in wire.judge.ledger.pairs.open:
+                if asked.dir is wire.says and asked.method == "session/prompt":
+                    told = {"sessionId": asked.params.get("sessionId")}
+                    await wire.say({"jsonrpc": "2.0", "method": "session/cancel", "params": told})
             editor.held.clear()
             editor.allows = "allow_once"
+            editor.unsaved.clear()
             for asked in editor.waiting:
                 await editor.refuse(asked, -32603, "the scenario is over")
             editor.waiting.clear()

@@ -21,6 +21,9 @@ __all__ = ["Closed", "Wire"]
 END_LIMIT: Final = 20.0
 """Seconds that the end of a peer may take; its own ladder is shorter."""
 
+MOST_NEWS: Final = 10_000
+"""Lines that one waits through for silence."""
+
 
 class Closed(Exception):
     """The peer is gone, so what was waited for will not come."""
@@ -109,9 +112,9 @@ class Wire:
                 await self._news.wait()
 
     async def silence(self, seconds: float) -> None:
-        """Wait until nothing has been heard for that long."""
+        """Wait until nothing has been heard for that long. A peer that talks without end is not waited for without end."""
         with suppress(TimeoutError, Closed):
-            while True:
+            for _ in range(MOST_NEWS):
                 await self.hear(lambda entry: True, after=len(self.trace), limit=seconds)
 
     async def close(self) -> None:

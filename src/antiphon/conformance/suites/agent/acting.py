@@ -12,6 +12,7 @@ __all__ = [
     "NOBODY",
     "STOP_REASONS",
     "busy",
+    "early",
     "ended",
     "hold",
     "is_refused",
@@ -58,14 +59,20 @@ async def usable(stage: Stage, requirement: str, session: str) -> bool:
     return stage.holds(requirement, reason(answer) in STOP_REASONS, "the next turn was answered with an error", answer)
 
 
+async def early(pending: Pending, seconds: float) -> Answer | None:
+    """The answer, if it comes within that time."""
+    with suppress(NoAnswer):
+        return await pending.answer(seconds)
+    return None
+
+
 async def still_runs(stage: Stage, session: str, pending: Pending) -> None:
     """Go on only if a turn goes on by itself: one that ends at once would cross with whatever we do to it.
 
     Raises:
         Unseen: it has ended.
     """
-    with suppress(NoAnswer):
-        await pending.answer(stage.wishes.patience)
+    if await early(pending, stage.wishes.patience) is not None:
         raise Unseen("the turn ended by itself, so there was nothing to interrupt: a prompt file can name a longer one")
     if stage.wire.closed:
         raise Blocked("the agent had left")

@@ -2,7 +2,17 @@
 
 from antiphon.conformance.requirements import Requirement, must, should
 from antiphon.conformance.stage import Answer, Pending, Stage
-from antiphon.conformance.suites.agent.acting import NOBODY, STOP_REASONS, busy, ended, hold, reason, still_runs, usable
+from antiphon.conformance.suites.agent.acting import (
+    NOBODY,
+    STOP_REASONS,
+    busy,
+    early,
+    ended,
+    hold,
+    reason,
+    still_runs,
+    usable,
+)
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.verdicts import NoAnswer, Unseen
 from antiphon.conformance.wire import Closed
@@ -233,8 +243,7 @@ async def one_of_two(stage: Stage) -> None:
     stopped = await busy(stage, other)
     await stage.cancel(other)
     await stopped.answer()
-    await stage.wire.silence(stage.wishes.patience)
-    ended_too = left.peek()
+    ended_too = await early(left, stage.wishes.patience)
     await stage.cancel(one)
     await left.answer()
     stage.holds("cancel.one", ended_too is None, "the turn of the other session ended too", ended_too)

@@ -4,7 +4,16 @@ from itertools import pairwise
 
 from antiphon.conformance.requirements import advice, must, should
 from antiphon.conformance.stage import Stage
-from antiphon.conformance.suites.agent.acting import NOBODY, STOP_REASONS, busy, ended, is_refused, reason, usable
+from antiphon.conformance.suites.agent.acting import (
+    NOBODY,
+    STOP_REASONS,
+    busy,
+    early,
+    ended,
+    is_refused,
+    reason,
+    usable,
+)
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.verdicts import Unseen
 from antiphon.traffic.entries import Entry
@@ -106,7 +115,7 @@ async def second(stage: Stage) -> None:
     session = await stage.session()
     pending = await busy(stage, session)
     more = await stage.prompt(session, stage.words("say"))
-    await stage.wire.silence(stage.wishes.patience)
+    await early(more, stage.wishes.patience)
     await stage.cancel(session)
     for each in (pending, more):
         answer = await ended(stage, "turn.second", each, "one of two prompts in a session was not answered")
