@@ -21,8 +21,8 @@ __all__ = ["Closed", "Wire"]
 END_LIMIT: Final = 20.0
 """Seconds that the end of a peer may take; its own ladder is shorter."""
 
-MOST_NEWS: Final = 10_000
-"""Lines that one waits through for silence."""
+MOST_SILENCES: Final = 40
+"""How many times as long as the silence should be one waits for it."""
 
 
 class Closed(Exception):
@@ -114,8 +114,9 @@ class Wire:
     async def silence(self, seconds: float) -> None:
         """Wait until nothing has been heard for that long. A peer that talks without end is not waited for without end."""
         with suppress(TimeoutError, Closed):
-            for _ in range(MOST_NEWS):
-                await self.hear(lambda entry: True, after=len(self.trace), limit=seconds)
+            async with asyncio.timeout(MOST_SILENCES * seconds):
+                while True:
+                    await self.hear(lambda entry: True, after=len(self.trace), limit=seconds)
 
     async def close(self) -> None:
         """End the peer, by all means there are."""

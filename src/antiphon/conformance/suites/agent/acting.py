@@ -5,12 +5,14 @@ from contextlib import suppress
 from typing import Any, Final
 
 from antiphon.conformance.stage import Answer, Pending, Stage
+from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.verdicts import Blocked, NoAnswer, Unseen
 from antiphon.traffic.entries import Entry
 
 __all__ = [
     "NOBODY",
     "STOP_REASONS",
+    "breaks_off",
     "busy",
     "early",
     "ended",
@@ -27,6 +29,12 @@ STOP_REASONS: Final = ("end_turn", "max_tokens", "max_turn_requests", "refusal",
 
 NOBODY: Final = "antiphon-no-such-session"
 """The id of a session that does not exist."""
+
+
+def breaks_off(*requirements: str) -> None:
+    """Say that an agent which breaks these may do so by never answering, or by leaving."""
+    for one in requirements:
+        SUITE.follows[one] = (*SUITE.follows.get(one, ()), "rpc.answered", "process.stays")
 
 
 def reason(answer: Answer) -> object:

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from antiphon.conformance.requirements import Requirement, advice, must, should
+from antiphon.conformance.requirements import Requirement, must, should
 from antiphon.conformance.stage import Answer, Pending, Stage
-from antiphon.conformance.suites.agent.acting import ended, hold, reason, usable
+from antiphon.conformance.suites.agent.acting import breaks_off, ended, hold, usable
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.verdicts import Unseen
 from antiphon.traffic.entries import Entry
@@ -64,15 +64,10 @@ def _judge(stage: Stage, requirement: str, file: Path, asked: Entry, answer: Ans
         ),
         _not_done("permission.refused", "the user refuses it"),
         _over("permission.refused-ends", "the user refuses"),
-        advice(
-            "permission.refused-reason",
-            "A turn in which the user refused something does not end as if it had been cancelled.",
-            link="prompt-turn#stop-reasons",
-            fix="Keep `cancelled` for `session/cancel`: a client shows it as the user's own doing.",
-        ),
     ),
 )
 async def refused(stage: Stage) -> None:
+    await stage.session()  # another, so that there are two to choose from
     session = await stage.session()
     pending, asked, file = await _asked(stage, session)
     stage.holds("permission.first", not file.exists(), f"{file.name} was there before it asked", asked)
@@ -86,9 +81,6 @@ async def refused(stage: Stage) -> None:
     answer = await ended(stage, "permission.refused-ends", pending, "the turn did not end")
     _judge(stage, "permission.refused", file, asked, answer)
     stage.holds("permission.refused-ends", answer.error is None, "it was answered with an error", answer)
-    if answer.error is None:
-        kept = reason(answer) != "cancelled"
-        stage.holds("permission.refused-reason", kept, "it ended with cancelled", asked, answer)
 
 
 @SUITE.scenario(
@@ -151,3 +143,7 @@ async def strange(stage: Stage) -> None:
     await stage.editor.answer(asked, {"outcome": {"outcome": "selected", "optionId": "antiphon-no-such-option"}})
     answer = await pending.answer()
     _judge(stage, "permission.strange", file, asked, answer)
+
+
+breaks_off("permission.error-ends")
+SUITE.follows["permission.session"] = ("call.announced",)

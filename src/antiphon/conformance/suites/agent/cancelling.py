@@ -247,3 +247,8 @@ async def one_of_two(stage: Stage) -> None:
     await stage.cancel(one)
     await left.answer()
     stage.holds("cancel.one", ended_too is None, "the turn of the other session ended too", ended_too)
+
+
+for _one in ("talking", "asking", "running", "crossing", "twice"):
+    SUITE.follows[f"cancel.{_one}"] = (RULE,)
+SUITE.follows["cancel.terminals"] = ("terminal.released",)

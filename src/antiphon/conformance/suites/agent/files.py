@@ -4,7 +4,7 @@ from pathlib import Path
 
 from antiphon.conformance.requirements import advice, must, should
 from antiphon.conformance.stage import Stage
-from antiphon.conformance.suites.agent.acting import ended, hold, requests, usable
+from antiphon.conformance.suites.agent.acting import breaks_off, ended, hold, requests, usable
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.verdicts import Unseen
 from antiphon.traffic.entries import Entry
@@ -167,13 +167,6 @@ async def locked(stage: Stage) -> None:
     shows=(
         must(
             "files.read-only",
-            "An agent does not write through a client that can only read.",
-            link="file-system#checking-support",
-            fix="Look at `clientCapabilities.fs.writeTextFile` before you call `fs/write_text_file`.",
-            needs=("capability.fs-write",),
-        ),
-        must(
-            "files.read-only-ends",
             "A turn that would write ends, also with a client that can only read.",
             link="file-system#checking-support",
             fix="Write by yourself, or tell the model that it cannot.",
@@ -184,10 +177,8 @@ async def read_only(stage: Stage) -> None:
     await stage.introduce(capabilities={"fs": {"readTextFile": True, "writeTextFile": False}})
     session = await stage.session()
     pending = await stage.prompt(session, stage.words("write", file=stage.cwd / "mine.txt", text=TEXT))
-    answer = await ended(stage, "files.read-only-ends", pending, "the turn did not end")
-    stage.holds("files.read-only-ends", True, "", answer)
-    wrote = requests(stage, WRITE, after=pending.asked.number)
-    tried = [one for one in stage.updates(session, after=pending.asked.number) if "toolCallId" in one.params["update"]]
-    if not wrote and not tried:
-        raise Unseen("the agent did not try to write")
-    stage.holds("files.read-only", not wrote, "it did", *wrote)
+    answer = await ended(stage, "files.read-only", pending, "the turn did not end")
+    stage.holds("files.read-only", True, "", answer)
+
+
+breaks_off("files.missing", "files.locked", "files.read-only")

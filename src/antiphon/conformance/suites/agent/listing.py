@@ -104,6 +104,7 @@ async def listing(stage: Stage) -> None:
 )
 async def pages(stage: Stage) -> None:
     stage.need("sessionCapabilities", "list")
+    await stage.session()
     found = await _pages(stage)
     if len(found) < 2:
         raise Unseen("the list is one page long")

@@ -2,7 +2,7 @@
 
 from antiphon.conformance.requirements import Requirement, must
 from antiphon.conformance.stage import Stage
-from antiphon.conformance.suites.agent.acting import ended
+from antiphon.conformance.suites.agent.acting import breaks_off, ended
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.verdicts import Unseen
 
@@ -46,3 +46,6 @@ async def modest(stage: Stage) -> None:
             stage.holds(f"modest.{purpose}", True, "", answer)
     await stage.settle()
     raise Unseen("there is no prompt for it: a prompt file can name one")
+
+
+breaks_off(*(f"modest.{purpose}" for purpose in PURPOSES))

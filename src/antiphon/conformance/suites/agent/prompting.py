@@ -7,10 +7,10 @@ from antiphon.conformance.stage import Stage
 from antiphon.conformance.suites.agent.acting import (
     NOBODY,
     STOP_REASONS,
+    breaks_off,
     busy,
     early,
     ended,
-    is_refused,
     reason,
     usable,
 )
@@ -128,12 +128,6 @@ async def second(stage: Stage) -> None:
     "prompts that lead nowhere",
     shows=(
         should(
-            "turn.unknown-session",
-            "A prompt in a session that does not exist is answered with an error.",
-            link="prompt-turn#1-user-message",
-            fix="Answer with an error, such as -32602, if you do not know the `sessionId`.",
-        ),
-        should(
             "turn.empty",
             "A prompt without content is answered, and the session takes another.",
             link="prompt-turn#1-user-message",
@@ -143,8 +137,7 @@ async def second(stage: Stage) -> None:
 )
 async def odd(stage: Stage) -> None:
     said = [{"type": "text", "text": stage.words("say")}]
-    answer = await stage.ask("session/prompt", {"sessionId": NOBODY, "prompt": said})
-    stage.holds("turn.unknown-session", is_refused(answer), f"it ended with {reason(answer)}", answer)
+    await stage.ask("session/prompt", {"sessionId": NOBODY, "prompt": said})  # what is right is a rule of all traffic
     session = await stage.session()
     empty = await stage.begin("session/prompt", {"sessionId": session, "prompt": []})
     await ended(stage, "turn.empty", empty, "it was not answered")
@@ -212,3 +205,7 @@ async def commands(stage: Stage) -> None:
         names = [str(one.get("name")) for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
         wrong = {name for name in names if name.startswith("/") or names.count(name) > 1}
         stage.holds("commands.names", not wrong, f"there is a slash in front, or two have it: {sorted(wrong)}", entry)
+
+
+breaks_off("turn.second")
+SUITE.follows["turn.apart"] = ("turn.not-silent", "call.once")

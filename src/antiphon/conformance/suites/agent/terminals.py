@@ -2,7 +2,7 @@
 
 from antiphon.conformance.requirements import advice, must, should
 from antiphon.conformance.stage import Stage
-from antiphon.conformance.suites.agent.acting import ended, hold, requests, usable
+from antiphon.conformance.suites.agent.acting import breaks_off, ended, hold, requests, usable
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.verdicts import Unseen
 from antiphon.traffic.entries import Entry
@@ -88,3 +88,6 @@ async def refused(stage: Stage) -> None:
     answer = await ended(stage, "terminal.refused", pending, "the turn did not end")
     stage.holds("terminal.refused", True, "", answer)
     await usable(stage, "terminal.refused-next", session)
+
+
+breaks_off("terminal.refused")
