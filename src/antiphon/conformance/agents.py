@@ -49,6 +49,8 @@ class Checking:
         self._progress = progress
         self._turns = asyncio.Semaphore(jobs)
         self._shared: tuple[Wire, Editor, Answer, Path] | None = None
+        self._hopeless = ""
+        """Why there is no agent to share: one that does not come up is not started for each scene anew."""
         self._scenes: list[Scene] = []
         self.introduced: Answer | None = None
         self._ends = AsyncExitStack()
@@ -140,10 +142,16 @@ class Checking:
 
     async def _together(self, scene: Scene) -> Stage:
         """On the agent that is shared, or on a new one if that has left."""
+        if self._hopeless:
+            raise Blocked(self._hopeless)
         if self._shared is None or self._shared[0].closed:
             stage = await self._open(scene)
             self._ends.push_async_callback(stage.wire.close)
-            introduced = await stage.introduce(capabilities=EVERYTHING)
+            try:
+                introduced = await stage.introduce(capabilities=EVERYTHING)
+            except NoAnswer as silence:
+                self._hopeless = str(silence)
+                raise
             self._shared = stage.wire, stage.editor, introduced, stage.cwd.parent
             self.introduced = introduced
         wire, editor, introduced, cwd = self._shared
