@@ -42,6 +42,8 @@ class Editor:
         self.waiting: list[Entry] = []
         """Questions of the agent's that a scenario held back and has not answered."""
         self.allows = "allow_once"
+        self.unsaved: dict[str, str] = {}
+        """What files hold that the user has not saved: path → text."""
         self._commands: dict[str, Command] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         wire.listener = self.hear
@@ -53,11 +55,12 @@ class Editor:
         if entry.method in self.held:
             self.waiting.append(entry)
             return
-        task = asyncio.create_task(self._answer(entry), name=f"answer to {entry.method}")
+        task = asyncio.create_task(self.respond(entry), name=f"answer to {entry.method}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _answer(self, entry: Entry) -> None:
+    async def respond(self, entry: Entry) -> None:
+        """Answer a question as a correct client does."""
         try:
             result = await self._do(entry.method or "", entry.params)
         except Refused as refusal:
@@ -81,7 +84,7 @@ class Editor:
             case "session/request_permission":
                 return {"outcome": self._chosen(params)}
             case "fs/read_text_file":
-                return {"content": _read(params)}
+                return {"content": _read(params, self.unsaved)}
             case "fs/write_text_file":
                 return _write(params)
             case "elicitation/create":
@@ -152,9 +155,11 @@ def _status(exit: Exit) -> dict[str, object]:
     return {"exitCode": exit[0], "signal": exit[1]}
 
 
-def _read(params: dict[str, Any]) -> str:
+def _read(params: dict[str, Any], unsaved: dict[str, str]) -> str:
+    path = params["path"]
     try:
-        lines = Path(params["path"]).read_text(encoding="utf-8").splitlines(keepends=True)
+        text = unsaved[path] if path in unsaved else Path(path).read_text(encoding="utf-8")
+        lines = text.splitlines(keepends=True)
     except (OSError, UnicodeDecodeError) as error:
         raise Refused(Code.RESOURCE_NOT_FOUND, f"cannot read {params['path']}: {error}") from error
     first = max(int(params.get("line") or 1), 1) - 1

@@ -68,7 +68,7 @@ class Answer:
 class Pending:
     """A question that was asked and not waited for."""
 
-    def __init__(self, stage: "Stage", asked: Entry) -> None:
+    def __init__(self, stage: "Speaking", asked: Entry) -> None:
         self._stage = stage
         self.asked = asked
 
@@ -98,14 +98,45 @@ class Pending:
         return Answer(self.asked, entry)
 
 
-class Stage:
+class Speaking:
+    """What a client says to an agent: questions, news, and the silence after them."""
+
+    def __init__(self, wire: Wire, wishes: Wishes) -> None:
+        self.wire = wire
+        self.wishes = wishes
+
+    async def begin(self, method: str, params: object = None, *, id: object = None, **more: object) -> Pending:
+        """Ask, and do not wait. `more` goes into the message beside its params."""
+        message = {"jsonrpc": "2.0", "id": self.wire.new_id() if id is None else id, "method": method, **more}
+        if params is not None:
+            message["params"] = params
+        return Pending(self, await self.wire.say(message))
+
+    async def ask(self, method: str, params: object = None, *, id: object = None, limit: float | None = None) -> Answer:
+        """Ask, and wait for the answer."""
+        return await (await self.begin(method, params, id=id)).answer(limit)
+
+    async def tell(self, method: str, params: object) -> Entry:
+        """A notification."""
+        return await self.wire.say({"jsonrpc": "2.0", "method": method, "params": params})
+
+    async def settle(self) -> None:
+        """Until all that was on its way has come: an answer to a harmless question, and then silence."""
+        await self.ask("_antiphon/fence", {})
+        await self.wire.silence(self.wishes.patience)
+
+    async def cancel(self, session: str) -> Entry:
+        """`session/cancel`."""
+        return await self.tell("session/cancel", {"sessionId": session})
+
+
+class Stage(Speaking):
     """One scenario with one agent. The wire may be shared with scenarios before and after it; the verdicts are its own."""
 
     def __init__(self, wire: Wire, editor: Editor, cwd: Path, wishes: Wishes) -> None:
-        self.wire = wire
+        super().__init__(wire, wishes)
         self.editor = editor
         self.cwd = cwd
-        self.wishes = wishes
         self.verdicts: dict[str, Verdict] = {}
         self.introduced: Answer | None = None
         """The answer to `initialize`."""
@@ -125,23 +156,6 @@ class Stage:
             status = Status.PASSED if held else Status.FAILED
             self.verdicts[requirement] = Verdict(status, "" if held else otherwise, entries)
         return held
-
-    # Saying.
-
-    async def begin(self, method: str, params: object = None, *, id: object = None, **more: object) -> Pending:
-        """Ask, and do not wait. `more` goes into the message beside its params."""
-        message = {"jsonrpc": "2.0", "id": self.wire.new_id() if id is None else id, "method": method, **more}
-        if params is not None:
-            message["params"] = params
-        return Pending(self, await self.wire.say(message))
-
-    async def ask(self, method: str, params: object = None, *, id: object = None, limit: float | None = None) -> Answer:
-        """Ask, and wait for the answer."""
-        return await (await self.begin(method, params, id=id)).answer(limit)
-
-    async def tell(self, method: str, params: object) -> Entry:
-        """A notification."""
-        return await self.wire.say({"jsonrpc": "2.0", "method": method, "params": params})
 
     # Opening.
 
@@ -262,12 +276,3 @@ class Stage:
         if found.is_answer:
             raise Unseen(f"the agent did not use `{method}`: a prompt file can name words that make it")
         return found
-
-    async def settle(self) -> None:
-        """Until all that was on its way has come: an answer to a harmless question, and then silence."""
-        await self.ask("_antiphon/fence", {})
-        await self.wire.silence(self.wishes.patience)
-
-    async def cancel(self, session: str) -> Entry:
-        """`session/cancel`."""
-        return await self.tell("session/cancel", {"sessionId": session})
