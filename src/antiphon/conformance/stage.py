@@ -4,7 +4,7 @@ A scenario asks, hears, and calls `holds` for each requirement that it shows. It
 `Blocked`; what it has not shown by then gets that for a verdict.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -109,6 +109,8 @@ class Stage:
         self.verdicts: dict[str, Verdict] = {}
         self.introduced: Answer | None = None
         """The answer to `initialize`."""
+        self.another: Callable[[], Awaitable[Stage]] | None = None
+        """Starts one more agent beside this one; only a scenario that has an agent of its own may."""
 
     # Verdicts.
 
