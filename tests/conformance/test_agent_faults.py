@@ -5,10 +5,10 @@ import pytest
 from antiphon.conformance.agents import check_agent
 from antiphon.conformance.suites.agent import SUITE
 from antiphon.conformance.verdicts import Status
-from tests.conformance.faults import handshake
+from tests.conformance.faults import handshake, messages, robustness
 from tests.conformance.memory import WISHES, InMemory
 
-FAULTS = {**handshake.FAULTS}
+FAULTS = {**handshake.FAULTS, **messages.FAULTS, **robustness.FAULTS}
 
 
 KNOWINGLY = {"schema.draft-offer", "schema.removed"}

@@ -35,7 +35,7 @@ async def _ends(stage: Stage, requirement: str) -> bool:
 
 
 @SUITE.scenario(
-    "nothing is said",
+    "nothing-is-said",
     "a client starts the agent and goes away again",
     alone=True,
     process=True,
@@ -73,7 +73,7 @@ async def silent(stage: Stage) -> None:
 
 
 @SUITE.scenario(
-    "end during a turn",
+    "end-during-a-turn",
     "a client goes away while a turn runs",
     alone=True,
     process=True,
@@ -101,7 +101,7 @@ async def during_a_turn(stage: Stage) -> None:
 
 
 @SUITE.scenario(
-    "two agents",
+    "two-agents",
     "a client starts the agent twice, and ends one of them by a signal",
     alone=True,
     process=True,

@@ -76,7 +76,7 @@ async def additions(stage: Stage) -> None:
 
 
 @SUITE.scenario(
-    "additions to answers",
+    "additions-to-answers",
     "a client adds to its answer about permission what it may",
     shows=(
         should(

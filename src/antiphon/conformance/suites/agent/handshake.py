@@ -71,13 +71,13 @@ async def handshake(stage: Stage) -> None:
     stage.holds("init.capabilities", able, "the answer has no `agentCapabilities`", answer)
     listed = isinstance(answer.get("authMethods"), list)
     stage.holds("init.auth-methods", listed, "the answer has no list of `authMethods`", answer)
-    again = await stage.ask("initialize", {"protocolVersion": 1})
+    again = await stage.ask("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
     same = again.error is not None or again.get("protocolVersion") == version
     stage.holds("init.twice", same, f"it now says version {again.get('protocolVersion')}", answer, again)
 
 
 @SUITE.scenario(
-    "bare client",
+    "bare-client",
     "a client says its version and nothing else",
     alone=True,
     shows=(
@@ -119,7 +119,7 @@ ODD: Final[dict[str, dict[str, Any]]] = {
 
 
 @SUITE.scenario(
-    "odd client",
+    "odd-client",
     "a client is too early, then introduces itself oddly",
     alone=True,
     shows=(
@@ -188,7 +188,9 @@ async def _culprits(stage: Stage, refused: Answer) -> Answer:
         answer = await _introduced_with(stage, *(one for one in ODD if one != culprit))
         if answer.error is None:
             for one in ODD:
-                stage.holds(one, one != culprit, "`initialize` is refused with it and answered without", refused, answer)
+                stage.holds(
+                    one, one != culprit, "`initialize` is refused with it and answered without", refused, answer
+                )
             return answer
     answer = await _introduced_with(stage)
     if answer.error is None:

@@ -3,15 +3,15 @@
 from typing import Any, Final
 
 from antiphon.conformance.requirements import Requirement, advice, must, should
-from antiphon.conformance.stage import Pending, Stage
+from antiphon.conformance.stage import Answer, Pending, Stage
 from antiphon.conformance.suites.agent.sounding import FENCE, answers_to_nobody, same_id, settled, soon
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.verdicts import NoAnswer, Unseen
 
 __all__: list[str] = []
 
-BUSY: Final = 20
-"""How many times the patience an answer may take that a turn is in the way of."""
+BUSY: Final = 50
+"""An answer that a turn is in the way of may take this many times the patience."""
 
 CANCELLED: Final = -32800
 
@@ -55,7 +55,7 @@ async def ids(stage: Stage) -> None:
 
 
 @SUITE.scenario(
-    "questions at once",
+    "questions-at-once",
     "a client asks several things without waiting",
     shows=(
         must(
@@ -103,7 +103,7 @@ TOLD: Final = {
 
 
 @SUITE.scenario(
-    "unknown notifications",
+    "unknown-notifications",
     "a client tells things that the agent does not know",
     shows=[
         *(_quiet(one, kind) for one, (kind, _) in TOLD.items()),
@@ -116,18 +116,21 @@ TOLD: Final = {
     ],
 )
 async def notifications(stage: Stage) -> None:
+    told = {}
     for one, (_, method) in TOLD.items():
-        said = await stage.tell(method, {"sessionId": "nobody", "text": "hello"})
-        answers = await settled(stage, said)
-        stage.holds(one, not answers, "it was answered", said, *answers[:1])
-    said = await stage.wire.say({"jsonrpc": "2.0", "id": "nobody-asked", "result": {"outcome": "none"}})
+        told[one] = await stage.tell(method, {"sessionId": "nobody", "text": "hello"})
+        await stage.ask(FENCE, {})
+    told["rpc.stray-answer"] = await stage.wire.say({"jsonrpc": "2.0", "id": "nobody-asked", "result": {}})
     await stage.wire.say({"jsonrpc": "2.0", "id": 987654321, "error": {"code": -32603, "message": "nobody asked"}})
-    answers = await settled(stage, said)
-    stage.holds("rpc.stray-answer", not answers, "it was answered", said, *answers[:1])
+    await stage.settle()
+    ends = [*(entry.number for entry in told.values()), len(stage.wire.trace) + 1][1:]
+    for (one, said), end in zip(told.items(), ends, strict=True):
+        answers = [answer for answer in answers_to_nobody(stage, said) if answer.number < end]
+        stage.holds(one, not answers, "it was answered", said, *answers[:1])
 
 
 @SUITE.scenario(
-    "questions during a turn",
+    "questions-during-a-turn",
     "a client asks while a turn runs, then withdraws the prompt by `$/cancel_request`",
     shows=(
         should(
@@ -154,23 +157,27 @@ async def busy(stage: Stage) -> None:
     session = await stage.session()
     turn = await stage.prompt(session, stage.words("long"))
     await stage.first_sign(session, turn)
-    asked = await stage.begin(FENCE, {})
-    try:
-        answer = await asked.answer(BUSY * stage.wishes.patience)
-    except NoAnswer:
-        answer = None
+    asked = await stage.begin(FENCE, {"during": "a turn"})
+    answer = await _in_time(stage, asked)
     if turn.peek() is not None:
         raise Unseen("the turn was over before anything could be asked")
     if not stage.holds("rpc.while-busy", answer is not None, "it was not answered in time", asked.asked):
         await _end(stage, session, turn)
         return
     said = await stage.tell("$/cancel_request", {"requestId": turn.asked.msg["id"]})
+    ended = await _in_time(stage, turn)
     answers = await settled(stage, said)
     stage.holds("cancel-request.quiet", not answers, "it was answered", said, *answers[:1])
-    ended = turn.peek()
     honoured = ended is not None and (ended.code == CANCELLED or ended.get("stopReason") == "cancelled")
     stage.holds("cancel-request.honoured", honoured, "the turn went on", said, ended)
     await _end(stage, session, turn)
+
+
+async def _in_time(stage: Stage, pending: Pending) -> Answer | None:
+    try:
+        return await pending.answer(BUSY * stage.wishes.patience)
+    except NoAnswer:
+        return None
 
 
 async def _end(stage: Stage, session: str, turn: Pending) -> None:
