@@ -168,9 +168,11 @@ async def busy(stage: Stage) -> None:
     ended = await _in_time(stage, turn)
     answers = await settled(stage, said)
     stage.holds("cancel-request.quiet", not answers, "it was answered", said, *answers[:1])
-    honoured = ended is not None and (ended.code == CANCELLED or ended.get("stopReason") == "cancelled")
-    stage.holds("cancel-request.honoured", honoured, "the turn went on", said, ended)
     await _end(stage, session, turn)
+    honoured = ended is not None and (ended.code == CANCELLED or ended.get("stopReason") == "cancelled")
+    if ended is not None and not honoured:
+        raise Unseen("the turn ended by itself before it could be withdrawn")
+    stage.holds("cancel-request.honoured", honoured, "the turn went on", said, ended)
 
 
 async def _in_time(stage: Stage, pending: Pending) -> Answer | None:
