@@ -17,6 +17,23 @@ def _running() -> Path:
     return Path(os.environ["ANTIPHON_STATE_DIR"]) / "running"
 
 
+def _relayed(demo: "subprocess.Popen[bytes]", fault: str) -> str:
+    """Hand on what we hear until there is no more; what its end was an end of."""
+    assert demo.stdin is not None
+    kind = "process.ends"
+    with demo, demo.stdin as ear:
+        for line in sys.stdin.buffer:
+            if b'"session/new"' in line:
+                kind = "process.ends-idle"
+            if b'"session/prompt"' in line:
+                kind = "process.ends-busy"
+                if fault == "process.children":
+                    subprocess.Popen(["sleep", "60"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            ear.write(line)
+            ear.flush()
+    return kind
+
+
 def main(fault: str = "") -> int:
     if fault == "process.silent":
         print('{"jsonrpc":"2.0","method":"_demo/hello"}', flush=True)
@@ -29,22 +46,7 @@ def main(fault: str = "") -> int:
         with _running().open("a", encoding="utf-8") as file:
             file.write(f"{os.getpid()}\n")
         signal.signal(signal.SIGTERM, _end_everybody)
-    assert demo.stdin is not None
-    kind = "process.ends"
-    with demo, demo.stdin:
-        for line in sys.stdin.buffer:
-            if b'"session/new"' in line:
-                kind = "process.ends-idle"
-            if b'"session/prompt"' in line:
-                kind = "process.ends-busy"
-                if fault == "process.children":
-                    subprocess.Popen(["sleep", "60"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            try:
-                demo.stdin.write(line)
-                demo.stdin.flush()
-            except BrokenPipeError:  # it was terminated, and we are not to be
-                demo.stdin = None
-                signal.pause()
+    kind = _relayed(demo, fault)
     if fault == kind:
         signal.pause()
     return 3 if fault == "process.status" else 0
