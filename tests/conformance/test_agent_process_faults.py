@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from antiphon.conformance.agents import check_agent
+from antiphon.conformance.demo import DEMO
 from antiphon.conformance.places import Program
 from antiphon.conformance.stage import Wishes
 from antiphon.conformance.suites.agent import SUITE
 from antiphon.conformance.verdicts import Status
-from tests.conformance.memory import DEMO
 
 BROKEN = Path(__file__).with_name("broken_process.py")
 SCENES = [one for one in SUITE.scenarios.values() if one.process]

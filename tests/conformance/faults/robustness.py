@@ -26,7 +26,7 @@ MEBIBYTE = 1 << 20
 
 
 def _is_junk(line: Any) -> bool:
-    return isinstance(line, bytes) and line.endswith(b'"method":')
+    return isinstance(line, bytes) and line.endswith(b"no JSON")
 
 
 def _is_no_text(line: Any) -> bool:

@@ -50,7 +50,7 @@ survives("id-null.survives", "nameless.survives", "blank.ignored")
     ),
 )
 async def junk(stage: Stage) -> None:
-    said = await stage.wire.say_bytes(b'{"jsonrpc":"2.0","id":1,"method":')
+    said = await stage.wire.say_bytes(b"{this is no JSON")
     if not await survived(stage, "junk.survives", said):
         return
     await stage.wire.silence(stage.wishes.patience)
