@@ -27,8 +27,8 @@ def asks(method: str, wanted: Callable[[Message], bool] = lambda params: True) -
     return is_it
 
 
-def change_reply(wanted: Wanted, change: Change | None) -> Maker:
-    """Change the answers, results and errors, to the requests that are wanted; None: they never come."""
+def change_reply(wanted: Wanted, change: Change | None, instead: str | None = None) -> Maker:
+    """Change the answers, results and errors, to the requests that are wanted; None: they never come. `instead` is asked for in their place."""
 
     def made() -> Fault:
         asked: set[bytes] = set()
@@ -36,6 +36,7 @@ def change_reply(wanted: Wanted, change: Change | None) -> Maker:
         def fault(direction: Direction, message: Any) -> Iterable[Any]:
             if direction is Direction.C2A and isinstance(message, dict) and wanted(message):
                 asked.add(_key(message))
+                message = {**message, "method": instead or message["method"]}
             elif direction is Direction.A2C and _is_answer(message) and _key(message) in asked:
                 asked.discard(_key(message))
                 if change is None:
@@ -61,13 +62,12 @@ def lose_reply(wanted: Wanted) -> Maker:
 
 
 def refuse(wanted: Wanted, code: int = -32603, message: str = "Not today") -> Maker:
-    """Answer those requests with an error."""
+    """Answer those requests with an error. The agent is asked for something that it refuses, so that it does nothing either."""
 
     def change(answer: Message) -> None:
-        answer.pop("result", None)
         answer["error"] = {"code": code, "message": message}
 
-    return change_reply(wanted, change)
+    return change_reply(wanted, change, instead="_antiphon/refused")
 
 
 def accept(wanted: Wanted, result: object) -> Maker:

@@ -7,7 +7,7 @@ from typing import Final
 
 from antiphon.conformance.requirements import advice, must, should
 from antiphon.conformance.stage import Pending, Stage
-from antiphon.conformance.suites.agent.sounding import FENCE
+from antiphon.conformance.suites.agent.sounding import FENCE, breaks
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.verdicts import Blocked, NoAnswer, Unseen
 from antiphon.traffic.entries import Entry
@@ -18,7 +18,7 @@ __all__: list[str] = []
 END_FIX: Final = "Leave when stdin ends: a client that crashed cannot tell you to."
 
 
-SUITE.follows["process.silent"] = ("init.speaks-after", "wire.json")
+breaks("init.speaks-after", "wire.json", by=("process.silent",))
 
 
 def _process(stage: Stage) -> ProcessTransport:

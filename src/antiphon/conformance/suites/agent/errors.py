@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from antiphon.conformance.requirements import advice, must, should
 from antiphon.conformance.stage import AUTH_REQUIRED, Answer, Stage
+from antiphon.conformance.suites.agent.sounding import breaks
 from antiphon.conformance.suites.agent.suite import SUITE
 
 __all__: list[str] = []
@@ -11,6 +12,8 @@ __all__: list[str] = []
 METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 NOT_FOUND: Final = -32002
+
+breaks("session.refused", by=("error.unknown-session",))
 
 LINK: Final = "overview#error-handling"
 

@@ -4,10 +4,13 @@ from typing import Any, Final
 
 from antiphon.conformance.requirements import advice, must, should
 from antiphon.conformance.stage import AUTH_REQUIRED, Answer, Stage
+from antiphon.conformance.suites.agent.sounding import breaks
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.verdicts import Blocked
 
 __all__: list[str] = []
+
+breaks("init.no-echo", by=("init.version", "init.twice"))
 
 
 @SUITE.scenario(

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from antiphon.conformance.requirements import Requirement, advice, must, should
 from antiphon.conformance.stage import Answer, Pending, Stage
-from antiphon.conformance.suites.agent.sounding import FENCE, answers_to_nobody, same_id, settled, soon
+from antiphon.conformance.suites.agent.sounding import FENCE, answers_to_nobody, breaks, same_id, settled, soon
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.verdicts import NoAnswer, Unseen
 
@@ -83,6 +83,14 @@ async def at_once(stage: Stage) -> None:
         stage.holds("rpc.in-flight", count == 1, f"one of them was answered {count} times", pending.asked)
 
 
+TOLD: Final = {
+    "notify.unknown": ("", "session/antiphon_check"),
+    "notify.extension": (" if its name begins with `_`", "_antiphon/check"),
+    "notify.dollar": (" if its name begins with `$/`", "$/antiphon_check"),
+}
+
+breaks("rpc.answer-to-notification", by=(*TOLD, "rpc.stray-answer", "cancel-request.quiet"))
+
 QUIET: Final = "A notification that the agent does not know gets no answer, not even an error{}."
 
 
@@ -93,13 +101,6 @@ def _quiet(requirement: str, kind: str) -> Requirement:
         link="extensibility#custom-notifications",
         fix="Ignore notifications that you do not know; only what has an id is answered.",
     )
-
-
-TOLD: Final = {
-    "notify.unknown": ("", "session/antiphon_check"),
-    "notify.extension": (" if its name begins with `_`", "_antiphon/check"),
-    "notify.dollar": (" if its name begins with `$/`", "$/antiphon_check"),
-}
 
 
 @SUITE.scenario(

@@ -4,7 +4,15 @@ from typing import Any, Final
 
 from antiphon.conformance.requirements import Requirement, advice, must, should
 from antiphon.conformance.stage import Answer, Pending, Stage
-from antiphon.conformance.suites.agent.sounding import FENCE, answers_to_nobody, settled, soon, survived, survives
+from antiphon.conformance.suites.agent.sounding import (
+    FENCE,
+    answers_to_nobody,
+    breaks,
+    settled,
+    soon,
+    survived,
+    survives,
+)
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.verdicts import NoAnswer
 from antiphon.traffic.entries import Entry
@@ -25,13 +33,14 @@ def _stays(requirement: str, what: str) -> Requirement:
     )
 
 
-def _refused(answers: list[Entry], code: int) -> bool:
-    """Whether a line was refused as JSON-RPC wants it: with that code, and null for the id that could not be read."""
-    return any(Answer(one, one).code == code and one.msg.get("id", 0) is None for one in answers)
+def _refuses(answer: Entry, code: int) -> bool:
+    """Whether it refuses a line as JSON-RPC wants it: with that code, and null for the id that could not be read."""
+    return Answer(answer, answer).code == code and answer.msg.get("id", 0) is None
 
 
 survives("junk.survives", "utf8.survives", "nonsense.survives", "scalar.survives", "batch.survives")
 survives("id-null.survives", "nameless.survives", "blank.ignored")
+breaks("rpc.answer-to-notification", by=("junk.answer", "blank.ignored"))
 
 
 @SUITE.scenario(
@@ -55,7 +64,7 @@ async def junk(stage: Stage) -> None:
         return
     await stage.wire.silence(stage.wishes.patience)
     answers = answers_to_nobody(stage, said)
-    fine = not answers or _refused(answers, PARSE_ERROR)
+    fine = all(_refuses(one, PARSE_ERROR) for one in answers)
     stage.holds("junk.answer", fine, "it was answered with something else", said, *answers[:1])
     said = await stage.wire.say_bytes(b'{"jsonrpc":"2.0","method":"_antiphon/check","params":{"text":"\xff\xfe\xc3"}}')
     await survived(stage, "utf8.survives", said)
@@ -81,7 +90,8 @@ async def nonsense(stage: Stage) -> None:
     if not await survived(stage, "nonsense.survives", first):
         return
     answers = answers_to_nobody(stage, first) or await settled(stage, first)
-    stage.holds("nonsense.refused", _refused(answers, INVALID_REQUEST), "no such answer came", first, *answers[:1])
+    refused = any(_refuses(one, INVALID_REQUEST) for one in answers)
+    stage.holds("nonsense.refused", refused, "no such answer came", first, *answers[:1])
     for one in ("hello", 7, None):
         if not await survived(stage, "scalar.survives", await stage.wire.say(one)):
             return

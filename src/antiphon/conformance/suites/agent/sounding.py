@@ -1,6 +1,7 @@
 """What scenarios share that say odd things to an agent: whether it still lives, whether it answered, and whom."""
 
 import json
+from collections.abc import Iterable
 from typing import Any, Final
 
 from antiphon.conformance.stage import Answer, Pending, Stage
@@ -8,7 +9,7 @@ from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.verdicts import NoAnswer
 from antiphon.traffic.entries import Entry
 
-__all__ = ["FENCE", "answers_to_nobody", "same_id", "settled", "soon", "survived", "survives"]
+__all__ = ["FENCE", "answers_to_nobody", "breaks", "same_id", "settled", "soon", "survived", "survives"]
 
 FENCE: Final = "_antiphon/fence"
 """A request that no agent knows, and that is harmless for that reason."""
@@ -18,8 +19,13 @@ GENERAL: Final = ("process.stays", "rpc.answered")
 
 def survives(*requirements: str) -> None:
     """Declare that these are about surviving: who breaks one of them has left, or answers no more."""
-    for one in requirements:
-        SUITE.follows[one] = GENERAL
+    breaks(*GENERAL, by=requirements)
+
+
+def breaks(*rules: str, by: Iterable[str]) -> None:
+    """Declare that who breaks one of these requirements breaks those rules of all traffic too."""
+    for one in by:
+        SUITE.follows[one] = (*SUITE.follows.get(one, ()), *rules)
 
 
 async def survived(stage: Stage, requirement: str, said: Entry) -> bool:
@@ -29,7 +35,7 @@ async def survived(stage: Stage, requirement: str, said: Entry) -> bool:
     except NoAnswer as silent:
         text = "the agent left" if stage.wire.closed else "the agent answers no more"
         general = "process.stays" if stage.wire.closed else "rpc.answered"
-        if requirement in SUITE.follows:
+        if general in SUITE.follows.get(requirement, ()):
             stage.holds(general, False, f"{text} after an odd line", said, silent.asked)
         await stage.wire.close()
         return stage.holds(requirement, False, text, said)

@@ -4,10 +4,14 @@ from typing import Final
 
 from antiphon.conformance.requirements import must, should
 from antiphon.conformance.stage import Answer, Stage
+from antiphon.conformance.suites.agent.sounding import breaks
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.verdicts import Unseen
 
 __all__: list[str] = []
+
+breaks("init.no-echo", by=("version.no-echo", "version.zero"))
+breaks("schema.result", by=("version.word",))
 
 HIGH: Final = 65535
 """The highest version that can be asked for, and one that there will not be for a while."""
