@@ -108,7 +108,7 @@ FAULTS: Faults = {
     "line.together": lose_reply(asks(FENCE, lambda params: params.get("line") == 4)),
     "line.long": lose_reply(_of_size(MEBIBYTE)),
     "line.huge": lose_reply(_of_size(8 * MEBIBYTE)),
-    "meta.new": refuse(asks("session/new", lambda params: bool(params.get("_meta")))),
+    "meta.new": refuse(asks("session/new", lambda params: "traceparent" in (params.get("_meta") or ()))),
     "meta.prompt": refuse(asks("session/prompt", lambda params: bool(params.get("_meta")))),
     "unknown.new": refuse(asks("session/new", lambda params: "antiphonCheck" in params)),
     "unknown.prompt": refuse(asks("session/prompt", lambda params: "antiphonCheck" in params)),
