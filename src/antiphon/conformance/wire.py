@@ -5,7 +5,7 @@ Knows JSON-RPC only as far as telling questions from answers, because what it he
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -93,6 +93,24 @@ class Wire:
             await self.transport.send(line)
         return entry
 
+    async def say_in_pieces(self, message: Any, size: int) -> Entry:
+        """Send a message in many small writes."""
+        line = msgspec.json.encode(message) + b"\n"
+        entry = await self._note(self.says, line[:-1])
+        for start in range(0, len(line), size):
+            self.transport.out += line[start : start + size]
+            self.transport.flush()
+            await asyncio.sleep(0)
+        return entry
+
+    async def say_together(self, messages: Sequence[Any]) -> list[Entry]:
+        """Send several messages in one write."""
+        lines = [msgspec.json.encode(message) for message in messages]
+        entries = [await self._note(self.says, line) for line in lines]
+        self.transport.out += b"".join(line + b"\n" for line in lines)
+        self.transport.flush()
+        return entries
+
     async def hear(self, wanted: Callable[[Entry], bool], *, after: int = 0, limit: float) -> Entry:
         """The first line of the peer's, after line number `after`, that is wanted.
 
@@ -126,3 +144,4 @@ class Wire:
         self._reader.cancel()
         with suppress(asyncio.CancelledError):
             await self._reader
+        self.closed = True
