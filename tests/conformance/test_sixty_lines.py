@@ -27,7 +27,7 @@ WORDS = {
     "read": "hello",
     "run": "hello",
 }
-WISHES = Wishes(Prompts({**WORDS, "long_run": "long", "plan": "", "think": ""}), limit=3.0, patience=0.05)
+WISHES = Wishes(Prompts({**WORDS, "long_run": "long", "plan": "", "think": ""}), limit=3.0, patience=0.05, start=5.0)
 
 
 TRAFFIC = ("handshake", "session-new", "turn", "cancel-streaming", "cancel-asking")

@@ -20,6 +20,9 @@ __all__ = ["Answer", "Pending", "Stage", "Wishes"]
 LIMIT: Final = 30.0
 """Seconds that an answer may take, unless told otherwise: a model may think."""
 
+START: Final = 60.0
+"""Seconds that the first answer may take: some agents load for long, and several of them start at once here."""
+
 PATIENCE: Final = 0.25
 """Seconds of silence after which nothing more is taken to come."""
 
@@ -34,6 +37,7 @@ class Wishes:
     auth: str | None = None
     limit: float = LIMIT
     patience: float = PATIENCE
+    start: float = START
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +172,7 @@ class Stage(Speaking):
             "clientCapabilities": EVERYTHING if capabilities is None else capabilities,
             "clientInfo": {"name": "antiphon-check", "title": "Antiphon check", "version": "1"},
         }
-        self.introduced = await self.ask("initialize", params)
+        self.introduced = await self.ask("initialize", params, limit=max(self.wishes.limit, self.wishes.start))
         return self.introduced
 
     async def new_session(self, **params: object) -> Answer:
@@ -275,7 +279,9 @@ class Stage(Speaking):
             found = await self.wire.hear(is_it, after=pending.asked.number, limit=self.wishes.limit)
         except (TimeoutError, Closed):
             if not self.wire.closed and self.updates(pending.asked.params["sessionId"], after=pending.asked.number):
-                raise Unseen(f"the agent works on without `{method}`: a prompt file can name words that make it") from None
+                raise Unseen(
+                    f"the agent works on without `{method}`: a prompt file can name words that make it"
+                ) from None
             raise NoAnswer(pending.asked, f"neither `{method}` nor an answer came") from None
         if found.is_answer:
             raise Unseen(f"the agent did not use `{method}`: a prompt file can name words that make it")

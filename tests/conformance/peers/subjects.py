@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from antiphon.conformance.prompts import Prompts
+from antiphon.conformance.prompts import PURPOSES, Prompts
 from tests.interop.playing import stage
 from tests.interop.who import MODULES, NEXT_PYTHON, NODE, ROOT, everybody
 from tests.thirdparty.model import script
@@ -18,19 +18,11 @@ from tests.thirdparty.place import place
 from tests.thirdparty.who import agents
 
 EXAMPLES = ROOT / ".sdk-examples"
-COMMANDS = {
-    "say": "hello",
-    "long": "/slow",
-    "read": "/read",
-    "ask": "/edit",
-    "write": "/edit",
-    "run": "/run",
-    "many": "/all",
-}
-"""What the agents of `tests/interop/peers` understand."""
-
-PLAIN = {"say": "hello", "long": "hello", "many": "hello", "ask": "hello"}
+PLAIN = dict.fromkeys(PURPOSES, "") | dict.fromkeys(("say", "long", "many", "ask"), "hello")
 """For examples that do the same thing whatever is said to them."""
+
+HURRY = "const wait = setTimeout; globalThis.setTimeout = (call, time, ...rest) => wait(call, time / 20, ...rest);"
+"""The example of the TypeScript SDK plays a model that takes a second for each step: here it takes a twentieth of it."""
 
 
 class Subject(NamedTuple):
@@ -103,9 +95,8 @@ def subjects() -> dict[str, tuple[str, Maker]]:
     example = MODULES / "acp-sdk-with-examples" / "dist" / "examples" / "agent.js"
     missing = "" if example.exists() else "npm could not install the peers of tests/interop"
     version = old.rsplit("@", 1)[1]
-    found["typescript-example"] = f"TypeScript SDK {version} example", _maker([str(NODE), str(example)], PLAIN, missing)
-    for name in ("python", "python-next", "typescript"):
-        found[name] = f"agent on {who[name].title}", _maker(list(who[name].agent), COMMANDS, who[name].missing)
+    hurried = [str(NODE), "--import", f"data:text/javascript,{HURRY}", str(example)]
+    found["typescript-example"] = f"TypeScript SDK {version} example", _maker(hurried, PLAIN, missing)
     for name, agent in agents().items():
         found[name] = f"{agent.name} {agent.version}", partial(_sold, name)
     return found

@@ -67,7 +67,7 @@ def waits(entry: Entry, ledger: Ledger) -> list[str] | None:
     on=["request", "notification", "answer initialize"],
 )
 def speaks_after(entry: Entry, ledger: Ledger) -> list[str] | None:
-    if ledger.initialize is None:
+    if ledger.initialize is None or ledger.opened:  # a client that opens sessions before hears of them before
         return None
     if entry.method is None:
         return []
