@@ -246,6 +246,8 @@ async def one_of_two(stage: Stage) -> None:
     ended_too = await early(left, stage.wishes.patience)
     await stage.cancel(one)
     await left.answer()
+    if ended_too is not None and reason(ended_too) not in (None, "cancelled"):
+        raise Unseen("the turn of the other session ended by itself: a prompt file can name a longer one")
     stage.holds("cancel.one", ended_too is None, "the turn of the other session ended too", ended_too)
 
 
