@@ -52,9 +52,7 @@ class Pending:
 
     def peek(self) -> Answer | None:
         """Its answer, if it has come."""
-        found = next(
-            (one for one in self._wire.heard if one.number > self.asked.number and self._is_answer(one)), None
-        )
+        found = next((one for one in self._wire.heard if one.number > self.asked.number and self._is_answer(one)), None)
         return None if found is None else Answer(self.asked, found)
 
     async def answer(self, limit: float | None = None) -> Answer:

@@ -5,7 +5,7 @@ Knows JSON-RPC only as far as telling questions from answers, because what it he
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -89,6 +89,26 @@ class Wire:
         with suppress(ConnectionClosed):
             await self.transport.send(line)
         return entry
+
+    async def say_in_pieces(self, line: bytes, size: int, pause: float) -> Entry:
+        """Send a line cut into pieces, with a pause after each, as small buffers do."""
+        entry = await self._note(self.says, line)
+        whole = line + b"\n"
+        with suppress(ConnectionClosed):
+            for at in range(0, len(whole), size):
+                self.transport.out += whole[at : at + size]
+                await self.transport.drain()
+                await asyncio.sleep(pause)
+        return entry
+
+    async def say_together(self, messages: Iterable[Any]) -> list[Entry]:
+        """Send several messages in one write."""
+        lines = [msgspec.json.encode(one) for one in messages]
+        entries = [await self._note(self.says, line) for line in lines]
+        self.transport.out += b"".join(line + b"\n" for line in lines)
+        with suppress(ConnectionClosed):
+            await self.transport.drain()
+        return entries
 
     async def hear(self, wanted: Callable[[Entry], bool], *, after: int = 0, limit: float) -> Entry:
         """The first line of the peer's, after line number `after`, that is wanted.
