@@ -90,9 +90,7 @@ class ClientStage(Judged):
         """
         if not self.place.has(purpose):
             wanted = CLIENT_PURPOSES[purpose]
-            raise Unseen(
-                f"there is no command for `{purpose}`: with `--commands FILE`, `{purpose} = …` says how to {wanted}"
-            )
+            raise Unseen(f"there is no command for `{purpose}`; one in `--commands FILE` has to {wanted}")
         self._running = await self.place.start(purpose, self.cwd, self._meet)
 
     def _meet(self, visit: Visit) -> None:
