@@ -59,6 +59,11 @@ class Turn:
     def session(self) -> str:
         return str(self.entry.params.get("sessionId"))
 
+    @property
+    def is_answered(self) -> bool:
+        said = self.meeting.wire.trace[self.entry.number :]
+        return any(one.dir is Direction.A2C and one.is_answer and one.msg.get("id") == self.entry.msg["id"] for one in said)
+
     async def end(self, reason: str = "end_turn", **more: object) -> Entry:
         """Answer a prompt."""
         return await self.meeting.agent.answer(self.entry, {"stopReason": reason, **more})
@@ -76,6 +81,7 @@ class ClientStage(Judged):
         self.meetings: list[Meeting] = []
         self._running: Running | None = None
         self._asked: dict[str, asyncio.Queue[Turn]] = {}
+        self._held: list[Turn] = []
         self._turn: Turn | None = None
         self._fences = True
         """Whether the client answers what it does not know, so that fences show something."""
@@ -99,7 +105,9 @@ class ClientStage(Judged):
 
     def _hold(self, agent: Standin, entry: Entry) -> None:
         meeting = next(one for one in self.meetings if one.agent is agent)
-        self._queue(entry.method or "").put_nowait(Turn(meeting, entry))
+        turn = Turn(meeting, entry)
+        self._held.append(turn)
+        self._queue(entry.method or "").put_nowait(turn)
 
     def _queue(self, method: str) -> "asyncio.Queue[Turn]":
         return self._asked.setdefault(method, asyncio.Queue())
@@ -154,9 +162,8 @@ class ClientStage(Judged):
     async def release(self) -> None:
         """The scenario is over: what it held back is answered as usual, so that the client can end by itself."""
         self.script.held.clear()
-        for queue in self._asked.values():
-            while not queue.empty():
-                turn = queue.get_nowait()
+        for turn in self._held:
+            if not turn.is_answered:
                 turn.meeting.agent.hear(turn.entry)
 
     # The turn.

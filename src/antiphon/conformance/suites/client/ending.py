@@ -136,6 +136,7 @@ async def agent_leaves(stage: ClientStage) -> None:
             "When the client has ended, so has the agent, also one that does not leave by itself.",
             link=STDIO,
             fix="Close the agent's stdin, wait a moment, then end it and all that it started.",
+            needs=("ends.input",),
         ),
     ),
 )

@@ -45,7 +45,7 @@ def _same(stage: ClientStage, id: str, answer: Answer, wanted: str) -> None:
     if answer.error is not None:
         problem = f"it was answered with the error {answer.code}. {ALLOW}"
     else:
-        problem = f"the content is {content!r:.80}, not {wanted!r:.80}"
+        problem = f"the content is {str(content)[:80]!r}, not {wanted[:80]!r}"
     stage.holds(id, content == wanted, problem, answer)
 
 

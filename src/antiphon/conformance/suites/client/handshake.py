@@ -123,6 +123,7 @@ async def another_version(stage: ClientStage) -> None:
             "A client works with an agent that offers nothing beyond the baseline.",
             link="initialization#agent-capabilities",
             fix="Take every capability that is left out as not supported, and every other field as optional.",
+            needs=("prompt.comes",),
         ),
     ),
 )
@@ -175,6 +176,7 @@ STRANGE_OFFER = {
             "Fields, capabilities and ways to sign in that the client does not know do not stop it.",
             link="extensibility#the-meta-field",
             fix="Ignore what you do not know in the answer to `initialize`.",
+            needs=("prompt.comes",),
         ),
         must(
             "tolerates.session",

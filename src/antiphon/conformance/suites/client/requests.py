@@ -78,6 +78,7 @@ ERRORS = "overview#error-handling"
             "What the client did not offer is refused if it is asked for anyway.",
             link="initialization#client-capabilities",
             fix="Answer methods that you did not offer with an error.",
+            needs=("hello.capabilities",),
         ),
     ),
 )

@@ -15,7 +15,8 @@ CURSOR = "antiphon+/=?&ä"
 
 
 def _uses(id: str, text: str, link: str, method: str) -> Requirement:
-    return capability(id, text, link=link, fix=f"Send `{method}`, which the agent offers, and wait for its answer.")
+    fix = f"Send `{method}`, which the agent offers, and wait for its answer."
+    return capability(id, text, link=link, fix=fix, needs=("prompt.comes",))
 
 
 def _sent(stage: ClientStage, method: str) -> list[Entry]:
@@ -207,6 +208,7 @@ async def _after_settings(stage: ClientStage, id: str, method: str) -> Turn | No
             "A second prompt goes to the same session, when the first has been answered.",
             link="prompt-turn#the-prompt-turn-lifecycle",
             fix="Use the session again: its `sessionId` stays valid until it is closed.",
+            needs=("prompt.comes",),
         ),
     ),
 )

@@ -34,6 +34,7 @@ LINK = "authentication"
             "After signing in the client opens its session.",
             link=LINK,
             fix="Send `session/new` again when `authenticate` has been answered.",
+            needs=("prompt.comes",),
         ),
     ),
 )

@@ -80,6 +80,7 @@ STRANGE: list[tuple[Requirement, str, list[dict[str, Any]]]] = [
             "Updates that come before the answer to `session/new` do not disturb.",
             link="session-setup#creating-a-session",
             fix="Keep or drop updates of sessions that you do not know yet.",
+            needs=("prompt.comes",),
         ),
         *(one for one, _, _ in STRANGE),
         should(

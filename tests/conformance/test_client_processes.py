@@ -1,0 +1,108 @@
+"""Clients that are real processes, met through the file that stands for their agent."""
+
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from antiphon.conformance.client_stage import ClientWishes
+from antiphon.conformance.clients import check_client
+from antiphon.conformance.commands import BadCommands, Commands
+from antiphon.conformance.door import Door
+from antiphon.conformance.results import Report
+from antiphon.conformance.suites.client import SUITE
+from antiphon.conformance.verdicts import Status
+
+SMALL = Path(__file__).parent / "peers" / "small_client.py"
+
+PROCESS_FAULTS = {"stderr.flood": "deaf", "ends.input": "leaky", "ends.no-orphan": "careless"}
+
+
+def small(*fault: str) -> Commands:
+    return Commands.of([sys.executable, str(SMALL), "{agent}", *fault])
+
+
+def failed(report: Report) -> dict[str, str]:
+    return {one.requirement.id: one.verdict.text for one in report.failed}
+
+
+async def test_a_small_client_is_checked_through_the_file_that_stands_for_its_agent() -> None:
+    report = await check_client(small(), ClientWishes(limit=10.0), only=["introduction", "agent stays"])
+    assert failed(report) == {"hello.info": "`initialize` has no `clientInfo` with a name and a version"}
+    passed = {one.requirement.id for one in report.results if one.verdict.status is Status.PASSED}
+    assert passed >= {"prompt.comes", "ends.well", *PROCESS_FAULTS}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("id", PROCESS_FAULTS)
+async def test_a_fault_of_a_process_fails_its_requirement_and_no_other(id: str) -> None:
+    report = await check_client(small(PROCESS_FAULTS[id]), ClientWishes(limit=2.0), only=["agent stays"])
+    assert id in failed(report)
+    assert set(failed(report)) - {id} <= SUITE.dependants(id)
+
+
+async def test_a_client_that_cannot_be_started_is_told_so() -> None:
+    report = await check_client(Commands.of(["antiphon-no-such-client", "{agent}"]), only=["introduction"])
+    assert "no such program" in failed(report)["prompt.comes"]
+    assert not report.is_correct
+
+
+async def test_the_file_that_stands_for_the_agent_is_ours_alone_and_goes_away() -> None:
+    door = Door(lambda visit: None)
+    folder = door.agent.parent
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE(door.agent.stat().st_mode) == 0o700
+    assert not set(str(door.agent)) & set(" \t'\"\\")
+    await door.close()
+    assert not folder.exists()
+
+
+async def test_a_temporary_directory_with_spaces_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "with a space").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "with a space"))
+    door = Door(lambda visit: None)
+    assert " " not in str(door.agent)
+    await door.close()
+
+
+def test_commands_come_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "commands.toml"
+    file.write_text(
+        'cancel = "client --slow {agent}"\nload = ["client {agent}", "client --load {agent}"]\n'
+        '[stdin]\nprompt = "hello\\n"\n[signal]\ncancel = "INT"\n',
+        encoding="utf-8",
+    )
+    found = Commands.of(["client", "{agent}"], file)
+    assert found.words["cancel"] == [["client", "--slow", "{agent}"]]
+    assert found.words["load"] == [["client", "{agent}"], ["client", "--load", "{agent}"]]
+    assert found.stdin == {"prompt": "hello\n"} and found.signals == {"cancel": "INT"}
+    assert found.has("load") and not found.has("delete")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('cancel = "client"', "there is no {agent} in the command for `cancel`"),
+        ('sing = "client {agent}"', "`sing` is no purpose"),
+        ("cancel = 7", "`cancel` is no purpose with a command"),
+        ('[stdin]\nsing = "x"', "`[stdin]` is a table"),
+        ('[signal]\ncancel = "LOUD"', "`LOUD` is no signal"),
+        ("cancel =", "cannot be read"),
+    ],
+)
+def test_a_file_of_commands_that_is_wrong_is_told_so(tmp_path: Path, text: str, problem: str) -> None:
+    file = tmp_path / "commands.toml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(BadCommands) as error:
+        Commands.of(["client", "{agent}"], file)
+    assert problem in str(error.value) and "hint: " in str(error.value)
+
+
+def test_a_path_that_leads_from_here_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "client").touch()
+    monkeypatch.chdir(tmp_path)
+    [[program, agent, text]] = Commands.of(["bin/client", "{agent}", "a/b"]).words["prompt"]
+    assert (program, agent, text) == (os.path.abspath("bin/client"), "{agent}", "a/b")
