@@ -62,7 +62,9 @@ class Turn:
     @property
     def is_answered(self) -> bool:
         said = self.meeting.wire.trace[self.entry.number :]
-        return any(one.dir is Direction.A2C and one.is_answer and one.msg.get("id") == self.entry.msg["id"] for one in said)
+        return any(
+            one.dir is Direction.A2C and one.is_answer and one.msg.get("id") == self.entry.msg["id"] for one in said
+        )
 
     async def end(self, reason: str = "end_turn", **more: object) -> Entry:
         """Answer a prompt."""

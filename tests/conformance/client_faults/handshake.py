@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from antiphon.conformance.suites.client.signing_in import METHODS
+from antiphon.conformance.suites.client.strange_updates import SIGN_INS
 from antiphon.traffic.entries import Direction
 from tests.conformance.client_faults.making import (
     Faults,
@@ -142,6 +143,7 @@ FAULTS: Faults = {
     "hello.bare-agent": dies(lambda message: answered(message) == {"protocolVersion": 1}),
     "session.folder": says("session/new", with_params(cwd="/antiphon/is/not/here")),
     "tolerates.introduction": dies(lambda message: answered(message).get("antiphonTomorrow") == "yes"),
+    "tolerates.sign-ins": dies(lambda message: answered(message).get("authMethods") == SIGN_INS),
     "tolerates.session": dies(lambda message: "models" in answered(message)),
     "ends.well": Broken(Unwell),
     "ends.agent-gone": Broken(Holds, wishes=SHORT),

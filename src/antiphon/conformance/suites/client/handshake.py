@@ -153,7 +153,6 @@ STRANGE_INTRODUCTION = {
         "antiphonTomorrow": {"kind": 7},
         "_meta": {"antiphon.example": {"a": [True]}},
     },
-    "authMethods": [{"type": "antiphon_tomorrow", "id": "tomorrow", "name": "Tomorrow", "vars": [1]}],
     "antiphonTomorrow": "yes",
     "_meta": {"antiphon.example": 1},
 }
@@ -173,7 +172,7 @@ STRANGE_OFFER = {
     shows=(
         must(
             "tolerates.introduction",
-            "Fields, capabilities and ways to sign in that the client does not know do not stop it.",
+            "Fields and capabilities that the client does not know do not stop it.",
             link="extensibility#the-meta-field",
             fix="Ignore what you do not know in the answer to `initialize`.",
             needs=("prompt.comes",),

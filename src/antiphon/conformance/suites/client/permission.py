@@ -4,7 +4,7 @@ from typing import Any
 
 from antiphon.conformance.asking import Answer, Pending
 from antiphon.conformance.client_stage import ClientStage
-from antiphon.conformance.requirements import must, should
+from antiphon.conformance.requirements import advice, must, should
 from antiphon.conformance.suites.client.suite import SUITE
 
 __all__: list[str] = []
@@ -65,7 +65,7 @@ async def _asks(stage: ClientStage, id: str, call: dict[str, Any], options: list
             fix="Show all options; answer with the `optionId` of the one that was chosen.",
             needs=("permission.outcome",),
         ),
-        should(
+        advice(
             "permission.unknown-kind",
             "An option of a kind that the client does not know does not keep it from answering.",
             link=LINK,

@@ -152,5 +152,5 @@ async def _not_offered(stage: ClientStage) -> None:
     for path, (method, params) in asking.items():
         if not stage.offers(*path):
             answer = await stage.here(method, **params)
-            otherwise = f"`{method}` was answered with a result"
-            stage.holds("requests.not-offered", answer.error is not None, otherwise, answer)
+            refused = answer.error is not None or answer.get("action") in ("decline", "cancel")
+            stage.holds("requests.not-offered", refused, f"`{method}` was answered with a result", answer)

@@ -54,6 +54,7 @@ async def _goes_on(stage: ClientStage, name: str) -> None:
     ),
 )
 async def loading(stage: ClientStage) -> None:
+    del stage.script.introduction["agentCapabilities"]["sessionCapabilities"]["resume"]
     await _goes_on(stage, "load")
 
 

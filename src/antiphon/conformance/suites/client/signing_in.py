@@ -58,6 +58,8 @@ async def signing_in(stage: ClientStage) -> None:
     try:
         turn = await stage.prompted()
     except NotAsked as problem:
+        if not refused and any(one.wire.judge.ledger.initialized for one in stage.meetings):
+            raise Unseen("the client did not ask for a session: it gave up when it saw that one can sign in") from None
         if not refused:
             raise
         asked = [one for meeting in stage.meetings for one in meeting.wire.heard if one.method == "session/new"]

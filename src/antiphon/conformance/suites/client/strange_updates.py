@@ -130,10 +130,20 @@ async def strange_updates(stage: ClientStage) -> None:
     stage.holds("updates.late", status == 0, otherwise, *said)
 
 
+SIGN_INS = [{"type": "antiphon_tomorrow", "id": "tomorrow", "name": "Tomorrow", "vars": [1]}]
+
+
 @SUITE.scenario(
     "strange end",
-    "a turn that ends for a reason that nobody knows",
+    "an agent with a way to sign in that nobody knows, and a turn that ends for a reason that nobody knows",
     shows=(
+        should(
+            "tolerates.sign-ins",
+            "A way to sign in that the client does not know does not stop it from opening a session.",
+            link="authentication",
+            fix="Sign in when the agent says -32000, and not before; leave out the ways that you do not know.",
+            needs=("prompt.comes",),
+        ),
         advice(
             "turn.unknown-reason",
             "A turn that ends for a reason which the client does not know has ended.",
@@ -143,8 +153,15 @@ async def strange_updates(stage: ClientStage) -> None:
     ),
 )
 async def strange_end(stage: ClientStage) -> None:
+    stage.script.introduction["authMethods"] = SIGN_INS
     await stage.start()
-    turn = await stage.prompted()
+    try:
+        turn = await stage.prompted()
+    except NotAsked as problem:
+        if stage.meetings:
+            stage.holds("tolerates.sign-ins", False, str(problem), *stage.meetings[0].wire.trace[1:2])
+        raise
+    stage.holds("tolerates.sign-ins", True, "")
     said = await turn.end("antiphon_tomorrow", antiphonUsage={"tokens": 1}, _meta={"a.example": 1})
     status = await stage.ended()
     stage.holds("turn.unknown-reason", status is not None, "the client did not end", said)
