@@ -106,3 +106,29 @@ def test_a_path_that_leads_from_here_is_made_absolute(tmp_path: Path, monkeypatc
     monkeypatch.chdir(tmp_path)
     [[program, agent, text]] = Commands.of(["bin/client", "{agent}", "a/b"]).words["prompt"]
     assert (program, agent, text) == (os.path.abspath("bin/client"), "{agent}", "a/b")
+
+
+RUN = [sys.executable, "-m", "antiphon", "run", "--agent", "{agent}"]
+OURS = {
+    "prompt": [[*RUN, "--on-ask", "allow", "--", "hello"]],
+    "refuse": [[*RUN, "--on-ask", "deny", "--", "hello"]],
+    "cancel": [[*RUN, "--", "hello"]],
+    "set_mode": [[*RUN, "--mode", "plan", "--", "hello"]],
+    "set_option": [[*RUN, "--set", "length=long", "--", "hello"]],
+    "load": [[*RUN, "--session", "song", "--", "hello"], [*RUN, "--session", "song", "--", "again"]],
+    "resume": [[*RUN, "--session", "song", "--", "hello"], [*RUN, "--session", "song", "--", "again"]],
+}
+"""`antiphon run`, as far as it has commands for it."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(3))
+async def test_antiphon_run_passes_everything(part: int, tmp_path: Path) -> None:
+    env = {**os.environ, "ANTIPHON_STATE_DIR": str(tmp_path / "state"), "HOME": str(tmp_path)}
+    client = Commands(OURS, signals={"cancel": "INT"}, env=env)
+    wishes = ClientWishes(limit=30.0, patience=0.05)
+    report = await check_client(client, wishes, only=list(SUITE.scenarios)[part::3], jobs=3)
+    assert failed(report) == {}
+    blocked = {one.requirement.id: one.verdict.text for one in report.results if one.verdict.status is Status.BLOCKED}
+    assert blocked == {}
+    assert report.peer.startswith("antiphon ") and report.is_correct
