@@ -10,6 +10,7 @@ __all__ = ["SUITE"]
 
 SUITE: Final[Suite[ClientStage]] = Suite(
     Side.CLIENT,
+    follows={"cancel.notification": ("schema.method",)},
     general=(
         must(
             "requests.answered",
