@@ -1,5 +1,6 @@
 """Questions of ours to a peer, its answers to them, and the verdicts that come of it. Both kinds of stage are made of this."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,7 +8,7 @@ from antiphon.conformance.verdicts import NoAnswer, Status, Verdict
 from antiphon.conformance.wire import Closed, Wire
 from antiphon.traffic.entries import Entry
 
-__all__ = ["Answer", "Judged", "Pending"]
+__all__ = ["Answer", "Asking", "Judged", "Pending"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +91,27 @@ class Judged:
             status = Status.PASSED if held else Status.FAILED
             self.verdicts[requirement] = Verdict(status, "" if held else otherwise, entries)
         return held
+
+
+class Asking(Judged, ABC):
+    """Who asks a peer to find out."""
+
+    @abstractmethod
+    def _line(self) -> tuple[Wire, float]:
+        """The wire to speak on, and the seconds that an answer may take."""
+
+    async def begin(self, method: str, params: object = None, *, id: object = None, **more: object) -> Pending:
+        """Ask, and do not wait. `more` goes into the message beside its params."""
+        wire, limit = self._line()
+        message = {"jsonrpc": "2.0", "id": wire.new_id() if id is None else id, "method": method, **more}
+        if params is not None:
+            message["params"] = params
+        return Pending(wire, await wire.say(message), limit)
+
+    async def ask(self, method: str, params: object = None, *, id: object = None, limit: float | None = None) -> Answer:
+        """Ask, and wait for the answer."""
+        return await (await self.begin(method, params, id=id)).answer(limit)
+
+    async def tell(self, method: str, params: object) -> Entry:
+        """A notification."""
+        return await self._line()[0].say({"jsonrpc": "2.0", "method": method, "params": params})

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from antiphon.conformance.asking import Answer, Judged, Pending
+from antiphon.conformance.asking import Answer, Asking, Pending
 from antiphon.conformance.editor import EVERYTHING, Editor
 from antiphon.conformance.prompts import Prompts
 from antiphon.conformance.verdicts import Blocked, NoAnswer, NotOffered, Unseen
@@ -37,7 +37,7 @@ class Wishes:
     patience: float = PATIENCE
 
 
-class Stage(Judged):
+class Stage(Asking):
     """One scenario with one agent. The wire may be shared with scenarios before and after it; the verdicts are its own."""
 
     def __init__(self, wire: Wire, editor: Editor, cwd: Path, wishes: Wishes) -> None:
@@ -49,22 +49,8 @@ class Stage(Judged):
         self.introduced: Answer | None = None
         """The answer to `initialize`."""
 
-    # Saying.
-
-    async def begin(self, method: str, params: object = None, *, id: object = None, **more: object) -> Pending:
-        """Ask, and do not wait. `more` goes into the message beside its params."""
-        message = {"jsonrpc": "2.0", "id": self.wire.new_id() if id is None else id, "method": method, **more}
-        if params is not None:
-            message["params"] = params
-        return Pending(self.wire, await self.wire.say(message), self.wishes.limit)
-
-    async def ask(self, method: str, params: object = None, *, id: object = None, limit: float | None = None) -> Answer:
-        """Ask, and wait for the answer."""
-        return await (await self.begin(method, params, id=id)).answer(limit)
-
-    async def tell(self, method: str, params: object) -> Entry:
-        """A notification."""
-        return await self.wire.say({"jsonrpc": "2.0", "method": method, "params": params})
+    def _line(self) -> tuple[Wire, float]:
+        return self.wire, self.wishes.limit
 
     # Opening.
 
