@@ -71,6 +71,12 @@ class Broken:
     wishes: ClientWishes = WISHES
 
 
+async def never(request: v1.RequestPermission) -> bool:
+    """A user who looks at the question and does something else."""
+    await asyncio.Event().wait()
+    return False
+
+
 class Driver:
     """A user of our library, with one connection."""
 
@@ -84,7 +90,7 @@ class Driver:
         able = self.broken.able
         connecting = antiphon.connect(
             self.transport,
-            permission=reject if purpose == "refuse" else allow_once,
+            permission={"refuse": reject, "cancel": never}.get(purpose, allow_once),
             elicitation=Elicitation(lambda form: v1.Declined(), lambda url: v1.Dismissed()) if able else None,
             authenticate=lambda methods: methods[0].id,  # type: ignore[union-attr]  # those of the stand-in have one
             files=Files(write=True) if able else None,

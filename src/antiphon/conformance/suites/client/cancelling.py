@@ -2,6 +2,7 @@
 
 from antiphon.conformance.client_stage import ClientStage
 from antiphon.conformance.requirements import must, should
+from antiphon.conformance.suites.client.permission import CALL, OPTIONS
 from antiphon.conformance.suites.client.suite import SUITE
 from antiphon.conformance.verdicts import Blocked
 from antiphon.conformance.wire import Closed
@@ -47,6 +48,9 @@ LINK = "prompt-turn#cancellation"
 async def cancellation(stage: ClientStage) -> None:
     await stage.start("cancel")
     turn = await stage.prompted()
+    # A client with a user has this open when the turn is cancelled; a rule of all traffic knows what it has to answer then.
+    permission = {"sessionId": turn.session, "toolCall": CALL, "options": OPTIONS}
+    asked = await stage.begin("session/request_permission", permission)
     said = await stage.say("this takes a while")
     stage.running.interrupt()
     try:
@@ -61,6 +65,7 @@ async def cancellation(stage: ClientStage) -> None:
     await stage.wire.silence(stage.wishes.patience)
     if not stage.holds("cancel.waits", not stage.wire.closed, "the client left at once", cancel):
         return
+    await asked.answer()
     late = {"sessionUpdate": "tool_call", "toolCallId": "late", "title": "What was done", "status": "failed"}
     said = await stage.update(late)
     await stage.wire.silence(stage.wishes.patience)

@@ -7,7 +7,7 @@ from antiphon.conformance.client_stage import ClientStage
 from antiphon.conformance.requirements import advice, must, should
 from antiphon.conformance.suites.client.suite import SUITE
 
-__all__: list[str] = []
+__all__ = ["CALL", "OPTIONS"]
 
 LINK = "tool-calls#requesting-permission"
 

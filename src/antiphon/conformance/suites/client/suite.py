@@ -10,7 +10,11 @@ __all__ = ["SUITE"]
 
 SUITE: Final[Suite[ClientStage]] = Suite(
     Side.CLIENT,
-    follows={"cancel.notification": ("schema.method",)},
+    follows={
+        "cancel.notification": ("schema.method",),
+        "capability.fork": ("schema.draft",),
+        "wire.utf8": ("wire.json",),
+    },
     general=(
         must(
             "requests.answered",
