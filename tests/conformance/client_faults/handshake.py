@@ -20,7 +20,7 @@ from tests.conformance.client_faults.making import (
     updates,
     with_params,
 )  # fmt: skip
-from tests.conformance.client_memory import HANG_UP, SHORT, Back, Broken, Fault
+from tests.conformance.client_memory import HANG_UP, SHORT, Broken, Fault
 
 
 def without(name: str) -> Any:
@@ -64,19 +64,6 @@ class Leaves(Fault):
                 yield HANG_UP
                 return
         yield message
-
-
-class Pretends(Fault):
-    """Thinks that it has asked something, and that all is well."""
-
-    def __init__(self, method: str) -> None:
-        self.method = method
-
-    def __call__(self, direction: Direction, message: Any) -> Iterable[Any]:
-        if direction is Direction.C2A and message.get("method") == self.method:
-            yield Back({"jsonrpc": "2.0", "id": message["id"], "result": {}})
-        else:
-            yield message
 
 
 class Early(Fault):
@@ -164,10 +151,10 @@ FAULTS: Faults = {
     "cancel.updates": dies(updates(toolCallId="late")),
     "sessions.load": Broken(lambda: Leaves("session/load", after=True)),
     "sessions.resume": Broken(lambda: Leaves("session/resume", after=True)),
-    "sessions.list": Broken(lambda: Leaves("session/list")),
+    "sessions.list": ends_with(lambda message: "nextCursor" in answered(message), 1),
     "sessions.cursor": says("session/list", another_page),
-    "sessions.close": Broken(lambda: Pretends("session/close")),
-    "sessions.delete": Broken(lambda: Pretends("session/delete")),
+    "sessions.close": says("session/close", with_params(sessionId="nobody")),
+    "sessions.delete": says("session/delete", with_params(sessionId="nobody")),
     "sessions.mode": says("session/set_mode", with_params(modeId="ask")),
     "sessions.option": says("session/set_config_option", with_params(value="short")),
 }

@@ -14,30 +14,44 @@ __all__: list[str] = []
 CURSOR = "antiphon+/=?&ä"
 
 
-def _uses(id: str, text: str, link: str, method: str) -> Requirement:
+def _uses(id: str, text: str, link: str, method: str, needs: tuple[str, ...] = ("prompt.comes",)) -> Requirement:
     fix = f"Send `{method}`, which the agent offers, and wait for its answer."
-    return capability(id, text, link=link, fix=fix, needs=("prompt.comes",))
+    return capability(id, text, link=link, fix=fix, needs=needs)
 
 
 def _sent(stage: ClientStage, method: str) -> list[Entry]:
     return [one for meeting in stage.meetings for one in meeting.wire.heard if one.method == method]
 
 
-async def _prompted_after(stage: ClientStage, method: str) -> Turn:
+def _need(stage: ClientStage, purpose: str, method: str) -> list[Entry]:
+    """The requests of this kind.
+
+    Raises:
+        Unseen: the command for the purpose does not make the client send any, which is not the client's fault.
+    """
+    sent = _sent(stage, method)
+    if not sent:
+        raise Unseen(f"the command for `{purpose}` did not make the client send `{method}`")
+    return sent
+
+
+async def _prompted_after(stage: ClientStage, id: str, purpose: str, method: str) -> Turn | None:
     """The prompt that comes behind a request of this kind; prompts before it, of commands that prepare it, just end."""
-    while True:
-        turn = await stage.asked("session/prompt")
-        if _sent(stage, method):
-            return turn
-        await turn.end()
+    await stage.start(purpose)
+    try:
+        while True:
+            turn = await stage.asked("session/prompt")
+            if _sent(stage, method):
+                return turn
+            await turn.end()
+    except NotAsked as problem:
+        stage.holds(id, False, str(problem), *_need(stage, purpose, method))
+        return None
 
 
 async def _goes_on(stage: ClientStage, name: str) -> None:
-    await stage.start(name)
-    try:
-        turn = await _prompted_after(stage, f"session/{name}")
-    except NotAsked as problem:
-        stage.holds(f"sessions.{name}", False, str(problem), *_sent(stage, f"session/{name}"))
+    turn = await _prompted_after(stage, f"sessions.{name}", name, f"session/{name}")
+    if turn is None:
         return
     reopened = _sent(stage, f"session/{name}")[-1]
     session = reopened.params.get("sessionId")
@@ -79,7 +93,13 @@ async def resuming(stage: ClientStage) -> None:
     "listing",
     "the client lists the agent's sessions",
     shows=(
-        _uses("sessions.list", "The agent's sessions are listed.", "session-list", "session/list"),
+        _uses(
+            "sessions.list",
+            "The agent's sessions are listed, page by page or one page of them.",
+            "session-list",
+            "session/list",
+            ("ends.well",),
+        ),
         must(
             "sessions.cursor",
             "The next page is asked for with the cursor that the agent gave, as it is.",
@@ -98,9 +118,9 @@ async def listing(stage: ClientStage) -> None:
     stage.script.does["session/list"] = pages
     stage.script.held.clear()
     await stage.start("list")
-    await stage.ended()
-    listed = _sent(stage, "session/list")
-    stage.holds("sessions.list", bool(listed), "the client did not send `session/list`", *listed)
+    status = await stage.ended()
+    listed = _need(stage, "list", "session/list")
+    stage.holds("sessions.list", status == 0, f"the client ended with status {status}", *listed)
     cursors = [one for one in listed if one.params.get("cursor") is not None]
     if not cursors:
         raise Unseen("the client did not ask for the next page")
@@ -113,12 +133,12 @@ async def _ends_with(stage: ClientStage, purpose: str, id: str) -> None:
     stage.script.held.clear()
     await stage.start(purpose)
     await stage.ended()
-    sent = _sent(stage, f"session/{purpose}")
+    sent = _need(stage, purpose, f"session/{purpose}")
     known = {LISTED, *stage.script.folders, *(one.params.get("sessionId") for one in _sent(stage, "session/load"))}
     if purpose == "delete":
         known |= {f"stand-in-{n}" for n in range(1, 10)}
     proper = any(one.params.get("sessionId") in known for one in sent)
-    stage.holds(id, proper, f"the client sent no `session/{purpose}` with the id of a session that there is", *sent)
+    stage.holds(id, proper, f"`session/{purpose}` names no session that there is", *sent)
 
 
 @SUITE.scenario(
@@ -159,8 +179,7 @@ async def deleting(stage: ClientStage) -> None:
     ),
 )
 async def modes(stage: ClientStage) -> None:
-    await stage.start("set_mode")
-    turn = await _after_settings(stage, "sessions.mode", "session/set_mode")
+    turn = await _prompted_after(stage, "sessions.mode", "set_mode", "session/set_mode")
     if turn is not None:
         mode = stage.script.modes.get(turn.session)
         stage.holds(
@@ -182,22 +201,13 @@ async def modes(stage: ClientStage) -> None:
     ),
 )
 async def options(stage: ClientStage) -> None:
-    await stage.start("set_option")
-    turn = await _after_settings(stage, "sessions.option", "session/set_config_option")
+    turn = await _prompted_after(stage, "sessions.option", "set_option", "session/set_config_option")
     if turn is not None:
         length = stage.script.lengths.get(turn.session)
         stage.holds(
             "sessions.option", length == "long", f"`length` is {length!r} when the prompt comes, not `long`", turn.entry
         )
         await turn.end()
-
-
-async def _after_settings(stage: ClientStage, id: str, method: str) -> Turn | None:
-    try:
-        return await _prompted_after(stage, method)
-    except NotAsked as problem:
-        stage.holds(id, False, str(problem), *_sent(stage, method))
-        return None
 
 
 @SUITE.scenario(

@@ -13,6 +13,8 @@ SUITE: Final[Suite[ClientStage]] = Suite(
     follows={
         "cancel.notification": ("schema.method",),
         "capability.fork": ("schema.draft",),
+        "sessions.close": ("session.id",),
+        "sessions.delete": ("session.id",),
         "wire.utf8": ("wire.json",),
     },
     general=(
