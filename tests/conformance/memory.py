@@ -24,6 +24,10 @@ Fault = Callable[[Direction, Any], Iterable[Any]]
 """From a message (or bytes that are none) to what goes on instead of it: the same, another, several, none."""
 
 
+class Leaves(Exception):
+    """A fault raises it: the agent is gone at once."""
+
+
 class InMemory:
     """A place where agents are tasks of this process."""
 
@@ -55,8 +59,12 @@ async def _pass_on(direction: Direction, source: Transport, target: Transport, f
         line = bytes(frame)  # type: ignore[arg-type]  # nothing here is over the limit
         try:
             message = msgspec.json.decode(line)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             message = line
-        for one in fault(direction, message):
-            await target.send(one if isinstance(one, bytes) else msgspec.json.encode(one))
+        try:
+            for one in fault(direction, message):
+                await target.send(one if isinstance(one, bytes) else msgspec.json.encode(one))
+        except Leaves:
+            await source.close()
+            break
     await target.close()

@@ -21,6 +21,7 @@ COMMANDS = {
     "inspect": "what a recording says: turns, tool calls, waits, errors, deviations",
     "replay": "a recording as a stand-in for an agent or a client",
     "agent": "the agent an editor starts: speaks ACP on stdin and stdout",
+    "record": "a tap in place of an agent: what was said, line by line",
     "setup": "Antiphon in an editor: Zed, JetBrains, Neovim, Emacs, VS Code",
     "completion": "completion for bash, zsh and fish",
 }

@@ -49,6 +49,8 @@ class Checking:
         self._progress = progress
         self._turns = asyncio.Semaphore(jobs)
         self._shared: tuple[Wire, Editor, Answer, Path] | None = None
+        self._hopeless = ""
+        """Why there is no agent to share: one that does not come up is not started for each scene anew."""
         self._scenes: list[Scene] = []
         self.introduced: Answer | None = None
         self._ends = AsyncExitStack()
@@ -109,20 +111,25 @@ class Checking:
             self._progress(scene)
 
     async def _clear(self, scenario: Scenario[Stage], scene: Scene) -> None:
-        """What a scenario that shares an agent leaves to the next one is an editor that answers again."""
+        """What a scenario that shares an agent leaves to the next one is an editor that answers again, and no turn that runs."""
         if scenario.alone:
             for wire in scene.wires:
                 await wire.close()
         elif self._shared is not None:
-            editor = self._shared[1]
+            wire, editor = self._shared[:2]
+            for asked in wire.judge.ledger.pairs.open:
+                if asked.dir is wire.says and asked.method == "session/prompt":
+                    told = {"sessionId": asked.params.get("sessionId")}
+                    await wire.say({"jsonrpc": "2.0", "method": "session/cancel", "params": told})
             editor.held.clear()
             editor.allows = "allow_once"
+            editor.unsaved.clear()
             for asked in editor.waiting:
                 await editor.refuse(asked, -32603, "the scenario is over")
             editor.waiting.clear()
 
     async def _open(self, scene: Scene) -> Stage:
-        cwd = self._workspace()
+        cwd = _room(self._workspace(), scene)
         wire = Wire(await self.place.start(), Direction.C2A)
         scene.wires.append(wire)
         editor = Editor(wire)
@@ -135,16 +142,22 @@ class Checking:
 
     async def _together(self, scene: Scene) -> Stage:
         """On the agent that is shared, or on a new one if that has left."""
+        if self._hopeless:
+            raise Blocked(self._hopeless)
         if self._shared is None or self._shared[0].closed:
             stage = await self._open(scene)
             self._ends.push_async_callback(stage.wire.close)
-            introduced = await stage.introduce(capabilities=EVERYTHING)
-            self._shared = stage.wire, stage.editor, introduced, stage.cwd
+            try:
+                introduced = await stage.introduce(capabilities=EVERYTHING)
+            except NoAnswer as silence:
+                self._hopeless = str(silence)
+                raise
+            self._shared = stage.wire, stage.editor, introduced, stage.cwd.parent
             self.introduced = introduced
         wire, editor, introduced, cwd = self._shared
         if wire not in scene.wires:
             scene.wires.append(wire)
-        stage = Stage(wire, editor, cwd, self.wishes)
+        stage = Stage(wire, editor, _room(cwd, scene), self.wishes)
         stage.introduced = introduced
         if introduced.error is not None:
             raise Blocked("`initialize` was answered with an error")
@@ -167,6 +180,13 @@ async def check_agent(
     scenes = await checking.run(scenarios)
     results = results_of(suite.requirements(), scenes, Direction.A2C)
     return Report(suite.side, _name(checking.introduced), results, time.monotonic() - begun)
+
+
+def _room(workspace: Path, scene: Scene) -> Path:
+    """A directory of the scene's own: neither the files nor the sessions of one are found by another."""
+    room = workspace / scene.name
+    room.mkdir(exist_ok=True)
+    return room
 
 
 def _name(introduced: Answer | None) -> str:

@@ -37,11 +37,12 @@ class Answerer(ABC):
         if entry.method in self.held:
             self.waiting.append(entry)
             return
-        task = asyncio.create_task(self._answer(entry), name=f"answer to {entry.method}")
+        task = asyncio.create_task(self.respond(entry), name=f"answer to {entry.method}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _answer(self, entry: Entry) -> None:
+    async def respond(self, entry: Entry) -> None:
+        """Answer a question as a correct peer does."""
         try:
             result = await self.do(entry.method or "", entry.params)
         except Refused as refusal:

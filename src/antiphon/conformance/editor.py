@@ -30,6 +30,8 @@ class Editor(Answerer):
     def __init__(self, wire: Wire) -> None:
         super().__init__(wire)
         self.allows = "allow_once"
+        self.unsaved: dict[str, str] = {}
+        """What files hold that the user has not saved: path → text."""
         self._commands: dict[str, Command] = {}
 
     async def do(self, method: str, params: dict[str, Any]) -> object:
@@ -37,7 +39,7 @@ class Editor(Answerer):
             case "session/request_permission":
                 return {"outcome": self._chosen(params)}
             case "fs/read_text_file":
-                return {"content": _read(params)}
+                return {"content": _read(params, self.unsaved)}
             case "fs/write_text_file":
                 return _write(params)
             case "elicitation/create":
@@ -107,9 +109,11 @@ def _status(exit: Exit) -> dict[str, object]:
     return {"exitCode": exit[0], "signal": exit[1]}
 
 
-def _read(params: dict[str, Any]) -> str:
+def _read(params: dict[str, Any], unsaved: dict[str, str]) -> str:
+    path = params["path"]
     try:
-        lines = Path(params["path"]).read_text(encoding="utf-8").splitlines(keepends=True)
+        text = unsaved[path] if path in unsaved else Path(path).read_text(encoding="utf-8")
+        lines = text.splitlines(keepends=True)
     except (OSError, UnicodeDecodeError) as error:
         raise Refused(Code.RESOURCE_NOT_FOUND, f"cannot read {params['path']}: {error}") from error
     first = max(int(params.get("line") or 1), 1) - 1

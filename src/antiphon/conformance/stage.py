@@ -37,20 +37,36 @@ class Wishes:
     patience: float = PATIENCE
 
 
-class Stage(Asking):
-    """One scenario with one agent. The wire may be shared with scenarios before and after it; the verdicts are its own."""
+class Speaking(Asking):
+    """What a client says to an agent: questions, news, and the silence after them."""
 
-    def __init__(self, wire: Wire, editor: Editor, cwd: Path, wishes: Wishes) -> None:
+    def __init__(self, wire: Wire, wishes: Wishes) -> None:
         super().__init__()
         self.wire = wire
-        self.editor = editor
-        self.cwd = cwd
         self.wishes = wishes
-        self.introduced: Answer | None = None
-        """The answer to `initialize`."""
 
     def _line(self) -> tuple[Wire, float]:
         return self.wire, self.wishes.limit
+
+    async def settle(self) -> None:
+        """Until all that was on its way has come: an answer to a harmless question, and then silence."""
+        await self.ask("_antiphon/fence", {})
+        await self.wire.silence(self.wishes.patience)
+
+    async def cancel(self, session: str) -> Entry:
+        """`session/cancel`."""
+        return await self.tell("session/cancel", {"sessionId": session})
+
+
+class Stage(Speaking):
+    """One scenario with one agent. The wire may be shared with scenarios before and after it; the verdicts are its own."""
+
+    def __init__(self, wire: Wire, editor: Editor, cwd: Path, wishes: Wishes) -> None:
+        super().__init__(wire, wishes)
+        self.editor = editor
+        self.cwd = cwd
+        self.introduced: Answer | None = None
+        """The answer to `initialize`."""
 
     # Opening.
 
@@ -171,12 +187,3 @@ class Stage(Asking):
         if found.is_answer:
             raise Unseen(f"the agent did not use `{method}`: a prompt file can name words that make it")
         return found
-
-    async def settle(self) -> None:
-        """Until all that was on its way has come: an answer to a harmless question, and then silence."""
-        await self.ask("_antiphon/fence", {})
-        await self.wire.silence(self.wishes.patience)
-
-    async def cancel(self, session: str) -> Entry:
-        """`session/cancel`."""
-        return await self.tell("session/cancel", {"sessionId": session})

@@ -21,6 +21,9 @@ __all__ = ["Closed", "Wire"]
 END_LIMIT: Final = 20.0
 """Seconds that the end of a peer may take; its own ladder is shorter."""
 
+MOST_SILENCES: Final = 40
+"""How many times as long as the silence should be one waits for it."""
+
 
 class Closed(Exception):
     """The peer is gone, so what was waited for will not come."""
@@ -129,10 +132,11 @@ class Wire:
                 await self._news.wait()
 
     async def silence(self, seconds: float) -> None:
-        """Wait until nothing has been heard for that long."""
+        """Wait until nothing has been heard for that long. A peer that talks without end is not waited for without end."""
         with suppress(TimeoutError, Closed):
-            while True:
-                await self.hear(lambda entry: True, after=len(self.trace), limit=seconds)
+            async with asyncio.timeout(MOST_SILENCES * seconds):
+                while True:
+                    await self.hear(lambda entry: True, after=len(self.trace), limit=seconds)
 
     async def close(self) -> None:
         """End the peer, by all means there are."""

@@ -11,8 +11,8 @@ def send(**message):
 def refuse(id, code, text):
     send(id=id, error={"code": code, "message": text})
 
-def update(session, kind, **fields):
-    send(method="session/update", params={"sessionId": session, "update": {"sessionUpdate": kind, **fields}})
+def update(session, what, **fields):
+    send(method="session/update", params={"sessionId": session, "update": {"sessionUpdate": what, **fields}})
 
 def ask(method, params):
     waiting[id := str(uuid.uuid4())] = [threading.Event(), {}]
@@ -36,7 +36,7 @@ def turn(id, session, text, cancelled):
 
 def request(id, method, params):
     if method == "initialize" and type(params.get("protocolVersion")) is int:
-        send(id=id, result={"protocolVersion": 1, "agentCapabilities": {}, "agentInfo": {"name": "sixty", "version": "1.0"}})
+        send(id=id, result={"protocolVersion": 1, "agentCapabilities": {}, "authMethods": [], "agentInfo": {"name": "sixty", "version": "1.0"}})
     elif method == "session/new" and os.path.isabs(str(params.get("cwd"))) and isinstance(params.get("mcpServers"), list):
         sessions[session := str(uuid.uuid4())] = [threading.Event(), threading.Thread()]
         send(id=id, result={"sessionId": session})

@@ -1,0 +1,228 @@
+"""`antiphon record`: a tap that an editor starts in place of an agent, and that writes down what was said.
+
+An editor waits for this, so the usual command line is read by hand and argparse is only imported for the unusual one.
+"""
+
+import os
+import sys
+
+from antiphon.cli.saying import FAILED, MISUSED, fail
+from antiphon.errors import SpawnFailed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+
+__all__ = ["parser", "run"]
+
+NOT_FOUND = 127
+"""What a shell answers for a program that is not there."""
+
+WHAT = ("secrets", "home", "files")
+HELP_HINT = "`antiphon record --help` shows what there is."
+UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
+
+EPILOG = """\
+Everything is passed on unchanged, in both directions; what is recorded is a copy. In Zed's settings, for example:
+
+  "agent_servers": {
+    "Claude, recorded": {
+      "type": "custom",
+      "command": "antiphon",
+      "args": ["record", "--", "antiphon", "agent", "--engine", "claude"]
+    }
+  }
+
+Without -o the recording is `recordings/NAME-TIME.jsonl` in the directory for state, and its path is said on stderr. In FILE, {time} and
+{pid} stand for the time of the start and our process id. A FILE that is there already moves to FILE.1, and that to FILE.2: nothing is written over.
+
+A recording holds everything that was said, and the words of CMD too. --redact leaves out of it, by choice: secrets (keys, tokens,
+passwords, the values of environment variables and headers), home (your home directory and user name in paths), files (contents of files, diffs,
+images, output of terminals, input and output of tools), or all of these. What is passed on is never changed.
+
+exit status: that of CMD, 128 and the number of the signal that ended it, 127 if it cannot be started; 1 if FILE cannot be made, 2 wrong arguments.
+"""
+
+
+def run(arguments: list[str]) -> int:
+    """Start the command and pass everything on until it ends; with `--from`, rewrite a recording instead."""
+    if "--" not in arguments and not {"--from", "-h", "--help"} & {word.partition("=")[0] for word in arguments}:
+        return fail(
+            "there is no command to start", "put it behind `--`, as in `antiphon record -- my-agent --acp`", MISUSED
+        )
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    command = arguments[end + 1 :]
+    options = _quickly(arguments[:end])
+    if options is None:
+        read = _carefully(arguments[:end])
+        if isinstance(read, int):
+            return read
+        options = read
+    if options.source is not None:
+        return _rewrite(options, command)
+    if not command:
+        return fail("there is no command behind `--`", HELP_HINT, MISUSED)
+    return _record(options, command)
+
+
+class _Options:
+    """What was said on the command line."""
+
+    output: str | None = None
+    quiet: bool = False
+    stderr: bool = False
+    rotate: int | None = None
+    keep: int | None = None
+    redact: frozenset[str] = frozenset()
+    source: str | None = None
+
+
+def _quickly(words: list[str]) -> _Options | None:
+    """The options, if there are only those that editors use."""
+    options = _Options()
+    rest = iter(words)
+    for word in rest:
+        if word in ("-q", "--quiet"):
+            options.quiet = True
+        elif word in ("-o", "--output"):
+            options.output = next(rest, None)
+            if not options.output:
+                return None
+        else:
+            return None
+    return options
+
+
+def parser() -> "argparse.ArgumentParser":
+    """The command line, also for shell completion."""
+    from antiphon.cli.arguments import Paragraphs, Parser, count
+
+    top = Parser(
+        prog="antiphon record",
+        usage="antiphon record [OPTIONS] -- CMD …\n       antiphon record --from FILE -o FILE --redact WHAT",
+        description="A tap in place of an agent: passes everything on, and writes down what was said, line by line.",
+        epilog=EPILOG,
+        formatter_class=Paragraphs,
+        allow_abbrev=False,
+    )
+    top.add_argument("-o", "--output", metavar="FILE", help="where to write; `{time}` and `{pid}` in it are replaced")
+    top.add_argument("-q", "--quiet", action="store_true", help="do not say on stderr where it is written")
+    top.add_argument("--stderr", action="store_true", help="record what CMD writes to stderr too")
+    top.add_argument(
+        "--rotate",
+        metavar="SIZE",
+        type=_size,
+        help="begin a new file before this size, such as 50M; the old one is FILE.1",
+    )
+    top.add_argument("--keep", metavar="N", type=count, help="keep only so many old files; without it, all")
+    top.add_argument(
+        "--redact",
+        metavar="WHAT",
+        type=_what,
+        default=frozenset(),
+        help="leave out of the recording: secrets, home, files, or all; several with commas",
+    )
+    top.add_argument(
+        "--from", dest="source", metavar="FILE", help="start nothing: read this recording, and write it redacted"
+    )
+    return top
+
+
+def _carefully(words: list[str]) -> "_Options | int":
+    from antiphon.cli.arguments import Misused
+
+    options = _Options()
+    try:
+        parser().parse_args(words, namespace=options)
+        if options.output == "":
+            raise Misused("-o takes the name of a file")
+    except Misused as error:
+        return fail(str(error), HELP_HINT, MISUSED)
+    except SystemExit as end:  # --help
+        return int(end.code or 0)
+    return options
+
+
+def _size(text: str) -> int:
+    import argparse
+
+    number, unit = (text[:-1], text[-1:].upper()) if text[-1:].isalpha() else (text, "")
+    if not number.isascii() or not number.isdigit() or unit not in UNITS or not int(number):
+        raise argparse.ArgumentTypeError(f"`{text}` is no size: give bytes, or `500K`, `50M`, `1G`")
+    return int(number) * UNITS[unit]
+
+
+def _what(text: str) -> frozenset[str]:
+    import argparse
+
+    words = set(text.split(","))
+    if unknown := words - {*WHAT, "all"}:
+        raise argparse.ArgumentTypeError(f"`{min(unknown)}` cannot be redacted: there are {', '.join(WHAT)} and all")
+    return frozenset(WHAT if "all" in words else words)
+
+
+def _record(options: _Options, command: list[str]) -> int:
+    from antiphon.recorder.shelf import Shelf
+    from antiphon.recorder.tap import tap
+
+    path = _place(options.output, command)
+    shelf = Shelf(path, limit=options.rotate, keep=options.keep)
+    try:
+        if options.output is None:
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        shelf.open()
+    except (OSError, ValueError) as error:
+        return _no_file(path, error)
+    try:
+        return tap(command, shelf, redact=options.redact, with_stderr=options.stderr, quiet=options.quiet)
+    except SpawnFailed as error:
+        shelf.discard()
+        sentence, _, hint = _shown(str(error)).partition("\nhint: ")
+        return fail(sentence, hint, NOT_FOUND)
+
+
+def _place(output: str | None, command: list[str]) -> str:
+    import time
+
+    now = time.strftime("%Y%m%d-%H%M%S")
+    if output is not None:
+        # An editor is no shell: nobody else puts the home directory there.
+        return os.path.expanduser(output.replace("{time}", now).replace("{pid}", str(os.getpid())))
+    from antiphon.config.places import state_dir
+
+    name = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in os.path.basename(command[0]))
+    return str(state_dir() / "recordings" / f"{name.strip('.-')[:80] or 'agent'}-{now}.jsonl")
+
+
+def _rewrite(options: _Options, command: list[str]) -> int:
+    if command:
+        return fail("`--from` reads a recording and starts no command", HELP_HINT, MISUSED)
+    if options.output is None or not options.redact:
+        return fail(
+            "`--from` needs `-o FILE` and `--redact WHAT`",
+            "as in `antiphon record --from FILE -o OUT --redact all`",
+            MISUSED,
+        )
+    from antiphon.recorder.clearing import rewrite
+
+    path = _place(options.output, [])
+    try:
+        lines, left_out = rewrite(options.source or "", path, options.redact)
+    except (OSError, ValueError) as error:
+        at_source = isinstance(error, OSError) and error.filename == options.source
+        return _no_file(options.source if at_source and options.source else path, error)
+    if not options.quiet:
+        what_not = f"; {left_out} that were no JSON were left out" if left_out else ""
+        sys.stderr.write(f"antiphon record: {lines} lines to {_shown(path)}{what_not}\n")
+    return 0
+
+
+def _no_file(path: str, error: Exception) -> int:
+    why = error.strerror if isinstance(error, OSError) else error
+    return fail(f"{_shown(path)}: {why}", "name another file with `-o`", FAILED)
+
+
+def _shown(text: str) -> str:
+    from antiphon.visible import exact
+
+    return exact(text)

@@ -1,0 +1,128 @@
+"""What the scenes about sessions and turns have in common: a turn that runs, one that has ended, and what was said in it."""
+
+from collections.abc import Collection
+from contextlib import suppress
+from typing import Any, Final
+
+from antiphon.conformance.stage import Answer, Pending, Stage
+from antiphon.conformance.suites.agent.suite import SUITE
+from antiphon.conformance.verdicts import Blocked, NoAnswer, Unseen
+from antiphon.traffic.entries import Entry
+
+__all__ = [
+    "NOBODY",
+    "STOP_REASONS",
+    "breaks_off",
+    "busy",
+    "early",
+    "ended",
+    "hold",
+    "is_refused",
+    "reason",
+    "requests",
+    "said",
+    "still_runs",
+    "usable",
+]
+
+STOP_REASONS: Final = ("end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled")
+
+NOBODY: Final = "antiphon-no-such-session"
+"""The id of a session that does not exist."""
+
+
+def breaks_off(*requirements: str) -> None:
+    """Say that an agent which breaks these may do so by never answering, or by leaving."""
+    for one in requirements:
+        SUITE.follows[one] = (*SUITE.follows.get(one, ()), "rpc.answered", "process.stays")
+
+
+def reason(answer: Answer) -> object:
+    """Why a turn ended, as it was answered; None where that is an error."""
+    return answer.get("stopReason")
+
+
+def is_refused(answer: Answer) -> bool:
+    """Whether it was answered with an error."""
+    return answer.error is not None
+
+
+async def ended(stage: Stage, requirement: str, pending: Pending, otherwise: str) -> Answer:
+    """The answer to something that a careless agent never answers: if it does not come, the requirement is broken.
+
+    Raises:
+        NoAnswer: it did not come.
+    """
+    try:
+        return await pending.answer()
+    except NoAnswer as silence:
+        stage.holds(requirement, False, f"{otherwise}: {silence.reason}", pending.asked)
+        raise
+
+
+async def usable(stage: Stage, requirement: str, session: str) -> bool:
+    """Whether another turn works, as the requirement says that it does."""
+    pending = await stage.prompt(session, stage.words("say"))
+    answer = await ended(stage, requirement, pending, "the next turn did not end")
+    return stage.holds(requirement, reason(answer) in STOP_REASONS, "the next turn was answered with an error", answer)
+
+
+async def early(pending: Pending, seconds: float) -> Answer | None:
+    """The answer, if it comes within that time."""
+    with suppress(NoAnswer):
+        return await pending.answer(seconds)
+    return None
+
+
+async def still_runs(stage: Stage, session: str, pending: Pending) -> None:
+    """Go on only if a turn goes on by itself: one that ends at once would cross with whatever we do to it.
+
+    Raises:
+        Unseen: it has ended.
+    """
+    if await early(pending, stage.wishes.patience) is not None:
+        raise Unseen("the turn ended by itself, so there was nothing to interrupt: a prompt file can name a longer one")
+    if stage.wire.closed:
+        raise Blocked("the agent had left")
+
+
+async def busy(stage: Stage, session: str, purpose: str = "long", **places: object) -> Pending:
+    """A turn that runs until it is cancelled.
+
+    Raises:
+        Unseen: the agent does not do anything that takes so long.
+    """
+    pending = await stage.prompt(session, stage.words(purpose, **places))
+    await stage.first_sign(session, pending)
+    await still_runs(stage, session, pending)
+    return pending
+
+
+async def hold(stage: Stage, method: str, session: str, purpose: str, **places: object) -> tuple[Pending, Entry]:
+    """A turn that waits for our answer to a question of that kind, and the question.
+
+    Raises:
+        Unseen: it did not ask.
+    """
+    stage.editor.held.add(method)
+    pending = await stage.prompt(session, stage.words(purpose, **places))
+    asked = await stage.asked_for(method, pending)
+    stage.editor.held.discard(method)
+    stage.editor.waiting.remove(asked)
+    return pending, asked
+
+
+def requests(stage: Stage, method: str, *, after: int) -> list[Entry]:
+    """The agent's questions of a kind since a line of the trace."""
+    return [entry for entry in stage.wire.heard if entry.number > after and entry.method == method]
+
+
+def said(updates: Collection[Entry], kind: str = "agent_message_chunk") -> str:
+    """The text of the chunks of a kind, together."""
+    pieces: list[str] = []
+    for entry in updates:
+        update: Any = entry.params.get("update")
+        content = update.get("content") if isinstance(update, dict) and update.get("sessionUpdate") == kind else None
+        if isinstance(content, dict) and isinstance(content.get("text"), str):
+            pieces.append(content["text"])
+    return "".join(pieces)

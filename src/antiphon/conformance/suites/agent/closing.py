@@ -1,0 +1,63 @@
+"""`session/close`: that it ends what runs, and that the session is closed then."""
+
+from antiphon.conformance.requirements import capability, should
+from antiphon.conformance.stage import Stage
+from antiphon.conformance.suites.agent.acting import busy, ended, is_refused, reason
+from antiphon.conformance.suites.agent.suite import SUITE
+from antiphon.conformance.verdicts import Blocked
+
+__all__: list[str] = []
+
+LINK = "session-setup#closing-active-sessions"
+
+
+@SUITE.scenario(
+    "close",
+    "a user closes a session",
+    shows=(
+        capability(
+            "close.closes",
+            "A session can be closed.",
+            link=LINK,
+            fix="Answer `session/close` with a result, or do not offer `sessionCapabilities.close`.",
+        ),
+        should(
+            "close.closed",
+            "A prompt in a session that was closed is answered with an error.",
+            link=LINK,
+            fix="Forget the session when it is closed: it may be loaded or resumed again.",
+            needs=("close.closes",),
+        ),
+    ),
+)
+async def closing(stage: Stage) -> None:
+    stage.need("sessionCapabilities", "close")
+    session = await stage.session()
+    await stage.turn(session)
+    answer = await stage.ask("session/close", {"sessionId": session})
+    if not stage.holds("close.closes", not is_refused(answer), "it was refused", answer):
+        raise Blocked("the session could not be closed")
+    late = await stage.turn(session)
+    stage.holds("close.closed", is_refused(late), f"it ended with {reason(late)}", answer, late)
+
+
+@SUITE.scenario(
+    "close-busy",
+    "a user closes a session in which something runs",
+    shows=(
+        capability(
+            "close.cancels",
+            "Closing a session cancels its turn, which is answered with `cancelled`.",
+            link=LINK,
+            fix="Do what `session/cancel` does first: every prompt has an answer.",
+        ),
+    ),
+)
+async def closing_busy(stage: Stage) -> None:
+    stage.need("sessionCapabilities", "close")
+    session = await stage.session()
+    pending = await busy(stage, session)
+    await stage.ask("session/close", {"sessionId": session})
+    answer = await ended(stage, "close.cancels", pending, "the turn was not answered")
+    seen = f"it ended with {reason(answer)}" if answer.error is None else "it was answered with an error"
+    stage.holds("close.cancels", reason(answer) == "cancelled", seen, answer)

@@ -1,0 +1,123 @@
+"""What a prompt may consist of: the content that every agent takes, that which it offers to take, and that which nobody knows."""
+
+from typing import Any, Final
+
+from antiphon.conformance.requirements import Requirement, capability, must, should
+from antiphon.conformance.stage import Stage
+from antiphon.conformance.suites.agent.acting import STOP_REASONS, ended, reason, usable
+from antiphon.conformance.suites.agent.suite import SUITE
+
+__all__: list[str] = []
+
+Block = dict[str, Any]
+
+PIXEL: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+"""A picture of one pixel."""
+
+SILENCE: Final = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
+"""A sound without any samples."""
+
+
+async def _taken(stage: Stage, requirement: str, *blocks: Block, kind: str) -> None:
+    """A turn with something beside the text, in a session of its own."""
+    session = await stage.session()
+    pending = await stage.prompt(session, stage.words("say"), *blocks)
+    answer = await ended(stage, requirement, pending, f"a prompt with {kind} was not answered")
+    stage.holds(requirement, reason(answer) in STOP_REASONS, f"a prompt with {kind} was refused", answer)
+
+
+@SUITE.scenario(
+    "content-baseline",
+    "a user sends what every agent takes",
+    shows=(
+        must(
+            "content.texts",
+            "A prompt may have several pieces of text, with annotations and `_meta`.",
+            link="content#text-content",
+            fix="Take every block of the prompt, and ignore the hints on it that you do not need.",
+        ),
+        must(
+            "content.link",
+            "A prompt may have a link to a resource, whatever the agent offers.",
+            link="initialization#prompt-capabilities",
+            fix="Take `resource_link` blocks: give the model at least their `uri`.",
+        ),
+    ),
+)
+async def baseline(stage: Stage) -> None:
+    noted = {
+        "type": "text",
+        "text": "Please.",
+        "annotations": {"audience": ["assistant"], "priority": 0.5, "_meta": {"antiphon.dev/check": 1}},
+        "_meta": {"antiphon.dev/check": [1, {"deep": None}]},
+    }
+    await _taken(stage, "content.texts", noted, kind="two texts")
+    file = stage.cwd / "linked.txt"
+    file.write_text("linked\n", encoding="utf-8")
+    link = {"type": "resource_link", "uri": file.as_uri(), "name": "linked.txt", "mimeType": "text/plain", "size": 7}
+    await _taken(stage, "content.link", link, kind="a link")
+
+
+def _offered(id: str, what: str, key: str, kind: str) -> Requirement:
+    return capability(
+        id,
+        f"An agent that offers `promptCapabilities.{key}` takes {what}.",
+        link=f"content#{kind}",
+        fix=f"Take such blocks, or do not offer `{key}`.",
+    )
+
+
+@SUITE.scenario(
+    "content-image",
+    "a user sends a picture",
+    shows=(_offered("content.image", "pictures", "image", "image-content"),),
+)
+async def image(stage: Stage) -> None:
+    stage.need("promptCapabilities", "image")
+    await _taken(stage, "content.image", {"type": "image", "mimeType": "image/png", "data": PIXEL}, kind="a picture")
+
+
+@SUITE.scenario(
+    "content-audio",
+    "a user sends a sound",
+    shows=(_offered("content.audio", "sounds", "audio", "audio-content"),),
+)
+async def audio(stage: Stage) -> None:
+    stage.need("promptCapabilities", "audio")
+    await _taken(stage, "content.audio", {"type": "audio", "mimeType": "audio/wav", "data": SILENCE}, kind="a sound")
+
+
+@SUITE.scenario(
+    "content-embedded",
+    "a user sends a file along",
+    shows=(
+        _offered("content.embedded", "files as text", "embeddedContext", "embedded-resource"),
+        _offered("content.embedded-bytes", "files as bytes", "embeddedContext", "embedded-resource"),
+    ),
+)
+async def embedded(stage: Stage) -> None:
+    stage.need("promptCapabilities", "embeddedContext")
+    uri = (stage.cwd / "embedded.txt").as_uri()
+    text = {"uri": uri, "mimeType": "text/plain", "text": "embedded\n"}
+    await _taken(stage, "content.embedded", {"type": "resource", "resource": text}, kind="a file as text")
+    blob = {"uri": uri, "mimeType": "application/octet-stream", "blob": "AAEC"}
+    await _taken(stage, "content.embedded-bytes", {"type": "resource", "resource": blob}, kind="a file as bytes")
+
+
+@SUITE.scenario(
+    "content-unknown",
+    "a user sends something of a kind that does not exist",
+    shows=(
+        should(
+            "content.unknown",
+            "A prompt with content of a kind that nobody knows is answered, and the session takes another.",
+            link="content",
+            fix="Answer with the error -32602, or leave the block out; but answer.",
+        ),
+    ),
+)
+async def unknown(stage: Stage) -> None:
+    session = await stage.session()
+    pending = await stage.prompt(session, stage.words("say"), {"type": "antiphon-unknown", "value": 1})
+    await ended(stage, "content.unknown", pending, "it was not answered")
+    await usable(stage, "content.unknown", session)

@@ -1,0 +1,192 @@
+"""Modes and settings: that those offered can be chosen, that others cannot, and that the answer says how things stand."""
+
+from typing import Any
+
+from antiphon.conformance.requirements import capability, must, should
+from antiphon.conformance.stage import Answer, Stage
+from antiphon.conformance.suites.agent.acting import busy, is_refused
+from antiphon.conformance.suites.agent.suite import SUITE
+from antiphon.conformance.verdicts import Blocked, NotOffered, Unseen
+
+__all__ = ["choose", "options", "other_value"]
+
+Option = dict[str, Any]
+NOTHING = "antiphon-no-such-thing"
+
+
+def options(answer: Answer) -> list[Option]:
+    """The settings in an answer."""
+    found = answer.get("configOptions")
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def other_value(option: Option) -> str | bool | None:
+    """A value that a setting does not have now; None where it has no other, or is of a kind that we do not know."""
+    now = option.get("currentValue")
+    if option.get("type") == "boolean" and isinstance(now, bool):
+        return not now
+    listed = option.get("options")
+    if option.get("type") != "select" or not isinstance(listed, list):
+        return None
+    flat = [each for one in listed if isinstance(one, dict) for each in one.get("options", [one])]
+    values = [one.get("value") for one in flat if isinstance(one, dict)]
+    return next((value for value in values if isinstance(value, str) and value != now), None)
+
+
+async def choose(stage: Stage, session: str, option: object, value: object) -> Answer:
+    """`session/set_config_option`."""
+    params: dict[str, object] = {"sessionId": session, "configId": option, "value": value}
+    if isinstance(value, bool):
+        params["type"] = "boolean"
+    return await stage.ask("session/set_config_option", params)
+
+
+def _value(answer: Answer, id: object) -> object:
+    return next((one.get("currentValue") for one in options(answer) if one.get("id") == id), None)
+
+
+async def _session(stage: Stage) -> tuple[str, Answer]:
+    made = await stage.new_session()
+    session = made.get("sessionId")
+    if not isinstance(session, str):
+        raise Blocked("`session/new` gave no session")
+    return session, made
+
+
+@SUITE.scenario(
+    "modes",
+    "a user switches the mode",
+    shows=(
+        capability(
+            "mode.switches",
+            "A mode that the session offers can be chosen.",
+            link="session-modes#from-the-client",
+            fix="Answer `session/set_mode` with a result for each of `availableModes`.",
+        ),
+        should(
+            "mode.unknown",
+            "A mode that the session does not offer is refused.",
+            link="session-modes#from-the-client",
+            fix="Answer with the error -32602 if `modeId` is none of `availableModes`.",
+        ),
+        should(
+            "mode.in-step",
+            "An agent that offers its modes also as a setting keeps the two in step.",
+            link="session-config-options#relationship-to-session-modes",
+            fix="Change the setting of the category `mode` when the mode is switched, and the other way round.",
+            needs=("mode.switches",),
+        ),
+    ),
+)
+async def modes(stage: Stage) -> None:
+    session, made = await _session(stage)
+    listed = made.get("modes", "availableModes")
+    if not isinstance(listed, list):
+        raise NotOffered("the session has no modes")
+    unknown = await stage.ask("session/set_mode", {"sessionId": session, "modeId": NOTHING})
+    stage.holds("mode.unknown", is_refused(unknown), "it was accepted", unknown)
+    now = made.get("modes", "currentModeId")
+    other = next((one.get("id") for one in listed if isinstance(one, dict) and one.get("id") != now), None)
+    if other is None:
+        raise Unseen("the session has no other mode")
+    answer = await stage.ask("session/set_mode", {"sessionId": session, "modeId": other})
+    stage.holds("mode.switches", not is_refused(answer), "it was refused", answer)
+    twin = next((one for one in options(made) if one.get("category") == "mode"), None)
+    if twin is None or is_refused(answer):
+        raise NotOffered("the modes are no setting too")
+    told = await choose(stage, session, *_something(options(made), twin))
+    if is_refused(told):
+        raise Blocked("`session/set_config_option` was answered with an error")
+    seen = _value(told, twin.get("id"))
+    stage.holds("mode.in-step", seen == other, f"the mode is {other}, and the setting says {seen}", answer, told)
+
+
+def _something(listed: list[Option], twin: Option) -> tuple[object, object]:
+    """A setting other than the mode and a value for it, so that the answer tells how the mode stands.
+
+    Raises:
+        Unseen: there is none.
+    """
+    for option in listed:
+        value = other_value(option)
+        if option is not twin and value is not None:
+            return option.get("id"), value
+    raise Unseen("the mode is the only setting")
+
+
+@SUITE.scenario(
+    "settings",
+    "a user changes settings",
+    shows=(
+        must(
+            "config.chosen",
+            "A value that a setting offers can be chosen, and the answer shows it as chosen.",
+            link="session-config-options#from-the-client",
+            fix="Answer `session/set_config_option` with all settings as they stand after the change.",
+        ),
+        capability(
+            "config.switched",
+            "A setting that is on or off can be switched, and the answer shows it.",
+            link="session-config-options#from-the-client",
+            fix="Take `true` and `false` for settings of the type `boolean`.",
+        ),
+        should(
+            "config.unknown",
+            "A setting that does not exist is refused.",
+            link="session-config-options#from-the-client",
+            fix="Answer with the error -32602 if you do not know the `configId`.",
+        ),
+        should(
+            "config.unknown-value",
+            "A value that a setting does not offer is refused.",
+            link="session-config-options#from-the-client",
+            fix="Answer with the error -32602 if the value is none of the setting's `options`.",
+        ),
+    ),
+)
+async def settings(stage: Stage) -> None:
+    session, made = await _session(stage)
+    listed = options(made)
+    if not listed:
+        raise NotOffered("the session has no settings")
+    unknown = await choose(stage, session, NOTHING, NOTHING)
+    stage.holds("config.unknown", is_refused(unknown), "it was accepted", unknown)
+    for option in listed:
+        value, id = other_value(option), option.get("id")
+        if value is None:
+            continue
+        requirement = "config.switched" if isinstance(value, bool) else "config.chosen"
+        if requirement == "config.chosen" and "config.unknown-value" not in stage.verdicts:
+            wrong = await choose(stage, session, id, NOTHING)
+            stage.holds("config.unknown-value", is_refused(wrong), f"`{id}` took it", wrong)
+        answer = await choose(stage, session, id, value)
+        seen = _value(answer, id)
+        stage.holds(requirement, seen == value, f"`{id}` was set to {value!r}, and the answer says {seen!r}", answer)
+    raise Unseen("there is no such setting with another value")
+
+
+@SUITE.scenario(
+    "settings-busy",
+    "a user changes a setting while the agent works",
+    shows=(
+        should(
+            "config.busy",
+            "A setting can be changed while a turn runs.",
+            link="session-config-options#setting-a-config-option",
+            fix="Answer `session/set_config_option` at once, also during a turn.",
+        ),
+    ),
+)
+async def while_busy(stage: Stage) -> None:
+    session, made = await _session(stage)
+    option = next((one for one in options(made) if other_value(one) is not None), None)
+    if option is None:
+        raise NotOffered("the session has no settings with another value")
+    pending = await busy(stage, session)
+    answer = await choose(stage, session, option.get("id"), other_value(option))
+    over = pending.peek()
+    await stage.cancel(session)
+    await pending.answer()
+    if over is not None and not is_refused(answer):
+        raise Unseen("the turn ended meanwhile")
+    stage.holds("config.busy", not is_refused(answer), "it was refused", answer)

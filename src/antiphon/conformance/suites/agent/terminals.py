@@ -1,0 +1,93 @@
+"""The client's terminals: that their failures are survived, and that the user sees what they print."""
+
+from antiphon.conformance.requirements import advice, must, should
+from antiphon.conformance.stage import Stage
+from antiphon.conformance.suites.agent.acting import breaks_off, ended, hold, requests, usable
+from antiphon.conformance.suites.agent.suite import SUITE
+from antiphon.conformance.verdicts import Unseen
+from antiphon.traffic.entries import Entry
+
+__all__: list[str] = []
+
+CREATE = "terminal/create"
+WORD = "antiphonprinted"
+
+
+@SUITE.scenario(
+    "terminal-run",
+    "the agent runs a command",
+    shows=(
+        advice(
+            "terminal.shown",
+            "What a command prints is shown: by the terminal in its tool call, or as text.",
+            link="terminals#embedding-in-tool-calls",
+            fix='Put `{"type": "terminal", "terminalId": …}` into the content of the tool call.',
+        ),
+    ),
+)
+async def run(stage: Stage) -> None:
+    session = await stage.session()
+    answer = await stage.turn(session, "run", command=f"echo {WORD}")
+    made = requests(stage, CREATE, after=answer.asked.number)
+    if not made:
+        raise Unseen("the agent created no terminal: a prompt file can name words that make it")
+    shown = [one for one in stage.updates(session, after=made[0].number) if _shows(one)]
+    stage.holds("terminal.shown", bool(shown), "no update shows the terminal or its output", *made)
+
+
+def _shows(entry: Entry) -> bool:
+    update = entry.params["update"]
+    content = update.get("content")
+    terminal = isinstance(content, list) and any(isinstance(one, dict) and "terminalId" in one for one in content)
+    return terminal or WORD in str(content) or WORD in str(update.get("rawOutput"))
+
+
+@SUITE.scenario(
+    "terminal-failing",
+    "the agent runs a command that fails",
+    shows=(
+        should(
+            "terminal.failing",
+            "A turn in which a command failed is answered with a result.",
+            link="terminals",
+            fix="Tell the model the exit code: a command that fails is no failure of the turn.",
+        ),
+    ),
+)
+async def failing(stage: Stage) -> None:
+    session = await stage.session()
+    answer = await stage.turn(session, "run", command="false")
+    if not requests(stage, CREATE, after=answer.asked.number):
+        raise Unseen("the agent created no terminal: a prompt file can name words that make it")
+    stage.holds("terminal.failing", answer.error is None, "it was answered with an error", answer)
+
+
+@SUITE.scenario(
+    "terminal-refused",
+    "a client cannot make a terminal",
+    shows=(
+        must(
+            "terminal.refused",
+            "A turn ends if the client refuses to make a terminal.",
+            link="terminals#executing-commands",
+            fix="Tell the model that the command could not be run: that is no reason for the turn to hang.",
+        ),
+        must(
+            "terminal.refused-next",
+            "After a terminal was refused the session takes another turn.",
+            link="prompt-turn",
+            fix="Catch the error where you asked for the terminal.",
+            needs=("terminal.refused",),
+        ),
+    ),
+)
+async def refused(stage: Stage) -> None:
+    session = await stage.session()
+    pending, asked = await hold(stage, CREATE, session, "run", command=f"echo {WORD}")
+    await stage.editor.refuse(asked, -32603, "There are too many terminals")
+    answer = await ended(stage, "terminal.refused", pending, "the turn did not end")
+    stage.holds("terminal.refused", True, "", answer)
+    await usable(stage, "terminal.refused-next", session)
+
+
+breaks_off("terminal.refused")

@@ -1,0 +1,197 @@
+"""Writes down what passes, in a thread of its own: whatever the disk does, those who pass it on never wait for it.
+
+What is handed in stands in a tray, in the order in which it was read, so that an answer never stands before its question. The tray is
+bounded. If the disk cannot keep up or is stuck, what does not fit is passed on and not recorded, and the recording says how much.
+"""
+
+import _thread
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from antiphon.recorder.lines import Wire
+    from antiphon.recorder.shelf import Shelf
+
+__all__ = ["BACKLOG", "NAP", "Clerk", "Tray"]
+
+BACKLOG = 64 * 1024 * 1024
+"""Bytes that may wait for the disk in each direction: minutes of a busy conversation."""
+
+NAP = 0.02
+"""Seconds between two looks at the tray. To be woken for every message would cost more than to write it down."""
+
+AT_ONCE = 0.001
+"""Seconds in which what is read counts as read at the same time."""
+
+BATCH = 1024 * 1024
+"""Bytes that are written at once: a long backlog must not be in memory twice."""
+
+PATIENCE = 4.0
+"""Seconds without any progress after which, at the end, the disk is given up."""
+
+
+class Tray:
+    """What waits to be written down. Any thread puts in for one direction, one thread takes out."""
+
+    def __init__(self, directions: tuple[str, ...], limit: int = BACKLOG) -> None:
+        self._limit = limit
+        # Each number has one writer, so none needs a lock.
+        self._put = dict.fromkeys(directions, 0)
+        self._taken = dict.fromkeys(directions, 0)
+        self._lost = dict.fromkeys(directions, 0)
+        self._blocks: deque[tuple[float, str, bytes | int]] = deque()
+        self._asleep = False
+        self._bell = _thread.allocate_lock()
+        self._bell.acquire()
+        self._began = time.monotonic()
+
+    def put(self, direction: str, block: bytes) -> None:
+        """Take note of a block that is about to be passed on; an empty one: there will be no more."""
+        t = time.monotonic() - self._began
+        lost = self._lost[direction]
+        if self._put[direction] - self._taken[direction] + len(block) > self._limit:
+            self._lost[direction] = lost + len(block)
+            return
+        if lost:
+            self._lost[direction] = 0
+            self._blocks.append((t, direction, lost))
+        self._put[direction] += len(block)
+        self._blocks.append((t, direction, block))
+        if self._asleep:
+            self.ring()
+
+    def ring(self) -> None:
+        """Wake who takes out."""
+        self._asleep = False
+        with suppress(RuntimeError):  # somebody else rang
+            self._bell.release()
+
+    def take(self) -> tuple[float, str, bytes | int] | None:
+        """The next block, or the number of bytes that are missing; None if there is nothing now.
+
+        Blocks that follow each other at once are one: an agent that writes each word by itself is not to cost more than one that does not.
+        """
+        blocks = self._blocks
+        if not blocks:
+            return None
+        t, direction, block = blocks.popleft()
+        if isinstance(block, int):
+            return t, direction, block
+        parts = [block]
+        size = len(block)
+        while block and blocks and size < BATCH:
+            later, whose, block = blocks[0]
+            if whose != direction or later - t > AT_ONCE or not block or isinstance(block, int):
+                break
+            blocks.popleft()
+            parts.append(block)
+            size += len(block)
+        self._taken[direction] += size
+        return t, direction, b"".join(parts) if len(parts) > 1 else parts[0]
+
+    def wait(self) -> None:
+        """Until there is something to take, or somebody rings."""
+        self._asleep = True
+        if not self._blocks:  # looked at again after going to sleep, or what came in between would wake nobody
+            self._bell.acquire()
+        self._asleep = False
+
+    @property
+    def now(self) -> float:
+        """Seconds since the beginning."""
+        return time.monotonic() - self._began
+
+
+class Clerk:
+    """Takes from the tray and writes to the shelf until told that it is over."""
+
+    def __init__(self, tray: Tray, shelf: "Shelf", say: Callable[[str], None]) -> None:
+        self._tray = tray
+        self._shelf = shelf
+        self._say = say
+        self._closing = False
+        self._turns = 0
+        self._complained = False
+        self._lost_lines = 0
+        self._redact: Callable[[bytes], bytes] | None = None
+        self._done = _thread.allocate_lock()
+        self._done.acquire()
+
+    def start(self, command: list[str], redact: frozenset[str], *, quiet: bool = False) -> None:
+        """Begin, in a thread of its own, and say where it is written."""
+        _thread.start_new_thread(self._work, (command, redact, quiet))
+
+    def finish(self) -> None:
+        """Write down what is left, as long as the disk takes any of it."""
+        self._closing = True
+        self._tray.ring()
+        before = (-1, -1)
+        while not self._done.acquire(timeout=PATIENCE):
+            progress = (self._turns, self._shelf.written)
+            if progress == before:
+                self._say("the end of the recording could not be written: the disk does not answer")
+                return
+            before = progress
+
+    def _work(self, command: list[str], redact: frozenset[str], quiet: bool) -> None:
+        # Here and not above: the agent has been started by now, and what is imported here is imported while it starts.
+        from antiphon.recorder.lines import Wire
+        from antiphon.recorder.notes import opening
+
+        if redact:
+            from antiphon.recorder.redaction import Redactor
+
+            self._redact = Redactor(redact).block
+        started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        self._shelf.first_line = lambda part: self._cleared(opening(command, started, part, redact))
+        self._write(b"")
+        if not quiet and not self._complained:
+            self._say(f"recording to {self._shelf.path}")
+        wires = {name: Wire(name, speaks=name != "stderr") for name in ("c2a", "a2c", "stderr")}
+        while not self._closing:
+            self._tray.wait()
+            self._empty(wires)
+            time.sleep(NAP)
+        self._empty(wires)
+        self._write(b"".join(wire.end(self._tray.now) for wire in wires.values()))
+        self._shelf.close()
+        self._done.release()
+
+    def _empty(self, wires: "dict[str, Wire]") -> None:
+        lines: list[bytes] = []
+        size = 0
+        while (taken := self._tray.take()) is not None:
+            t, direction, block = taken
+            wire = wires[direction]
+            if isinstance(block, int):
+                lines.append(wire.gap(t, block))
+            else:
+                lines.append(wire.feed(t, block) if block else wire.end(t))
+                size += len(block)
+            if size > BATCH:
+                self._write(b"".join(lines))
+                lines.clear()
+                size = 0
+        self._write(b"".join(lines))
+
+    def _write(self, lines: bytes) -> None:
+        self._turns += 1
+        try:
+            if self._lost_lines:
+                from antiphon.recorder.lines import note
+
+                self._shelf.write(note(self._tray.now, "lines could not be written", lines=self._lost_lines))
+                self._lost_lines = 0
+            self._shelf.write(self._cleared(lines))
+        except OSError as error:
+            self._lost_lines += lines.count(b"\n")
+            if not self._complained:
+                self._complained = True
+                why = error.strerror or error
+                self._say(f"{self._shelf.path} cannot be written ({why}): the conversation goes on unrecorded")
+
+    def _cleared(self, lines: bytes) -> bytes:
+        return self._redact(lines) if self._redact is not None and lines else lines

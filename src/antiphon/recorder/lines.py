@@ -1,0 +1,137 @@
+"""What was said in one direction, as lines of a recording. Pure: is fed blocks of bytes, cut anywhere, and gives whole lines.
+
+A line of the wire that is JSON stands in the recording byte for byte: its key order, its spaces and its numbers are facts too. Every line
+that is given is valid JSON in valid UTF-8, whatever was on the wire.
+"""
+
+from base64 import b64encode
+from typing import Final
+
+import msgspec
+
+__all__ = ["LONGEST", "Wire", "note"]
+
+LONGEST: Final = 128 * 1024 * 1024
+"""The longest line of the wire that is held for the recording. Longer ones are passed on, but only their size is recorded."""
+
+_RAW: Final = msgspec.json.Decoder(msgspec.Raw)
+"""Checks everything but the encoding: what is only carried is not turned into objects, and no text is looked at as text."""
+
+
+class Wire:
+    """One direction. `speaks`: its lines are messages, and not only words for people."""
+
+    def __init__(self, direction: str, *, speaks: bool = True, longest: int = LONGEST) -> None:
+        self._direction = direction
+        self._speaks = speaks
+        self._longest = longest
+        self._parts: list[bytes] = []  # of the line that has not ended
+        self._held = 0
+        self._skipped = 0  # bytes of a line that is not recorded; above 0 until it ends
+
+    def feed(self, t: float, block: bytes) -> bytes:
+        """The lines that end in this block, as lines of the recording."""
+        end = block.rfind(b"\n")
+        if end < 0:
+            if block:
+                self._hold(block)
+            return b""
+        parts, self._parts, self._held = self._parts, [], 0
+        before = b""
+        begin = 0
+        if self._skipped:
+            begin = block.find(b"\n") + 1
+            before = self._skipping_over(t, begin - 1)
+        lines = b""
+        if begin <= end:
+            whole = block[begin:end]
+            lines = self._lines(self._head(t), b"".join((*parts, whole)) if parts else whole)
+        if rest := block[end + 1 :]:
+            self._hold(rest)
+        return before + lines
+
+    def gap(self, t: float, lost: int) -> bytes:
+        """So many bytes were passed on and are not here: the line they belong to is lost, and that is said when it ends."""
+        lines = self.end(t)
+        self._skipped += lost
+        return lines
+
+    def end(self, t: float) -> bytes:
+        """The line that never ended, if there is one."""
+        if self._skipped:
+            return self._skipping_over(t, 0)
+        if not self._parts:
+            return b""
+        line = self._line(self._head(t), b"".join(self._parts))
+        self._parts, self._held = [], 0
+        return line[:-2] + b',"partial":true}\n'
+
+    def _head(self, t: float) -> bytes:
+        return f'{{"t":{t:.6f},"dir":"{self._direction}",'.encode()
+
+    def _hold(self, part: bytes) -> None:
+        if not self._skipped:
+            self._parts.append(part)
+            self._held += len(part)
+            if self._held <= self._longest:
+                return
+            part, self._skipped = b"", self._held
+            self._parts, self._held = [], 0
+        self._skipped += len(part)
+
+    def _skipping_over(self, t: float, rest: int) -> bytes:
+        size, self._skipped = self._skipped + rest, 0
+        return note(t, "a line was not recorded", of=self._direction, bytes=size)
+
+    def _lines(self, head: bytes, whole: bytes) -> bytes:
+        if self._speaks and b"\r" not in whole and _is_text(whole) and _are_objects(whole):
+            begin = head + b'"msg":'
+            return begin + whole.replace(b"\n", b"}\n" + begin) + b"}\n"
+        return b"".join(self._line(head, line) for line in whole.split(b"\n"))
+
+    def _line(self, head: bytes, line: bytes) -> bytes:
+        line = line.removesuffix(b"\r")
+        if not _is_text(line):
+            exact = b64encode(line)
+            return b'%s"raw":%s,"base64":"%s"}\n' % (head, _quoted(line), exact)
+        try:
+            if self._speaks:
+                _RAW.decode(line)
+                return b'%s"msg":%s}\n' % (head, line)
+        except (msgspec.DecodeError, RecursionError):
+            pass
+        return b'%s"raw":%s}\n' % (head, _quoted(line))
+
+
+def note(t: float, words: str, **more: object) -> bytes:
+    """A line of the recording that was not on the wire."""
+    return msgspec.json.encode({"t": round(t, 6), "dir": "note", "note": words, **more}) + b"\n"
+
+
+def _quoted(line: bytes) -> bytes:
+    return msgspec.json.encode(line.decode("utf-8", "replace"))
+
+
+def _are_objects(whole: bytes) -> bool:
+    """Whether every line is a JSON object, found out without a step of ours for each: a busy wire has ten thousand in a second.
+
+    A brace that closes, a line end and a brace that opens can follow each other in no JSON value. So where every line end stands between such
+    braces a value ends with each line, and as many values as lines mean one in each.
+    """
+    ends = whole.count(b"\n")
+    if whole[:1] != b"{" or whole[-1:] != b"}" or whole.count(b"}\n{") != ends:
+        return False
+    try:
+        return len(_RAW.decode_lines(whole)) == ends + 1
+    except (msgspec.DecodeError, RecursionError):
+        return False
+
+
+def _is_text(line: bytes) -> bool:
+    if line.isascii():
+        return True
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,195 @@
+"""A tap in place of an agent: starts it, passes everything on, hands a copy to the clerk, and ends as the agent ends.
+
+The agent is started before anything else is loaded: whoever starts us waits for it. What can wait is imported while it starts.
+"""
+
+import _thread
+import os
+import signal
+import sys
+from contextlib import suppress
+
+from antiphon.errors import SpawnFailed
+from antiphon.recorder.clerk import Clerk, Tray
+from antiphon.recorder.pipes import Pipe, let_go
+from antiphon.transports import tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from antiphon.recorder.shelf import Shelf
+
+__all__ = ["tap"]
+
+SILENCE = 0.5
+"""Seconds without a word after the agent has exited, until a process that it left behind with its output is not waited for."""
+
+STDIN_GRACE = 2.0
+"""Seconds that an agent whose reader is gone may take to end by itself, before TERM."""
+
+TERM_GRACE = 2.0
+"""Seconds between TERM and KILL: time to save a session."""
+
+SWITCH = 0.001
+"""Seconds that the clerk may go on thinking while somebody has something to pass on."""
+
+PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""Signals that are meant for the agent when they come to us."""
+
+
+def _say(words: str) -> None:
+    """Tell people; an editor shows it in its log."""
+    from antiphon.visible import exact
+
+    with suppress(OSError):  # nobody has to listen
+        os.write(2, f"antiphon record: {exact(words)}\n".encode())
+
+
+def tap(
+    command: "Sequence[str]", shelf: "Shelf", *, redact: frozenset[str], with_stderr: bool = False, quiet: bool = False
+) -> int:
+    """Run the agent with our own stdin and stdout until it ends: its status, or 128 and the signal that ended it.
+
+    Raises:
+        SpawnFailed: there is no such program, or it may not be run.
+    """
+    sys.setswitchinterval(SWITCH)
+    # Until it is known to whom they go, and in every thread but this one: Python handles signals here.
+    signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
+    agent = _Agent(list(command), with_stderr=with_stderr)
+    tray = Tray(("c2a", "a2c", "stderr"))
+    clerk = Clerk(tray, shelf, _say)
+    pipes = agent.pipes(tray)
+    for pipe in pipes.values():
+        pipe.start()
+    clerk.start(list(command), redact, quiet=quiet)
+    for number in PASSED_ON:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` wants it so
+            signal.signal(number, lambda number, _: agent.signal(number))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
+    status = agent.wait()
+    for name in ("a2c", "stderr"):
+        if name in pipes:
+            _hear_the_rest(pipes[name])
+    clerk.finish()
+    return status
+
+
+def _hear_the_rest(pipe: Pipe) -> None:
+    """Until its output is passed on to the end. A child of its own may hold it open, so silence ends the wait too."""
+    heard = -1
+    while not pipe.join(SILENCE) and (heard != pipe.reads or pipe.writing):
+        heard = pipe.reads
+
+
+class _Agent:
+    """The program behind the tap, a session of its own, as every child of ours is."""
+
+    def __init__(self, command: list[str], *, with_stderr: bool) -> None:
+        _open_standard_streams()
+        self._mark = os.urandom(16).hex()
+        self._exited = _thread.allocate_lock()
+        self._exited.acquire()
+        its_stdin, self._stdin = os.pipe()
+        self._stdout, its_stdout = os.pipe()
+        ends = [(its_stdin, 0), (its_stdout, 1)]
+        self._stderr = -1
+        if with_stderr:
+            self._stderr, its_stderr = os.pipe()
+            ends.append((its_stderr, 2))
+        try:
+            self._pid = _spawn(command, tree.marked(os.environ, self._mark), ends)
+        except (OSError, ValueError) as error:
+            raise SpawnFailed(command[0], error) from error
+        finally:
+            for end, _ in ends:
+                os.close(end)
+
+    def pipes(self, tray: Tray) -> dict[str, Pipe]:
+        """What is to be passed on, by direction."""
+        pipes = {
+            # Who writes to an agent that reads no longer is to notice that; who waits for its words, that there are none.
+            "c2a": Pipe(0, self._stdin, "c2a", tray, ended=self._close_stdin, broken=self._stops_reading),
+            "a2c": Pipe(self._stdout, 1, "a2c", tray, ended=lambda: let_go(1), broken=self._is_not_heard),
+        }
+        if self._stderr >= 0:
+            pipes["stderr"] = Pipe(self._stderr, 2, "stderr", tray, ended=lambda: None, broken=lambda: True)
+        return pipes
+
+    def _close_stdin(self) -> None:
+        os.close(self._stdin)
+
+    def _stops_reading(self) -> bool:
+        let_go(0)
+        return False
+
+    def _is_not_heard(self) -> bool:
+        _thread.start_new_thread(self._climb_down, ())
+        return True
+
+    def _climb_down(self) -> None:
+        """Its reader is gone. Mostly its stdin ends too and it ends by itself; else it is ended."""
+        if not self._has_ended_within(STDIN_GRACE):
+            tree.signal_tree(self._pid, self._mark, signal.SIGTERM)
+        if not self._has_ended_within(TERM_GRACE):
+            tree.kill_tree(self._pid, self._mark)
+
+    def _has_ended_within(self, seconds: float) -> bool:
+        if not self._exited.acquire(timeout=seconds):
+            return False
+        self._exited.release()
+        return True
+
+    def signal(self, number: int) -> None:
+        """Pass a signal on to all of it: the program may be a wrapper (npx, uv, a shell) around the agent."""
+        if self._exited.locked():
+            with suppress(ProcessLookupError, PermissionError):  # it has just ended
+                os.killpg(self._pid, number)
+
+    def wait(self) -> int:
+        """Until it has ended: its status, or 128 and the signal. If we are killed before that, it is ended all the same."""
+        # Here, while it starts. If we were killed before this, it would end as most do: when their stdin does.
+        from antiphon.transports import guard
+
+        guard.watch(self._pid, self._mark)
+        _, status = os.waitpid(self._pid, 0)
+        self._exited.release()
+        guard.forget(self._pid, self._mark)
+        code = os.waitstatus_to_exitcode(status)
+        return code if code >= 0 else 128 - code
+
+
+def _spawn(command: list[str], environment: "dict[str, str]", ends: list[tuple[int, int]]) -> int:
+    """Start it with these descriptors as its own: its process id. Not by `subprocess`, which takes long to import."""
+    actions = [(os.POSIX_SPAWN_DUP2, ours, its) for ours, its in ends]
+    ignored_by_python = (signal.SIGPIPE, signal.SIGXFSZ)
+    try:
+        return os.posix_spawnp(
+            command[0],
+            command,
+            environment,
+            file_actions=actions,
+            setsid=True,
+            setsigmask=(),
+            setsigdef=ignored_by_python,
+        )
+    except NotImplementedError:  # an older macOS: a group of its own will do
+        return os.posix_spawnp(
+            command[0],
+            command,
+            environment,
+            file_actions=actions,
+            setpgroup=0,
+            setsigmask=(),
+            setsigdef=ignored_by_python,
+        )
+
+
+def _open_standard_streams() -> None:
+    """A stream that we were started without is one that leads nowhere; else a pipe of ours would get its number."""
+    for fd in range(3):
+        try:
+            os.fstat(fd)
+        except OSError:
+            let_go(fd)

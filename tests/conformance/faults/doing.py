@@ -1,0 +1,174 @@
+"""Faults of doing things: after a no, with files, with terminals, with a client that offers nothing; and of settings."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from antiphon.traffic.entries import Direction
+from tests.conformance.faults.making import Change, Faults, Message
+from tests.conformance.faults.staging import (
+    PROMPT,
+    UPDATE,
+    Made,
+    Talk,
+    Told,
+    accept,
+    answer,
+    in_scene,
+    leaves,
+    prompt,
+    refuse,
+    said,
+)
+
+PERMISSION, READ, WRITE = "session/request_permission", "fs/read_text_file", "fs/write_text_file"
+SET_MODE, SET_OPTION = "session/set_mode", "session/set_config_option"
+
+
+def _file(talk: Talk, told: Told) -> Path:
+    """The file that the first prompt of the scene names."""
+    if told.direction is Direction.C2A and told.message.get("method") == PROMPT:
+        talk.notes.setdefault("file", told.message["params"]["prompt"][0]["text"].split()[1])
+    return Path(talk.notes.get("file", "/"))
+
+
+def writes_all_the_same(scene: str) -> Made:
+    """The file is written, whatever the client answered."""
+
+    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
+        file = _file(talk, told)
+        if told.is_reply(PERMISSION):
+            file.write_text("all the same", encoding="utf-8")
+        yield told.message
+
+    return in_scene(scene, meddle)
+
+
+def writes_first() -> Made:
+    """The file is written before the question, and taken away after the no."""
+
+    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
+        file = _file(talk, told)
+        if told.is_said(PERMISSION):
+            file.write_text("before", encoding="utf-8")
+        elif told.is_reply(PERMISSION):
+            file.unlink()
+        yield told.message
+
+    return in_scene("permission-refused", meddle)
+
+
+def asks_elsewhere() -> Made:
+    """The question names the other session that is open."""
+
+    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
+        if told.answers("session/new"):
+            talk.notes.setdefault("first", told.message["result"]["sessionId"])
+        elif told.is_said(PERMISSION):
+            told.message["params"]["sessionId"] = talk.notes["first"]
+        yield told.message
+
+    return in_scene("permission-refused", meddle)
+
+
+def another_path(message: Message) -> None:
+    message["params"]["path"] = "/antiphon/elsewhere/" + Path(message["params"]["path"]).name
+
+
+def another_text(message: Message) -> None:
+    message["params"]["content"] = "something else"
+
+
+def from_the_disk() -> Made:
+    """What the client says a file holds is not listened to."""
+
+    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
+        if told.is_reply(READ):
+            told.message["result"]["content"] = told.message["result"]["content"].replace("unsaved", "saved")
+        yield told.message
+
+    return in_scene("files-read", meddle)
+
+
+def as_if_done(message: Message) -> None:
+    if message["params"]["update"].get("status") == "failed":
+        message["params"]["update"]["status"] = "completed"
+
+
+def shows_nothing(message: Message) -> None:
+    update = message["params"]["update"]
+    for key in ("content", "rawOutput"):
+        if "toolCallId" in update:
+            update.pop(key, None)
+    if update["sessionUpdate"] == "agent_message_chunk":
+        update["content"]["text"] = "It printed something."
+
+
+# Settings.
+
+
+def as_before(wanted: str) -> Change:
+    """The answer has another value for one setting than that which it has."""
+
+    def change(message: Message) -> None:
+        for option in message["result"]["configOptions"] if "result" in message else []:
+            if option["id"] == wanted and option["type"] == "boolean":
+                option["currentValue"] = not option["currentValue"]
+            elif option["id"] == wanted:
+                values = [one["value"] for one in option["options"]]
+                option["currentValue"] = next(one for one in values if one != option["currentValue"])
+
+    return change
+
+
+def takes_anything(number: int) -> Made:
+    """A choice that cannot be is answered as if it could: with the settings as they are."""
+
+    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
+        if told.answers("session/new"):
+            talk.notes["options"] = told.message["result"]["configOptions"]
+        if told.answers(SET_OPTION, number):
+            accept({"configOptions": talk.notes["options"]})(told.message)
+        yield told.message
+
+    return in_scene("settings", meddle)
+
+
+FAULTS: Faults = {
+    "permission.first": writes_first(),
+    "permission.session": asks_elsewhere(),
+    "permission.refused": writes_all_the_same("permission-refused"),
+    "permission.refused-ends": prompt("permission-refused", refuse),
+    "permission.dismissed": writes_all_the_same("permission-dismissed"),
+    "permission.dismissed-ends": prompt("permission-dismissed", refuse),
+    "permission.error": writes_all_the_same("permission-error"),
+    "permission.error-ends": leaves("permission-error"),
+    "permission.error-next": prompt("permission-error", refuse, 2),
+    "permission.strange": writes_all_the_same("permission-strange"),
+    "files.read-path": said("files-read", READ, another_path),
+    "files.unsaved": from_the_disk(),
+    "files.missing": leaves("files-missing"),
+    "files.missing-result": prompt("files-missing", refuse),
+    "files.missing-next": prompt("files-missing", refuse, 2),
+    "files.written": said("files-write", WRITE, another_text),
+    "files.locked": leaves("files-locked"),
+    "files.locked-told": said("files-locked", UPDATE, as_if_done),
+    "files.read-only": leaves("files-read-only"),
+    "terminal.shown": said("terminal-run", UPDATE, shows_nothing),
+    "terminal.failing": prompt("terminal-failing", refuse),
+    "terminal.refused": leaves("terminal-refused"),
+    "terminal.refused-next": prompt("terminal-refused", refuse, 2),
+    "modest.read": leaves("modest", 1),
+    "modest.write": leaves("modest", 2),
+    "modest.run": leaves("modest", 3),
+    "modest.form": leaves("modest", 4),
+    "modest.visit": leaves("modest", 5),
+    "mode.switches": answer("modes", SET_MODE, refuse, 2),
+    "mode.unknown": answer("modes", SET_MODE, accept({}), 1),
+    "mode.in-step": answer("modes", SET_OPTION, as_before("mode")),
+    "config.chosen": answer("settings", SET_OPTION, as_before("length")),
+    "config.switched": answer("settings", SET_OPTION, as_before("greeting")),
+    "config.unknown": takes_anything(1),
+    "config.unknown-value": takes_anything(2),
+    "config.busy": answer("settings-busy", SET_OPTION, refuse),
+}

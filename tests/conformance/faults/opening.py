@@ -1,0 +1,118 @@
+"""Faults of opening, listing, closing and deleting sessions."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from tests.conformance.faults.making import Faults, Message
+from tests.conformance.faults.staging import (
+    UPDATE,
+    Made,
+    Talk,
+    Told,
+    accept,
+    answer,
+    in_scene,
+    prompt,
+    refuse,
+    said,
+    spoil,
+    stop,
+)
+
+NEW, LIST, LOAD = "session/new", "session/list", "session/load"
+
+
+def elsewhere(message: Message) -> None:
+    message["params"]["cwd"] = "/"
+
+
+def forgets(kind: str) -> Made:
+    """Loading leaves one side of the conversation out."""
+
+    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
+        loading = any(asked.get("method") == LOAD for asked, _ in talk.asked.values())
+        if not (loading and told.is_said(UPDATE) and told.message["params"]["update"]["sessionUpdate"] == kind):
+            yield told.message
+
+    return in_scene("load", meddle)
+
+
+def other_settings(message: Message) -> None:
+    first = message["result"]["configOptions"][0]
+    first["currentValue"] = next(one["value"] for one in first["options"] if one["value"] != first["currentValue"])
+
+
+def listed(scene: str, number: int, *more: Message, without: bool = False) -> Made:
+    """One answer to `session/list` is longer than it should be, or empty."""
+
+    def change(message: Message) -> None:
+        message["result"]["sessions"] = [*([] if without else message["result"]["sessions"]), *more]
+
+    return answer(scene, LIST, change, number)
+
+
+STRANGER: Final[Message] = {"sessionId": "antiphon-stranger", "cwd": "/antiphon/stranger"}
+
+
+def again_and_again() -> Made:
+    """The last page leads to itself."""
+
+    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
+        if told.answers(LIST) and told.asked is not None and "cwd" not in told.asked["params"]:
+            if "result" in told.message and told.asked["params"].get("cursor", "more") == "more":
+                told.message["result"]["nextCursor"] = "more"
+            elif told.asked["params"].get("cursor") == "more":
+                accept({"sessions": [STRANGER, STRANGER]})(told.message)
+        yield told.message
+
+    return in_scene("list-pages", meddle)
+
+
+def still_listed() -> Made:
+    """A session that was deleted is listed as before."""
+
+    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
+        if told.answers(LIST):
+            if talk.notes:
+                told.message["result"]["sessions"] = talk.notes["sessions"]
+            talk.notes["sessions"] = told.message["result"]["sessions"]
+        yield told.message
+
+    return in_scene("delete", meddle)
+
+
+FAULTS: Faults = {
+    "session.opens": spoil("session-new", NEW),
+    "session.unknown-fields": spoil("session-new", NEW, 2),
+    "session.relative-directory": answer("where", NEW, accept({"sessionId": "antiphon-odd-1"}), 1),
+    "session.no-directory": answer("where", NEW, accept({"sessionId": "antiphon-odd-2"}), 2),
+    "session.lost-server": spoil("session-mcp", NEW),
+    "session.http-server": spoil("session-http", NEW),
+    "session.sse-server": spoil("session-sse", NEW),
+    "session.directories": spoil("session-directories", NEW),
+    "session.directory": said("session-cwd", "terminal/create", elsewhere),
+    "load.loads": answer("load", LOAD, refuse),
+    "load.user": forgets("user_message_chunk"),
+    "load.agent": forgets("agent_message_chunk"),
+    "load.next": prompt("load", refuse, 2),
+    "load.unknown": answer("load-unknown", LOAD, accept({})),
+    "load.settings": answer("load-settings", LOAD, other_settings),
+    "resume.resumes": answer("resume", "session/resume", refuse, 2),
+    "resume.unknown": answer("resume", "session/resume", accept({}), 1),
+    "resume.next": prompt("resume", refuse, 2),
+    "fork.another": spoil("fork", "session/fork"),
+    "fork.next": prompt("fork", refuse, 2),
+    "fork.original": prompt("fork", refuse, 3),
+    "list.lists": answer("list", LIST, refuse, 2),
+    "list.has": listed("list", 3, without=True),
+    "list.directory": listed("list", 3, STRANGER),
+    "list.none": listed("list", 4, STRANGER),
+    "list.cursor": answer("list", LIST, accept({"sessions": []}), 1),
+    "list.pages": again_and_again(),
+    "delete.deletes": answer("delete", "session/delete", refuse, 1),
+    "delete.unlisted": still_listed(),
+    "delete.twice": answer("delete", "session/delete", refuse, 2),
+    "close.closes": answer("close", "session/close", refuse),
+    "close.closed": prompt("close", stop("end_turn"), 2),
+    "close.cancels": prompt("close-busy", stop("end_turn")),
+}

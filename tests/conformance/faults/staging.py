@@ -1,0 +1,163 @@
+"""Faults that happen in one scene only: a scene is known by its directory, which is named after it.
+
+So a fault can be as coarse as it likes within its scene (every second prompt fails) and touches nothing that another scene shows.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any, Final
+
+import msgspec
+
+from antiphon.traffic.entries import Direction
+from tests.conformance.faults.making import Change, Message
+from tests.conformance.memory import Fault, Leaves
+
+Made = Callable[[], Fault]
+
+PROMPT: Final = "session/prompt"
+UPDATE: Final = "session/update"
+OPENING: Final = ("session/new", "session/load", "session/resume", "session/fork")
+
+
+@dataclass
+class Talk:
+    """What a fault remembers of a conversation."""
+
+    scene: str = ""
+    asked: dict[tuple[Direction, bytes], tuple[Message, int]] = field(default_factory=dict)
+    """The open questions of both sides, each with its number among those of its kind in its scene, from 1."""
+    seen: Counter[object] = field(default_factory=Counter)
+    notes: dict[str, Any] = field(default_factory=dict)
+    """Whatever a fault wants to remember."""
+
+    def hear(self, direction: Direction, message: Message) -> "Told":
+        """Take note of a message."""
+        method, id = message.get("method"), msgspec.json.encode(message.get("id"))
+        if method is None:
+            asked, number = self.asked.pop((direction.other, id), (None, 0))
+            return Told(direction, message, asked, number)
+        if method in OPENING and (name := PurePath(str(message["params"].get("cwd", self.scene))).name) != self.scene:
+            self.scene, self.seen = name, Counter()
+        self.seen[method] += 1
+        self.asked[direction, id] = message, self.seen[method]
+        return Told(direction, message, None, 0)
+
+
+@dataclass(frozen=True)
+class Told:
+    """One message on its way, with what it answers."""
+
+    direction: Direction
+    message: Message
+    asked: Message | None
+    number: int
+    """Which of its kind the question is in this scene, from 1; 0 where this is no answer."""
+
+    def answers(self, method: str, number: int | None = None) -> bool:
+        """Whether it answers a method of the client's."""
+        right = self.direction is Direction.A2C and self.asked is not None and self.asked.get("method") == method
+        return right and number in (None, self.number)
+
+    def is_said(self, method: str) -> bool:
+        """Whether it is the agent's own, of that method."""
+        return self.direction is Direction.A2C and self.message.get("method") == method
+
+    def is_reply(self, method: str) -> bool:
+        """Whether it is the client's answer to a method of the agent's."""
+        return self.direction is Direction.C2A and self.asked is not None and self.asked.get("method") == method
+
+
+Meddle = Callable[[Told, Talk], Iterable[Any]]
+
+
+def in_scene(scene: str, meddle: Meddle) -> Made:
+    """A fault that is at work in one scene."""
+
+    def made() -> Fault:
+        talk = Talk()
+
+        def fault(direction: Direction, message: Any) -> Iterable[Any]:
+            if not isinstance(message, dict):
+                return [message]
+            told = talk.hear(direction, message)
+            return meddle(told, talk) if talk.scene == scene else [message]
+
+        return fault
+
+    return made
+
+
+def answer(scene: str, method: str, change: Change, number: int | None = None) -> Made:
+    """Change the answers to a method, or only that with a number."""
+
+    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
+        if told.answers(method, number):
+            change(told.message)
+        yield told.message
+
+    return in_scene(scene, meddle)
+
+
+def prompt(scene: str, change: Change, number: int = 1) -> Made:
+    """Change how a turn of a scene ends."""
+    return answer(scene, PROMPT, change, number)
+
+
+def spoil(scene: str, method: str, number: int = 1) -> Made:
+    """Let a session be asked for in a directory that cannot be, so that the agent refuses it by itself."""
+
+    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
+        if told.direction is Direction.C2A and told.message.get("method") == method and talk.seen[method] == number:
+            told.message["params"]["cwd"] = "nowhere"
+        yield told.message
+
+    return in_scene(scene, meddle)
+
+
+def said(scene: str, method: str, change: Change) -> Made:
+    """Change what the agent says by itself."""
+
+    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
+        if told.is_said(method):
+            change(told.message)
+        yield told.message
+
+    return in_scene(scene, meddle)
+
+
+def leaves(scene: str, number: int = 1) -> Made:
+    """The agent is gone instead of ending a turn."""
+
+    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
+        if told.answers(PROMPT, number):
+            raise Leaves
+        yield told.message
+
+    return in_scene(scene, meddle)
+
+
+# Changes.
+
+
+def refuse(message: Message) -> None:
+    """An error instead of a result."""
+    message.pop("result", None)
+    message["error"] = {"code": -32602, "message": "Not today"}
+
+
+def accept(result: Any) -> Change:
+    """A result instead of an error."""
+
+    def change(message: Message) -> None:
+        message.pop("error", None)
+        message["result"] = result
+
+    return change
+
+
+def stop(reason: str) -> Change:
+    """Another stop reason."""
+    return accept({"stopReason": reason})

@@ -1,0 +1,100 @@
+"""Faults of turns: what a prompt may hold, how a turn ends, how it is cancelled."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from antiphon.traffic.entries import Direction
+from tests.conformance.faults.making import Faults, Message
+from tests.conformance.faults.staging import (
+    PROMPT,
+    UPDATE,
+    Made,
+    Talk,
+    Told,
+    in_scene,
+    leaves,
+    prompt,
+    refuse,
+    said,
+    stop,
+)
+
+
+def mixed() -> Made:
+    """All that two sessions say goes to one of them."""
+
+    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
+        if told.direction is Direction.C2A and told.message.get("method") == PROMPT:
+            talk.notes.setdefault("first", told.message["params"]["sessionId"])
+        if told.is_said(UPDATE) and "first" in talk.notes:
+            told.message["params"]["sessionId"] = talk.notes["first"]
+        yield told.message
+
+    return in_scene("turn-beside", meddle)
+
+
+def partial(message: Message) -> None:
+    """A plan of one entry."""
+    update = message["params"]["update"]
+    if update["sessionUpdate"] == "plan" and update["entries"][0]["status"] == "completed":
+        update["entries"] = update["entries"][:1]
+
+
+def slashed(message: Message) -> None:
+    update = message["params"]["update"]
+    if update["sessionUpdate"] == "available_commands_update":
+        update["availableCommands"][0]["name"] = "/" + update["availableCommands"][0]["name"]
+
+
+def cancels_both() -> Made:
+    """A cancellation is taken for all sessions, whose turns then end."""
+
+    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
+        if told.answers(PROMPT, 1):
+            stop("end_turn")(told.message)
+        yield told.message
+        if told.direction is not Direction.C2A:
+            return
+        if told.message.get("method") == PROMPT:
+            talk.notes.setdefault("first", told.message["params"]["sessionId"])
+        elif told.message.get("method") == "session/cancel" and talk.seen["session/cancel"] == 1:
+            yield {**told.message, "params": {"sessionId": talk.notes["first"]}}
+
+    return in_scene("cancel-one", meddle)
+
+
+def kills_only(message: Message) -> None:
+    message["method"] = "terminal/kill"
+
+
+FAULTS: Faults = {
+    "turn.ends": prompt("turn", refuse),
+    "turn.again": prompt("turn", refuse, 2),
+    "turn.beside": prompt("turn-beside", refuse, 2),
+    "turn.apart": mixed(),
+    "turn.second": leaves("turn-second", 1),
+    "turn.after-second": prompt("turn-second", refuse, 3),
+    "turn.empty": prompt("turn-odd", refuse, 2),
+    "plan.whole": said("plan", UPDATE, partial),
+    "commands.names": said("commands", UPDATE, slashed),
+    "content.texts": prompt("content-baseline", refuse, 1),
+    "content.link": prompt("content-baseline", refuse, 2),
+    "content.image": prompt("content-image", refuse),
+    "content.audio": prompt("content-audio", refuse),
+    "content.embedded": prompt("content-embedded", refuse, 1),
+    "content.embedded-bytes": prompt("content-embedded", refuse, 2),
+    "content.unknown": prompt("content-unknown", refuse, 2),
+    "cancel.talking": prompt("cancel-streaming", stop("end_turn")),
+    "cancel.talking-next": prompt("cancel-streaming", refuse, 2),
+    "cancel.asking": prompt("cancel-asking", refuse),
+    "cancel.asking-next": prompt("cancel-asking", refuse, 2),
+    "cancel.running": prompt("cancel-running", stop("end_turn")),
+    "cancel.running-next": prompt("cancel-running", refuse, 2),
+    "cancel.terminals": said("cancel-running", "terminal/release", kills_only),
+    "cancel.crossing": prompt("cancel-crossing", stop("end_turn")),
+    "cancel.idle": prompt("cancel-idle", refuse, 1),
+    "cancel.unknown-session": prompt("cancel-idle", refuse, 2),
+    "cancel.twice": prompt("cancel-twice", refuse),
+    "cancel.twice-next": prompt("cancel-twice", refuse, 2),
+    "cancel.one": cancels_both(),
+}
