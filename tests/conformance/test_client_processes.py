@@ -1,6 +1,8 @@
 """Clients that are real processes, met through the file that stands for their agent."""
 
+import asyncio
 import os
+import socket
 import stat
 import sys
 from pathlib import Path
@@ -14,6 +16,7 @@ from antiphon.conformance.door import Door
 from antiphon.conformance.results import Report
 from antiphon.conformance.suites.client import SUITE
 from antiphon.conformance.verdicts import Status
+from antiphon.local.commands import Command
 from tests.conformance.client_memory import KNOWINGLY
 
 SMALL = Path(__file__).parent / "peers" / "small_client.py"
@@ -53,7 +56,8 @@ async def test_a_fault_of_a_process_fails_its_requirement_and_no_other(id: str) 
 
 
 async def test_a_client_that_cannot_be_started_is_told_so() -> None:
-    report = await check_client(Commands.of(["antiphon-no-such-client", "{agent}"]), only=["introduction"])
+    report = await check_client(Commands.of(["antiphon-no-such-client", "{agent}"]))
+    assert list(failed(report)) == ["prompt.comes"]
     assert "no such program" in failed(report)["prompt.comes"]
     assert not report.is_correct
 
@@ -66,6 +70,22 @@ async def test_the_file_that_stands_for_the_agent_is_ours_alone_and_goes_away() 
     assert not set(str(door.agent)) & set(" \t'\"\\")
     await door.close()
     assert not folder.exists()
+
+
+async def test_whoever_else_comes_through_the_door_is_not_understood_and_keeps_nobody_waiting() -> None:
+    came = asyncio.Event()
+    door = Door(lambda visit: came.set())
+    address = str(door.agent.parent / "s")
+    others = [socket.socket(socket.AF_UNIX) for _ in range(4)]
+    for other, words in zip(others, (b"", b"control\nnonsense\n", b"control\n[]\n", b"data 7\n"), strict=True):
+        other.connect(address)
+        other.sendall(words)
+    command = await Command.start([door.agent])
+    await asyncio.wait_for(came.wait(), 30)
+    await command.close()
+    await door.close()
+    for other in others:
+        other.close()
 
 
 async def test_a_temporary_directory_with_spaces_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,10 @@ LEAVE_GRACE: Final = 3.0
 JOBS: Final = 4
 """Clients that run at once, unless told otherwise."""
 
+FIRST: Final = "introduction"
+ENTRY: Final = "prompt.comes"
+"""The scenario that is played before the others, and what has to hold in it for them to make sense."""
+
 GENERAL: Final = ("requests.answered", "turn.stays")
 
 
@@ -39,14 +43,19 @@ class Checking:
         self.place = place
         self.wishes = wishes
         self.peer = ""
+        self._hopeless = ""
         self._progress = progress
         self._turns = asyncio.Semaphore(jobs)
 
     async def run(self, scenarios: Sequence[Scenario[ClientStage]]) -> list[Scene]:
-        """Play them all, each with a client of its own."""
+        """Play them all, each with a client of its own; first the one without which the others can only wait in vain."""
+        scenes = [await self._play(one) for one in scenarios if one.name == FIRST]
+        found = scenes[0].verdicts[ENTRY] if scenes else None
+        if found is not None and found.status is Status.FAILED:
+            self._hopeless = f"the client got nowhere in the scenario `{FIRST}`"
         async with asyncio.TaskGroup() as tasks:
-            played = [tasks.create_task(self._play(one)) for one in scenarios]
-        return [one.result() for one in played]
+            played = [tasks.create_task(self._play(one)) for one in scenarios if one.name != FIRST]
+        return scenes + [one.result() for one in played]
 
     async def _play(self, scenario: Scenario[ClientStage]) -> Scene:
         async with self._turns:
@@ -78,6 +87,8 @@ class Checking:
     async def _reason(self, scenario: Scenario[ClientStage], stage: ClientStage, scene: Scene) -> Verdict:
         """Play it; why there is no verdict where it came to none."""
         try:
+            if self._hopeless:
+                raise Blocked(self._hopeless)
             if scenario.process and not self.place.is_process:
                 raise Blocked("there is no process to look at")
             async with asyncio.timeout(SCENE_LIMIT * self.wishes.limit):

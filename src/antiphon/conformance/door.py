@@ -43,10 +43,10 @@ class ProcessVisit(Visit):
     async def follow(self) -> None:
         """Hear what becomes of it, to its end."""
         loop, rest = asyncio.get_running_loop(), b""
-        with suppress(OSError):
+        with suppress(OSError, msgspec.DecodeError, KeyError, TypeError):
             while chunk := await loop.sock_recv(self._control, 4096):
                 *lines, rest = (rest + chunk).split(b"\n")
-                await self._note([msgspec.json.decode(line)["event"] for line in lines])
+                await self._note([str(msgspec.json.decode(line)["event"]) for line in lines])
         self.gone = True
         await self._note([])
 
@@ -120,14 +120,15 @@ class Door:
             came, _ = await loop.sock_accept(self._listening)
             came.setblocking(False)
             self._sockets.append(came)
-            await self._take(came)
+            self._keep(self._take(came))  # somebody who says nothing keeps nobody else waiting
 
     async def _take(self, came: socket.socket) -> None:
         """A pump comes twice, first for its control. Whoever else knows the address says nothing that is understood."""
         kind, _, pid = (await _line(came)).partition(" ")
         if kind == "control":
-            facts = msgspec.json.decode(await _line(came))
-            self._controls[str(facts["pid"])] = came, facts
+            with suppress(msgspec.DecodeError, KeyError, TypeError):
+                facts = msgspec.json.decode(await _line(came))
+                self._controls[str(facts["pid"])] = came, facts
         elif kind == "data" and pid in self._controls:
             control, facts = self._controls.pop(pid)
             self._sockets.remove(came)
