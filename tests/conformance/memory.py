@@ -17,7 +17,10 @@ from antiphon.traffic.entries import Direction
 from antiphon.transports.base import Transport
 from antiphon.transports.memory import memory_pair
 
-WISHES = Wishes(DEMO, limit=5.0, patience=0.02)
+WISHES = Wishes(DEMO, auth="demo", limit=5.0, patience=0.02)
+
+KNOWINGLY = {"schema.draft-offer", "schema.removed"}
+"""Advice that the demo itself does not follow: it offers forks, which are a draft, and the models that older clients look for."""
 
 Message = dict[str, Any]
 Fault = Callable[[Direction, Any], Iterable[Any]]

@@ -1,17 +1,18 @@
 """The check itself is checked: for every requirement a fault on the wire that breaks it, and nothing but it and its dependants."""
 
+from dataclasses import replace
+
 import pytest
 
 from antiphon.conformance.agents import check_agent
 from antiphon.conformance.requirements import EVERY
 from antiphon.conformance.suites.agent import SUITE
-from tests.conformance.faults import doing, handshake, opening, turns
-from tests.conformance.memory import WISHES, InMemory
+from tests.conformance.faults import doing, handshake, messages, opening, robustness, turns
+from tests.conformance.faults.aiming import asks, lose_reply
+from tests.conformance.memory import KNOWINGLY, WISHES, InMemory
 
-FAULTS = {**handshake.FAULTS, **opening.FAULTS, **turns.FAULTS, **doing.FAULTS}
-
-KNOWINGLY = {"schema.draft-offer", "schema.removed"}
-"""Advice that the demo itself does not follow: it offers forks, which are a draft, and the models that older clients look for."""
+TABLES = (handshake, messages, robustness, opening, turns, doing)
+FAULTS = {id: fault for table in TABLES for id, fault in table.FAULTS.items()}
 
 
 @pytest.fixture(autouse=True)
@@ -41,3 +42,10 @@ async def _fails(id: str, only: tuple[str, ...]) -> None:
     failed = {one.requirement.id: one.verdict.text for one in report.broken}
     assert id in failed
     assert {other: text for other, text in failed.items() if other not in {id, *SUITE.dependants(id), *KNOWINGLY}} == {}
+
+
+async def test_a_question_that_is_never_answered_is_found() -> None:
+    fault = lose_reply(asks("session/antiphon_check"))
+    wishes = replace(WISHES, limit=0.5)
+    report = await check_agent(InMemory(fault), wishes, only=["unknown-methods"])
+    assert [one.requirement.id for one in report.broken if one.is_fatal] == ["rpc.answered"]

@@ -23,14 +23,14 @@ WORDS = {
     "long": "long",
     "many": "hello",
     "ask": "ask",
-    "write": "ask",
+    "write": "hello",
     "read": "hello",
     "run": "hello",
 }
 WISHES = Wishes(Prompts({**WORDS, "long_run": "long", "plan": "", "think": ""}), limit=3.0, patience=0.05)
 
 
-TRAFFIC = ("handshake", "session-new", "turn", "cancel-streaming", "permission-refused")
+TRAFFIC = ("handshake", "session-new", "turn", "cancel-streaming", "cancel-asking")
 """Where what is judged on all traffic is looked for: all that the agent can do is in these."""
 
 

@@ -120,6 +120,21 @@ async def test_a_polite_child_ends_when_its_stdin_closes() -> None:
     assert child.status == 7
 
 
+async def test_a_child_whose_input_ends_is_heard_to_its_end_and_watched() -> None:
+    words = "import subprocess, sys; sys.stdin.read(); subprocess.Popen(['sleep', '60'], stdout=2); print('bye'); sys.exit(3)"
+    child = await spawn([sys.executable, "-c", words])
+    assert not await child.exited(0.01)
+    assert await child.left_behind(0) == [child.pid]
+    await child.end_input()
+    assert await child.receive() == b"bye"
+    assert await child.exited(10)
+    assert child.status == 3
+    [orphan] = await child.left_behind(0)
+    await child.close()
+    assert not alive(orphan)
+    assert await child.left_behind(0) == []
+
+
 async def test_a_child_deaf_to_eof_gets_term(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "STDIN_GRACE", 0.2)
     deaf = (

@@ -134,7 +134,9 @@ class Checking:
         scene.wires.append(wire)
         editor = Editor(wire)
         self._ends.push_async_callback(editor.close)
-        return Stage(wire, editor, cwd, self.wishes)
+        stage = Stage(wire, editor, cwd, self.wishes)
+        stage.another = lambda: self._open(scene)
+        return stage
 
     def _workspace(self) -> Path:
         made = tempfile.TemporaryDirectory(prefix="antiphon-check-", ignore_cleanup_errors=True)

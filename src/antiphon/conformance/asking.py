@@ -43,9 +43,8 @@ class Answer:
 class Pending:
     """A question that was asked and not waited for."""
 
-    def __init__(self, wire: Wire, asked: Entry, limit: float) -> None:
-        self._wire = wire
-        self._limit = limit
+    def __init__(self, stage: "Asking", asked: Entry) -> None:
+        self._wire, self._limit = stage.line()
         self.asked = asked
 
     def _is_answer(self, entry: Entry) -> bool:
@@ -97,16 +96,16 @@ class Asking(Judged, ABC):
     """Who asks a peer to find out."""
 
     @abstractmethod
-    def _line(self) -> tuple[Wire, float]:
+    def line(self) -> tuple[Wire, float]:
         """The wire to speak on, and the seconds that an answer may take."""
 
     async def begin(self, method: str, params: object = None, *, id: object = None, **more: object) -> Pending:
         """Ask, and do not wait. `more` goes into the message beside its params."""
-        wire, limit = self._line()
+        wire, _ = self.line()
         message = {"jsonrpc": "2.0", "id": wire.new_id() if id is None else id, "method": method, **more}
         if params is not None:
             message["params"] = params
-        return Pending(wire, await wire.say(message), limit)
+        return Pending(self, await wire.say(message))
 
     async def ask(self, method: str, params: object = None, *, id: object = None, limit: float | None = None) -> Answer:
         """Ask, and wait for the answer."""
@@ -114,4 +113,4 @@ class Asking(Judged, ABC):
 
     async def tell(self, method: str, params: object) -> Entry:
         """A notification."""
-        return await self._line()[0].say({"jsonrpc": "2.0", "method": method, "params": params})
+        return await self.line()[0].say({"jsonrpc": "2.0", "method": method, "params": params})

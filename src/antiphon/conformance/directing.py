@@ -103,7 +103,7 @@ class Directing(Asking):
         if not self.offers(*path):
             raise NotOffered(f"the client does not offer `{'.'.join(path)}`")
 
-    def _line(self) -> tuple[Wire, float]:
+    def line(self) -> tuple[Wire, float]:
         return self.wire, self.wishes.limit
 
     async def update(self, update: dict[str, Any], session: str | None = None) -> Entry:

@@ -4,7 +4,7 @@ A scenario asks, hears, and calls `holds` for each requirement that it shows. It
 `Blocked`; what it has not shown by then gets that for a verdict.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -45,7 +45,7 @@ class Speaking(Asking):
         self.wire = wire
         self.wishes = wishes
 
-    def _line(self) -> tuple[Wire, float]:
+    def line(self) -> tuple[Wire, float]:
         return self.wire, self.wishes.limit
 
     async def settle(self) -> None:
@@ -67,6 +67,8 @@ class Stage(Speaking):
         self.cwd = cwd
         self.introduced: Answer | None = None
         """The answer to `initialize`."""
+        self.another: Callable[[], Awaitable[Stage]] | None = None
+        """Starts one more agent beside this one; only a scenario that has an agent of its own may."""
 
     # Opening.
 
@@ -174,7 +176,7 @@ class Stage(Speaking):
         """The agent's question of that kind during a turn; hold the method back first.
 
         Raises:
-            Unseen: the turn ended without one.
+            Unseen: the turn ended without one, or goes on and on.
         """
 
         def is_it(entry: Entry) -> bool:
@@ -183,6 +185,10 @@ class Stage(Speaking):
         try:
             found = await self.wire.hear(is_it, after=pending.asked.number, limit=self.wishes.limit)
         except (TimeoutError, Closed):
+            if not self.wire.closed and self.updates(pending.asked.params["sessionId"], after=pending.asked.number):
+                raise Unseen(
+                    f"the agent works on without `{method}`: a prompt file can name words that make it"
+                ) from None
             raise NoAnswer(pending.asked, f"neither `{method}` nor an answer came") from None
         if found.is_answer:
             raise Unseen(f"the agent did not use `{method}`: a prompt file can name words that make it")

@@ -5,7 +5,7 @@ Knows JSON-RPC only as far as telling questions from answers, because what it he
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -93,24 +93,22 @@ class Wire:
             await self.transport.send(line)
         return entry
 
-    async def say_in_pieces(self, line: bytes, size: int, pause: float) -> Entry:
-        """Send a line cut into pieces, with a pause after each, as small buffers do."""
-        entry = await self._note(self.says, line)
-        whole = line + b"\n"
-        with suppress(ConnectionClosed):
-            for at in range(0, len(whole), size):
-                self.transport.out += whole[at : at + size]
-                await self.transport.drain()
-                await asyncio.sleep(pause)
+    async def say_in_pieces(self, message: Any, size: int, pause: float = 0) -> Entry:
+        """Send a message in many small writes; with a pause where somebody in between would put them together again."""
+        line = msgspec.json.encode(message) + b"\n"
+        entry = await self._note(self.says, line[:-1])
+        for start in range(0, len(line), size):
+            self.transport.out += line[start : start + size]
+            self.transport.flush()
+            await asyncio.sleep(pause)
         return entry
 
-    async def say_together(self, messages: Iterable[Any]) -> list[Entry]:
+    async def say_together(self, messages: Sequence[Any]) -> list[Entry]:
         """Send several messages in one write."""
-        lines = [msgspec.json.encode(one) for one in messages]
+        lines = [msgspec.json.encode(message) for message in messages]
         entries = [await self._note(self.says, line) for line in lines]
         self.transport.out += b"".join(line + b"\n" for line in lines)
-        with suppress(ConnectionClosed):
-            await self.transport.drain()
+        self.transport.flush()
         return entries
 
     async def hear(self, wanted: Callable[[Entry], bool], *, after: int = 0, limit: float) -> Entry:
@@ -146,3 +144,4 @@ class Wire:
         self._reader.cancel()
         with suppress(asyncio.CancelledError):
             await self._reader
+        self.closed = True

@@ -122,6 +122,26 @@ class ProcessTransport(PipeTransport):
             self.status = exit_status(self._child)
         return self.status
 
+    # How others find out how it ends by itself.
+
+    async def end_input(self) -> None:
+        """Close its stdin and go on listening: what it still says is heard, and it has all the time it is given to end by itself."""
+        await self._send_the_rest()
+        self._broken = True  # by us: it is not taken for gone because of it
+        self._close_output()
+
+    async def exited(self, seconds: float) -> bool:
+        """Whether it ends within the time; `status` then says how."""
+        if not await _wait(self._exited, seconds):
+            return False
+        self._take_status()
+        return True
+
+    async def left_behind(self, seconds: float) -> list[int]:
+        """The processes that it or its children started, itself among them, and that still live after that time."""
+        gone = await asyncio.to_thread(tree.wait_until_gone, self._mark, seconds)
+        return [] if gone else await asyncio.to_thread(tree.processes_with, self._mark)
+
     # How we end it.
 
     async def close(self) -> None:

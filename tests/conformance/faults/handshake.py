@@ -1,23 +1,67 @@
-"""Faults of `initialize`."""
+"""Faults of `initialize` and of the choice of a version."""
 
 from typing import Any
 
-from tests.conformance.faults.making import Faults, change_answer
+from tests.conformance.faults.aiming import Wanted, accept, after, asks, before, change_reply, refuse, when
+from tests.conformance.faults.making import Change, Faults, change_answer
+from tests.conformance.memory import Message
 
 
-def without_info(message: dict[str, Any]) -> None:
-    message["result"].pop("agentInfo")
+def initializes(**params: Any) -> Wanted:
+    """Whether a line is `initialize` with these params among others."""
+    return asks("initialize", lambda found: all(name in found and found[name] == params[name] for name in params))
 
 
-def another_version(message: dict[str, Any]) -> None:
-    message["result"]["protocolVersion"] = 0
+def _is_ordinary(params: Message) -> bool:
+    return params["protocolVersion"] == 1 and params.get("clientCapabilities") != {} and bool(params.get("clientInfo"))
 
 
-def refusal(message: dict[str, Any]) -> None:
-    del message["result"]
-    message["error"] = {"code": -32603, "message": "Not today"}
+ORDINARY = asks("initialize", _is_ordinary)
+BARE = asks("initialize", lambda params: params == {"protocolVersion": 1})
+OPENS = asks("session/new")
+AGAIN = {"protocolVersion": 1, "clientCapabilities": {}}
+
+
+def without(name: str) -> Change:
+    def change(message: Message) -> None:
+        message["result"].pop(name)
+
+    return change
+
+
+def version(number: object) -> Change:
+    def change(message: Message) -> None:
+        message["result"]["protocolVersion"] = number
+
+    return change
 
 
 FAULTS: Faults = {
-    "init.info": change_answer("initialize", without_info),
+    "init.answers": refuse(ORDINARY),
+    "init.version": change_reply(ORDINARY, version(0)),
+    "init.info": change_answer("initialize", without("agentInfo")),
+    "init.capabilities": change_answer("initialize", without("agentCapabilities")),
+    "init.auth-methods": change_answer("initialize", without("authMethods")),
+    "init.twice": accept(initializes(**AGAIN), {"protocolVersion": 7}),
+    "init.bare": refuse(BARE),
+    "init.bare-session": when(refuse, after(BARE, OPENS)),
+    "init.refuses-early": when(lambda aim: accept(aim, {"sessionId": "early"}), before(asks("initialize"), OPENS)),
+    "init.after-early": when(
+        refuse, after(lambda line: not asks("initialize")(line), asks("initialize"))
+    ),  # only one of them is early
+    "init.unknown-capability": refuse(
+        asks("initialize", lambda params: "antiphonCheck" in params.get("clientCapabilities", {}))
+    ),
+    "init.unknown-field": refuse(asks("initialize", lambda params: "antiphonCheck" in params)),
+    "init.meta": refuse(asks("initialize", lambda params: "_meta" in params)),
+    "init.nulls": refuse(initializes(clientInfo=None)),
+    "init.empty-capabilities": refuse(
+        asks("initialize", lambda params: params.get("clientCapabilities") == {} and "clientInfo" in params)
+    ),
+    "version.answers": refuse(initializes(protocolVersion=65535)),
+    "version.no-echo": change_reply(initializes(protocolVersion=65535), version(65535)),
+    "version.two": change_reply(initializes(protocolVersion=2), version(2)),
+    "version.zero": change_reply(initializes(protocolVersion=0), version(0)),
+    "version.word": accept(initializes(protocolVersion="one"), {"protocolVersion": "one"}),
+    "version.again": when(refuse, after(initializes(protocolVersion="one"), asks("initialize"))),
 }

@@ -50,7 +50,6 @@ BREAKS = (
     Break("dies of a batch", "batch.survives", "            case _:\n", "            case list():\n                sys.exit(1)\n            case _:\n"),
     Break("asks without an option", "permission.options", '"toolCall": call, "options": options}', '"toolCall": call, "options": []}'),
     Break("asks about a call that nobody knows", "call.announced", '        update(session, "tool_call", **call)\n', ""),
-    Break("takes any answer for a yes", "permission.refused", '.get("optionId") == "yes"', '.get("outcome") == "selected"'),
     Break("does not leave", "process.ends", "for line in filter(str.strip, sys.stdin):",
           "import itertools, signal\nfor line in itertools.chain(filter(str.strip, sys.stdin), iter(signal.pause, 0)):"),
     Break("leaves a child behind", "process.children", "def turn(id, session, text, cancelled):\n",

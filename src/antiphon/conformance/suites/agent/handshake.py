@@ -1,10 +1,16 @@
 """`initialize`: the version, what the agent says of itself, and that nothing is assumed of a client that says little."""
 
-from antiphon.conformance.requirements import must, should
-from antiphon.conformance.stage import Stage
+from typing import Any, Final
+
+from antiphon.conformance.requirements import advice, must, should
+from antiphon.conformance.stage import AUTH_REQUIRED, Answer, Stage
+from antiphon.conformance.suites.agent.sounding import breaks
 from antiphon.conformance.suites.agent.suite import SUITE
+from antiphon.conformance.verdicts import Blocked
 
 __all__: list[str] = []
+
+breaks("init.no-echo", by=("init.version", "init.twice"))
 
 
 @SUITE.scenario(
@@ -32,6 +38,27 @@ __all__: list[str] = []
             fix="Put `agentInfo` with `name` and `version` into the answer to `initialize`.",
             needs=("init.answers",),
         ),
+        should(
+            "init.capabilities",
+            "The agent says what it can do, even if that is nothing.",
+            link="initialization#agent-capabilities",
+            fix="Put `agentCapabilities` into the answer to `initialize`; an empty object will do.",
+            needs=("init.answers",),
+        ),
+        advice(
+            "init.auth-methods",
+            "The agent says how to sign in, with an empty list where there is no need to.",
+            link="initialization#initialize-response",
+            fix="Put `authMethods` into the answer to `initialize`, `[]` if there are none.",
+            needs=("init.answers",),
+        ),
+        advice(
+            "init.twice",
+            "A second `initialize` is refused, or answered with the version of the first.",
+            link="initialization",
+            fix="Keep what was agreed on: refuse a second `initialize` with -32600, or answer it like the first.",
+            needs=("init.answers", "init.version"),
+        ),
     ),
 )
 async def handshake(stage: Stage) -> None:
@@ -43,3 +70,133 @@ async def handshake(stage: Stage) -> None:
     name = answer.get("agentInfo", "name")
     told = isinstance(name, str) and bool(name) and isinstance(answer.get("agentInfo", "version"), str)
     stage.holds("init.info", told, "the answer has no `agentInfo` with a name and a version", answer)
+    able = isinstance(answer.get("agentCapabilities"), dict)
+    stage.holds("init.capabilities", able, "the answer has no `agentCapabilities`", answer)
+    listed = isinstance(answer.get("authMethods"), list)
+    stage.holds("init.auth-methods", listed, "the answer has no list of `authMethods`", answer)
+    again = await stage.ask("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+    same = again.error is not None or again.get("protocolVersion") == version
+    stage.holds("init.twice", same, f"it now says version {again.get('protocolVersion')}", answer, again)
+
+
+@SUITE.scenario(
+    "bare-client",
+    "a client says its version and nothing else",
+    alone=True,
+    shows=(
+        must(
+            "init.bare",
+            "A client that says only its version is answered: all else may be left out.",
+            link="initialization#client-capabilities",
+            fix="Treat missing `clientCapabilities` as none and a missing `clientInfo` as unknown.",
+        ),
+        should(
+            "init.bare-session",
+            "A client that can do nothing gets a session all the same.",
+            link="initialization#client-capabilities",
+            fix="Do without the client's files and terminals where it offers none.",
+            needs=("init.bare",),
+        ),
+    ),
+)
+async def bare(stage: Stage) -> None:
+    stage.introduced = await stage.ask("initialize", {"protocolVersion": 1})
+    if not stage.holds("init.bare", stage.introduced.error is None, "it was refused", stage.introduced):
+        return
+    opened = await stage.new_session()
+    if opened.code == AUTH_REQUIRED:
+        raise Blocked("`session/new` wants somebody to sign in: `--auth METHOD` names one of the agent's methods")
+    got = isinstance(opened.get("sessionId"), str)
+    stage.holds("init.bare-session", got, "`session/new` gave no session", opened)
+
+
+# What an agent may meet in `initialize` and has to take in its stride, each by itself something that a newer or a lazier client sends.
+ODD: Final[dict[str, dict[str, Any]]] = {
+    "init.unknown-capability": {
+        "clientCapabilities": {"fs": {"readTextFile": True, "antiphonCheck": True}, "antiphonCheck": {"deep": [1]}}
+    },
+    "init.unknown-field": {"antiphonCheck": {"unknown": True}},
+    "init.meta": {"_meta": {"antiphon.check/odd": [None, 1.5, "x"], "traceparent": "00-0af7651916cd43dd-01"}},
+    "init.nulls": {"clientInfo": None},
+}
+
+
+@SUITE.scenario(
+    "odd-client",
+    "a client is too early, then introduces itself oddly",
+    alone=True,
+    shows=(
+        advice(
+            "init.refuses-early",
+            "`session/new` before `initialize` is refused.",
+            link="initialization",
+            fix="Answer everything before `initialize` with -32600.",
+        ),
+        should(
+            "init.after-early",
+            "A client that was too early can still introduce itself.",
+            link="initialization",
+            fix="Refuse what comes too early, and go on waiting for `initialize`.",
+        ),
+        must(
+            "init.unknown-capability",
+            "A capability that the agent does not know is passed over: new ones are no new version.",
+            link="initialization#capabilities",
+            fix="Ignore what you do not know in `clientCapabilities`.",
+        ),
+        should(
+            "init.unknown-field",
+            "A field that the agent does not know is passed over.",
+            link="extensibility",
+            fix="Ignore fields of `initialize` that you do not know.",
+        ),
+        must(
+            "init.meta",
+            "`_meta` in `initialize` is taken, whatever is in it.",
+            link="extensibility#the-_meta-field",
+            fix="Accept `_meta` with any keys in every message.",
+        ),
+        should(
+            "init.nulls",
+            "An optional field that is null counts as left out.",
+            link="schema#initializerequest",
+            fix="Treat `clientInfo: null` as a client that does not say who it is.",
+        ),
+    ),
+)
+async def odd(stage: Stage) -> None:
+    early = await stage.ask("session/new", {"cwd": str(stage.cwd), "mcpServers": []})
+    text = "it was answered with a session" if early.error is None else ""
+    stage.holds("init.refuses-early", early.error is not None, text, early)
+    answer = await _introduced_with(stage, *ODD)
+    if answer.error is not None:
+        answer = await _culprits(stage, answer)
+    else:
+        for one in ODD:
+            stage.holds(one, True, "", answer)
+    stage.holds("init.after-early", answer.error is None, "no `initialize` was answered with a result", early, answer)
+
+
+async def _introduced_with(stage: Stage, *odd: str) -> Answer:
+    params: dict[str, Any] = {"protocolVersion": 1}
+    for one in odd:
+        params |= ODD[one]
+    return await stage.ask("initialize", params)
+
+
+async def _culprits(stage: Stage, refused: Answer) -> Answer:
+    """Find out which of them it is: the one without which the rest is taken. A refused `initialize` may be tried again."""
+    answer = refused
+    for culprit in ODD:
+        answer = await _introduced_with(stage, *(one for one in ODD if one != culprit))
+        if answer.error is None:
+            for one in ODD:
+                stage.holds(
+                    one, one != culprit, "`initialize` is refused with it and answered without", refused, answer
+                )
+            return answer
+    answer = await _introduced_with(stage)
+    if answer.error is None:
+        for one in ODD:
+            stage.holds(one, False, "`initialize` is refused with two or more of these and answered without", refused)
+    return answer

@@ -45,17 +45,16 @@ GO_ON = "Log what you cannot use, and read the next line."
 async def lines(stage: ClientStage) -> None:
     await stage.start()
     turn = await stage.prompted()
-    limit = stage.wishes.limit
-    line = msgspec.json.encode(_question("in-pieces", {"text": "ä" * 40}))
-    pieces = Pending(stage.wire, await stage.wire.say_in_pieces(line, 33, PAUSE), limit)
+    question = _question("in-pieces", {"text": "ä" * 40})
+    pieces = Pending(stage, await stage.wire.say_in_pieces(question, 33, PAUSE))
     await _comes(stage, "lines.pieces", "a message in pieces", pieces)
     several = await stage.wire.say_together([_question(f"together-{n}") for n in range(3)])
     for one in several:
-        await _comes(stage, "lines.together", "messages in one piece", Pending(stage.wire, one, limit))
+        await _comes(stage, "lines.together", "messages in one piece", Pending(stage, one))
     odd = await stage.wire.say_bytes(
         msgspec.json.encode(_question("unicode", {"text": "a\u2028b\u2029c\u0085d\u000be"}))
     )
-    await _comes(stage, "lines.unicode", "a message with other line ends", Pending(stage.wire, odd, limit))
+    await _comes(stage, "lines.unicode", "a message with other line ends", Pending(stage, odd))
     burst = await stage.wire.say_together([_update(turn.session, f"{n} ") for n in range(1000)])
     await stage.survives("lines.burst", "a thousand updates at once", burst[-1])
     large = await stage.wire.say(_update(turn.session, "large " * (MEBIBYTE // 6)))

@@ -1,0 +1,163 @@
+"""What is wrong is answered with an error that says what, and does no harm to what comes after."""
+
+from typing import Any, Final
+
+from antiphon.conformance.requirements import advice, must, should
+from antiphon.conformance.stage import AUTH_REQUIRED, Answer, Stage
+from antiphon.conformance.suites.agent.sounding import breaks
+from antiphon.conformance.suites.agent.suite import SUITE
+
+__all__: list[str] = []
+
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+NOT_FOUND: Final = -32002
+
+breaks("session.refused", by=("error.unknown-session",))
+
+LINK: Final = "overview#error-handling"
+
+TRACES: Final = ("Traceback (most recent call last)", '\n  File "', "\n    at ", "\n   at ", "stack backtrace:")
+"""How the languages that agents are written in begin to tell where they were when it happened."""
+
+
+@SUITE.scenario(
+    "unknown-methods",
+    "a client asks for what the agent does not know",
+    shows=(
+        must(
+            "error.unknown-method",
+            "A method that the agent does not know is answered with an error.",
+            link=LINK,
+            fix="Answer methods that you do not know with the error -32601.",
+        ),
+        should(
+            "error.unknown-method-code",
+            "The error for a method that the agent does not know is -32601.",
+            link=LINK,
+            fix="Answer methods that you do not know with the error -32601.",
+            needs=("error.unknown-method",),
+        ),
+        should(
+            "error.unknown-extension",
+            "A method of others, whose name begins with `_`, is answered with -32601 if the agent does not know it.",
+            link="extensibility#custom-requests",
+            fix="Answer extension methods that you do not know with the error -32601.",
+        ),
+    ),
+)
+async def unknown(stage: Stage) -> None:
+    answer = await stage.ask("session/antiphon_check", {})
+    if stage.holds("error.unknown-method", answer.error is not None, "it was answered with a result", answer):
+        said = f"the code is {answer.code}"
+        stage.holds("error.unknown-method-code", answer.code == METHOD_NOT_FOUND, said, answer)
+    extension = await stage.ask("_antiphon/unknown", {})
+    said = "it was answered with a result" if extension.error is None else f"the code is {extension.code}"
+    stage.holds("error.unknown-extension", extension.code == METHOD_NOT_FOUND, said, extension)
+
+
+@SUITE.scenario(
+    "wrong-params",
+    "a client leaves out what is required, or sends something else",
+    shows=(
+        must(
+            "error.missing",
+            "A request without a field that is required is answered with an error.",
+            link="schema",
+            fix="Check params before you use them.",
+        ),
+        should(
+            "error.missing-code",
+            "The error for a field that is missing is -32602.",
+            link=LINK,
+            fix="Answer params that are not what the schema says with the error -32602.",
+            needs=("error.missing",),
+        ),
+        should(
+            "error.wrong-type",
+            "A request with a field of another type than it has to be is answered with an error.",
+            link="schema",
+            fix="Check the types of params before you use them.",
+        ),
+        should(
+            "error.list",
+            "A request whose params are a list is answered with an error.",
+            link="schema",
+            fix="Take params by name only, and refuse a list with -32602.",
+        ),
+        should(
+            "error.no-params",
+            "A request without params, where some are required, is answered with an error.",
+            link="schema",
+            fix="Treat missing params as an empty object, and find the fields missing.",
+        ),
+        must(
+            "error.usable",
+            "After errors the agent works as before.",
+            link=LINK,
+            fix="Let an error end the request that it belongs to and nothing else.",
+        ),
+        advice(
+            "error.private",
+            "Errors do not tell where in the agent's code they happened.",
+            link=LINK,
+            fix="Put one sentence into `message`; keep stack traces for stderr.",
+        ),
+    ),
+)
+async def wrong(stage: Stage) -> None:
+    missing = [await stage.ask("session/new", {}), await stage.ask("session/prompt", {"sessionId": "nobody"})]
+    for answer in missing:
+        if stage.holds("error.missing", answer.error is not None, "it was answered with a result", answer):
+            stage.holds("error.missing-code", answer.code == INVALID_PARAMS, f"the code is {answer.code}", answer)
+    wrong = await stage.ask("session/new", {"cwd": 7, "mcpServers": "none"})
+    stage.holds("error.wrong-type", wrong.error is not None, "it was answered with a result", wrong)
+    listed = await stage.ask("session/new", [str(stage.cwd), []])
+    stage.holds("error.list", listed.error is not None, "it was answered with a result", listed)
+    without = await stage.ask("session/new")
+    stage.holds("error.no-params", without.error is not None, "it was answered with a result", without)
+    for answer in (*missing, wrong, listed, without):
+        told = answer.error is not None and _tells_where(answer)
+        stage.holds("error.private", not told, "the error has a stack trace in it", answer)
+    opened = await stage.new_session()
+    usable = isinstance(opened.get("sessionId"), str) or opened.code == AUTH_REQUIRED
+    stage.holds("error.usable", usable, "no session could be opened", without, opened)
+
+
+def _tells_where(answer: Answer) -> bool:
+    return any(trace in text for text in _texts(answer.error) for trace in TRACES)
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for one in inside for text in _texts(one)]
+
+
+@SUITE.scenario(
+    "unknown-session",
+    "a client prompts in a session that there is not",
+    shows=(
+        should(
+            "error.unknown-session",
+            "A prompt in a session that the agent does not know is answered with an error.",
+            link="prompt-turn",
+            fix="Answer with the error -32002 where a session is not known, not with a stop reason.",
+        ),
+        advice(
+            "error.unknown-session-code",
+            "The error for a session that the agent does not know is -32002 or -32602.",
+            link="schema#errorcode",
+            fix="Answer with the error -32002 where a session is not known.",
+            needs=("error.unknown-session",),
+        ),
+    ),
+)
+async def nowhere(stage: Stage) -> None:
+    params = {"sessionId": "antiphon-check-nobody", "prompt": [{"type": "text", "text": "Hello"}]}
+    answer = await stage.ask("session/prompt", params)
+    said = f"it was answered with the stop reason {answer.get('stopReason')}"
+    if stage.holds("error.unknown-session", answer.error is not None, said, answer):
+        known = answer.code in (NOT_FOUND, INVALID_PARAMS)
+        stage.holds("error.unknown-session-code", known, f"the code is {answer.code}", answer)

@@ -1,0 +1,105 @@
+"""What others may add to the protocol: `_meta` in everything, fields that are not known yet, nulls for what is left out."""
+
+from typing import Any, Final
+
+from antiphon.conformance.requirements import must, should
+from antiphon.conformance.stage import AUTH_REQUIRED, Answer, Stage
+from antiphon.conformance.suites.agent.suite import SUITE
+from antiphon.conformance.verdicts import Blocked
+
+__all__: list[str] = []
+
+META: Final = {
+    "antiphon.check/odd": {"deep": [None, 1.5, "x"]},
+    "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+    "tracestate": "antiphon=1",
+    "baggage": "a=b",
+}
+"""Anything may be in it; three names are kept for those who trace."""
+
+
+def _opened(stage: Stage, requirement: str, answer: Answer) -> None:
+    if answer.code == AUTH_REQUIRED:
+        raise Blocked("`session/new` wants somebody to sign in: `--auth METHOD` names one of the agent's methods")
+    stage.holds(requirement, isinstance(answer.get("sessionId"), str), "it was refused", answer)
+
+
+@SUITE.scenario(
+    "additions",
+    "a client adds to its messages what it may",
+    shows=(
+        must(
+            "meta.new",
+            "`_meta` in `session/new` is taken, whatever is in it.",
+            link="extensibility#the-_meta-field",
+            fix="Accept `_meta` with any keys in every message.",
+        ),
+        must(
+            "meta.prompt",
+            "`_meta` in `session/prompt` and in what is prompted is taken.",
+            link="extensibility#the-_meta-field",
+            fix="Accept `_meta` with any keys in every message and every content block.",
+        ),
+        should(
+            "unknown.new",
+            "A field of `session/new` that the agent does not know is passed over.",
+            link="extensibility",
+            fix="Ignore fields that you do not know.",
+        ),
+        should(
+            "unknown.prompt",
+            "A field of `session/prompt` that the agent does not know is passed over.",
+            link="extensibility",
+            fix="Ignore fields that you do not know.",
+        ),
+        should(
+            "nulls.new",
+            "A field of `session/new` that may be left out may be null.",
+            link="schema#newsessionrequest",
+            fix="Treat null like a field that is left out.",
+        ),
+    ),
+)
+async def additions(stage: Stage) -> None:
+    _opened(stage, "unknown.new", await stage.new_session(antiphonCheck={"unknown": True}))
+    _opened(stage, "nulls.new", await stage.new_session(additionalDirectories=None, _meta=None))
+    _opened(stage, "meta.new", await stage.new_session(_meta=META))
+    session = await stage.session()
+    text = stage.words("say")
+    for one, around, inside in (
+        ("unknown.prompt", {"antiphonCheck": 1}, {"antiphonCheck": [1]}),
+        ("meta.prompt", {"_meta": META}, {"_meta": META, "annotations": {"_meta": META, "priority": 0.5}}),
+    ):
+        block: dict[str, Any] = {"type": "text", "text": text, **inside}
+        answer = await stage.ask("session/prompt", {"sessionId": session, "prompt": [block], **around})
+        stage.holds(one, answer.error is None, "it was refused", answer)
+
+
+@SUITE.scenario(
+    "additions-to-answers",
+    "a client adds to its answer about permission what it may",
+    shows=(
+        should(
+            "unknown.permission",
+            "An answer about permission may have `_meta` and fields that the agent does not know.",
+            link="tool-calls#requesting-permission",
+            fix="Read what you know of an answer and pass over the rest.",
+        ),
+    ),
+)
+async def answers(stage: Stage) -> None:
+    session = await stage.session()
+    stage.editor.held.add("session/request_permission")
+    file = stage.cwd / "permission.txt"
+    turn = await stage.prompt(session, stage.words("ask", file=file, text="asked"))
+    asked = await stage.asked_for("session/request_permission", turn)
+    stage.editor.held.clear()
+    options = [one for one in asked.params.get("options", ()) if isinstance(one, dict) and "optionId" in one]
+    if not options:
+        raise Blocked("it gave no option to choose")
+    allowed = next((one for one in options if one.get("kind") == "allow_once"), options[0])
+    chosen = {"outcome": "selected", "optionId": allowed["optionId"], "antiphonCheck": 1, "_meta": META}
+    stage.editor.waiting.remove(asked)
+    await stage.editor.answer(asked, {"outcome": chosen, "antiphonCheck": {"unknown": True}, "_meta": META})
+    answer = await turn.answer()
+    stage.holds("unknown.permission", answer.error is None, "the turn ended with an error", answer)

@@ -1,0 +1,189 @@
+"""JSON-RPC as it should be: ids come back as they were, several questions may be open at once, and nobody is answered who did not ask."""
+
+from typing import Any, Final
+
+from antiphon.conformance.requirements import Requirement, advice, must, should
+from antiphon.conformance.stage import Answer, Pending, Stage
+from antiphon.conformance.suites.agent.sounding import FENCE, answers_to_nobody, breaks, same_id, settled, soon
+from antiphon.conformance.suites.agent.suite import SUITE
+from antiphon.conformance.verdicts import NoAnswer, Unseen
+
+__all__: list[str] = []
+
+BUSY: Final = 50
+"""An answer that a turn is in the way of may take this many times the patience."""
+
+CANCELLED: Final = -32800
+
+IDS: Final[dict[str, tuple[str, Any]]] = {
+    "id.zero": ("0", 0),
+    "id.negative": ("a negative number", -7),
+    "id.large": ("the largest number that every language has", 2**53 - 1),
+    "id.text": ("a text", "question-1"),
+    "id.uuid": ("a UUID", "5f0c2a4e-8d1b-4c3e-9a77-0b6d2f1e4c58"),
+    "id.number-text": ("a text of digits, which is no number", "17"),
+    "id.unicode": ("a text beyond ASCII, with line separators and pairs of surrogates", "né \u2028 \U0001f600 \u4e2d"),
+}
+"""What an id is, and one of that kind."""
+
+
+def _comes_back(requirement: str, kind: str) -> Requirement:
+    return must(
+        requirement,
+        f"A request is answered with its own id if that is {kind}.",
+        link="overview#communication-model",
+        fix="Send the id of the request back as you got it, with its type.",
+    )
+
+
+@SUITE.scenario(
+    "ids",
+    "a client asks with ids of all kinds",
+    shows=[_comes_back(one, kind) for one, (kind, _) in IDS.items()],
+)
+async def ids(stage: Stage) -> None:
+    asked = {one: await stage.begin(FENCE, {}, id=id) for one, (_, id) in IDS.items()}
+    escaped = b'{"jsonrpc":"2.0","id":"\\ud83d\\ude00\\u2028","method":"_antiphon/fence","params":{}}'
+    also = await stage.wire.say_bytes(escaped)
+    await soon(stage, asked["id.unicode"])
+    if not all(same_id(stage, one.asked) for one in asked.values()) or not same_id(stage, also):
+        await stage.wire.silence(stage.wishes.patience)
+    for one, pending in asked.items():
+        strays = answers_to_nobody(stage, pending.asked)[:1]
+        back = len(same_id(stage, pending.asked)) == 1 and (one != "id.unicode" or bool(same_id(stage, also)))
+        stage.holds(one, back, "no answer with that id came", pending.asked, *strays)
+
+
+@SUITE.scenario(
+    "questions-at-once",
+    "a client asks several things without waiting",
+    shows=(
+        must(
+            "rpc.in-flight",
+            "Requests that are open at once are all answered, each once.",
+            link="overview#communication-model",
+            fix="Answer every request by its id, also when others came before it was answered.",
+        ),
+    ),
+)
+async def at_once(stage: Stage) -> None:
+    opening = {"cwd": str(stage.cwd), "mcpServers": []}
+    asked = [
+        await stage.begin(FENCE, {"number": 1}),
+        await stage.begin("session/new", opening),
+        await stage.begin(FENCE, {"number": 2}),
+        await stage.begin("session/new", opening),
+        await stage.begin(FENCE, {"number": 3}),
+    ]
+    for one in asked[1], asked[3]:
+        await one.answer()
+    await stage.settle()
+    for pending in asked:
+        count = len(same_id(stage, pending.asked))
+        stage.holds("rpc.in-flight", count == 1, f"one of them was answered {count} times", pending.asked)
+
+
+TOLD: Final = {
+    "notify.unknown": ("", "session/antiphon_check"),
+    "notify.extension": (" if its name begins with `_`", "_antiphon/check"),
+    "notify.dollar": (" if its name begins with `$/`", "$/antiphon_check"),
+}
+
+breaks("rpc.answer-to-notification", by=(*TOLD, "rpc.stray-answer", "cancel-request.quiet"))
+
+QUIET: Final = "A notification that the agent does not know gets no answer, not even an error{}."
+
+
+def _quiet(requirement: str, kind: str) -> Requirement:
+    return must(
+        requirement,
+        QUIET.format(kind),
+        link="extensibility#custom-notifications",
+        fix="Ignore notifications that you do not know; only what has an id is answered.",
+    )
+
+
+@SUITE.scenario(
+    "unknown-notifications",
+    "a client tells things that the agent does not know",
+    shows=[
+        *(_quiet(one, kind) for one, (kind, _) in TOLD.items()),
+        must(
+            "rpc.stray-answer",
+            "An answer to a question that nobody asked is passed over.",
+            link="overview#communication-model",
+            fix="Ignore answers whose id you do not know.",
+        ),
+    ],
+)
+async def notifications(stage: Stage) -> None:
+    told = {}
+    for one, (_, method) in TOLD.items():
+        told[one] = await stage.tell(method, {"sessionId": "nobody", "text": "hello"})
+        await stage.ask(FENCE, {})
+    told["rpc.stray-answer"] = await stage.wire.say({"jsonrpc": "2.0", "id": "nobody-asked", "result": {}})
+    await stage.wire.say({"jsonrpc": "2.0", "id": 987654321, "error": {"code": -32603, "message": "nobody asked"}})
+    await stage.settle()
+    ends = [*(entry.number for entry in told.values()), len(stage.wire.trace) + 1][1:]
+    for (one, said), end in zip(told.items(), ends, strict=True):
+        answers = [answer for answer in answers_to_nobody(stage, said) if answer.number < end]
+        stage.holds(one, not answers, "it was answered", said, *answers[:1])
+
+
+@SUITE.scenario(
+    "questions-during-a-turn",
+    "a client asks while a turn runs, then withdraws the prompt by `$/cancel_request`",
+    shows=(
+        should(
+            "rpc.while-busy",
+            "A request is answered while a turn runs.",
+            link="overview#communication-model",
+            fix="Read on while a prompt is worked on: `session/cancel` comes the same way.",
+        ),
+        must(
+            "cancel-request.quiet",
+            "`$/cancel_request` gets no answer of its own.",
+            link="cancellation",
+            fix="Treat `$/cancel_request` as the notification that it is; ignore it if you cannot cancel.",
+        ),
+        advice(
+            "cancel-request.honoured",
+            "`$/cancel_request` ends the request that it names, with -32800 or with what there is.",
+            link="cancellation",
+            fix="Stop the work on that request and answer it with the error -32800, a prompt with `cancelled`.",
+        ),
+    ),
+)
+async def busy(stage: Stage) -> None:
+    session = await stage.session()
+    turn = await stage.prompt(session, stage.words("long"))
+    await stage.first_sign(session, turn)
+    asked = await stage.begin(FENCE, {"during": "a turn"})
+    answer = await _in_time(stage, asked)
+    if turn.peek() is not None:
+        raise Unseen("the turn was over before anything could be asked")
+    if not stage.holds("rpc.while-busy", answer is not None, "it was not answered in time", asked.asked):
+        await _end(stage, session, turn)
+        return
+    said = await stage.tell("$/cancel_request", {"requestId": turn.asked.msg["id"]})
+    ended = await _in_time(stage, turn)
+    answers = await settled(stage, said)
+    stage.holds("cancel-request.quiet", not answers, "it was answered", said, *answers[:1])
+    await _end(stage, session, turn)
+    honoured = ended is not None and (ended.code == CANCELLED or ended.get("stopReason") == "cancelled")
+    if ended is not None and not honoured:
+        raise Unseen("the turn ended by itself before it could be withdrawn")
+    stage.holds("cancel-request.honoured", honoured, "the turn went on", said, ended)
+
+
+async def _in_time(stage: Stage, pending: Pending) -> Answer | None:
+    try:
+        return await pending.answer(BUSY * stage.wishes.patience)
+    except NoAnswer:
+        return None
+
+
+async def _end(stage: Stage, session: str, turn: Pending) -> None:
+    if turn.peek() is None:
+        await stage.cancel(session)
+        await turn.answer()

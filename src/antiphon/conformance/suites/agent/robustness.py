@@ -1,0 +1,247 @@
+"""Lines that are no message, or not quite one: an agent may refuse them or pass over them, but it stays and goes on."""
+
+from typing import Any, Final
+
+from antiphon.conformance.requirements import Requirement, advice, must, should
+from antiphon.conformance.stage import Answer, Pending, Stage
+from antiphon.conformance.suites.agent.sounding import (
+    FENCE,
+    answers_to_nobody,
+    breaks,
+    settled,
+    soon,
+    survived,
+    survives,
+)
+from antiphon.conformance.suites.agent.suite import SUITE
+from antiphon.conformance.verdicts import NoAnswer
+from antiphon.traffic.entries import Entry
+
+__all__: list[str] = []
+
+LINK: Final = "overview#communication-model"
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
+
+
+def _stays(requirement: str, what: str) -> Requirement:
+    return must(
+        requirement,
+        f"The agent stays and goes on after {what}.",
+        link="transports#stdio",
+        fix="Handle a line that you cannot use like any other error: refuse it or pass over it, and read the next one.",
+    )
+
+
+def _refuses(answer: Entry, code: int) -> bool:
+    """Whether it refuses a line as JSON-RPC wants it: with that code, and null for the id that could not be read."""
+    return Answer(answer, answer).code == code and answer.msg.get("id", 0) is None
+
+
+survives("junk.survives", "utf8.survives", "nonsense.survives", "scalar.survives", "batch.survives")
+survives("id-null.survives", "nameless.survives", "blank.ignored")
+breaks("rpc.answer-to-notification", by=("junk.answer", "blank.ignored"))
+
+
+@SUITE.scenario(
+    "junk",
+    "a client sends a line that is no JSON",
+    shows=(
+        _stays("junk.survives", "a line that is no JSON"),
+        advice(
+            "junk.answer",
+            "A line that is no JSON is refused with -32700 and null for an id, or passed over in silence.",
+            link=LINK,
+            fix='Answer with {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}, or not at all.',
+            needs=("junk.survives",),
+        ),
+        _stays("utf8.survives", "a line that is no UTF-8"),
+    ),
+)
+async def junk(stage: Stage) -> None:
+    said = await stage.wire.say_bytes(b"{this is no JSON")
+    if not await survived(stage, "junk.survives", said):
+        return
+    await stage.wire.silence(stage.wishes.patience)
+    answers = answers_to_nobody(stage, said)
+    fine = all(_refuses(one, PARSE_ERROR) for one in answers)
+    stage.holds("junk.answer", fine, "it was answered with something else", said, *answers[:1])
+    said = await stage.wire.say_bytes(b'{"jsonrpc":"2.0","method":"_antiphon/check","params":{"text":"\xff\xfe\xc3"}}')
+    await survived(stage, "utf8.survives", said)
+
+
+@SUITE.scenario(
+    "nonsense",
+    "a client sends JSON that is no message",
+    shows=(
+        _stays("nonsense.survives", "an object that is no message"),
+        _stays("scalar.survives", "JSON that is no object, such as a text, a number or null"),
+        advice(
+            "nonsense.refused",
+            "An object that is no message is refused with -32600 and null for an id.",
+            link=LINK,
+            fix='Answer with {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid Request"}}.',
+            needs=("nonsense.survives",),
+        ),
+    ),
+)
+async def nonsense(stage: Stage) -> None:
+    first = await stage.wire.say({"foo": 1})
+    if not await survived(stage, "nonsense.survives", first):
+        return
+    answers = answers_to_nobody(stage, first) or await settled(stage, first)
+    refused = any(_refuses(one, INVALID_REQUEST) for one in answers)
+    stage.holds("nonsense.refused", refused, "no such answer came", first, *answers[:1])
+    for one in ("hello", 7, None):
+        if not await survived(stage, "scalar.survives", await stage.wire.say(one)):
+            return
+
+
+@SUITE.scenario(
+    "blank-lines",
+    "a client sends lines with nothing in them",
+    shows=(
+        should(
+            "blank.ignored",
+            "Blank lines are passed over without a word.",
+            link="transports#stdio",
+            fix="Skip lines that are empty or only spaces.",
+        ),
+    ),
+)
+async def blank(stage: Stage) -> None:
+    await stage.ask(FENCE, {"next": "blank lines"})
+    said = await stage.wire.say_bytes(b"")
+    await stage.wire.say_bytes(b"  \t ")
+    await stage.wire.say_bytes(b"\r")
+    if await survived(stage, "blank.ignored", said):
+        answers = await settled(stage, said)
+        stage.holds("blank.ignored", not answers, "they were answered", said, *answers[:1])
+
+
+@SUITE.scenario(
+    "batch",
+    "a client sends a batch",
+    shows=(
+        _stays("batch.survives", "a batch"),
+        advice(
+            "batch.answered",
+            "A batch is refused with -32600, or what is in it is answered: nobody waits in vain.",
+            link=LINK,
+            fix="Refuse a line that is a list with -32600 and null for an id.",
+            needs=("batch.survives",),
+        ),
+    ),
+)
+async def batch(stage: Stage) -> None:
+    asked = [
+        {"jsonrpc": "2.0", "id": f"batch-{number}", "method": FENCE, "params": {"number": number}}
+        for number in range(2)
+    ]
+    said = await stage.wire.say(asked)
+    if not await survived(stage, "batch.survives", said):
+        return
+    told = _told_of_batch(stage, said)
+    if not told:
+        await stage.wire.silence(stage.wishes.patience)
+        told = _told_of_batch(stage, said)
+    stage.holds("batch.answered", told, "nothing came for it", said)
+
+
+def _told_of_batch(stage: Stage, said: Entry) -> bool:
+    listed = any(isinstance(one.msg, list) for one in stage.wire.heard if one.number > said.number)
+    return listed or bool(answers_to_nobody(stage, said))
+
+
+@SUITE.scenario(
+    "half-messages",
+    "a client sends requests that are not quite right",
+    shows=(
+        _stays("id-null.survives", "a request whose id is null"),
+        _stays("nameless.survives", "a request that does not say that it is JSON-RPC 2.0"),
+        should(
+            "rpc.extra-member",
+            "A request with one more member than JSON-RPC has is answered.",
+            link=LINK,
+            fix="Pass over members of a message that you do not know.",
+        ),
+        advice(
+            "nesting.survives",
+            "The agent stays and goes on after a message that is nested 500 deep.",
+            link="transports#stdio",
+            fix="Catch what your JSON reader says when it is in too deep.",
+        ),
+    ),
+)
+async def half(stage: Stage) -> None:
+    extra = await stage.begin(FENCE, {}, antiphonCheck={"unknown": True})
+    answer = await soon(stage, extra)
+    stage.holds("rpc.extra-member", answer is not None, "it was not answered", extra.asked)
+    odd: dict[str, dict[str, Any]] = {
+        "id-null.survives": {"jsonrpc": "2.0", "id": None, "method": FENCE, "params": {}},
+        "nameless.survives": {"id": stage.wire.new_id(), "method": FENCE, "params": {}},
+    }
+    for one, message in odd.items():
+        if not await survived(stage, one, await stage.wire.say(message)):
+            return
+    deep = b"[" * 500 + b"]" * 500
+    said = await stage.wire.say_bytes(b'{"jsonrpc":"2.0","method":"_antiphon/check","params":{"deep":' + deep + b"}}")
+    await survived(stage, "nesting.survives", said)
+
+
+LINES: Final = {
+    "line.crlf": "A line that ends with a carriage return before its line feed",
+    "line.pieces": "A message that arrives in many small pieces",
+    "line.together": "Each of several messages that arrive in one piece",
+    "line.long": "A message of 1 MiB",
+    "line.huge": "A message of 8 MiB",
+}
+
+
+def _read(requirement: str, level: Any = should) -> Requirement:
+    found: Requirement = level(
+        requirement,
+        f"{LINES[requirement]} is read.",
+        link="transports#stdio",
+        fix="Gather what comes until a line feed, however much that is, and take each line for a message.",
+    )
+    return found
+
+
+@SUITE.scenario(
+    "lines",
+    "a client sends lines in all lengths and pieces",
+    shows=(
+        _read("line.crlf"),
+        _read("line.pieces", must),
+        _read("line.together", must),
+        _read("line.long"),
+        _read("line.huge"),
+    ),
+)
+async def lines(stage: Stage) -> None:
+    def question(params: object) -> dict[str, Any]:
+        return {"jsonrpc": "2.0", "id": stage.wire.new_id(), "method": FENCE, "params": params}
+
+    crlf = await stage.wire.say_bytes(b'{"jsonrpc":"2.0","id":"crlf","method":"_antiphon/fence","params":{}}\r')
+    pieces = await stage.wire.say_in_pieces(question({"pieces": "é" * 20}), 7)
+    together = await stage.wire.say_together([question({"line": number}) for number in range(5)])
+    asked = {"line.crlf": [crlf], "line.pieces": [pieces], "line.together": together}
+    for one, entries in asked.items():
+        await _answered(stage, one, entries)
+    for one, size in ("line.long", 1 << 20), ("line.huge", 1 << 23):
+        said = await stage.wire.say(question({"text": "x" * size}))
+        if not await _answered(stage, one, [said]):
+            return
+
+
+async def _answered(stage: Stage, requirement: str, asked: list[Entry]) -> bool:
+    """Judge whether all of these are answered. An agent that answers nothing any more is given up."""
+    try:
+        found = [await soon(stage, Pending(stage, one)) for one in asked]
+    except NoAnswer as silent:
+        text = "the agent left" if stage.wire.closed else "the agent answers no more"
+        await stage.wire.close()
+        stage.holds(requirement, False, text, asked[0])
+        raise silent
+    return stage.holds(requirement, all(found), "no answer came", *asked[:1])

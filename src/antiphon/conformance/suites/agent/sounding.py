@@ -1,0 +1,84 @@
+"""What scenarios share that say odd things to an agent: whether it still lives, whether it answered, and whom."""
+
+import json
+from collections.abc import Iterable
+from typing import Any, Final
+
+from antiphon.conformance.stage import Answer, Pending, Stage
+from antiphon.conformance.suites.agent.suite import SUITE
+from antiphon.conformance.verdicts import NoAnswer
+from antiphon.traffic.entries import Entry
+
+__all__ = ["FENCE", "answers_to_nobody", "breaks", "same_id", "settled", "soon", "survived", "survives"]
+
+FENCE: Final = "_antiphon/fence"
+"""A request that no agent knows, and that is harmless for that reason."""
+
+GENERAL: Final = ("process.stays", "rpc.answered")
+
+
+def survives(*requirements: str) -> None:
+    """Declare that these are about surviving: who breaks one of them has left, or answers no more."""
+    breaks(*GENERAL, by=requirements)
+
+
+def breaks(*rules: str, by: Iterable[str]) -> None:
+    """Declare that who breaks one of these requirements breaks those rules of all traffic too."""
+    for one in by:
+        SUITE.follows[one] = (*SUITE.follows.get(one, ()), *rules)
+
+
+async def survived(stage: Stage, requirement: str, said: Entry) -> bool:
+    """Judge whether the agent still answers after something was said to it. One that does not is given up: whoever comes next gets another."""
+    try:
+        await stage.ask(FENCE, {})
+    except NoAnswer as silent:
+        text = "the agent left" if stage.wire.closed else "the agent answers no more"
+        general = "process.stays" if stage.wire.closed else "rpc.answered"
+        if general in SUITE.follows.get(requirement, ()):
+            stage.holds(general, False, f"{text} after an odd line", said, silent.asked)
+        await stage.wire.close()
+        return stage.holds(requirement, False, text, said)
+    return stage.holds(requirement, True, "", said)
+
+
+async def soon(stage: Stage, pending: Pending) -> Answer | None:
+    """The answer to something that takes no time, None where it has not come when all else is said."""
+    await stage.ask(FENCE, {})
+    found = pending.peek()
+    if found is None:
+        await stage.wire.silence(stage.wishes.patience)
+        found = pending.peek()
+    return found
+
+
+async def settled(stage: Stage, said: Entry) -> list[Entry]:
+    """All answers that nobody waits for, from a line of ours until all is quiet."""
+    await stage.settle()
+    return answers_to_nobody(stage, said)
+
+
+def answers_to_nobody(stage: Stage, said: Entry) -> list[Entry]:
+    """Answers after a line of ours whose id is none of a question of ours; those to broken lines have null or nothing for one."""
+    ours = {_key(one.msg["id"]) for one in stage.wire.trace if one.dir is stage.wire.says and one.is_request}
+    return [
+        one
+        for one in stage.wire.heard
+        if one.number > said.number and one.is_answer and _key(one.msg.get("id")) not in ours
+    ]
+
+
+def same_id(stage: Stage, asked: Entry) -> list[Entry]:
+    """The answers after a question that have its id exactly, type and all."""
+    return [
+        one
+        for one in stage.wire.heard
+        if one.number > asked.number
+        and one.is_answer
+        and "id" in one.msg
+        and _key(one.msg["id"]) == _key(asked.msg["id"])
+    ]
+
+
+def _key(id: Any) -> str:
+    return json.dumps(id)
