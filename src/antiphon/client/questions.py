@@ -26,13 +26,15 @@ class Questions:
         try:
             # A race, not a cancellation: a handler that takes its time to stop must not hold up the answer.
             await asyncio.wait((work, released), return_when=asyncio.FIRST_COMPLETED)
-            return instead if not work.done() or work.cancelled() else work.result()
+            # The agent has been told of the cancellation by now: an answer that came with it would come too late.
+            taken = work.done() and not work.cancelled() and not released.done()
+            return work.result() if taken else instead
         finally:
             self._open.discard(released)
-            released.cancel()
-            if not work.done():
+            if not work.done() or released.done():
                 work.add_done_callback(_forget)
                 work.cancel()
+            released.cancel()
 
     def release(self) -> None:
         """Answer all that are open without the user; their handlers are cancelled."""

@@ -3,15 +3,14 @@
 A scenario that wants to answer by itself, or not at all, holds a method back.
 """
 
-import asyncio
 import os
 from pathlib import Path
 from typing import Any, Final
 
+from antiphon.conformance.answering import Answerer, Refused
 from antiphon.conformance.wire import Wire
 from antiphon.errors import AcpError, Code
 from antiphon.local.commands import OUTPUT_LIMIT, Command, Exit
-from antiphon.traffic.entries import Entry
 
 __all__ = ["EVERYTHING", "Editor"]
 
@@ -25,61 +24,17 @@ EVERYTHING: Final[dict[str, Any]] = {
 """The capabilities of a client that can do all that the stable protocol has."""
 
 
-class Refused(Exception):
-    """What was asked for cannot be had: an error with a code."""
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
-
-class Editor:
+class Editor(Answerer):
     """Listens to a wire and answers. `allows` is the kind of option that it picks when it is asked for permission."""
 
     def __init__(self, wire: Wire) -> None:
-        self.wire = wire
-        self.held: set[str] = set()
-        self.waiting: list[Entry] = []
-        """Questions of the agent's that a scenario held back and has not answered."""
+        super().__init__(wire)
         self.allows = "allow_once"
         self.unsaved: dict[str, str] = {}
         """What files hold that the user has not saved: path → text."""
         self._commands: dict[str, Command] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
-        wire.listener = self.hear
 
-    def hear(self, entry: Entry) -> None:
-        """Answer a question, or keep it for the scenario."""
-        if not entry.is_request:
-            return
-        if entry.method in self.held:
-            self.waiting.append(entry)
-            return
-        task = asyncio.create_task(self.respond(entry), name=f"answer to {entry.method}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def respond(self, entry: Entry) -> None:
-        """Answer a question as a correct client does."""
-        try:
-            result = await self._do(entry.method or "", entry.params)
-        except Refused as refusal:
-            await self.refuse(entry, refusal.code, str(refusal))
-        except (KeyError, TypeError, ValueError) as error:  # params that the schema forbids: the judge has noted it
-            await self.refuse(entry, Code.INVALID_PARAMS, f"invalid params: {error!r}")
-        else:
-            await self.answer(entry, result)
-
-    async def answer(self, entry: Entry, result: object) -> Entry:
-        """Answer a question with a result."""
-        return await self.wire.say({"jsonrpc": "2.0", "id": entry.msg.get("id"), "result": result})
-
-    async def refuse(self, entry: Entry, code: int, message: str) -> Entry:
-        """Answer a question with an error."""
-        error = {"code": code, "message": message}
-        return await self.wire.say({"jsonrpc": "2.0", "id": entry.msg.get("id"), "error": error})
-
-    async def _do(self, method: str, params: dict[str, Any]) -> object:
+    async def do(self, method: str, params: dict[str, Any]) -> object:
         match method:
             case "session/request_permission":
                 return {"outcome": self._chosen(params)}
@@ -144,8 +99,7 @@ class Editor:
 
     async def close(self) -> None:
         """End whatever is left."""
-        for task in tuple(self._tasks):
-            task.cancel()
+        await super().close()
         for command in self._commands.values():
             await command.close()
         self._commands.clear()

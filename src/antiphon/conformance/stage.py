@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from antiphon.conformance.asking import Answer, Asking, Pending
 from antiphon.conformance.editor import EVERYTHING, Editor
 from antiphon.conformance.prompts import Prompts
-from antiphon.conformance.verdicts import Blocked, NoAnswer, NotOffered, Status, Unseen, Verdict
+from antiphon.conformance.verdicts import Blocked, NoAnswer, NotOffered, Unseen
 from antiphon.conformance.wire import Closed, Wire
 from antiphon.traffic.entries import Entry
 
@@ -40,89 +41,16 @@ class Wishes:
     start: float = START
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer with its question."""
-
-    asked: Entry
-    entry: Entry
-
-    @property
-    def result(self) -> Any:
-        """What was answered; None where it is an error."""
-        return self.entry.msg.get("result")
-
-    @property
-    def error(self) -> dict[str, Any] | None:
-        found = self.entry.msg.get("error")
-        return found if isinstance(found, dict) else None
-
-    @property
-    def code(self) -> object:
-        return self.error.get("code") if self.error else None
-
-    def get(self, *path: str) -> Any:
-        """Something inside the result, None where it is not there."""
-        found = self.result
-        for name in path:
-            found = found.get(name) if isinstance(found, dict) else None
-        return found
-
-
-class Pending:
-    """A question that was asked and not waited for."""
-
-    def __init__(self, stage: "Speaking", asked: Entry) -> None:
-        self._stage = stage
-        self.asked = asked
-
-    def _is_answer(self, entry: Entry) -> bool:
-        return entry.is_answer and entry.msg.get("id") == self.asked.msg["id"]
-
-    def peek(self) -> Answer | None:
-        """Its answer, if it has come."""
-        found = next(
-            (one for one in self._stage.wire.heard if one.number > self.asked.number and self._is_answer(one)), None
-        )
-        return None if found is None else Answer(self.asked, found)
-
-    async def answer(self, limit: float | None = None) -> Answer:
-        """Wait for its answer.
-
-        Raises:
-            NoAnswer: it did not come in time, or the agent left.
-        """
-        seconds = self._stage.wishes.limit if limit is None else limit
-        try:
-            entry = await self._stage.wire.hear(self._is_answer, after=self.asked.number, limit=seconds)
-        except TimeoutError:
-            raise NoAnswer(self.asked, f"nothing came within {seconds:g} s") from None
-        except Closed:
-            raise NoAnswer(self.asked, f"the agent had left{self._stage.wire.how_it_left}") from None
-        return Answer(self.asked, entry)
-
-
-class Speaking:
+class Speaking(Asking):
     """What a client says to an agent: questions, news, and the silence after them."""
 
     def __init__(self, wire: Wire, wishes: Wishes) -> None:
+        super().__init__()
         self.wire = wire
         self.wishes = wishes
 
-    async def begin(self, method: str, params: object = None, *, id: object = None, **more: object) -> Pending:
-        """Ask, and do not wait. `more` goes into the message beside its params."""
-        message = {"jsonrpc": "2.0", "id": self.wire.new_id() if id is None else id, "method": method, **more}
-        if params is not None:
-            message["params"] = params
-        return Pending(self, await self.wire.say(message))
-
-    async def ask(self, method: str, params: object = None, *, id: object = None, limit: float | None = None) -> Answer:
-        """Ask, and wait for the answer."""
-        return await (await self.begin(method, params, id=id)).answer(limit)
-
-    async def tell(self, method: str, params: object) -> Entry:
-        """A notification."""
-        return await self.wire.say({"jsonrpc": "2.0", "method": method, "params": params})
+    def line(self) -> tuple[Wire, float]:
+        return self.wire, self.wishes.limit
 
     async def settle(self) -> None:
         """Until all that was on its way has come: an answer to a harmless question, and then silence."""
@@ -141,27 +69,10 @@ class Stage(Speaking):
         super().__init__(wire, wishes)
         self.editor = editor
         self.cwd = cwd
-        self.verdicts: dict[str, Verdict] = {}
         self.introduced: Answer | None = None
         """The answer to `initialize`."""
         self.another: Callable[[], Awaitable[Stage]] | None = None
         """Starts one more agent beside this one; only a scenario that has an agent of its own may."""
-
-    # Verdicts.
-
-    def holds(self, requirement: str, held: bool, otherwise: str, *evidence: Entry | Answer | None) -> bool:
-        """Say whether a requirement held; `otherwise` says what was wrong. A failure is not taken back by a later success."""
-        entries = tuple(
-            entry
-            for one in evidence
-            if one is not None
-            for entry in ((one.asked, one.entry) if isinstance(one, Answer) else (one,))
-        )
-        before = self.verdicts.get(requirement)
-        if before is None or before.status is not Status.FAILED:
-            status = Status.PASSED if held else Status.FAILED
-            self.verdicts[requirement] = Verdict(status, "" if held else otherwise, entries)
-        return held
 
     # Opening.
 

@@ -93,14 +93,14 @@ class Wire:
             await self.transport.send(line)
         return entry
 
-    async def say_in_pieces(self, message: Any, size: int) -> Entry:
-        """Send a message in many small writes."""
+    async def say_in_pieces(self, message: Any, size: int, pause: float = 0) -> Entry:
+        """Send a message in many small writes; with a pause where somebody in between would put them together again."""
         line = msgspec.json.encode(message) + b"\n"
         entry = await self._note(self.says, line[:-1])
         for start in range(0, len(line), size):
             self.transport.out += line[start : start + size]
             self.transport.flush()
-            await asyncio.sleep(0)
+            await asyncio.sleep(pause)
         return entry
 
     async def say_together(self, messages: Sequence[Any]) -> list[Entry]:

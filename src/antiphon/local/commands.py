@@ -76,8 +76,10 @@ class Command:
         env: Mapping[str, str] | None = None,
         output_limit: int = OUTPUT_LIMIT,
         errors: bool = True,
+        stdin: int = subprocess.DEVNULL,
     ) -> Self:
         """Start a program with its arguments. It gets our whole environment unless `env` is given. Without `errors` its stderr is not heard.
+        `stdin` is a descriptor that it may read from; ours to close.
 
         Raises:
             SpawnFailed: there is no such program or directory, or it may not be run.
@@ -94,7 +96,7 @@ class Command:
         try:
             child = subprocess.Popen(  # noqa: ASYNC220 - a few milliseconds, and asyncio would bring its own pipes
                 words,
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=theirs,
                 stderr=theirs if errors else subprocess.DEVNULL,
                 cwd=cwd,

@@ -1,0 +1,148 @@
+"""Plays the scenarios for clients with a client, and reports. How a client is started is not its business: that is the place's."""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from antiphon.conformance.client_stage import ClientStage, ClientWishes
+from antiphon.conformance.requirements import Scenario, Suite
+from antiphon.conformance.results import Report, Scene, results_of
+from antiphon.conformance.suites.client import SUITE
+from antiphon.conformance.verdicts import Blocked, NoAnswer, Status, Stopped, Verdict
+from antiphon.conformance.visits import ClientPlace
+from antiphon.traffic.entries import Direction
+
+__all__ = ["check_client"]
+
+SCENE_LIMIT: Final = 5
+"""A scenario may take this many times as long as an answer may."""
+
+LEAVE_GRACE: Final = 3.0
+"""Seconds that a client has to end by itself when its scenario is over; then it is ended."""
+
+JOBS: Final = 4
+"""Clients that run at once, unless told otherwise."""
+
+FIRST: Final = "introduction"
+ENTRY: Final = "prompt.comes"
+"""The scenario that is played before the others, and what has to hold in it for them to make sense."""
+
+GENERAL: Final = ("requests.answered", "turn.stays")
+
+
+class Checking:
+    """One run of the suite."""
+
+    def __init__(
+        self, place: ClientPlace, wishes: ClientWishes, progress: Callable[[Scene], None] | None, jobs: int
+    ) -> None:
+        self.place = place
+        self.wishes = wishes
+        self.peer = ""
+        self._hopeless = ""
+        self._progress = progress
+        self._turns = asyncio.Semaphore(jobs)
+
+    async def run(self, scenarios: Sequence[Scenario[ClientStage]]) -> list[Scene]:
+        """Play them all, each with a client of its own; first the one without which the others can only wait in vain."""
+        scenes = [await self._play(one) for one in scenarios if one.name == FIRST]
+        found = scenes[0].verdicts[ENTRY] if scenes else None
+        if found is not None and found.status is Status.FAILED:
+            self._hopeless = f"the client got nowhere in the scenario `{FIRST}`"
+        async with asyncio.TaskGroup() as tasks:
+            played = [tasks.create_task(self._play(one)) for one in scenarios if one.name != FIRST]
+        return scenes + [one.result() for one in played]
+
+    async def _play(self, scenario: Scenario[ClientStage]) -> Scene:
+        async with self._turns:
+            with _workspace() as folder:
+                scene = await self._play_in(scenario, folder)
+        if self._progress is not None:
+            self._progress(scene)
+        return scene
+
+    async def _play_in(self, scenario: Scenario[ClientStage], cwd: Path) -> Scene:
+        scene = Scene(scenario.name)
+        begun = time.monotonic()
+        stage = ClientStage(self.place, cwd, self.wishes)
+        try:
+            reason = await self._reason(scenario, stage, scene)
+        finally:
+            await self._leave(stage)
+        scene.wires += [one.wire for one in stage.meetings]
+        scene.verdicts.update(stage.verdicts)
+        for one in scenario.shows:
+            scene.verdicts.setdefault(one.id, reason)
+        if any(wire.judge.ledger.initialize is not None for wire in scene.wires):
+            for general in GENERAL:
+                scene.verdicts.setdefault(general, Verdict(Status.PASSED))
+        self.peer = self.peer or _name(scene)
+        scene.took = time.monotonic() - begun
+        return scene
+
+    async def _reason(self, scenario: Scenario[ClientStage], stage: ClientStage, scene: Scene) -> Verdict:
+        """Play it; why there is no verdict where it came to none."""
+        try:
+            if self._hopeless:
+                raise Blocked(self._hopeless)
+            if scenario.process and not self.place.is_process:
+                raise Blocked("there is no process to look at")
+            async with asyncio.timeout(SCENE_LIMIT * self.wishes.limit):
+                await scenario.play(stage)
+        except NoAnswer as stopped:
+            general = GENERAL[stage.wire.closed]
+            scene.verdicts[general] = Verdict(Status.FAILED, str(stopped), (stopped.asked,))
+            return Verdict(Status.BLOCKED, str(stopped))
+        except Stopped as stopped:
+            return Verdict(stopped.status, str(stopped))
+        except TimeoutError:
+            return Verdict(Status.BLOCKED, f"the scenario took over {SCENE_LIMIT * self.wishes.limit:g} s")
+        return Verdict(Status.BLOCKED, "the scenario did not come to it")
+
+    async def _leave(self, stage: ClientStage) -> None:
+        """Let the client end by itself, and if it does not, end it: it may be one that stays until its user leaves."""
+        with suppress(Blocked):
+            await stage.release()
+            stage.running.end_input()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stage.running.ended.wait(), min(LEAVE_GRACE, self.wishes.limit))
+            await stage.running.close()
+        for one in stage.meetings:
+            await one.agent.close()
+            await one.wire.close()
+
+
+@contextmanager
+def _workspace() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="antiphon-check-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder).resolve()
+
+
+async def check_client(
+    place: ClientPlace,
+    wishes: ClientWishes | None = None,
+    *,
+    suite: Suite[ClientStage] = SUITE,
+    only: Sequence[str] = (),
+    jobs: int = JOBS,
+    progress: Callable[[Scene], None] | None = None,
+) -> Report:
+    """Check a client; `only` names the scenarios to play, unless all of them."""
+    begun = time.monotonic()
+    checking = Checking(place, wishes or ClientWishes(), progress, jobs)
+    scenes = await checking.run([one for one in suite.scenarios.values() if not only or one.name in only])
+    results = results_of(suite.requirements(), scenes, Direction.C2A)
+    return Report(suite.side, checking.peer, results, time.monotonic() - begun)
+
+
+def _name(scene: Scene) -> str:
+    for wire in scene.wires:
+        hello = wire.judge.ledger.initialize
+        info = hello.params.get("clientInfo") if hello is not None else None
+        if isinstance(info, dict):
+            return " ".join(str(info[key]) for key in ("name", "version") if isinstance(info.get(key), str))
+    return ""

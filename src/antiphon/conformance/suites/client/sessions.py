@@ -1,0 +1,239 @@
+"""Earlier sessions, modes and settings, each with a command that makes the client use them."""
+
+from typing import Any
+
+from antiphon.conformance.client_stage import ClientStage, NotAsked, Turn
+from antiphon.conformance.requirements import Requirement, capability, must
+from antiphon.conformance.standin import LISTED, Standin
+from antiphon.conformance.suites.client.suite import SUITE
+from antiphon.conformance.verdicts import Unseen
+from antiphon.traffic.entries import Entry
+
+__all__: list[str] = []
+
+CURSOR = "antiphon+/=?&ä"
+
+
+def _uses(id: str, text: str, link: str, method: str, needs: tuple[str, ...] = ("prompt.comes",)) -> Requirement:
+    fix = f"Send `{method}`, which the agent offers, and wait for its answer."
+    return capability(id, text, link=link, fix=fix, needs=needs)
+
+
+def _sent(stage: ClientStage, method: str) -> list[Entry]:
+    return [one for meeting in stage.meetings for one in meeting.wire.heard if one.method == method]
+
+
+def _need(stage: ClientStage, purpose: str, method: str) -> list[Entry]:
+    """The requests of this kind.
+
+    Raises:
+        Unseen: the command for the purpose does not make the client send any, which is not the client's fault.
+    """
+    sent = _sent(stage, method)
+    if not sent:
+        raise Unseen(f"the command for `{purpose}` did not make the client send `{method}`")
+    return sent
+
+
+async def _prompted_after(stage: ClientStage, id: str, purpose: str, method: str) -> Turn | None:
+    """The prompt that comes behind a request of this kind; prompts before it, of commands that prepare it, just end."""
+    await stage.start(purpose)
+    try:
+        while True:
+            turn = await stage.asked("session/prompt")
+            if _sent(stage, method):
+                return turn
+            await turn.end()
+    except NotAsked as problem:
+        stage.holds(id, False, str(problem), *_need(stage, purpose, method))
+        return None
+
+
+async def _goes_on(stage: ClientStage, name: str) -> None:
+    turn = await _prompted_after(stage, f"sessions.{name}", name, f"session/{name}")
+    if turn is None:
+        return
+    reopened = _sent(stage, f"session/{name}")[-1]
+    session = reopened.params.get("sessionId")
+    otherwise = f"`session/{name}` names `{session}`, the prompt behind it `{turn.session}`"
+    stage.holds(f"sessions.{name}", session == turn.session, otherwise, reopened, turn.entry)
+    await turn.end()
+
+
+@SUITE.scenario(
+    "loading",
+    "the client goes on with an earlier session and its history",
+    shows=(
+        _uses("sessions.load", "A session is loaded and then used.", "session-setup#loading-sessions", "session/load"),
+    ),
+)
+async def loading(stage: ClientStage) -> None:
+    del stage.script.introduction["agentCapabilities"]["sessionCapabilities"]["resume"]
+    await _goes_on(stage, "load")
+
+
+@SUITE.scenario(
+    "resuming",
+    "the client goes on with an earlier session without its history",
+    shows=(
+        _uses(
+            "sessions.resume",
+            "A session is resumed and then used.",
+            "session-setup#resuming-sessions",
+            "session/resume",
+        ),
+    ),
+)
+async def resuming(stage: ClientStage) -> None:
+    del stage.script.introduction["agentCapabilities"]["loadSession"]
+    await _goes_on(stage, "resume")
+
+
+@SUITE.scenario(
+    "listing",
+    "the client lists the agent's sessions",
+    shows=(
+        _uses(
+            "sessions.list",
+            "The agent's sessions are listed, page by page or one page of them.",
+            "session-list",
+            "session/list",
+            ("ends.well",),
+        ),
+        must(
+            "sessions.cursor",
+            "The next page is asked for with the cursor that the agent gave, as it is.",
+            link="session-list",
+            fix="Send `nextCursor` back as `cursor`, without looking into it.",
+        ),
+    ),
+)
+async def listing(stage: ClientStage) -> None:
+    async def pages(agent: Standin, params: dict[str, Any]) -> object:
+        page = {
+            "sessions": [{"sessionId": LISTED if params.get("cursor") else "stand-in-first", "cwd": str(stage.cwd)}]
+        }
+        return page if params.get("cursor") else {**page, "nextCursor": CURSOR}
+
+    stage.script.does["session/list"] = pages
+    stage.script.held.clear()
+    await stage.start("list")
+    status = await stage.ended()
+    listed = _need(stage, "list", "session/list")
+    stage.holds("sessions.list", status == 0, f"the client ended with status {status}", *listed)
+    cursors = [one for one in listed if one.params.get("cursor") is not None]
+    if not cursors:
+        raise Unseen("the client did not ask for the next page")
+    proper = all(one.params["cursor"] == CURSOR for one in cursors)
+    stage.holds("sessions.cursor", proper, f"the cursor was {CURSOR!r}", *cursors)
+
+
+async def _ends_with(stage: ClientStage, purpose: str, id: str) -> None:
+    """A command that asks for one thing of a session."""
+    stage.script.held.clear()
+    await stage.start(purpose)
+    await stage.ended()
+    sent = _need(stage, purpose, f"session/{purpose}")
+    known = {LISTED, *stage.script.folders, *(one.params.get("sessionId") for one in _sent(stage, "session/load"))}
+    if purpose == "delete":
+        known |= {f"stand-in-{n}" for n in range(1, 10)}
+    proper = any(one.params.get("sessionId") in known for one in sent)
+    stage.holds(id, proper, f"`session/{purpose}` names no session that there is", *sent)
+
+
+@SUITE.scenario(
+    "closing",
+    "the client closes a session",
+    shows=(
+        _uses(
+            "sessions.close",
+            "A session that is done with is closed.",
+            "session-setup#closing-active-sessions",
+            "session/close",
+        ),
+    ),
+)
+async def closing(stage: ClientStage) -> None:
+    await _ends_with(stage, "close", "sessions.close")
+
+
+@SUITE.scenario(
+    "deleting",
+    "the client deletes a session",
+    shows=(_uses("sessions.delete", "A session is deleted.", "session-list", "session/delete"),),
+)
+async def deleting(stage: ClientStage) -> None:
+    await _ends_with(stage, "delete", "sessions.delete")
+
+
+@SUITE.scenario(
+    "modes",
+    "the client chooses a mode",
+    shows=(
+        _uses(
+            "sessions.mode",
+            "A mode is chosen before the prompt is sent.",
+            "session-modes#setting-the-current-mode",
+            "session/set_mode",
+        ),
+    ),
+)
+async def modes(stage: ClientStage) -> None:
+    turn = await _prompted_after(stage, "sessions.mode", "set_mode", "session/set_mode")
+    if turn is not None:
+        mode = stage.script.modes.get(turn.session)
+        stage.holds(
+            "sessions.mode", mode == "plan", f"the mode is {mode!r} when the prompt comes, not `plan`", turn.entry
+        )
+        await turn.end()
+
+
+@SUITE.scenario(
+    "settings",
+    "the client changes a setting",
+    shows=(
+        _uses(
+            "sessions.option",
+            "A setting is changed before the prompt is sent.",
+            "session-config-options#setting-a-config-option",
+            "session/set_config_option",
+        ),
+    ),
+)
+async def options(stage: ClientStage) -> None:
+    turn = await _prompted_after(stage, "sessions.option", "set_option", "session/set_config_option")
+    if turn is not None:
+        length = stage.script.lengths.get(turn.session)
+        stage.holds(
+            "sessions.option", length == "long", f"`length` is {length!r} when the prompt comes, not `long`", turn.entry
+        )
+        await turn.end()
+
+
+@SUITE.scenario(
+    "two prompts",
+    "the client sends a second prompt when the first turn has ended",
+    shows=(
+        must(
+            "turn.second",
+            "A second prompt goes to the same session, when the first has been answered.",
+            link="prompt-turn#the-prompt-turn-lifecycle",
+            fix="Use the session again: its `sessionId` stays valid until it is closed.",
+            needs=("prompt.comes",),
+        ),
+    ),
+)
+async def two_prompts(stage: ClientStage) -> None:
+    await stage.start("two_prompts")
+    first = await stage.prompted()
+    await first.end()
+    try:
+        second = await stage.prompted()
+    except NotAsked as problem:
+        stage.holds("turn.second", False, str(problem), first.entry)
+        return
+    same = first.session == second.session
+    stage.holds(
+        "turn.second", same, f"the first went to `{first.session}`, the second to `{second.session}`", second.entry
+    )
+    await second.end()

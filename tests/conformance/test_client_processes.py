@@ -1,0 +1,163 @@
+"""Clients that are real processes, met through the file that stands for their agent."""
+
+import asyncio
+import os
+import socket
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from antiphon.conformance.client_stage import ClientWishes
+from antiphon.conformance.clients import check_client
+from antiphon.conformance.commands import BadCommands, Commands
+from antiphon.conformance.door import Door
+from antiphon.conformance.results import Report
+from antiphon.conformance.suites.client import SUITE
+from antiphon.conformance.verdicts import Status
+from antiphon.local.commands import Command
+from tests.conformance.client_memory import KNOWINGLY
+
+SMALL = Path(__file__).parent / "peers" / "small_client.py"
+
+PROCESS_FAULTS = {"stderr.flood": "deaf", "ends.input": "leaky", "ends.no-orphan": "careless"}
+
+
+def small(*fault: str) -> Commands:
+    return Commands.of([sys.executable, str(SMALL), "{agent}", *fault])
+
+
+def failed(report: Report) -> dict[str, str]:
+    return {one.requirement.id: one.verdict.text for one in report.broken}
+
+
+async def test_a_small_client_is_checked_through_the_file_that_stands_for_its_agent() -> None:
+    report = await check_client(small(), ClientWishes(limit=10.0), only=["introduction", "agent stays"])
+    assert failed(report) == {}
+    passed = {one.requirement.id for one in report.results if one.verdict.status is Status.PASSED}
+    assert passed >= {"prompt.comes", "hello.info", "ends.well", *PROCESS_FAULTS}
+    assert report.peer == "small-client 1"
+
+
+@pytest.mark.slow
+async def test_a_client_that_nobody_here_helped_passes_everything() -> None:
+    report = await check_client(small(), ClientWishes(limit=10.0, patience=0.05))
+    assert failed(report) == {}
+    assert {one.verdict.status for one in report.results} == {Status.PASSED, Status.SKIPPED, Status.UNSEEN}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("id", PROCESS_FAULTS)
+async def test_a_fault_of_a_process_fails_its_requirement_and_no_other(id: str) -> None:
+    report = await check_client(small(PROCESS_FAULTS[id]), ClientWishes(limit=2.0), only=["agent stays"])
+    assert id in failed(report)
+    assert set(failed(report)) - {id} <= SUITE.dependants(id)
+
+
+async def test_a_client_that_cannot_be_started_is_told_so() -> None:
+    report = await check_client(Commands.of(["antiphon-no-such-client", "{agent}"]))
+    assert list(failed(report)) == ["prompt.comes"]
+    assert "no such program" in failed(report)["prompt.comes"]
+    assert not report.is_correct
+
+
+async def test_the_file_that_stands_for_the_agent_is_ours_alone_and_goes_away() -> None:
+    door = Door(lambda visit: None)
+    folder = door.agent.parent
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE(door.agent.stat().st_mode) == 0o700
+    assert not set(str(door.agent)) & set(" \t'\"\\")
+    await door.close()
+    assert not folder.exists()
+
+
+async def test_whoever_else_comes_through_the_door_is_not_understood_and_keeps_nobody_waiting() -> None:
+    came = asyncio.Event()
+    door = Door(lambda visit: came.set())
+    address = str(door.agent.parent / "s")
+    others = [socket.socket(socket.AF_UNIX) for _ in range(4)]
+    for other, words in zip(others, (b"", b"control\nnonsense\n", b"control\n[]\n", b"data 7\n"), strict=True):
+        other.connect(address)
+        other.sendall(words)
+    command = await Command.start([door.agent])
+    await asyncio.wait_for(came.wait(), 30)
+    await command.close()
+    await door.close()
+    for other in others:
+        other.close()
+
+
+async def test_a_temporary_directory_with_spaces_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "with a space").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "with a space"))
+    door = Door(lambda visit: None)
+    assert " " not in str(door.agent)
+    await door.close()
+
+
+def test_commands_come_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "commands.toml"
+    file.write_text(
+        'cancel = "client --slow {agent}"\nload = ["client {agent}", "client --load {agent}"]\n'
+        '[stdin]\nprompt = "hello\\n"\n[signal]\ncancel = "INT"\n',
+        encoding="utf-8",
+    )
+    found = Commands.of(["client", "{agent}"], file)
+    assert found.words["cancel"] == [["client", "--slow", "{agent}"]]
+    assert found.words["load"] == [["client", "{agent}"], ["client", "--load", "{agent}"]]
+    assert found.stdin == {"prompt": "hello\n"} and found.signals == {"cancel": "INT"}
+    assert found.has("load") and not found.has("delete")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('cancel = "client"', "there is no {agent} in the command for `cancel`"),
+        ('sing = "client {agent}"', "`sing` is no purpose"),
+        ("cancel = 7", "`cancel` is no purpose with a command"),
+        ('[stdin]\nsing = "x"', "`[stdin]` is a table"),
+        ('[signal]\ncancel = "LOUD"', "`LOUD` is no signal"),
+        ("cancel =", "cannot be read"),
+    ],
+)
+def test_a_file_of_commands_that_is_wrong_is_told_so(tmp_path: Path, text: str, problem: str) -> None:
+    file = tmp_path / "commands.toml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(BadCommands) as error:
+        Commands.of(["client", "{agent}"], file)
+    assert problem in str(error.value) and "hint: " in str(error.value)
+
+
+def test_a_path_that_leads_from_here_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "client").touch()
+    monkeypatch.chdir(tmp_path)
+    [[program, agent, text]] = Commands.of(["bin/client", "{agent}", "a/b"]).words["prompt"]
+    assert (program, agent, text) == (os.path.abspath("bin/client"), "{agent}", "a/b")
+
+
+RUN = [sys.executable, "-m", "antiphon", "run", "--agent", "{agent}"]
+OURS = {
+    "prompt": [[*RUN, "--on-ask", "allow", "--", "hello"]],
+    "refuse": [[*RUN, "--on-ask", "deny", "--", "hello"]],
+    "cancel": [[*RUN, "--", "hello"]],
+    "set_mode": [[*RUN, "--mode", "plan", "--", "hello"]],
+    "set_option": [[*RUN, "--set", "length=long", "--", "hello"]],
+    "load": [[*RUN, "--session", "song", "--", "hello"], [*RUN, "--session", "song", "--", "again"]],
+    "resume": [[*RUN, "--session", "song", "--", "hello"], [*RUN, "--session", "song", "--", "again"]],
+}
+"""`antiphon run`, as far as it has commands for it."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(3))
+async def test_antiphon_run_passes_everything(part: int, tmp_path: Path) -> None:
+    env = {**os.environ, "ANTIPHON_STATE_DIR": str(tmp_path / "state"), "HOME": str(tmp_path)}
+    client = Commands(OURS, signals={"cancel": "INT"}, env=env)
+    wishes = ClientWishes(limit=30.0, patience=0.05)
+    report = await check_client(client, wishes, only=list(SUITE.scenarios)[part::3], jobs=3)
+    assert set(failed(report)) <= KNOWINGLY
+    blocked = {one.requirement.id: one.verdict.text for one in report.results if one.verdict.status is Status.BLOCKED}
+    assert blocked == {}
+    assert report.peer.startswith("antiphon ") and report.is_correct
