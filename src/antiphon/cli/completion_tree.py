@@ -64,7 +64,7 @@ def _parser_of(name: str) -> argparse.ArgumentParser | None:
     make = getattr(shared, f"{name}_parser", None)
     if make is None:
         try:
-            make = getattr(import_module(f"antiphon.cli.{name}"), "parser", None)
+            make = getattr(import_module(f"antiphon.cli.{name.replace('-', '_')}"), "parser", None)
         except ImportError:  # a part of the program that is not installed
             return None
     made = make() if callable(make) else None

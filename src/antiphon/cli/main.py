@@ -18,14 +18,15 @@ COMMANDS = {
     "policy": "what is allowed, why, and what was decided",
     "doctor": "what is installed and signed in, what is wrong, what to do",
     "check": "whether an agent is correct: what it must, should and says it can do",
+    "check-client": "whether a client is correct, by being the agent that it starts",
+    "record": "a tap in place of an agent: what was said, line by line",
     "inspect": "what a recording says: turns, tool calls, waits, errors, deviations",
     "replay": "a recording as a stand-in for an agent or a client",
     "agent": "the agent an editor starts: speaks ACP on stdin and stdout",
-    "record": "a tap in place of an agent: what was said, line by line",
     "setup": "Antiphon in an editor: Zed, JetBrains, Neovim, Emacs, VS Code",
     "completion": "completion for bash, zsh and fish",
 }
-"""Name → what it is. Each is a module of this room with a function `run`."""
+"""Name → what it is. Each is a module of this room (`_` for `-`) with a function `run`."""
 
 DESCRIPTION = "The Agent Client Protocol (ACP): agents, clients and what is between them."
 HELP_HINT = "`antiphon --help` shows what there is."
@@ -40,7 +41,7 @@ def main(arguments: list[str] | None = None, *, platform: str = sys.platform) ->
     if arguments and arguments[0] in COMMANDS:
         from importlib import import_module
 
-        status: int = import_module(f"antiphon.cli.{arguments[0]}").run(arguments[1:])
+        status: int = import_module(f"antiphon.cli.{arguments[0].replace('-', '_')}").run(arguments[1:])
         return status
     if arguments in (["--version"], ["-V"]):  # argparse would take most of the time this answer needs
         sys.stdout.write(f"antiphon {__version__}\n")
@@ -54,7 +55,7 @@ def parse(arguments: list[str]) -> int:
         return fail(f"unknown command `{arguments[0]}`", f"{_meant(arguments[0])}{HELP_HINT}", MISUSED)
     import argparse
 
-    listed = "\n".join(f"  {name:<12}{what}" for name, what in COMMANDS.items())
+    listed = "\n".join(f"  {name:<14}{what}" for name, what in COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="antiphon",
         usage="antiphon [--help] [--version] COMMAND …",

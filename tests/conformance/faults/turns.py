@@ -50,8 +50,6 @@ def cancels_both() -> Made:
     """A cancellation is taken for all sessions, whose turns then end."""
 
     def meddle(told: Told, talk: Talk) -> Iterable[Any]:
-        if told.answers(PROMPT, 1):
-            stop("end_turn")(told.message)
         yield told.message
         if told.direction is not Direction.C2A:
             return

@@ -254,3 +254,4 @@ async def one_of_two(stage: Stage) -> None:
 for _one in ("talking", "asking", "running", "crossing", "twice"):
     SUITE.follows[f"cancel.{_one}"] = (RULE,)
 SUITE.follows["cancel.terminals"] = ("terminal.released",)
+SUITE.follows["cancel.one"] = ("cancel.unasked",)

@@ -1,0 +1,109 @@
+"""`antiphon check-client`: whether a client is correct, found out by being the agent that it starts."""
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from antiphon.cli.arguments import Misused, Paragraphs, Parser
+from antiphon.cli.check import add_reports
+from antiphon.cli.ending import ended
+from antiphon.cli.saying import FAILED
+
+if TYPE_CHECKING:
+    from antiphon.conformance.results import Report, Scene
+
+__all__ = ["parser", "run"]
+
+HELP_HINT: Final = "`antiphon check-client --help` shows what there is."
+
+EPILOG: Final = """\
+{agent} anywhere in CMD is replaced by the command that the client has to start: one path, without spaces or arguments. CMD has to make the client open a
+session, send one prompt, whichever, and end when the turn has ended. It is started about twenty times, each time in an empty directory
+of its own ({cwd}), with an agent that does what is to be shown.
+
+What else the client can do (cancel a turn, load a session, say no) is shown with commands from a file: --show-commands prints one to
+start from. Without them it is told as never seen, not as wrong.
+
+  antiphon check-client -- my-client --agent {agent} "hello"
+  antiphon check-client --commands commands.toml --junit report.xml -- my-client --agent {agent} "hello"
+
+exit status: 0 nothing that must hold was broken (with --strict: nor anything that should), 1 something was, 2 wrong arguments.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line, also for shell completion."""
+    top = Parser(
+        prog="antiphon check-client",
+        usage="antiphon check-client [OPTIONS] -- CMD … {agent} …",
+        description="Whether a client is correct: what it must and should do, and what it says it can, each shown by a scenario.",
+        epilog=EPILOG,
+        formatter_class=Paragraphs,
+        allow_abbrev=False,
+    )
+    top.add_argument("command", metavar="CMD", nargs="*", help="the command that makes the client send a prompt")
+    top.add_argument(
+        "--commands", metavar="FILE", type=Path, help="commands that make the client do other things (TOML)"
+    )
+    top.add_argument("--show-commands", action="store_true", help="print such a file, and end")
+    add_reports(top)
+    return top
+
+
+def run(arguments: list[str]) -> int:
+    """Check a client and report."""
+    return ended(lambda: _run(arguments), HELP_HINT)
+
+
+def _run(arguments: list[str]) -> int:
+    from antiphon.cli import check_doing as doing
+
+    before, command = doing.split(arguments)
+    options = parser().parse_args(before)
+    words = [*options.command, *command]
+    from antiphon.conformance.suites.client import SUITE
+
+    doing.check_numbers(options)
+    if options.show_commands:
+        return _show_commands()
+    if options.list:
+        return doing.show_requirements(SUITE, as_json=options.json)
+    if not words:
+        raise Misused("there is no client to check: give its command after `--`, with {agent} in it")
+    from antiphon.conformance.client_stage import ClientWishes
+    from antiphon.conformance.clients import check_client
+    from antiphon.conformance.commands import Commands
+
+    place = Commands.of(words, options.commands)
+    wishes = ClientWishes(limit=options.timeout, patience=options.patience)
+    only = doing.scenarios_of(SUITE, options.only)
+
+    async def check() -> "Report":
+        with doing.Telling(len(only) or len(SUITE.scenarios)) as telling:
+
+            def done(scene: "Scene") -> None:
+                telling.done(scene)
+                doing.keep(scene, options.record)
+
+            return await check_client(place, wishes, only=only, jobs=options.jobs, progress=done)
+
+    report = asyncio.run(check())
+    report.command = words
+    return FAILED if doing.told(report, SUITE, options) else 0
+
+
+def _show_commands() -> int:
+    """A file of commands to start from."""
+    from antiphon.conformance.commands import CLIENT_PURPOSES
+
+    lines = [
+        "# What makes the client do each of these: a command with {agent} in it, or a list of commands that are run in turn."
+    ]
+    for name, what in CLIENT_PURPOSES.items():
+        if name != "prompt":
+            lines += [f"\n# {what}", f"# {name} = 'my-client --agent {{agent}} …'"]
+    lines += ["\n# What is typed, and the signal that makes it cancel.", "[stdin]", "[signal]", '# cancel = "INT"']
+    sys.stdout.write("\n".join(lines) + "\n")
+    return 0
