@@ -7,11 +7,14 @@ from antiphon.conformance.asking import Answer
 from antiphon.conformance.client_stage import ClientStage
 from antiphon.conformance.requirements import Requirement, capability, should
 from antiphon.conformance.suites.client.suite import SUITE
-from antiphon.conformance.verdicts import Blocked
+from antiphon.conformance.verdicts import Blocked, Unseen
 
 __all__: list[str] = []
 
 TEXT: Final = "first line\nzweite Zeile: äöü €\n\nfourth 🎵\nfifth, without an end"
+
+FAULTS: Final = (-32601, -32602, -32603)
+"""Errors that are no decision: not known, not understood, not managed."""
 
 READING = "file-system#reading-files"
 WRITING = "file-system#writing-files"
@@ -38,6 +41,17 @@ def workspace(stage: ClientStage) -> Path:
             f"the client works in {cwd}, not in the directory that it was started in: {{cwd}} in its command names that"
         )
     return stage.cwd
+
+
+def allowed(answer: Answer, how: str) -> Answer:
+    """Go on unless somebody said no: a policy is no fault. An error that says something else about a correct request is one.
+
+    Raises:
+        Unseen: the client does not let the agent do this.
+    """
+    if answer.error is not None and answer.code not in FAULTS:
+        raise Unseen(f"the client said no: {answer.error.get('message')} {how}")
+    return answer
 
 
 def _same(stage: ClientStage, id: str, answer: Answer, wanted: str) -> None:
@@ -124,7 +138,7 @@ async def writing(stage: ClientStage) -> None:
     stage.need("fs", "writeTextFile")
     folder = workspace(stage)
     path = folder / "new song.txt"
-    answer = await stage.here("fs/write_text_file", path=str(path), content=TEXT)
+    answer = allowed(await stage.here("fs/write_text_file", path=str(path), content=TEXT), ALLOW)
     found = path.read_text(encoding="utf-8") if path.exists() else None
     stage.holds("files.answered-last", found is not None or answer.error is not None, "there is no file yet", answer)
     await stage.settle()

@@ -6,7 +6,7 @@ from typing import Any, Final
 from antiphon.conformance.asking import Answer
 from antiphon.conformance.client_stage import ClientStage
 from antiphon.conformance.requirements import Requirement, advice, capability
-from antiphon.conformance.suites.client.files import workspace
+from antiphon.conformance.suites.client.files import allowed, workspace
 from antiphon.conformance.suites.client.suite import SUITE
 from antiphon.conformance.verdicts import Blocked
 
@@ -32,9 +32,10 @@ async def _create(stage: ClientStage, command: str, *args: str, **more: object) 
     """The id of a terminal in which this runs.
 
     Raises:
-        Blocked: it does not.
+        Unseen: the client does not let the agent run it.
+        Blocked: it does not run.
     """
-    answer = await stage.here("terminal/create", command=command, args=list(args), **more)
+    answer = allowed(await stage.here("terminal/create", command=command, args=list(args), **more), ALLOW)
     terminal = answer.get("terminalId")
     if not isinstance(terminal, str):
         raise Blocked(f"`terminal/create` gave no terminal but the error {answer.error}. {ALLOW}")
