@@ -16,6 +16,27 @@ __all__ = ["lines", "write"]
 LEVELS: Final = {"must": "must", "capability": "if offered", "should": "should", "advice": "advice"}
 """Level → the head of its column."""
 
+PARTS: Final = {
+    "JSON-RPC": ("wire", "rpc", "id", "notify", "error", "requests", "cancel-request"),
+    "schema": ("schema",),
+    "handshake": ("init", "version", "hello"),
+    "signing in": ("auth",),
+    "capabilities": ("capability", "modest"),
+    "sessions": ("session", "sessions", "load", "resume", "list", "delete", "fork", "close"),
+    "settings": ("mode", "config"),
+    "turns": ("turn", "prompt", "content", "plan", "commands"),
+    "tool calls": ("call", "permission", "elicitation"),
+    "files": ("files", "path"),
+    "terminals": ("terminal", "terminals"),
+    "cancelling": ("cancel",),
+    "extensions": ("meta", "unknown", "nulls", "tolerates", "updates"),
+    "robustness": (
+        "junk", "utf8", "nonsense", "scalar", "blank", "batch", "id-null", "nameless", "nesting", "line", "lines", "noise", "stderr", "errors",
+    ),
+    "process": ("process", "ends"),
+}  # fmt: skip
+"""A row of the table → what the ids in it begin with; whatever else there is has a row of its own."""
+
 MARKS: Final[dict[str, tuple[str, Style]]] = {
     "passed": ("✓", "green"),
     "failed": ("✗", "red"),
@@ -25,6 +46,10 @@ MARKS: Final[dict[str, tuple[str, Style]]] = {
     "blocked": ("!", "yellow"),
 }
 WORDS: Final = {"skipped": "not offered", "unseen": "never seen", "blocked": "could not be tried"}
+FEW: Final = 3
+"""Requirements of one part that are named where many were not shown."""
+PROOFS: Final = 3
+"""Messages that are shown for a failure; advice has one."""
 PROOF_CHARACTERS: Final = 400
 """Characters of a message that are shown as proof; `--json` has all of it."""
 
@@ -55,13 +80,11 @@ def lines(document: Document, screen: Screen, width: int, *, everything: bool) -
     else:
         yield from _unshown(document, screen, width)
     yield ""
-    yield from _verdict(document, screen, width)
+    yield from _verdict(document, screen, width, everything=everything)
 
 
 def _table(document: Document, screen: Screen) -> Iterator[str]:
-    areas: dict[str, list[Judged]] = {}
-    for one in document.results:
-        areas.setdefault(one.id.partition(".")[0], []).append(one)
+    areas = _by_part(document.results)
     wide = max(map(len, areas), default=4) + 2
     yield screen.styled(f"{'':2}{'':{wide}}" + "".join(f"{head:>12}" for head in LEVELS.values()), "bold")
     for area, found in areas.items():
@@ -70,6 +93,15 @@ def _table(document: Document, screen: Screen) -> Iterator[str]:
         good = any(one.status == "passed" for one in found)
         mark, style = MARKS["failed" if bad else "passed" if good else "skipped"]
         yield f"{screen.styled(mark, style)} {area:{wide}}" + "".join(cells).rstrip()
+
+
+def _by_part(results: Sequence[Judged]) -> dict[str, list[Judged]]:
+    part_of = {area: part for part, areas in PARTS.items() for area in areas}
+    found: dict[str, list[Judged]] = {part: [] for part in PARTS}
+    for one in results:
+        area = one.id.partition(".")[0]
+        found.setdefault(part_of.get(area, area), []).append(one)
+    return {part: judged for part, judged in found.items() if judged}
 
 
 def _cell(found: Sequence[Judged], screen: Screen) -> str:
@@ -88,7 +120,7 @@ def _failure(one: Judged, screen: Screen, width: int) -> Iterator[str]:
     yield from _wrapped(f"found: {one.found}", width, "  ")
     if one.because:
         yield from _wrapped(f"follows from: {', '.join(one.because)}", width, "  ")
-    for proof in one.evidence[:4]:
+    for proof in one.evidence[: PROOFS if one.status == "failed" else 1]:
         yield from _proof(proof, screen, width)
     yield from _wrapped(f"fix: {one.fix}", width, "  ")
     yield f"  {screen.styled(one.link, 'dim')}"
@@ -106,13 +138,19 @@ def _proof(proof: Proof, screen: Screen, width: int) -> Iterator[str]:
 
 def _unshown(document: Document, screen: Screen, width: int) -> Iterator[str]:
     for status, words in WORDS.items():
-        found = [one.id for one in document.results if one.status == status]
+        found = [one for one in document.results if one.status == status]
         if found:
             mark, style = MARKS[status]
             yield ""
-            first, *rest = _wrapped(f"{words}: {', '.join(found)}", width, "  ")
+            listed = ", ".join(_listed(part, judged) for part, judged in _by_part(found).items())
+            first, *rest = _wrapped(f"{words}: {listed}", width, "  ")
             yield f"{screen.styled(mark, style)} {first.lstrip()}"
             yield from rest
+
+
+def _listed(part: str, found: Sequence[Judged]) -> str:
+    """A few by their ids, many by their number: `--all` has them all."""
+    return ", ".join(one.id for one in found) if len(found) <= FEW else f"{len(found)} about {part}"
 
 
 def _line(one: Judged, screen: Screen, width: int) -> Iterator[str]:
@@ -123,7 +161,7 @@ def _line(one: Judged, screen: Screen, width: int) -> Iterator[str]:
     yield from rest
 
 
-def _verdict(document: Document, screen: Screen, width: int) -> Iterator[str]:
+def _verdict(document: Document, screen: Screen, width: int, *, everything: bool) -> Iterator[str]:
     counts = document.counts
     told = [f"{counts['passed']} passed", f"{counts['failed']} failed"]
     told += [f"{counts['noted']} noted"] if counts["noted"] else []
@@ -140,7 +178,8 @@ def _verdict(document: Document, screen: Screen, width: int) -> Iterator[str]:
         style = "red"
         sentence = f"{who} could not be checked: nothing was shown."
     yield from (screen.styled(line, style) for line in _wrapped(sentence, width, ""))
-    yield f"{len(document.results)} requirements: {', '.join(told)}. {document.seconds:.1f} s."
+    hidden = "" if everything else " --all shows each."
+    yield f"{len(document.results)} requirements: {', '.join(told)}. {document.seconds:.1f} s.{hidden}"
 
 
 def _wrapped(text: str, width: int, indent: str) -> list[str]:

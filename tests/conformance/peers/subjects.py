@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
+from antiphon.conformance.demo import DEMO
 from antiphon.conformance.prompts import PURPOSES, Prompts
 from tests.interop.playing import stage
 from tests.interop.who import MODULES, NEXT_PYTHON, NODE, ROOT, everybody
@@ -78,10 +79,17 @@ def _example(version: str) -> Path:
     return EXAMPLES / f"agent_client_protocol-{version}" / "examples" / "agent.py"
 
 
+def example_version() -> str:
+    """The last version of the TypeScript SDK that came with its examples."""
+    npm = json.loads((MODULES.parent / "package.json").read_text(encoding="utf-8"))["dependencies"]
+    return str(npm["acp-sdk-with-examples"]).rsplit("@", 1)[1]
+
+
 def subjects() -> dict[str, tuple[str, Maker]]:
     """Name → its title on the page, and what makes it."""
     who = everybody()
-    found: dict[str, tuple[str, Maker]] = {}
+    demo = [sys.executable, "-m", "antiphon", "agent", "--engine", "demo"]
+    found: dict[str, tuple[str, Maker]] = {"demo": ("Antiphon's demo", _maker(demo, dict(DEMO.words), ""))}
     for name, python in (("python", sys.executable), ("python-next", str(NEXT_PYTHON))):
         example = _example(who[name].version)
         missing = who[name].missing or (
@@ -89,14 +97,10 @@ def subjects() -> dict[str, tuple[str, Maker]]:
         )
         made = [python, str(example)]
         found[f"{name}-example"] = f"{who[name].title} example", _maker(made, PLAIN, missing)
-    old = json.loads((MODULES.parent / "package.json").read_text(encoding="utf-8"))["dependencies"][
-        "acp-sdk-with-examples"
-    ]
     example = MODULES / "acp-sdk-with-examples" / "dist" / "examples" / "agent.js"
     missing = "" if example.exists() else "npm could not install the peers of tests/interop"
-    version = old.rsplit("@", 1)[1]
     hurried = [str(NODE), "--import", f"data:text/javascript,{HURRY}", str(example)]
-    found["typescript-example"] = f"TypeScript SDK {version} example", _maker(hurried, PLAIN, missing)
+    found["typescript-example"] = f"TypeScript SDK {example_version()} example", _maker(hurried, PLAIN, missing)
     for name, agent in agents().items():
         found[name] = f"{agent.name} {agent.version}", partial(_sold, name)
     return found

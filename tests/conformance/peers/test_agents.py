@@ -14,7 +14,7 @@ from tests.conformance.peers.subjects import subjects
 
 pytestmark = [pytest.mark.slow, pytest.mark.together]
 
-LIMIT = 15.0
+LIMIT = 8.0
 """Seconds that an answer of theirs may take: what is never answered costs as much."""
 
 

@@ -1,0 +1,31 @@
+"""Clients that others wrote, checked. What is found is on the page `docs/conformance.md`, which the tool writes."""
+
+from pathlib import Path
+
+import pytest
+
+from antiphon.conformance.client_stage import ClientWishes
+from antiphon.conformance.clients import check_client
+from antiphon.conformance.document import document_of
+from antiphon.conformance.suites.client import SUITE
+from tests.conformance.peers import page
+from tests.conformance.peers.clients import clients, placed
+
+pytestmark = [pytest.mark.slow, pytest.mark.together]
+
+LIMIT = 10.0
+"""Seconds that an answer of theirs may take: what is never answered costs as much."""
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("name", clients())
+async def test_a_client_of_somebody_else_is_checked(name: str, tmp_path: Path) -> None:
+    client = clients()[name]
+    with placed(client, tmp_path) as commands:
+        report = await check_client(commands, ClientWishes(limit=LIMIT), jobs=2)
+    assert report.results
+    page.RESULTS["clients"][client.title] = document_of(report, SUITE)
+
+
+def test_the_page_says_what_was_found_about_clients() -> None:
+    page.compared("clients", [client.title for client in clients().values()])
