@@ -21,7 +21,7 @@ PARTS: Final = {
     "schema": ("schema",),
     "handshake": ("init", "version", "hello"),
     "signing in": ("auth",),
-    "capabilities": ("capability", "modest"),
+    "capabilities": ("capability", "modest", "unoffered"),
     "sessions": ("session", "sessions", "load", "resume", "list", "delete", "fork", "close"),
     "settings": ("mode", "config"),
     "turns": ("turn", "prompt", "content", "plan", "commands"),

@@ -180,7 +180,7 @@ async def check_agent(
     checking = Checking(place, wishes or Wishes(), progress, jobs)
     scenarios = [one for one in suite.scenarios.values() if not only or one.name in only]
     scenes = await checking.run(scenarios)
-    results = results_of(suite.requirements(), scenes, Direction.A2C)
+    results = results_of(suite.requirements(), scenes, Direction.A2C, some=bool(only))
     return Report(suite.side, _name(checking.introduced), results, time.monotonic() - begun)
 
 

@@ -63,14 +63,25 @@ class Report:
         return self.count(Status.PASSED) > 0 and not any(one.is_fatal for one in self.results)
 
 
-def results_of(requirements: Mapping[str, Requirement], scenes: Iterable[Scene], speaker: Direction) -> list[Result]:
-    """One result for each requirement. `speaker` is the direction in which the peer that is checked speaks."""
+def results_of(
+    requirements: Mapping[str, Requirement], scenes: Iterable[Scene], speaker: Direction, *, some: bool = False
+) -> list[Result]:
+    """One result for each requirement. `speaker` is the direction in which the peer that is checked speaks. `some`: only some scenarios were
+    wanted, so what they do not show is left out."""
     scenes = list(scenes)
     wires = list({id(wire): wire for scene in scenes for wire in scene.wires}.values())
-    return [
+    played = {scene.name for scene in scenes}
+    found = [
         _result(one, _judged(one.id, wires, speaker) if _is_rule(one, scenes) else _played(one.id, scenes))
         for one in requirements.values()
+        if not some or one.scenario in (EVERY, *played)
     ]
+    return [one for one in found if not (some and _is_beside(one))]
+
+
+def _is_beside(result: Result) -> bool:
+    """Whether it never came to a rule of all traffic, in the little traffic that there was."""
+    return result.requirement.scenario == EVERY and result.verdict.status is Status.UNSEEN
 
 
 def _result(requirement: Requirement, verdict: Verdict) -> Result:

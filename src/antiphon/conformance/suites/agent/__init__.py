@@ -20,6 +20,7 @@ from antiphon.conformance.suites.agent import listing
 from antiphon.conformance.suites.agent import loading
 from antiphon.conformance.suites.agent import closing
 from antiphon.conformance.suites.agent import modest
+from antiphon.conformance.suites.agent import unoffered
 from antiphon.conformance.suites.agent import robustness
 from antiphon.conformance.suites.agent import ending
 from antiphon.conformance.suites.agent.suite import SUITE
@@ -27,5 +28,5 @@ from antiphon.conformance.suites.agent.suite import SUITE
 
 __all__ = [
     "SUITE", "asking", "cancelling", "closing", "content", "ending", "errors", "extensions", "files", "handshake", "listing", "loading",
-    "messages", "modest", "prompting", "robustness", "sessions", "settings", "signing_in", "terminals", "versions",
+    "messages", "modest", "prompting", "robustness", "sessions", "settings", "signing_in", "terminals", "unoffered", "versions",
 ]  # fmt: skip
