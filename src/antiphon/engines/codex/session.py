@@ -339,7 +339,7 @@ class CodexSession(EngineSession):
         if config_id == MODE:
             await self.session.update(v1.CurrentModeUpdate(str(value)))
         elif config_id == MODEL:
-            await self.session.update(v1.CurrentModelUpdate(str(value)))
+            await self.session.tell_model(str(value))
 
     async def close(self) -> None:
         self._log_unknown()
