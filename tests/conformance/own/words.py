@@ -33,14 +33,17 @@ def _calls(*calls: list[Any]) -> Script:
 
 def _claude() -> dict[str, Script]:
     written = _calls(["call", "Write", {"file_path": "{file}", "content": "{text}"}])
-    ran = _calls(["call", "Bash", {"command": "{command}", "description": "Run it"}])
+
+    def ran(line: str) -> Script:
+        return _calls(["call", "Bash", {"command": line, "description": "Run it"}])
+
     plan = [["call", "TaskCreate", {"subject": each, "description": each}] for each in ("Hum it", "Sing it")]
     return SPOKEN | {
         "read": _calls(["call", "Read", {"file_path": "{file}"}]),
         "write": written,
         "ask": written,
-        "run": ran,
-        "long_run": ran,
+        "run": ran("{command}"),
+        "long_run": ran("sh -c '{command}'"),  # what it takes for harmless it would not ask about
         "plan": _calls(*plan, ["call", "TaskUpdate", {"taskId": "1", "status": "completed"}]),
         "form": _calls(["call", "AskUserQuestion", {"questions": [{**QUESTION, "multiSelect": False}]}]),
     }
@@ -48,15 +51,16 @@ def _claude() -> dict[str, Script]:
 
 def _codex() -> dict[str, Script]:
     written = _calls(["patch", "*** Begin Patch\n*** Add File: {file}\n+{text}\n*** End Patch\n"])
-    ran = _calls(["call", "exec_command", {"cmd": "{command}"}])
+    outside = {"sandbox_permissions": "require_escalated", "justification": "May I?"}
+    long = {"cmd": "{command}", "yield_time_ms": 30_000, **outside}
     steps = [[("Hum it", status), ("Sing it", "pending")] for status in ("in_progress", "completed")]
     plans = [{"plan": [{"step": step, "status": status} for step, status in each]} for each in steps]
     return SPOKEN | {
         "read": _calls(["call", "exec_command", {"cmd": "cat {file}"}]),
         "write": written,
         "ask": written,
-        "run": ran,
-        "long_run": ran,
+        "run": _calls(["call", "exec_command", {"cmd": "{command}"}]),
+        "long_run": _calls(["call", "exec_command", long]),
         "plan": _calls(*(["call", "update_plan", plan] for plan in plans)),
     }
 
