@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from antiphon.conformance.prompts import Prompts
 
-__all__ = ["CLAUDE", "CODEX", "JOINT"]
+__all__ = ["CLAUDE", "CODEX", "JOINT", "marked"]
 
 Script = list[list[list[Any]]]
 """What a model says: an answer for each time it is asked in a turn, of steps as `python -m tests.engines.codex.model` knows them."""
@@ -65,15 +65,18 @@ def _codex() -> dict[str, Script]:
     }
 
 
+def marked(who: str) -> str:
+    """The words behind which a script of theirs stands."""
+    return f"{who} plays: "
+
+
 def _prompts(**scripts: dict[str, Script]) -> Prompts:
     """From who plays → purpose → script."""
-    purposes = {purpose for each in scripts.values() for purpose in each}
-    return Prompts(
-        {
-            purpose: "\n".join(f"{who} plays: {json.dumps(each[purpose])}" for who, each in scripts.items() if purpose in each)
-            for purpose in purposes
-        }
-    )
+    found: dict[str, list[str]] = {}
+    for who, each in scripts.items():
+        for purpose, script in each.items():
+            found.setdefault(purpose, []).append(marked(who) + json.dumps(script))
+    return Prompts({purpose: "\n".join(lines) for purpose, lines in found.items()})
 
 
 CLAUDE: Final = _prompts(claude=_claude())
