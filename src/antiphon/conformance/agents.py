@@ -54,6 +54,8 @@ class Checking:
         self._scenes: list[Scene] = []
         self.introduced: Answer | None = None
         self._ends = AsyncExitStack()
+        self._done_with: set[str] = set()
+        """Sessions of the shared agent that were played in."""
 
     async def run(self, scenarios: Sequence[Scenario[Stage]]) -> list[Scene]:
         """Play them all: those that share an agent one after the other, beside them the others."""
@@ -127,6 +129,16 @@ class Checking:
             for asked in editor.waiting:
                 await editor.refuse(asked, -32603, "the scenario is over")
             editor.waiting.clear()
+            await self._close_sessions(wire)
+
+    async def _close_sessions(self, wire: Wire) -> None:
+        """Sessions that nobody needs any more are closed where that can be: for some agents each is a process of its own."""
+        if self.introduced is None or self.introduced.get("agentCapabilities", "sessionCapabilities", "close") is None:
+            return
+        for id in wire.judge.ledger.sessions.keys() - self._done_with:
+            self._done_with.add(id)
+            asked = {"jsonrpc": "2.0", "id": wire.new_id(), "method": "session/close", "params": {"sessionId": id}}
+            await wire.say(asked)  # whether it is answered is the question of another scenario
 
     async def _open(self, scene: Scene) -> Stage:
         cwd = _room(self._workspace(), scene)
