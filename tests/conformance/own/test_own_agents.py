@@ -22,14 +22,16 @@ NOT_FOLLOWED: Final = {
 }
 """Advice that none of our agents follows, and why."""
 
-USAGE: Final = {"schema.draft": "what a turn took is a draft that most agents tell in its answer, and most clients show"}
+USAGE: Final = {
+    "schema.draft": "what a turn took is a draft that most agents tell in its answer, and most clients show"
+}
 
 OTHERWISE: Final[dict[str, dict[str, str]]] = {
     "codex": USAGE,
     "joint": USAGE,
     "claude": {
         **USAGE,
-        "load.settings": "Claude Code resumes a session in the mode of its own settings, and that is its user's wish"
+        "load.settings": "Claude Code resumes a session in the mode of its own settings, and that is its user's wish",
     },
 }
 """Advice that one of them does not follow, and why."""
