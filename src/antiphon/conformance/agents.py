@@ -14,14 +14,17 @@ from antiphon.conformance.results import Report, Scene, results_of
 from antiphon.conformance.stage import Answer, Stage, Wishes
 from antiphon.conformance.suites.agent import SUITE
 from antiphon.conformance.verdicts import Blocked, NoAnswer, Status, Stopped, Verdict
-from antiphon.conformance.wire import Wire
-from antiphon.traffic.entries import Direction
+from antiphon.conformance.wire import Closed, Wire
+from antiphon.traffic.entries import Direction, Entry
 from antiphon.transports.base import Transport
 
 __all__ = ["Place", "check_agent"]
 
 SCENE_LIMIT: Final = 4
 """A scenario may take this many times as long as an answer may."""
+
+CLOSE_LIMIT: Final = 5.0
+"""Seconds that are waited for a session to be closed between two scenarios."""
 
 JOBS: Final = 4
 """Agents that run at once, unless told otherwise."""
@@ -137,8 +140,13 @@ class Checking:
             return
         for id in wire.judge.ledger.sessions.keys() - self._done_with:
             self._done_with.add(id)
-            asked = {"jsonrpc": "2.0", "id": wire.new_id(), "method": "session/close", "params": {"sessionId": id}}
-            await wire.say(asked)  # whether it is answered is the question of another scenario
+            number = wire.new_id()
+            asked = {"jsonrpc": "2.0", "id": number, "method": "session/close", "params": {"sessionId": id}}
+            said = await wire.say(asked)
+            try:
+                await wire.hear(_is_answer(number), after=said.number, limit=CLOSE_LIMIT)
+            except (TimeoutError, Closed):  # whether it is answered is the question of another scenario
+                return
 
     async def _open(self, scene: Scene) -> Stage:
         cwd = _room(self._workspace(), scene)
@@ -201,6 +209,10 @@ def _room(workspace: Path, scene: Scene) -> Path:
     room = workspace / scene.name
     room.mkdir(exist_ok=True)
     return room
+
+
+def _is_answer(id: int) -> Callable[[Entry], bool]:
+    return lambda one: one.is_answer and one.msg.get("id") == id
 
 
 def _name(introduced: Answer | None) -> str:
