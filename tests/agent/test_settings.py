@@ -105,6 +105,19 @@ async def test_a_mode_changes_the_setting_that_means_the_same_and_tells_it_after
     assert agent.log == [("mode", "code", "ask")]
 
 
+async def test_another_model_is_told_in_the_old_way_only_to_who_chooses_in_the_old_way() -> None:
+    agent = Choosy()
+    async with playing(agent, FULL) as editor:
+        s = await editor.open()
+        assert agent.session is not None
+        await agent.session.tell_model("big")
+        assert editor.updates() == []  # no schema knows this update
+        await editor.connection.request(m.SET_MODEL, v1.SetModel(s, "big"))
+        await agent.session.tell_model("small")
+        await editor.until("current_model_update")
+        assert editor.updates()[-1]["currentModelId"] == "small"
+
+
 async def test_a_mode_that_the_setting_does_not_have_leaves_the_setting_alone() -> None:
     agent = Choosy()
     async with playing(agent, FULL) as editor:

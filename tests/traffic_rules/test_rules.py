@@ -68,6 +68,7 @@ def test_every_rule_says_what_it_wants_and_what_to_change(one: Any) -> None:
 JUNK: list[tuple[Line, list[Line]]] = [
     (client.says(b"{"), [agent.fails(None, -32700)]),
     (client.says(b"{"), [agent.says({"jsonrpc": "2.0", "error": {"code": -32700, "message": "No JSON"}})]),
+    (client.says(b'{"jsonrpc":"2.0","id":9,"method":'), [agent.fails(9, -32700)]),
     (client.says({"foo": 1}), [agent.fails(None, -32600)]),
     (client.says({"jsonrpc": "2.0", "id": 9}), [agent.fails(9, -32600)]),
     (client.says({"jsonrpc": "1.0", "id": 9, "method": "session/list"}), [agent.fails(9, -32600)]),

@@ -16,6 +16,8 @@ class Client:
 
     def __init__(self, connection: "Connection", asked: "Initialize | None" = None) -> None:
         self.connection = connection
+        self.chooses_models = False
+        """Whether it has used `session/set_model`. No schema has that any more, so only who does can be told news in that way."""
         self.introduce(asked)
 
     def introduce(self, asked: "Initialize | None") -> None:

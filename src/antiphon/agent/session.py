@@ -138,6 +138,10 @@ class Session(Between):
         """Tell all settings as they stand."""
         return self.update(v1.ConfigOptionUpdate(self.settings.shown(self.client.shows_booleans)))
 
+    def tell_model(self, model_id: str) -> Awaitable[None]:
+        """Tell a client that chooses models in the way of before settings that there is another. To others the update is unknown."""
+        return self.update(v1.CurrentModelUpdate(model_id)) if self.client.chooses_models else NO_WAIT
+
     def notify(self, notice: "Notice[P]", params: P) -> Awaitable[None]:
         """Tell something that is no update, in its order. Await it. Params that name the session have to name it by our `id`."""
         if self._voice is None:

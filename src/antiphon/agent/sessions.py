@@ -212,6 +212,7 @@ class Sessions:
     async def set_model(self, asked: v1.SetModel) -> "Then[v1.SetModelResult]":
         """Another model, in the way of older clients."""
         session = self._find(asked.session_id).session
+        self._client.chooses_models = True
         session.settings.check_model(asked.model_id)
         await settle(self._agent.set_model(session, asked.model_id))
         changed = session.settings.choose_model(asked.model_id)

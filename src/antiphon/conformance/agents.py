@@ -14,14 +14,17 @@ from antiphon.conformance.results import Report, Scene, results_of
 from antiphon.conformance.stage import Answer, Stage, Wishes
 from antiphon.conformance.suites.agent import SUITE
 from antiphon.conformance.verdicts import Blocked, NoAnswer, Status, Stopped, Verdict
-from antiphon.conformance.wire import Wire
-from antiphon.traffic.entries import Direction
+from antiphon.conformance.wire import Closed, Wire
+from antiphon.traffic.entries import Direction, Entry
 from antiphon.transports.base import Transport
 
 __all__ = ["Place", "check_agent"]
 
 SCENE_LIMIT: Final = 4
 """A scenario may take this many times as long as an answer may."""
+
+CLOSE_LIMIT: Final = 5.0
+"""Seconds that are waited for a session to be closed between two scenarios."""
 
 JOBS: Final = 4
 """Agents that run at once, unless told otherwise."""
@@ -54,6 +57,8 @@ class Checking:
         self._scenes: list[Scene] = []
         self.introduced: Answer | None = None
         self._ends = AsyncExitStack()
+        self._done_with: set[str] = set()
+        """Sessions of the shared agent that were played in."""
 
     async def run(self, scenarios: Sequence[Scenario[Stage]]) -> list[Scene]:
         """Play them all: those that share an agent one after the other, beside them the others."""
@@ -127,6 +132,21 @@ class Checking:
             for asked in editor.waiting:
                 await editor.refuse(asked, -32603, "the scenario is over")
             editor.waiting.clear()
+            await self._close_sessions(wire)
+
+    async def _close_sessions(self, wire: Wire) -> None:
+        """Sessions that nobody needs any more are closed where that can be: for some agents each is a process of its own."""
+        if self.introduced is None or self.introduced.get("agentCapabilities", "sessionCapabilities", "close") is None:
+            return
+        for id in wire.judge.ledger.sessions.keys() - self._done_with:
+            self._done_with.add(id)
+            number = wire.new_id()
+            asked = {"jsonrpc": "2.0", "id": number, "method": "session/close", "params": {"sessionId": id}}
+            said = await wire.say(asked)
+            try:
+                await wire.hear(_is_answer(number), after=said.number, limit=CLOSE_LIMIT)
+            except (TimeoutError, Closed):  # whether it is answered is the question of another scenario
+                return
 
     async def _open(self, scene: Scene) -> Stage:
         cwd = _room(self._workspace(), scene)
@@ -189,6 +209,10 @@ def _room(workspace: Path, scene: Scene) -> Path:
     room = workspace / scene.name
     room.mkdir(exist_ok=True)
     return room
+
+
+def _is_answer(id: int) -> Callable[[Entry], bool]:
+    return lambda one: one.is_answer and one.msg.get("id") == id
 
 
 def _name(introduced: Answer | None) -> str:

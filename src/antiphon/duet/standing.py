@@ -71,7 +71,7 @@ class Standing:
             told = journal.tell(v1.ConfigOptionUpdate(options))
         if mode is not None and mode != before[1]:
             told = journal.tell(v1.CurrentModeUpdate(mode))
-        if model is not None and model != before[2]:
+        if model is not None and model != before[2] and self._joint.outer.client.chooses_models:
             told = journal.tell(v1.CurrentModelUpdate(model))
         return told
 

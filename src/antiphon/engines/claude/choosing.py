@@ -146,7 +146,7 @@ class Choosing:
             and session.models is not None
             and models.current_model_id != session.models.current_model_id
         ):
-            await session.update(v1.CurrentModelUpdate(session.models.current_model_id))
+            await session.tell_model(session.models.current_model_id)
 
 
 async def _set(process: "Process", subtype: str, fields: dict[str, Any]) -> None:

@@ -122,7 +122,7 @@ class ClaudeSession(EngineSession):
         if config_id == MODE:
             await self.session.update(v1.CurrentModeUpdate(str(value)))
         elif config_id == MODEL:
-            await self.session.update(v1.CurrentModelUpdate(str(value)))
+            await self.session.tell_model(str(value))
 
     async def close(self) -> None:
         if self._open is not None:

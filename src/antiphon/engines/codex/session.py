@@ -46,6 +46,9 @@ __all__ = ["CodexSession"]
 INTERRUPT_LIMIT: Final = 2.0
 """Seconds that a turn may take to end after it was interrupted, before the server counts as hung. Real ones take 20 ms."""
 
+END_LIMIT: Final = 1.0
+"""Seconds that the end of a command may take to be told after it was ended. Real ones take 10 ms."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -72,6 +75,8 @@ class CodexSession(EngineSession):
         self._waiting: Waiting | None = None
         self._turn: str | None = None
         self._titled = False
+        self._heard = asyncio.Event()
+        """The server has said something."""
 
     def _new_translator(self) -> Translator:
         client = self.session.client
@@ -163,6 +168,7 @@ class CodexSession(EngineSession):
             await self._tell_all(self._translator.item(item, replay=False))
         if told.method not in RAW:
             await self._tell_all(self._translator.feed(told.method, told.params))
+        self._heard.set()
 
     def _knows(self, told: wire.Told) -> bool:
         """Whether it was told before: each new server says it again."""
@@ -293,11 +299,21 @@ class CodexSession(EngineSession):
                         await server.request("turn/interrupt", {"threadId": self._thread.id, "turnId": id})
                     await asyncio.wait([waiting.end])
                 await self._thread.clean(server)
+            await self._hear_last_ends()
         except (TimeoutError, ConnectionClosed) as error:
             _log.warning("Codex (pid %d) does not stop, so it is ended: %s", server.pid, error)
             self._hub.give_up(server)
         finally:
             self._answering.withdraw_all()
+
+    async def _hear_last_ends(self) -> None:
+        """Wait for the ends of commands that were called off: nothing of a turn may be told after its answer, so what comes later is not."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END_LIMIT):
+                while self._translator.has_ending:
+                    self._heard.clear()
+                    await self._heard.wait()
+        self._translator.forget_ends()
 
     async def cancel(self) -> None:
         server, turn = self._thread.server, self._turn
@@ -339,7 +355,7 @@ class CodexSession(EngineSession):
         if config_id == MODE:
             await self.session.update(v1.CurrentModeUpdate(str(value)))
         elif config_id == MODEL:
-            await self.session.update(v1.CurrentModelUpdate(str(value)))
+            await self.session.tell_model(str(value))
 
     async def close(self) -> None:
         self._log_unknown()

@@ -1,5 +1,6 @@
 """Every message is one of JSON-RPC: a request, a notification or an answer, and answers find their question."""
 
+from antiphon.errors import Code
 from antiphon.traffic.entries import Entry
 from antiphon.traffic.judging import Level, Side, rule
 from antiphon.traffic.ledger import Ledger, id_shown, is_id
@@ -95,6 +96,8 @@ def answer_known(entry: Entry, ledger: Ledger) -> list[str] | None:
         return None  # it was asked, though not properly
     if ledger.initialize is None:
         return None  # the recording begins later than the conversation, and so may the question be missing
+    if as_object(entry.msg.get("error")).get("code") == Code.PARSE_ERROR and ledger.malformed[entry.dir.other]:
+        return None  # an id that was found in a line which is no JSON, so that nobody waits for ever
     alike = ledger.pairs.alike(entry)
     if alike is not None:
         return [f"the id {shown(id)} is not that of `{alike.method}`, which was asked with {shown(alike.msg['id'])}"]

@@ -2,7 +2,8 @@
 
 A prompt with `Play: ` in it says what is to be answered, as a JSON list with one answer for each request of the turn. An answer is a list
 of steps: `["text", words]`, `["deltas", 10000]`, `["think", words]`, `["call", tool, input]`, `["fail", status, kind, message]`,
-`["stop", reason]`, `["cut"]`. Any other prompt is echoed. The first line that it prints is its address.
+`["stop", reason]`, `["cut"]`,
+`["hold"]`, which waits until the program hangs up. Any other prompt is echoed. The first line that it prints is its address.
 """
 
 import argparse
@@ -12,19 +13,19 @@ from typing import Any, Final
 
 from tests.engines.claude.model.asked import Asked
 from tests.engines.claude.model.server import listening
-from tests.engines.claude.model.steps import Answer, Call, Cut, Fail, Step, Stop, Text, Think
+from tests.engines.claude.model.steps import Answer, Call, Cut, Fail, Gate, Step, Stop, Text, Think, Wait
 
 SCRIPT: Final = "Play: "
 
 
-def played(asked: Asked) -> Answer | None:
-    """The answer that the prompt itself asks for."""
-    at = asked.prompt.rfind(SCRIPT)
+def played(asked: Asked, script: str = SCRIPT) -> Answer | None:
+    """The answer that the prompt itself asks for, behind words that only we look for if there are several models."""
+    at = asked.prompt.rfind(script)
     if at < 0:
         return None
-    answers, _ = json.JSONDecoder().raw_decode(asked.prompt, at + len(SCRIPT))
+    answers, _ = json.JSONDecoder().raw_decode(asked.prompt, at + len(script))
     # Each round of tools since the prompt moves on to the next answer.
-    last = max(n for n, turn in enumerate(asked.turns) if any(SCRIPT in str(block.get("text")) for block in turn))
+    last = max(n for n, turn in enumerate(asked.turns) if any(script in str(block.get("text")) for block in turn))
     done = sum(any(block.get("type") == "tool_result" for block in turn) for turn in asked.turns[last + 1 :])
     return tuple(step_of(each) for each in answers[done]) if done < len(answers) else (Text("The script is over."),)
 
@@ -46,6 +47,8 @@ def step_of(said: list[Any]) -> Step:
             return Stop(reason)
         case ["cut"]:
             return Cut()
+        case ["hold"]:
+            return Wait(Gate())
         case _:
             return Text(f"no such step: {json.dumps(said)}")
 

@@ -64,6 +64,8 @@ async def test_a_command_that_runs_is_stopped(at: Place) -> None:
         changes = [each for each in client.updates_of("tool_call_update") if each["toolCallId"] == call["toolCallId"]]
         assert [each["status"] for each in changes if "status" in each][-1] == "failed"
         assert (await client.say("go on")).text == "echo: go on" and ends(client) == ["cancelled", "end_turn"]
+        answered = next(n for n, frame in enumerate(client.frames) if "stopReason" in (frame.get("result") or {}))
+        assert call["toolCallId"] not in str(client.frames[answered:])  # nothing of a turn comes after its answer
 
 
 @proves("cancel.background", on=BOTH)

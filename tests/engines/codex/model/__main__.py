@@ -2,7 +2,8 @@
 
 A prompt with `Play: ` in it says what is to be answered, as a JSON list with one answer for each request of the turn. An answer is a list
 of steps: `["text", words]`, `["deltas", 10000]`, `["think", words]`, `["call", tool, input]`, `["patch", text]`, `["fail", status, kind, message]`,
-`["stop", reason]`, `["cut"]`. Any other prompt is echoed. The first line that it prints is its address.
+`["stop", reason]`, `["cut"]`,
+`["hold"]`, which waits until the program hangs up. Any other prompt is echoed. The first line that it prints is its address.
 """
 
 import argparse
@@ -13,19 +14,19 @@ from typing import Any, Final
 from tests.engines.codex.model.asked import Asked
 from tests.engines.codex.model.server import serving
 from tests.engines.codex.model.steps import Answer, Call, Fail, Patch, Step
-from tests.engines.model.steps import Cut, Stop, Text, Think
+from tests.engines.model.steps import Cut, Gate, Stop, Text, Think, Wait
 
 SCRIPT: Final = "Play: "
 
 
-def played(asked: Asked) -> Answer | None:
-    """The answer that the prompt itself asks for."""
-    at = asked.prompt.rfind(SCRIPT)
+def played(asked: Asked, script: str = SCRIPT) -> Answer | None:
+    """The answer that the prompt itself asks for, behind words that only we look for if there are several models."""
+    at = asked.prompt.rfind(script)
     if at < 0:
         return None
-    answers, _ = json.JSONDecoder().raw_decode(asked.prompt, at + len(SCRIPT))
+    answers, _ = json.JSONDecoder().raw_decode(asked.prompt, at + len(script))
     # Each round of tools since the prompt moves on to the next answer.
-    last = max(n for n, item in enumerate(asked.items) if item.get("role") == "user" and SCRIPT in json.dumps(item))
+    last = max(n for n, item in enumerate(asked.items) if item.get("role") == "user" and script in json.dumps(item))
     kinds = [str(item.get("type")) for item in asked.items[last + 1 :]]
     rounds = [
         n
@@ -55,6 +56,8 @@ def step_of(said: list[Any]) -> Step:
             return Stop(reason)
         case ["cut"]:
             return Cut()
+        case ["hold"]:
+            return Wait(Gate())
         case _:
             return Text(f"no such step: {json.dumps(said)}")
 

@@ -3,6 +3,7 @@
 import os
 import signal
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 from antiphon.conformance.requirements import advice, must, should
@@ -105,15 +106,23 @@ async def during_a_turn(stage: Stage) -> None:
     stage.holds("process.children", not left, f"{len(left)} processes that it had started still ran", turn.asked)
 
 
+def _sleeps(pid: int) -> bool:
+    """Whether a process is our command: an agent starts others too. Where that cannot be looked up, any may be."""
+    try:
+        return b"sleep" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return not Path("/proc/self").exists()
+
+
 async def _running(stage: Stage, session: str) -> tuple[Pending, bool]:
     """A turn that runs, and whether the agent runs a command in it; if it does not want to, it works by itself."""
     process = _process(stage)
-    before = len(await process.left_behind(0))
+    before = set(await process.left_behind(0))
     command = stage.wishes.prompts.text("long_run", command="sleep 300")
     if command:
         turn = await stage.prompt(session, command)
         for _ in range(int(stage.wishes.limit / stage.wishes.patience)):
-            if len(await process.left_behind(0)) > before:
+            if any(_sleeps(pid) for pid in set(await process.left_behind(0)) - before):
                 return turn, True
             with suppress(NoAnswer):
                 await turn.answer(stage.wishes.patience)

@@ -64,6 +64,8 @@ class Calls:
         self._over: Recent[str] = Recent()
         self._given_up: Recent[str] = Recent()
         """Closed by us; its end may still be told."""
+        self._ending: Recent[str] = Recent()
+        """Those among them that run somewhere, so that their end comes soon if somebody ends them."""
 
     def get(self, id: str) -> Call | None:
         """A call that is not over."""
@@ -72,6 +74,20 @@ class Calls:
     def is_known(self, id: str) -> bool:
         """Whether anything was told of it."""
         return id in self._open or id in self._over
+
+    def is_done(self, id: str) -> bool:
+        """Whether all was told of it."""
+        return id in self._over and id not in self._given_up
+
+    @property
+    def has_ending(self) -> bool:
+        """Whether the end of a call that we closed is still to come."""
+        return len(self._ending) > 0
+
+    def forget_ends(self) -> None:
+        """The ends of calls that we closed are not told any more."""
+        self._given_up = Recent()
+        self._ending = Recent()
 
     def all_open(self) -> list[Call]:
         """Those that are not over, the latest first."""
@@ -128,7 +144,7 @@ class Calls:
         id = call.id
         before = self._open.pop(id, None)
         if before is None:
-            if id in self._over and id not in self._given_up:
+            if self.is_done(id):
                 return
             if id not in self._over:
                 yield from self.begin(call)
@@ -136,6 +152,7 @@ class Calls:
             before = call
         self._over.add(id)
         self._given_up.discard(id)
+        self._ending.discard(id)
         yield v1.ToolCallUpdate(
             tool_call_id=id,
             status=_FAILED if outcome.failed else _COMPLETED,
@@ -152,6 +169,8 @@ class Calls:
                 del self._open[call.id]
                 self._over.add(call.id)
                 self._given_up.add(call.id)
+                if call.lasting:
+                    self._ending.add(call.id)
                 meta = terminal_exit(call.id, None) if call.terminal else None
                 yield v1.ToolCallUpdate(tool_call_id=call.id, status=_FAILED, meta=meta)
 

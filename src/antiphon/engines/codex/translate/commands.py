@@ -95,6 +95,8 @@ class Commands:
 
     def completed(self, item: CommandExecution, *, replay: bool) -> Iterator[News]:
         """It has ended, was declined, or never ran."""
+        if self._calls.is_done(item.id):
+            return
         call = self._call(item)
         told = self._outputs.pop(item.id, None)
         output = item.aggregated_output or ""

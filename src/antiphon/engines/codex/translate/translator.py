@@ -122,6 +122,15 @@ class Translator:
         self._commands.forget()
         return news
 
+    @property
+    def has_ending(self) -> bool:
+        """Whether the end of a command that was called off is still to come."""
+        return self._calls.has_ending
+
+    def forget_ends(self) -> None:
+        """The ends of calls that were called off are not told any more."""
+        self._calls.forget_ends()
+
     # Pieces of items.
 
     def _says(self, told: wire.Delta) -> Iterable[News]:

@@ -1,0 +1,85 @@
+"""Our own agents keep all that an agent has to keep: the demo, each engine with the real program behind it, and both of them together."""
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from antiphon.conformance.agents import check_agent
+from antiphon.conformance.places import Program
+from antiphon.conformance.stage import Wishes
+from antiphon.conformance.verdicts import Status
+from tests.conformance.own.agents import AGENTS
+
+pytestmark = pytest.mark.slow
+
+LIMIT: Final = 20.0
+"""Seconds that an answer may take: a machine may have much else to do."""
+
+NOT_FOLLOWED: Final = {
+    "schema.removed": "clients that were written before there were settings look for `models`",
+    "schema.draft-offer": "forks are a draft, and those who know them look for them there",
+}
+"""Advice that none of our agents follows, and why."""
+
+USAGE: Final = {
+    "schema.draft": "what a turn took is a draft that most agents tell in its answer, and most clients show"
+}
+
+OTHERWISE: Final[dict[str, dict[str, str]]] = {
+    "codex": USAGE,
+    "joint": USAGE,
+    "claude": {
+        **USAGE,
+        "load.settings": "Claude Code resumes a session in the mode of its own settings, and that is its user's wish",
+    },
+}
+"""Advice that one of them does not follow, and why."""
+
+UNSHOWN: Final = {
+    **dict.fromkeys(
+        (
+            "files.read-path", "files.unsaved", "files.missing", "files.missing-result", "files.missing-next",
+            "files.locked", "files.locked-told",
+        ),
+        "it reads and writes files by itself",
+    ),
+    **dict.fromkeys(
+        (
+            "terminal.known", "terminal.released", "terminal.shown", "terminal.failing", "terminal.refused",
+            "terminal.refused-next", "cancel.terminals", "session.directory",
+        ),
+        "it runs commands by itself",
+    ),
+    "config.switched": "it has no setting that is on or off",
+    "content.audio": "its model hears nothing",
+    "modest.visit": "it sends nobody to a page",
+}  # fmt: skip
+"""What cannot be shown of an agent that drives the program of somebody else, and why."""
+
+UNSHOWN_OTHERWISE: Final[dict[str, dict[str, str]]] = {
+    "claude": {"list.pages": "its list is one page long"},
+    "codex": {
+        "list.pages": "its list is one page long",
+        "modest.form": "Codex asks questions in the mode `plan` only",
+        "path.line": "Codex names no lines",
+        "session.sse-server": "Codex has no such servers",
+    },
+}
+"""What cannot be shown of one of them, and why."""
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("name", AGENTS)
+async def test_an_agent_of_ours_keeps_everything(name: str, tmp_path: Path) -> None:
+    with AGENTS[name](tmp_path) as own:
+        wishes = Wishes(own.prompts, auth=own.auth, limit=LIMIT)
+        report = await check_agent(Program(own.at.agent, own.at.environment), wishes, jobs=2)
+    found = {one.requirement.id: one.verdict for one in report.results}
+    failed = {id: verdict for id, verdict in found.items() if verdict.status is Status.FAILED}
+    assert failed == {}
+    noted = {id: verdict.text for id, verdict in found.items() if verdict.status is Status.NOTED}
+    assert noted.keys() == (NOT_FOLLOWED | OTHERWISE.get(name, {})).keys()
+    unshown = {id for id, verdict in found.items() if verdict.status not in (Status.PASSED, Status.NOTED)}
+    assert unshown == (set() if name == "demo" else {*UNSHOWN, *UNSHOWN_OTHERWISE.get(name, {})})
+    assert all(own.asked), "a model was not asked at all"
