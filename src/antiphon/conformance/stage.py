@@ -275,7 +275,9 @@ class Stage(Speaking):
             found = await self.wire.hear(is_it, after=pending.asked.number, limit=self.wishes.limit)
         except (TimeoutError, Closed):
             if not self.wire.closed and self.updates(pending.asked.params["sessionId"], after=pending.asked.number):
-                raise Unseen(f"the agent works on without `{method}`: a prompt file can name words that make it") from None
+                raise Unseen(
+                    f"the agent works on without `{method}`: a prompt file can name words that make it"
+                ) from None
             raise NoAnswer(pending.asked, f"neither `{method}` nor an answer came") from None
         if found.is_answer:
             raise Unseen(f"the agent did not use `{method}`: a prompt file can name words that make it")
