@@ -12,6 +12,7 @@ from tests.conformance.faults.handshake import BARE, initializes, version
 from tests.conformance.faults.making import Change, Faults, Message
 from tests.conformance.faults.messages import FENCE, NOWHERE
 from tests.conformance.faults.staging import PROMPT, UPDATE, Made, Talk, Told, answer, in_scene, prompt, said, stop
+from tests.conformance.faults.turns import kills_only
 from tests.conformance.memory import Fault
 
 NEW, LOAD, RESUME, SET_OPTION = "session/new", "session/load", "session/resume", "session/set_config_option"
@@ -113,10 +114,6 @@ def twice(*path: Any) -> Change:
 
 def only_what_was_set(message: Message) -> None:
     message["result"]["configOptions"] = [one for one in message["result"]["configOptions"] if one["id"] == "length"]
-
-
-def kills_only(message: Message) -> None:
-    message["method"] = "terminal/kill"
 
 
 def same_session() -> Fault:

@@ -99,7 +99,7 @@ class InScene:
         return fault
 
 
-in_scene = InScene
+in_scene = InScene  # as it reads in the tables
 
 
 def answer(scene: str, method: str, change: Change, number: int | None = None) -> Made:
