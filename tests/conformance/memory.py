@@ -58,16 +58,16 @@ class InMemory:
 
 
 async def _pass_on(direction: Direction, source: Transport, target: Transport, fault: Fault) -> None:
-    while (frame := await source.receive()) is not None:
-        line = bytes(frame)  # type: ignore[arg-type]  # nothing here is over the limit
-        try:
-            message = msgspec.json.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            message = line
-        try:
+    try:
+        while (frame := await source.receive()) is not None:
+            line = bytes(frame)  # type: ignore[arg-type]  # nothing here is over the limit
+            try:
+                message = msgspec.json.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                message = line
             for one in fault(direction, message):
                 await target.send(one if isinstance(one, bytes) else msgspec.json.encode(one))
-        except Leaves:
-            await source.close()
-            break
-    await target.close()
+    except Leaves:
+        await source.close()
+    finally:  # a fault that is itself broken ends the conversation too: nobody waits for it
+        await target.close()

@@ -83,7 +83,6 @@ def still_listed() -> Made:
 
 FAULTS: Faults = {
     "session.opens": spoil("session-new", NEW),
-    "session.unknown-fields": spoil("session-new", NEW, 2),
     "session.relative-directory": answer("where", NEW, accept({"sessionId": "antiphon-odd-1"}), 1),
     "session.no-directory": answer("where", NEW, accept({"sessionId": "antiphon-odd-2"}), 2),
     "session.lost-server": spoil("session-mcp", NEW),

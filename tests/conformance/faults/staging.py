@@ -39,11 +39,18 @@ class Talk:
         if method is None:
             asked, number = self.asked.pop((direction.other, id), (None, 0))
             return Told(direction, message, asked, number)
-        if method in OPENING and (name := PurePath(str(message["params"].get("cwd", self.scene))).name) != self.scene:
-            self.scene, self.seen = name, Counter()
+        if method in OPENING and (scene := _scene(message)) not in ("", self.scene):
+            self.scene, self.seen = scene, Counter()
         self.seen[method] += 1
         self.asked[direction, id] = message, self.seen[method]
         return Told(direction, message, None, 0)
+
+
+def _scene(message: Message) -> str:
+    """The scene that a session is opened for, as its directory says; empty where the request is odd and names none."""
+    params = message.get("params")
+    cwd = params.get("cwd") if isinstance(params, dict) else None
+    return PurePath(cwd).name if isinstance(cwd, str) else ""
 
 
 @dataclass(frozen=True)
@@ -73,21 +80,26 @@ class Told:
 Meddle = Callable[[Told, Talk], Iterable[Any]]
 
 
-def in_scene(scene: str, meddle: Meddle) -> Made:
-    """A fault that is at work in one scene."""
+class InScene:
+    """Makes faults that are at work in one scene, and pass on as they are all messages of the others."""
 
-    def made() -> Fault:
+    def __init__(self, scene: str, meddle: Meddle) -> None:
+        self.scene = scene
+        self._meddle = meddle
+
+    def __call__(self) -> Fault:
         talk = Talk()
 
         def fault(direction: Direction, message: Any) -> Iterable[Any]:
             if not isinstance(message, dict):
                 return [message]
             told = talk.hear(direction, message)
-            return meddle(told, talk) if talk.scene == scene else [message]
+            return self._meddle(told, talk) if talk.scene == self.scene else [message]
 
         return fault
 
-    return made
+
+in_scene = InScene  # as it reads in the tables
 
 
 def answer(scene: str, method: str, change: Change, number: int | None = None) -> Made:

@@ -14,6 +14,7 @@ INVALID_PARAMS: Final = -32602
 NOT_FOUND: Final = -32002
 
 breaks("session.refused", by=("error.unknown-session",))
+breaks("error.unknown-session", by=("session.refused",))
 
 LINK: Final = "overview#error-handling"
 

@@ -25,3 +25,6 @@ SUITE: Final[Suite[Stage]] = Suite(
         ),
     ),
 )
+
+SUITE.follows["wire.utf8"] = ("wire.json",)  # what is no UTF-8 is no JSON either
+SUITE.follows["capability.plan"] = SUITE.follows["capability.subagents"] = ("schema.draft",)  # only the draft has them
