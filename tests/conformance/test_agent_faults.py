@@ -59,7 +59,7 @@ def test_a_fault_of_one_scene_leaves_the_messages_of_others_alone() -> None:
         return list(fault(direction, message)) == [message]
 
     def opens(scene: str) -> dict[str, object]:
-        return {"id": 1, "method": "session/new", "params": {"cwd": f"/work/{scene}"}}
+        return {"id": 1, "method": "session/new", "params": {"cwd": f"/songs/{scene}"}}
 
     others = [
         (Direction.A2C, {"id": 1, "result": {"sessionId": "one"}}),

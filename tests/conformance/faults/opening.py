@@ -37,6 +37,19 @@ def forgets(kind: str) -> Made:
     return in_scene("load", meddle)
 
 
+def takes_unoffered() -> Made:
+    """A session has no modes, and takes any mode all the same."""
+
+    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
+        if told.answers(NEW):
+            told.message["result"].pop("modes")
+        elif told.answers("session/set_mode"):
+            accept({})(told.message)
+        yield told.message
+
+    return in_scene("not-offered", meddle)
+
+
 def other_settings(message: Message) -> None:
     first = message["result"]["configOptions"][0]
     first["currentValue"] = next(one["value"] for one in first["options"] if one["value"] != first["currentValue"])
@@ -82,6 +95,7 @@ def still_listed() -> Made:
 
 
 FAULTS: Faults = {
+    "unoffered.refused": takes_unoffered(),
     "session.opens": spoil("session-new", NEW),
     "session.relative-directory": answer("where", NEW, accept({"sessionId": "antiphon-odd-1"}), 1),
     "session.no-directory": answer("where", NEW, accept({"sessionId": "antiphon-odd-2"}), 2),
