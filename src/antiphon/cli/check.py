@@ -104,7 +104,8 @@ def _run(arguments: list[str]) -> int:
     from antiphon.conformance.stage import Wishes
 
     place = Program(doing.command_of(words, named=not command))
-    wishes = Wishes(doing.prompts_of(options, words), options.auth, options.timeout, options.patience)
+    prompts, auth = doing.prompts_of(options, words)
+    wishes = Wishes(prompts, auth, options.timeout, options.patience)
     only = doing.scenarios_of(SUITE, options.only)
 
     async def check() -> "Report":

@@ -54,15 +54,15 @@ def command_of(words: Sequence[str], *, named: bool) -> list[str]:
     return list(words)
 
 
-def prompts_of(options: argparse.Namespace, words: Sequence[str]) -> Prompts:
-    """From the file that was named; the demo's are known."""
+def prompts_of(options: argparse.Namespace, words: Sequence[str]) -> tuple[Prompts, str | None]:
+    """The words for the agent and how to sign in, as the options say; the demo's are known."""
     if options.prompts is not None:
-        return Prompts.read(options.prompts)
+        return Prompts.read(options.prompts), options.auth
     if list(words) == ["demo"] or list(words[-3:]) == ["agent", "--engine", "demo"]:
-        from antiphon.conformance.demo import DEMO
+        from antiphon.conformance.demo import AUTH, DEMO
 
-        return DEMO
-    return Prompts()
+        return DEMO, options.auth or AUTH
+    return Prompts(), options.auth
 
 
 def scenarios_of(suite: "Suite[Any]", names: Sequence[str]) -> list[str]:

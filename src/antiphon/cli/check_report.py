@@ -1,5 +1,6 @@
 """The report of `check` and `check-client` for people: a table of what was looked at, then what is wrong, proved, with what to change."""
 
+import re
 import shutil
 import sys
 import textwrap
@@ -52,6 +53,8 @@ PROOFS: Final = 3
 """Messages that are shown for a failure; advice has one."""
 PROOF_CHARACTERS: Final = 400
 """Characters of a message that are shown as proof; `--json` has all of it."""
+PLACE_CHARACTERS: Final = 120
+"""Characters that are shown of a place in it that the finding names."""
 
 
 def write(document: Document, *, everything: bool) -> None:
@@ -121,19 +124,35 @@ def _failure(one: Judged, screen: Screen, width: int) -> Iterator[str]:
     if one.because:
         yield from _wrapped(f"follows from: {', '.join(one.because)}", width, "  ")
     for proof in one.evidence[: PROOFS if one.status == "failed" else 1]:
-        yield from _proof(proof, screen, width)
+        yield from _proof(proof, one.found, screen, width)
     yield from _wrapped(f"fix: {one.fix}", width, "  ")
     yield f"  {screen.styled(one.link, 'dim')}"
 
 
-def _proof(proof: Proof, screen: Screen, width: int) -> Iterator[str]:
+def _proof(proof: Proof, found: str, screen: Screen, width: int) -> Iterator[str]:
     arrow = "client → agent" if proof.dir == "c2a" else "agent → client"
     text = proof.raw if proof.raw is not None else msgspec.json.encode(proof.msg).decode()
-    more = "…" if len(text) > PROOF_CHARACTERS else ""
     yield screen.styled(f"    message {proof.message}, {arrow}", "dim")
-    shown = exact(text[:PROOF_CHARACTERS], one_line=True) + more
+    if len(text) > PROOF_CHARACTERS:
+        text = text[:PROOF_CHARACTERS] + "…"
+        for place, value in _meant(proof.msg, found):
+            shown = msgspec.json.encode(value).decode()
+            text += f" {place}: {shown[:PLACE_CHARACTERS]}{'…' if len(shown) > PLACE_CHARACTERS else ''}"
+    shown = exact(text, one_line=True)
     for start in range(0, len(shown), max(width - 6, 40)):
         yield screen.styled(f"    {shown[start : start + max(width - 6, 40)]}", "dim")
+
+
+def _meant(message: object, found: str) -> Iterator[tuple[str, object]]:
+    """The places that a sentence names, with what stands there: in a long message nobody would find them."""
+    for place in dict.fromkeys(re.findall(r"`((?:params|result|error)[.\w\[\]]*)`", found)):
+        value = message
+        try:
+            for name, number in re.findall(r"(\w+)|\[(\d+)\]", place):
+                value = value[name] if name else value[int(number)]  # type: ignore[index]  # what does not fit is no place
+        except (KeyError, IndexError, TypeError):
+            continue
+        yield place, value
 
 
 def _unshown(document: Document, screen: Screen, width: int) -> Iterator[str]:

@@ -4,7 +4,10 @@ from typing import Final
 
 from antiphon.conformance.prompts import Prompts
 
-__all__ = ["DEMO"]
+__all__ = ["AUTH", "DEMO"]
+
+AUTH: Final = "demo"
+"""How to sign in: it always works."""
 
 DEMO: Final = Prompts(
     {
