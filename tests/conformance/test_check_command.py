@@ -1,6 +1,10 @@
 """`antiphon check` as it is typed."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -64,3 +68,18 @@ def test_all_requirements_can_be_listed(capsys: pytest.CaptureFixture[str]) -> N
     assert main(["check", "--list", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert {"id", "level", "text", "link", "fix", "needs", "scenario"} == set(found[0])
+
+
+def test_a_check_that_is_terminated_leaves_nothing_behind(tmp_path: Path) -> None:
+    started, places = tmp_path / "started", tmp_path / "places"
+    os.mkfifo(started)
+    places.mkdir()
+    agent = f"import signal; open({str(started)!r}, 'w').write('x'); signal.pause()"
+    words = [sys.executable, "-m", "antiphon", "check", "--only", "handshake", "--", sys.executable, "-c", agent]
+    environment = {**os.environ, "TMPDIR": str(places)}
+    with subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as check:
+        assert started.read_text(encoding="utf-8") == "x"
+        assert list(places.iterdir()), "it works in a directory of its own"
+        check.send_signal(signal.SIGTERM)
+        assert check.wait(30) == 130
+    assert list(places.iterdir()) == []

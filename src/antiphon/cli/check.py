@@ -1,7 +1,6 @@
 """`antiphon check`: whether an agent is correct, found out by talking to it and to nothing else."""
 
 import argparse
-import asyncio
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -11,7 +10,7 @@ from antiphon.cli.ending import ended
 from antiphon.cli.saying import FAILED
 
 if TYPE_CHECKING:
-    from antiphon.conformance.results import Report, Scene
+    from antiphon.conformance.results import Scene
 
 __all__ = ["parser", "run"]
 
@@ -26,7 +25,7 @@ that answers anything needs none; what it never does is told as never seen, not 
   antiphon check --prompts prompts.toml --junit report.xml --badge acp.svg -- my-agent
   antiphon check demo
 
-exit status: 0 nothing that must hold was broken (with --strict: nor anything that should), 1 something was, 2 wrong arguments.
+exit status: 0 nothing that must hold was broken (with --strict: nor anything that should, and all of it was seen), 1 something was, 2 wrong arguments.
 """
 
 
@@ -108,16 +107,15 @@ def _run(arguments: list[str]) -> int:
     wishes = Wishes(prompts, auth, options.timeout, options.patience)
     only = doing.scenarios_of(SUITE, options.only)
 
-    async def check() -> "Report":
-        with doing.Telling(len(only) or len(SUITE.scenarios)) as telling:
+    keeping = doing.Keeping(options.record)
+    with doing.Telling(len(only) or len(SUITE.scenarios)) as telling:
 
-            def done(scene: "Scene") -> None:
-                telling.done(scene)
-                doing.keep(scene, options.record)
+        def done(scene: "Scene") -> None:
+            telling.done(scene)
+            keeping.done(scene)
 
-            return await check_agent(place, wishes, only=only, jobs=options.jobs, progress=done)
-
-    report = asyncio.run(check())
+        report = doing.checked(check_agent(place, wishes, only=only, jobs=options.jobs, progress=done))
+    keeping.write()
     report.command = words
     sys.stderr.flush()
     return FAILED if doing.told(report, SUITE, options) else 0

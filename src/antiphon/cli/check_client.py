@@ -1,7 +1,6 @@
 """`antiphon check-client`: whether a client is correct, found out by being the agent that it starts."""
 
 import argparse
-import asyncio
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,7 +11,7 @@ from antiphon.cli.ending import ended
 from antiphon.cli.saying import FAILED
 
 if TYPE_CHECKING:
-    from antiphon.conformance.results import Report, Scene
+    from antiphon.conformance.results import Scene
 
 __all__ = ["parser", "run"]
 
@@ -29,7 +28,7 @@ start from. Without them it is told as never seen, not as wrong.
   antiphon check-client -- my-client --agent {agent} "hello"
   antiphon check-client --commands commands.toml --junit report.xml -- my-client --agent {agent} "hello"
 
-exit status: 0 nothing that must hold was broken (with --strict: nor anything that should), 1 something was, 2 wrong arguments.
+exit status: 0 nothing that must hold was broken (with --strict: nor anything that should, and all of it was seen), 1 something was, 2 wrong arguments.
 """
 
 
@@ -80,16 +79,15 @@ def _run(arguments: list[str]) -> int:
     wishes = ClientWishes(limit=options.timeout, patience=options.patience)
     only = doing.scenarios_of(SUITE, options.only)
 
-    async def check() -> "Report":
-        with doing.Telling(len(only) or len(SUITE.scenarios)) as telling:
+    keeping = doing.Keeping(options.record)
+    with doing.Telling(len(only) or len(SUITE.scenarios)) as telling:
 
-            def done(scene: "Scene") -> None:
-                telling.done(scene)
-                doing.keep(scene, options.record)
+        def done(scene: "Scene") -> None:
+            telling.done(scene)
+            keeping.done(scene)
 
-            return await check_client(place, wishes, only=only, jobs=options.jobs, progress=done)
-
-    report = asyncio.run(check())
+        report = doing.checked(check_client(place, wishes, only=only, jobs=options.jobs, progress=done))
+    keeping.write()
     report.command = words
     return FAILED if doing.told(report, SUITE, options) else 0
 

@@ -1,6 +1,7 @@
 """Plays the scenarios for clients with a client, and reports. How a client is started is not its business: that is the place's."""
 
 import asyncio
+import logging
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,8 @@ from antiphon.conformance.visits import ClientPlace
 from antiphon.traffic.entries import Direction
 
 __all__ = ["check_client"]
+
+_log = logging.getLogger(__name__)
 
 SCENE_LIMIT: Final = 5
 """A scenario may take this many times as long as an answer may."""
@@ -101,6 +104,11 @@ class Checking:
             return Verdict(stopped.status, str(stopped))
         except TimeoutError:
             return Verdict(Status.BLOCKED, f"the scenario took over {SCENE_LIMIT * self.wishes.limit:g} s")
+        except (
+            Exception
+        ) as error:  # what a peer says may be anything: one scene that trips over it is not the end of the report
+            _log.warning("the scenario %s failed", scenario.name, exc_info=True)
+            return Verdict(Status.BLOCKED, f"the check could not make sense of what it heard: {error!r:.200}")
         return Verdict(Status.BLOCKED, "the scenario did not come to it")
 
     async def _leave(self, stage: ClientStage) -> None:

@@ -7,16 +7,19 @@ input, signals. The check says on it what an agent may do besides talking: fill 
 
 import json
 import os
-import select
 import signal
 import socket
 import sys
+import threading
 
 SIZE = 65536
 
 
 class Pump:
-    """The descriptors, and whether the end of input is the end of all."""
+    """The descriptors, and whether the end of input is the end of all.
+
+    A thread for each direction, so that neither waits for the other: a client may write without reading, and the check too.
+    """
 
     def __init__(self, path: str) -> None:
         self.control = _connected(path, b"control\n")
@@ -24,7 +27,6 @@ class Pump:
         self.tell({"pid": os.getpid(), "cwd": os.getcwd(), "argv": sys.argv[2:]})
         self.data = _connected(path, f"data {os.getpid()}\n".encode())
         self.stubborn = False
-        self.inputs = [0, self.data.fileno(), self.control.fileno()]
 
     def tell(self, fact: "dict[str, object]") -> None:
         try:
@@ -33,39 +35,31 @@ class Pump:
             os._exit(1)  # nobody checks any more
 
     def run(self) -> None:
+        for carry in (self.carry_in, self.carry_out):
+            threading.Thread(target=carry, daemon=True).start()
         while True:
-            ready, _, _ = select.select(self.inputs, [], [])
-            if self.control.fileno() in ready:
-                self.obey()
-            if 0 in ready:
-                self.carry_in()
-            if self.data.fileno() in ready:
-                self.carry_out()
+            self.obey()
 
     def carry_in(self) -> None:
-        chunk = os.read(0, SIZE)
-        if chunk:
+        while chunk := os.read(0, SIZE):
             try:
                 self.data.sendall(chunk)
             except OSError:
                 os._exit(0)
-            return
         self.tell({"event": "eof"})
-        self.inputs.remove(0)
         if self.stubborn:
             self.data.shutdown(socket.SHUT_WR)
         else:
             os._exit(0)
 
     def carry_out(self) -> None:
-        chunk = self.data.recv(SIZE)
-        if not chunk:
-            os._exit(0)
-        try:
-            _write(1, chunk)
-        except OSError:
-            self.tell({"event": "deaf"})
-            self.inputs.remove(self.data.fileno())
+        while chunk := self.data.recv(SIZE):
+            try:
+                _write(1, chunk)
+            except OSError:
+                self.tell({"event": "deaf"})
+                return
+        os._exit(0)
 
     def obey(self) -> None:
         chunk = self.control.recv(SIZE)

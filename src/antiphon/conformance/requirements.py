@@ -5,9 +5,9 @@ a function that plays a scene with a real peer and says of each requirement it s
 requirements too: they are judged on the traffic of every scenario.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from antiphon.traffic.judging import SPEC, Level, Side, rules
 
@@ -57,8 +57,6 @@ class Scenario(Generic[S]):
     alone: bool = False
     process: bool = False
     """Whether it only makes sense with a real process: its end, its children, its output."""
-    capabilities: Mapping[str, Any] | None = None
-    """What our side says it can do, where that is not everything."""
 
 
 @dataclass(slots=True)
@@ -80,7 +78,6 @@ class Suite(Generic[S]):
         shows: Iterable[Requirement],
         alone: bool = False,
         process: bool = False,
-        capabilities: Mapping[str, Any] | None = None,
     ) -> Callable[[Callable[[S], Awaitable[None]]], Callable[[S], Awaitable[None]]]:
         """Make a scenario of the function below."""
 
@@ -88,7 +85,7 @@ class Suite(Generic[S]):
             if name in self.scenarios:
                 raise ValueError(f"there are two scenarios called {name}")
             shown = tuple(replace(one, scenario=name) for one in shows)
-            self.scenarios[name] = Scenario(name, title, shown, play, alone, process, capabilities)
+            self.scenarios[name] = Scenario(name, title, shown, play, alone, process)
             return play
 
         return made

@@ -25,6 +25,10 @@ MOST_SILENCES: Final = 40
 """How many times as long as the silence should be one waits for it."""
 
 
+MOST_HEARD: Final = 512 * 1024 * 1024
+"""Bytes that are kept of what a peer says. Whoever says more floods us, and is ended: what it said until then is judged."""
+
+
 class Closed(Exception):
     """The peer is gone, so what was waited for will not come."""
 
@@ -47,10 +51,10 @@ class Wire:
         self._reader = asyncio.create_task(self._read(), name="what the peer says")
 
     async def _read(self) -> None:
-        while (frame := await self.transport.receive()) is not None:
-            raw = (
-                bytes(frame) if isinstance(frame, bytes | bytearray) else frame.head
-            )  # over the limit: only its beginning
+        heard = 0
+        while heard < MOST_HEARD and (frame := await self.transport.receive()) is not None:
+            raw = bytes(frame) if isinstance(frame, bytes | bytearray) else frame.head  # over the limit: its beginning
+            heard += len(raw)
             await self._note(self.says.other, raw.removesuffix(b"\r"))
         async with self._news:
             self.closed = True

@@ -163,7 +163,6 @@ async def locked(stage: Stage) -> None:
     "files-read-only",
     "a client whose files can only be read",
     alone=True,
-    capabilities={"fs": {"readTextFile": True, "writeTextFile": False}},
     shows=(
         must(
             "files.read-only",

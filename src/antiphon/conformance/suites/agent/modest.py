@@ -30,7 +30,6 @@ def _ends(purpose: str, what: str) -> Requirement:
     "modest",
     "a client that can do nothing",
     alone=True,
-    capabilities={},
     shows=tuple(_ends(purpose, what) for purpose, what in PURPOSES.items()),
 )
 async def modest(stage: Stage) -> None:

@@ -177,7 +177,7 @@ STRANGE_OFFER = {
             fix="Ignore what you do not know in the answer to `initialize`.",
             needs=("prompt.comes",),
         ),
-        must(
+        should(
             "tolerates.session",
             "Fields and kinds of settings that the client does not know do not stop it from using a session.",
             link="extensibility#the-meta-field",

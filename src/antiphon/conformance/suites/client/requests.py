@@ -49,7 +49,7 @@ ERRORS = "overview#error-handling"
             link="extensibility#custom-requests",
             fix="Answer methods that begin with `_` as well; those that you do not know with the error -32601.",
         ),
-        must(
+        should(
             "requests.notification",
             "A notification that the client does not know is ignored.",
             link="extensibility#custom-notifications",
