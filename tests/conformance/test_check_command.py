@@ -18,19 +18,19 @@ def _state_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTIPHON_STATE_DIR", str(tmp_path / "state"))
 
 
+@pytest.mark.slow
 def test_a_check_of_the_demo_by_its_name_writes_every_report(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     junit, badge, folder = tmp_path / "report.xml", tmp_path / "badge.svg", tmp_path / "said"
     files = ["--junit", str(junit), "--badge", str(badge), "--record", str(folder)]
-    assert main(["check", "demo", "--json", "--only", "handshake", *files]) == 0
+    assert main(["check", "demo", "--json", *files]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["correct"] and found["side"] == "agent" and found["command"] == ["demo"]
+    assert found["correct"] and found["complete"] and found["side"] == "agent" and found["command"] == ["demo"]
     assert {one["id"]: one["status"] for one in found["results"]}["init.version"] == "passed"
     assert ElementTree.fromstring(junit.read_text(encoding="utf-8")).tag == "testsuites"
     assert "passed" in badge.read_text(encoding="utf-8")
-    [recording] = folder.iterdir()
-    first = json.loads(recording.read_text(encoding="utf-8").splitlines()[0])
+    first = json.loads((folder / "handshake.jsonl").read_text(encoding="utf-8").splitlines()[0])
     assert first["dir"] == "c2a" and first["msg"]["method"] == "initialize"
 
 
@@ -41,11 +41,25 @@ def test_a_check_of_the_demo_by_its_name_writes_every_report(
         (["demo", "--only", "handshak"], "did you mean `handshake`?"),
         (["demo", "--timeout", "0"], "--timeout takes"),
         (["demo", "--jobs", "0"], "--jobs takes"),
+        (["demo", "--oops"], "come after `--`"),
+        (["demo", "--badge", "badge.svg", "--only", "handshake"], "for the whole check"),
+        (["demo", "--junit", "/nowhere/report.xml"], "no such directory"),
         (["--", "no-such-program-anywhere"], "no-such-program-anywhere"),
         (["no-such-agent-anywhere"], "no-such-agent-anywhere"),
         (["demo", "--prompts", "/nowhere/prompts.toml"], "--show-prompts"),
     ],
-    ids=["no agent", "a slip", "no time", "no job", "no program", "no name", "no prompts"],
+    ids=[
+        "no agent",
+        "a slip",
+        "no time",
+        "no job",
+        "no option",
+        "a badge for less",
+        "no directory",
+        "no program",
+        "no name",
+        "no prompts",
+    ],
 )
 def test_what_cannot_be_done_is_said_with_what_to_do(
     arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]

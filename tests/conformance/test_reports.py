@@ -3,6 +3,7 @@
 import json
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 
 from antiphon.cli.check_report import lines
@@ -88,6 +89,23 @@ def test_what_passed_is_shown_when_asked_for() -> None:
     assert "one.good: It is good." not in text_of(GOOD)
     assert "✓ one.good: It is good." in text_of(GOOD, everything=True)
     assert "two.absent" in text_of(GOOD)
+
+
+def test_two_that_need_each_other_are_no_reason_for_each_other() -> None:
+    suite: Suite[Stage] = Suite(Side.AGENT, general=SUITE.general, follows={"two.bad": ("one.bad",)})
+    verdicts = {one.id: Verdict(Status.FAILED, "no") for one in SUITE.general}
+    report = Report(Side.AGENT, "", [Result(one, verdicts[one.id]) for one in suite.general], 1.0)
+    assert {one.id: one.because for one in document_of(report, suite).results if one.because} == {}
+
+
+def test_who_is_strict_is_told_why_he_is_not_content() -> None:
+    told = list(lines(RUDE, Screen(environment={}), 80, everything=False, strict=True))
+    assert told[-1] == "--strict: 1 fail that should hold."
+
+
+def test_a_part_of_the_check_gives_no_verdict_on_the_whole() -> None:
+    part = msgspec.structs.replace(GOOD, complete=False)
+    assert "in the part that was played" in text_of(part, 200) and "is correct" not in text_of(part, 200)
 
 
 def test_junit_is_well_formed_and_counts_what_must_hold() -> None:

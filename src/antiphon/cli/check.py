@@ -54,7 +54,11 @@ def parser() -> argparse.ArgumentParser:
 def add_reports(top: argparse.ArgumentParser) -> None:
     """What `check` and `check-client` have in common."""
     top.add_argument(
-        "--only", metavar="NAME", action="append", default=[], help="only this scenario or requirement; may be repeated"
+        "--only",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="only this scenario, requirement or row of the table; may be repeated",
     )
     top.add_argument(
         "--list", action="store_true", help="print the requirements and the scenarios that show them, and end"
@@ -87,7 +91,7 @@ def _run(arguments: list[str]) -> int:
     from antiphon.cli import check_doing as doing
 
     before, command = doing.split(arguments)
-    options = parser().parse_args(before)
+    options = doing.parsed(parser(), before)
     words = [*options.command, *command]
     from antiphon.conformance.suites.agent import SUITE
 

@@ -60,7 +60,7 @@ def _run(arguments: list[str]) -> int:
     from antiphon.cli import check_doing as doing
 
     before, command = doing.split(arguments)
-    options = parser().parse_args(before)
+    options = doing.parsed(parser(), before)
     words = [*options.command, *command]
     from antiphon.conformance.suites.client import SUITE
 

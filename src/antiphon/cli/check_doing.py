@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from antiphon.cli.arguments import Misused
+from antiphon.cli.check_report import PARTS, write
 from antiphon.cli.screen import Screen
 from antiphon.conformance.prompts import PURPOSES, Prompts
 
@@ -24,8 +25,19 @@ if TYPE_CHECKING:
     from antiphon.conformance.wire import Wire
 
 __all__ = [
-    "Keeping", "Telling", "check_numbers", "checked", "command_of", "prompts_of", "scenarios_of", "show_prompts", "show_requirements", "split", "told",
+    "Keeping", "Telling", "check_numbers", "checked", "command_of", "parsed", "prompts_of", "scenarios_of", "show_prompts",
+    "show_requirements", "split", "told",
 ]  # fmt: skip
+
+
+def parsed(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
+    """Our own words. What is unknown among them may belong to the command."""
+    try:
+        return parser.parse_args(words)
+    except Misused as error:
+        if "unrecognized" in str(error):
+            raise Misused(f"{error}\nhint: options of the command itself come after `--`.") from None
+        raise
 
 
 def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -44,6 +56,11 @@ def check_numbers(options: argparse.Namespace) -> None:
             raise Misused(f"--{name} takes a number of seconds above 0")
     if options.jobs < 1:
         raise Misused("--jobs takes a number of 1 or more")
+    if options.badge is not None and options.only:
+        raise Misused("a badge is for the whole check: leave --only away")
+    for path in (options.junit, options.badge):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise Misused(f"{path} cannot be written: there is no such directory")
 
 
 def command_of(words: Sequence[str], *, named: bool) -> list[str]:
@@ -79,10 +96,13 @@ def scenarios_of(suite: "Suite[Any]", names: Sequence[str]) -> list[str]:
             found.append(requirements[name].scenario)
         elif name in requirements:  # judged on all traffic
             found += suite.scenarios
+        elif name in PARTS:
+            shown = (one for one in requirements.values() if one.id.partition(".")[0] in PARTS[name])
+            found += [one.scenario for one in shown if one.scenario in suite.scenarios]
         else:
             from difflib import get_close_matches
 
-            near = get_close_matches(name, [*suite.scenarios, *requirements], n=1)
+            near = get_close_matches(name, [*suite.scenarios, *requirements, *PARTS], n=1)
             meant = f"did you mean `{near[0]}`? " if near else ""
             raise Misused(f"there is no scenario or requirement `{name}`\nhint: {meant}--list prints them all.")
     return list(dict.fromkeys(found))
@@ -205,9 +225,7 @@ def told(report: "Report", suite: "Suite[Any]", options: argparse.Namespace) -> 
     if options.json:
         sys.stdout.write(encode(document).decode() + "\n")
     else:
-        from antiphon.cli.check_report import write
-
-        write(document, everything=options.all)
+        write(document, everything=options.all, strict=options.strict)
     doubtful = any(one.level != "advice" and one.status in ("failed", "unseen", "blocked") for one in document.results)
     return not document.correct or (options.strict and doubtful)
 

@@ -11,6 +11,7 @@ import msgspec
 
 from antiphon.cli.screen import Screen, Style, exact, plain
 from antiphon.conformance.document import Document, Judged, Proof
+from antiphon.conformance.requirements import EVERY
 
 __all__ = ["lines", "write"]
 
@@ -57,18 +58,19 @@ PLACE_CHARACTERS: Final = 120
 """Characters that are shown of a place in it that the finding names."""
 
 
-def write(document: Document, *, everything: bool) -> None:
+def write(document: Document, *, everything: bool, strict: bool = False) -> None:
     """On stdout."""
     screen = Screen(sys.stdout, sys.stdout)
     width = shutil.get_terminal_size((100, 0)).columns
-    text = "".join(f"{line}\n" for line in lines(document, screen, width, everything=everything))
+    text = "".join(f"{line}\n" for line in lines(document, screen, width, everything=everything, strict=strict))
     encoding = sys.stdout.encoding or "utf-8"
     sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
 
 
-def lines(document: Document, screen: Screen, width: int, *, everything: bool) -> Iterator[str]:
+def lines(document: Document, screen: Screen, width: int, *, everything: bool, strict: bool = False) -> Iterator[str]:
     """The table, the failures from the gravest on, what was not shown, and one line that says how it is."""
-    yield from _table(document, screen)
+    if document.counts["passed"] > FEW:  # of one that did not even come up there is no more to say than why
+        yield from _table(document, screen)
     broken = [*document.failed(), *document.noted()]
     for level in LEVELS:
         for one in broken:
@@ -80,10 +82,12 @@ def lines(document: Document, screen: Screen, width: int, *, everything: bool) -
         for one in document.results:
             if one not in broken:
                 yield from _line(one, screen, width)
-    else:
+    elif document.counts["passed"] > FEW:
         yield from _unshown(document, screen, width)
     yield ""
     yield from _verdict(document, screen, width, everything=everything)
+    if strict:
+        yield from _strictly(document)
 
 
 def _table(document: Document, screen: Screen) -> Iterator[str]:
@@ -118,7 +122,8 @@ def _cell(found: Sequence[Judged], screen: Screen) -> str:
 
 def _failure(one: Judged, screen: Screen, width: int) -> Iterator[str]:
     mark, style = MARKS[one.status]
-    yield f"{screen.styled(mark, style)} {screen.styled(one.id, 'bold')}  {LEVELS[one.level]}"
+    where = "" if one.scenario == EVERY else f"  (scenario {one.scenario})"
+    yield f"{screen.styled(mark, style)} {screen.styled(one.id, 'bold')}  {LEVELS[one.level]}{where}"
     yield from _wrapped(one.requirement, width, "  ")
     yield from _wrapped(f"found: {one.found}", width, "  ")
     if one.because:
@@ -187,8 +192,11 @@ def _verdict(document: Document, screen: Screen, width: int, *, everything: bool
     told += [f"{counts[status]} {words}" for status, words in WORDS.items() if counts[status]]
     fatal = sum(one.level in ("must", "capability") for one in document.failed())
     who = plain(document.peer or " ".join(document.command), one_line=True)
-    if document.correct:
+    if document.correct and not document.complete:
         style: Style = "green"
+        sentence = f"{who}: nothing that must hold was broken, in the part that was played."
+    elif document.correct:
+        style = "green"
         sentence = f"{who} is correct: nothing that must hold was broken."
     elif fatal:
         style = "red"
@@ -199,6 +207,18 @@ def _verdict(document: Document, screen: Screen, width: int, *, everything: bool
     yield from (screen.styled(line, style) for line in _wrapped(sentence, width, ""))
     hidden = "" if everything else " --all shows each."
     yield f"{len(document.results)} requirements: {', '.join(told)}. {document.seconds:.1f} s.{hidden}"
+
+
+def _strictly(document: Document) -> Iterator[str]:
+    """Why somebody who is strict is not content."""
+    counted = [one for one in document.results if one.level != "advice"]
+    found = {
+        "fail that should hold": sum(one.status == "failed" and one.level == "should" for one in counted),
+        "were never seen": sum(one.status == "unseen" for one in counted),
+        "could not be tried": sum(one.status == "blocked" for one in counted),
+    }
+    if any(found.values()):
+        yield "--strict: " + ", ".join(f"{count} {words}" for words, count in found.items() if count) + "."
 
 
 def _wrapped(text: str, width: int, indent: str) -> list[str]:

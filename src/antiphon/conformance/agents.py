@@ -201,7 +201,7 @@ async def check_agent(
     scenarios = [one for one in suite.scenarios.values() if not only or one.name in only]
     scenes = await checking.run(scenarios)
     results = results_of(suite.requirements(), scenes, Direction.A2C, some=bool(only))
-    return Report(suite.side, _name(checking.introduced), results, time.monotonic() - begun)
+    return Report(suite.side, _name(checking.introduced), results, time.monotonic() - begun, complete=not only)
 
 
 def _room(workspace: Path, scene: Scene) -> Path:

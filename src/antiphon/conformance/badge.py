@@ -6,7 +6,7 @@ from antiphon.conformance.document import Document
 
 __all__ = ["badge"]
 
-LETTER = 6.6
+LETTER = 6.1
 """Pixels that a letter takes, on average, at 11 pixels of Verdana: text is stretched to it, so no font is needed to know the width."""
 
 GOOD, FAIR, BAD = "#2b7a2b", "#8a6100", "#b02a2a"
@@ -16,9 +16,10 @@ GOOD, FAIR, BAD = "#2b7a2b", "#8a6100", "#b02a2a"
 def badge(document: Document) -> str:
     """The picture, as SVG."""
     passed, failed = document.counts["passed"], len(document.failed())
+    fatal = sum(one.level in ("must", "capability") for one in document.failed())
     name = f"ACP {document.side}"
     if not document.correct:
-        verdict, colour = f"{failed} of {passed + failed} fail", BAD
+        verdict, colour = f"{fatal} of {passed + failed} fail", BAD
     elif failed:
         verdict, colour = f"{passed} of {passed + failed}", FAIR
     else:

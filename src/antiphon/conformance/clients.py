@@ -144,7 +144,7 @@ async def check_client(
     checking = Checking(place, wishes or ClientWishes(), progress, jobs)
     scenes = await checking.run([one for one in suite.scenarios.values() if not only or one.name in only])
     results = results_of(suite.requirements(), scenes, Direction.C2A, some=bool(only))
-    return Report(suite.side, checking.peer, results, time.monotonic() - begun)
+    return Report(suite.side, checking.peer, results, time.monotonic() - begun, complete=not only)
 
 
 def _name(scene: Scene) -> str:

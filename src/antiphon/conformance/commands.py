@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shlex
+import shutil
 import signal
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -74,6 +75,11 @@ class Commands:
                     f"there is no {{agent}} in the command for `{name}`"
                     "\nhint: put {agent} where the client is told which agent to start."
                 )
+            for command in commands:
+                if "{" not in command[0] and shutil.which(command[0]) is None:
+                    raise BadCommands(
+                        f"cannot start `{command[0]}`: no such program\nhint: install it, or give its full path."
+                    )
         for name in signals.values():
             if f"SIG{name}" not in signal.Signals.__members__:
                 raise BadCommands(f"`{name}` is no signal\nhint: INT and TERM are.")
@@ -163,7 +169,9 @@ class Client:
 
 def _whole(words: Sequence[str]) -> list[str]:
     """With paths that lead from where we are made absolute: the client is started somewhere else."""
-    return [os.path.abspath(word) if "/" in word and os.path.exists(word) else word for word in words]
+    program, *rest = words
+    first = os.path.abspath(program) if "/" in program and os.path.exists(program) else program
+    return [first, *(os.path.abspath(word) if os.path.isfile(word) else word for word in rest)]
 
 
 def _filled(word: str, places: Mapping[str, str]) -> str:

@@ -45,13 +45,14 @@ class Judged(msgspec.Struct, frozen=True):
 
 
 class Document(msgspec.Struct, frozen=True):
-    """All of a report. `correct`: nothing that must hold was broken."""
+    """All of a report. `correct`: nothing that must hold was broken, in what was played; `complete`: that was everything."""
 
     antiphon: str
     side: str
     peer: str
     command: list[str]
     correct: bool
+    complete: bool
     seconds: float
     counts: dict[str, int]
     results: list[Judged]
@@ -69,15 +70,18 @@ def document_of(report: Report, suite: "Suite[Any]") -> Document:
     """The report as data."""
     failed = {one.requirement.id for one in report.broken}
     reasons: dict[str, list[str]] = {}
-    for id in failed:
-        for other in suite.dependants(id) & failed:
-            reasons.setdefault(other, []).append(id)
+    followers = {id: suite.dependants(id) & failed for id in failed}
+    for id, others in followers.items():
+        for other in others:
+            if id not in followers[other]:  # two that need each other are no reason for each other
+                reasons.setdefault(other, []).append(id)
     return Document(
         __version__,
         report.side,
         report.peer,
         list(report.command),
         report.is_correct,
+        report.complete,
         round(report.took, 3),
         {status.value: report.count(status) for status in Status},
         [_judged(one, sorted(reasons.get(one.requirement.id, []))) for one in report.results],

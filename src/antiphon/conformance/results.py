@@ -48,6 +48,8 @@ class Report:
     results: list[Result]
     took: float
     command: Sequence[str] = ()
+    complete: bool = True
+    """Whether all scenarios were played."""
 
     def count(self, status: Status) -> int:
         return sum(1 for one in self.results if one.verdict.status is status)
