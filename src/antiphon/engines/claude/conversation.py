@@ -166,7 +166,8 @@ class Conversation:
         try:
             initialized = await process.control("initialize", {"forwardSubagentText": True, **hooks}, START_LIMIT)
         except BaseException:
-            await process.close()  # as long as it lives it may still open the file, by a name that soon means another one
+            # As long as it lives it may still open the file, by a name that would soon mean another one.
+            await process.close()
             self._servers.remove()
             raise
         self._servers.remove()  # it has been read: what is secret in it is not kept
