@@ -154,3 +154,23 @@ async def test_a_borrowed_descriptor_gets_its_mode_back() -> None:
     await transport.close()
     assert os.get_blocking(twin)
     os.close(twin)
+
+
+async def test_who_closes_as_soon_as_the_peer_is_deaf_leaves_no_writer_to_whoever_gets_its_number_next() -> None:
+    """The loop would take that one for known already, and never tell it that there is room."""
+    read_fd, write_fd = os.pipe()
+    silent_fd, unused_fd = os.pipe()
+    transport = pipes.PipeTransport(silent_fd, write_fd)
+
+    async def speak() -> None:
+        with pytest.raises(ConnectionClosed):
+            await transport.send(b"x" * 1_000_000)
+        await transport.close()
+
+    speaking = asyncio.create_task(speak())
+    await asyncio.sleep(0)  # the pipe is full
+    os.close(read_fd)
+    async with asyncio.timeout(10):
+        await speaking
+    os.close(unused_fd)
+    assert not asyncio.get_running_loop().remove_writer(write_fd)

@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import signal
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -152,6 +154,27 @@ async def test_a_child_deaf_to_all_gets_kill(monkeypatch: pytest.MonkeyPatch) ->
     async with python(deaf) as child:
         assert await child.receive() == b"up"
     assert child.status == -9
+
+
+async def test_while_a_child_takes_its_time_to_end_the_threads_are_free_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """There are few of them, and many children may end at once. Here there is one, and the child ends when that has worked for us."""
+    monkeypatch.setattr(process, "STDIN_GRACE", 0.05)
+    monkeypatch.setattr(process, "TERM_GRACE", 30.0)
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    slow = (
+        "import os, signal\nsignal.signal(signal.SIGTERM, lambda *_: print('told'))\n"
+        "signal.signal(signal.SIGUSR1, lambda *_: os._exit(7))\nprint('up')\nwhile True: signal.pause()"
+    )
+    async with python(slow) as child:
+        assert await child.receive() == b"up"
+        closing = asyncio.create_task(child.close())
+        assert await child.receive() == b"told"
+        async with asyncio.timeout(10):
+            await asyncio.to_thread(os.kill, child.pid, signal.SIGUSR1)
+        await closing
+    assert child.status == 7
 
 
 async def test_cancelling_the_close_does_not_stop_the_ladder(monkeypatch: pytest.MonkeyPatch) -> None:

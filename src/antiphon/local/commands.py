@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, Self
 from antiphon.errors import LocalProtocolError, SpawnFailed
 from antiphon.local.ring import Ring
 from antiphon.transports import guard, tree
-from antiphon.transports.exits import exit_status, when_exited
+from antiphon.transports.exits import all_gone, exit_status, when_exited
 
 __all__ = ["KILL_GRACE", "OUTPUT_LIMIT", "TERM_GRACE", "Command", "Exit"]
 
@@ -30,9 +30,6 @@ TERM_GRACE: Final = 2.0
 
 KILL_GRACE: Final = 5.0
 """Seconds we wait for the kernel to report a killed command before we say so and go on."""
-
-LOOK_AGAIN: Final = 0.02
-"""Seconds between two looks at what is left of a tree whose first process has ended."""
 
 READ_SIZE: Final = 64 * 1024
 """Bytes per turn of the loop: what a pipe holds, so a flood neither waits for us nor keeps others waiting."""
@@ -223,13 +220,10 @@ class Command:
             self._settle(Exit(None, "SIGKILL"))
 
     async def _let_go(self) -> None:
-        """A moment for the whole tree. Not in a thread: many commands may end at once, and threads are few."""
+        """A moment for the whole tree."""
         deadline = self._loop.time() + TERM_GRACE
         await _wait(self._exited, TERM_GRACE)
-        while (left := deadline - self._loop.time()) > 0:
-            if not await asyncio.to_thread(tree.processes_with, self._mark):
-                return
-            await asyncio.sleep(min(left, LOOK_AGAIN))
+        await all_gone(self._mark, deadline - self._loop.time())
 
     async def _free(self, before: "asyncio.Task[None] | None") -> None:
         if before is not None:

@@ -1,4 +1,7 @@
-"""Being told that a child has exited and how, without reaping it: while the zombie stands, its group keeps its number."""
+"""Being told that a child has exited and how, without reaping it: while the zombie stands, its group keeps its number.
+
+And that all is gone which it started.
+"""
 
 import asyncio
 import os
@@ -6,10 +9,16 @@ import subprocess
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Final
 
-__all__ = ["exit_status", "when_exited"]
+from antiphon.transports import tree
+
+__all__ = ["all_gone", "exit_status", "when_exited"]
 
 Child = subprocess.Popen[bytes]
+
+LOOK_AGAIN: Final = 0.02
+"""Seconds between two looks at what is left of a tree."""
 
 
 def when_exited(loop: asyncio.AbstractEventLoop, child: Child, tell: Callable[[], None]) -> None:
@@ -49,3 +58,15 @@ def exit_status(child: Child) -> int | None:
     if found is None:
         return None
     return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+
+
+async def all_gone(mark: str, seconds: float) -> bool:
+    """Whether the whole tree ends by itself within the time. No thread waits for it: many may end at once, and threads are few."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + seconds
+    while await asyncio.to_thread(tree.processes_with, mark):
+        left = deadline - loop.time()
+        if left <= 0:
+            return False
+        await asyncio.sleep(min(left, LOOK_AGAIN))
+    return True

@@ -190,17 +190,16 @@ class PipeTransport(Transport):
             self.out = bytearray()
 
     def _writable(self) -> None:
-        self._full = False
         self._ramp = 1
         try:
             while self._aside:
                 self._aside = self._aside[os.write(self._write_fd, self._aside) :]
         except (BlockingIOError, InterruptedError):
-            self._full = True
             return
         except OSError:
             self._break()
             return
+        self._full = False
         self.loop.remove_writer(self._write_fd)
         self.flush()
         self._admit()

@@ -16,7 +16,7 @@ from typing import IO, Final
 
 from antiphon.errors import ConnectionClosed, LocalProtocolError, ProcessDied, SpawnFailed
 from antiphon.transports import guard, tree
-from antiphon.transports.exits import exit_status, when_exited
+from antiphon.transports.exits import all_gone, exit_status, when_exited
 from antiphon.transports.framing import MAX_FRAME
 from antiphon.transports.pipes import PipeTransport
 
@@ -139,8 +139,7 @@ class ProcessTransport(PipeTransport):
 
     async def left_behind(self, seconds: float) -> list[int]:
         """The processes that it or its children started, itself among them, and that still live after that time."""
-        gone = await asyncio.to_thread(tree.wait_until_gone, self._mark, seconds)
-        return [] if gone else await asyncio.to_thread(tree.processes_with, self._mark)
+        return [] if await all_gone(self._mark, seconds) else await asyncio.to_thread(tree.processes_with, self._mark)
 
     # How we end it.
 
@@ -156,7 +155,7 @@ class ProcessTransport(PipeTransport):
         self._close_output()
         await _wait(self._exited, STDIN_GRACE)
         if await asyncio.to_thread(tree.signal_tree, self.pid, self._mark, signal.SIGTERM):
-            await asyncio.to_thread(tree.wait_until_gone, self._mark, TERM_GRACE)
+            await all_gone(self._mark, TERM_GRACE)
         left_behind = await asyncio.to_thread(tree.kill_tree, self.pid, self._mark)
         if left_behind:
             _log.info("killed %d processes of `%s`", len(left_behind), self.command)

@@ -161,12 +161,16 @@ class Conversation:
         """Ask what it has on offer, show where that differs from what was remembered, and remember it."""
         _ = self._answering  # imported now, while the CLI starts
         self._last_error = None
+        # Also where there is no rule yet that stops anything: it may be told to look only.
+        hooks = {} if self._session.rules is None else {"hooks": HOOKS}
         try:
-            # Also where there is no rule yet that stops anything: it may be told to look only.
-            hooks = {} if self._session.rules is None else {"hooks": HOOKS}
             initialized = await process.control("initialize", {"forwardSubagentText": True, **hooks}, START_LIMIT)
-        finally:
-            self._servers.remove()  # it has been read, or never will be: what is secret in it is not kept
+        except BaseException:
+            # As long as it lives it may still open the file, by a name that would soon mean another one.
+            await process.close()
+            self._servers.remove()
+            raise
+        self._servers.remove()  # it has been read: what is secret in it is not kept
         try:
             told = await process.control("get_settings")
         except ControlRefused:  # an older one

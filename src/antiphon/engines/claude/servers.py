@@ -60,7 +60,11 @@ class ServerFile:
             file.write(data)
 
     def remove(self) -> None:
-        """It is not needed any more."""
+        """It is not needed any more: nobody lives who has been told its name and may not have read it yet.
+
+        The name of our memory is a number of ours, and the next thing that we open gets it. Who comes late reads that instead:
+        from a pipe, it takes away what was said to another.
+        """
         memory, self._memory = self._memory, None
         if memory is not None:
             os.close(memory)

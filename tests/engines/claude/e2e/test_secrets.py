@@ -33,6 +33,16 @@ exit 3
 """A program that looks whether the secret is where it is told, and then waits at a door before it fails."""
 
 
+READS_LATE = """#!/bin/sh
+case "$1" in --version) echo '2.1.325 (Claude Code)'; exit;; esac
+while [ "$1" != --mcp-config ]; do shift; done
+echo here > {started}
+while read -r _; do :; done
+grep -c {secret} "$2" > {found}
+"""
+"""A program that looks for its servers only when nobody speaks to it any more."""
+
+
 def files_with_it(at: Place) -> list[Path]:
     """Files anywhere that it could have been written to."""
     return [path for path in at.home.parent.rglob("*") if path.is_file() and has_it(path)]
@@ -60,16 +70,20 @@ def lines_with_it(at: Place) -> list[bytes]:
     return found
 
 
+def is_played_by(at: Place, script: str, **pipes: Path) -> None:
+    """Let a script be Claude Code."""
+    program = at.tools / "in-its-place"
+    program.write_text(script.format(secret=SECRET[:8], **pipes), encoding="utf-8")
+    program.chmod(0o755)
+    at.environment["CLAUDE_CODE_EXECUTABLE"] = str(program)
+
+
 class Door:
     """A program that stands at the door: it has been told all, and has said nothing yet."""
 
     def __init__(self, at: Place) -> None:
         self.told, self._door = at.pipe("told"), at.pipe("door")
-        program = at.tools / "stops-at-the-door"
-        script = STOPS_AT_THE_DOOR.format(secret=SECRET[:8], told=self.told, door=self._door)
-        program.write_text(script, encoding="utf-8")
-        program.chmod(0o755)
-        at.environment["CLAUDE_CODE_EXECUTABLE"] = str(program)
+        is_played_by(at, STOPS_AT_THE_DOOR, told=self.told, door=self._door)
 
     async def is_reached(self) -> None:
         """It has read its servers, the secret too."""
@@ -134,3 +148,17 @@ async def test_a_session_that_works_with_it_writes_it_nowhere(at: Place) -> None
             assert told.call("mcp__little__tell")["status"] == "completed"
             assert files_with_it(at) == [] and lines_with_it(at) == [] and descriptors_with_it(client) == []
     assert files_with_it(at) == []
+
+
+@proves("mcp.secret")
+async def test_who_is_ended_while_it_starts_finds_its_servers_and_nothing_else_under_their_name(at: Place) -> None:
+    """Their name is a number of the agent's. Let go too early, it is that of a pipe to another Claude Code, whose words are then lost."""
+    started, found = at.pipe("started"), at.pipe("found")
+    is_played_by(at, READS_LATE, started=started, found=found)
+    async with connected(at) as client:
+        await client.open(mcp_servers=[NOBODY])
+        await asyncio.to_thread(started.read_text, encoding="utf-8")
+        closing = asyncio.create_task(client.session.close())
+        assert (await asyncio.to_thread(found.read_text, encoding="utf-8")).strip() == "1"
+        await closing
+        assert descriptors_with_it(client) == []
