@@ -152,7 +152,7 @@ def test_what_is_slow_is_what_one_says(desk: Desk) -> None:
 
 def test_stdin_is_a_recording_too(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     for words in (("-",), ("-f", "-")):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"".join(singing().lines))))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"".join(singing().lines)), encoding="utf-8"))
         assert "sing a song" in desk.inspect(*words)
 
 

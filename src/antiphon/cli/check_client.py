@@ -1,6 +1,7 @@
 """`antiphon check-client`: whether a client is correct, found out by being the agent that it starts."""
 
 import argparse
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -76,6 +77,8 @@ def _run(arguments: list[str]) -> int:
     from antiphon.conformance.commands import Commands
 
     place = Commands.of(words, options.commands)
+    if "{" not in words[0] and shutil.which(words[0]) is None:
+        raise Misused(f"cannot start `{words[0]}`: no such program\nhint: install it, or give its full path.")
     wishes = ClientWishes(limit=options.timeout, patience=options.patience)
     only = doing.scenarios_of(SUITE, options.only)
 

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import shlex
-import shutil
 import signal
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -75,11 +74,6 @@ class Commands:
                     f"there is no {{agent}} in the command for `{name}`"
                     "\nhint: put {agent} where the client is told which agent to start."
                 )
-            for command in commands:
-                if "{" not in command[0] and shutil.which(command[0]) is None:
-                    raise BadCommands(
-                        f"cannot start `{command[0]}`: no such program\nhint: install it, or give its full path."
-                    )
         for name in signals.values():
             if f"SIG{name}" not in signal.Signals.__members__:
                 raise BadCommands(f"`{name}` is no signal\nhint: INT and TERM are.")
@@ -169,9 +163,11 @@ class Client:
 
 def _whole(words: Sequence[str]) -> list[str]:
     """With paths that lead from where we are made absolute: the client is started somewhere else."""
-    program, *rest = words
-    first = os.path.abspath(program) if "/" in program and os.path.exists(program) else program
-    return [first, *(os.path.abspath(word) if os.path.isfile(word) else word for word in rest)]
+    # A program is looked for on the PATH; a word after it that is a file here is that file.
+    return [
+        os.path.abspath(word) if ("/" in word and os.path.exists(word)) or (at > 0 and os.path.isfile(word)) else word
+        for at, word in enumerate(words)
+    ]
 
 
 def _filled(word: str, places: Mapping[str, str]) -> str:
