@@ -194,6 +194,7 @@ CALLS = [
     Row("call.once", [*BEGIN, *turn(call(), ENDED), *turn(call(), ENDED, id=3)], [*BEGIN, *turn(call(), call(), ENDED)]),
     Row("call.ends", [*BEGIN, *turn(call(), ENDED)], [*BEGIN, *turn(call(), call_update(status="in_progress"))]),
     Row("permission.options", [*BEGIN, prompt(), call(), may_i()], [*BEGIN, prompt(), call(), may_i(options=("yes", "yes"))]),
+    Row("permission.choice", [*BEGIN, prompt(), call(), may_i()], [*BEGIN, prompt(), call(), may_i(options=())]),
     Row("permission.option", [*BEGIN, prompt(), call(), may_i(), chosen()],
         [*BEGIN, prompt(), call(), may_i(), chosen(option="allow_once")]),
 ]  # fmt: skip

@@ -227,6 +227,7 @@ FAULTS: Faults = {
     "call.once": announced_twice(),
     "call.ends": without("turn", is_update(sessionUpdate="tool_call_update", status="completed")),
     "permission.options": said("files-write", PERMISSION, twice("params", "options")),
+    "permission.choice": said("files-write", PERMISSION, set_in("params", "options", to=[])),
     "path.absolute": update("tool_call", set_in("locations", 0, "path", to="read.txt"), "files-read"),
     "path.line": update("tool_call", set_in("locations", 0, "line", to=0), "files-read"),
     "terminal.known": update("tool_call", set_in("content", to=[{"type": "terminal", "terminalId": "no-such"}])),

@@ -170,7 +170,7 @@ def draft_offer(entry: Entry, ledger: Ledger) -> list[str] | None:
 @rule(
     "schema.unknown-field",
     Side.BOTH,
-    Level.SHOULD,
+    Level.MUST,
     "The types of the protocol have no fields of your own: those go into `_meta`.",
     link="extensibility#the-meta-field",
     fix="Move the field into `_meta` of the same object.",
