@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-__all__ = ["NO_JSON", "Direction", "Entry", "Reading", "entries_of", "parse"]
+__all__ = ["NO_JSON", "Direction", "Entry", "Reading", "entries_of", "parse", "readable"]
 
 
 class Direction(StrEnum):
@@ -92,7 +92,7 @@ def parse(number: int, t: float, direction: Direction, raw: bytes, line: int = 0
     """The entry for bytes that were on the wire, without their line end."""
     msg = _decoded(raw)
     if msg is NO_JSON and _SURROGATE.search(raw):
-        msg = _decoded(_ESCAPES.sub(_readable, raw))
+        msg = _decoded(readable(raw))
     return Entry(number, t, direction, raw, msg, line)
 
 
@@ -105,14 +105,15 @@ def _decoded(raw: bytes) -> Any:
 
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _ESCAPES: Final = re.compile(
-    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
 )
 """Everything that begins with a backslash in JSON. A `half` is one of two halves of a letter, without the other."""
 
 
-def _readable(found: re.Match[bytes]) -> bytes:
-    """Half a letter is JSON by the grammar, though it is no text: the sign for what cannot be read stands for it."""
-    return b"\\ufffd" if found["half"] else found.group()
+def readable(raw: bytes) -> bytes:
+    """The same JSON as text that everybody can read: half a letter is JSON by the grammar, but no text, and gets the sign for that."""
+    return _ESCAPES.sub(lambda found: b"\\ufffd" if found["half"] else found.group(), raw)
 
 
 @dataclass(slots=True)
