@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from antiphon.cli.inspect_pen import Pen, counted, many, seconds, size
+from antiphon.cli.inspect_pen import Pen, many
 from antiphon.cli.inspect_turns import turn_lines
 from antiphon.recorder.story import Deviation, Method, Party, Story
+from antiphon.recorder.wording import counted, seconds, size
 
 __all__ = ["deviation_lines", "error_lines", "head_lines", "overview"]
 
@@ -151,4 +152,4 @@ def _slow_lines(story: Story, pen: Pen) -> Iterator[str]:
         where = f"  message {one.message}"
         bar = pen.bar(0.0, one.duration, slow[0].duration, width, pen.signs.turn)
         text = pen.fit(one.what, width + 14 + len(where))
-        yield f"  {seconds(one.duration):>9} {pen(bar, 'yellow')}  {text}{pen(where, 'dim')}"
+        yield f"  {seconds(one.duration):>10} {pen(bar, 'yellow')}  {text}{pen(where, 'dim')}"
