@@ -152,4 +152,4 @@ def _slow_lines(story: Story, pen: Pen) -> Iterator[str]:
         where = f"  message {one.message}"
         bar = pen.bar(0.0, one.duration, slow[0].duration, width, pen.signs.turn)
         text = pen.fit(one.what, width + 14 + len(where))
-        yield f"  {seconds(one.duration):>10} {pen(bar, 'yellow')}  {text}{pen(where, 'dim')}"
+        yield f"  {seconds(one.duration):>9} {pen(bar, 'yellow')}  {text}{pen(where, 'dim')}"
