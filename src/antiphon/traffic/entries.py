@@ -133,9 +133,8 @@ class Reading:
         self.lines += 1
         if not line.strip():
             return None
-        try:
-            found = _LINES.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        found = _line_of(line) or (_line_of(readable(line)) if _SURROGATE.search(line) else None)
+        if found is None:
             self.undecodable += 1
             return None
         if found.dir not in ("c2a", "a2c") or not (found.msg or isinstance(found.raw, str)):
@@ -162,6 +161,13 @@ class _Line(msgspec.Struct):
     msg: msgspec.Raw = msgspec.Raw(b"")
     raw: Any = None
     base64: Any = None
+
+
+def _line_of(line: bytes) -> _Line | None:
+    try:
+        return _LINES.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 LATEST: Final = 1e15

@@ -183,6 +183,7 @@ FAULTS: Faults = {
     "rpc.shape": during(lambda session: {"jsonrpc": "2.0"}),
     "rpc.id": during(lambda session: {**QUESTION, "id": 1.5}),
     "rpc.id-unique": during(lambda session: QUESTION, lambda session: QUESTION),
+    "rpc.answer-id": during(lambda session: {"jsonrpc": "2.0", "result": {}}),
     "rpc.answer-known": during(lambda session: {"jsonrpc": "2.0", "id": "nobody", "result": {}}),
     "rpc.answer-to-notification": beside("bare-client", NEW, lambda session: NOBODY),
     "rpc.error-object": answer("turn", FENCE, set_in("error", "code", to="odd"), 1),
