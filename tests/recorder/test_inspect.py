@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from antiphon.cli.inspect import parser, run
-from antiphon.cli.inspect_pen import many, seconds, size
+from antiphon.cli.inspect_pen import many
 from tests.recorder.inspected import Tape
 from tools.inspect_page import page
 
@@ -199,11 +199,5 @@ def test_a_page_is_written_beside_the_recording_for_its_owner_alone(desk: Desk) 
     assert desk.inspect(path, "--html", "-") == page.read_text(encoding="utf-8")
 
 
-def test_numbers_are_written_as_people_read_them() -> None:
-    assert [seconds(one) for one in (None, 0, 0.0123, 0.5, 12.34, 61, 3700)] == [
-        "-", "0 ms", "12 ms", "0.50 s", "12.3 s", "1 m 01 s", "1 h 01 m",
-    ]  # fmt: skip
-    assert [size(one) for one in (0, 999, 1000, 12_345, 123_456, 2_000_000)] == [
-        "0 B", "999 B", "1.0 kB", "12.3 kB", "123 kB", "2.0 MB",
-    ]  # fmt: skip
+def test_numbers_that_follow_each_other_are_joined() -> None:
     assert (many([3]), many([1, 2, 3, 5, 7], 2)) == ("message 3", "messages 1-3, 5 and 1 more")

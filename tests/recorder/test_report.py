@@ -12,7 +12,7 @@ import pytest
 
 from antiphon.recorder.report.axis import Axis
 from antiphon.recorder.report.data import LONGEST_TEXT
-from antiphon.recorder.report.wording import about, clock, seconds, size
+from antiphon.recorder.wording import about, clock, seconds, size
 from antiphon.traffic.entries import entries_of
 from tests.recorder.inspected import Tape
 from tests.recorder.reported import HOSTILE, hostile_tape, page, working_tape
@@ -203,6 +203,7 @@ def test_words_can_be_read_in_light_and_in_dark() -> None:
         (seconds(200), "3 min 20 s"), (seconds(7260), "2 h 01 min"), (about(40), "40 s"), (about(900), "15 min"), (about(9000), "2 h"),
         (clock(0.5, 0.1), "0.5 s"), (clock(30, 10), "30 s"), (clock(200, 10), "3:20"), (clock(7200, 900), "2:00:00"),
         (size(812), "812 B"), (size(14_200), "14.2 kB"), (size(142_000), "142 kB"), (size(3_100_000), "3.1 MB"),
+        (size(310_000_000), "310 MB"), (size(3_100_000_000), "3.1 GB"), (size(0), "0 B"), (seconds(None, "-"), "-"), (seconds(0), "0 ms"),
     ],
 )  # fmt: skip
 def test_numbers_are_told_in_a_few_letters(said: str, words: str) -> None:

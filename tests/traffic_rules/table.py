@@ -37,7 +37,7 @@ class Row:
 
 BEGIN = [*hello(), *new()]
 CANCEL = client.tells("session/cancel", sessionId="s")
-NO_ID = agent.says({"jsonrpc": "2.0", "error": {"code": -32601, "message": "Unknown"}})
+NO_ID = agent.says({"jsonrpc": "2.0", "id": None, "error": {"code": -32601, "message": "Unknown"}})
 ANSWERED: Json = {"jsonrpc": "2.0", "id": 1, "result": {"sessionId": "s"}}
 ASK_NEW = client.asks(1, "session/new", cwd="/w", mcpServers=[])
 
@@ -52,6 +52,7 @@ RPC = [
     Row("rpc.shape", BEGIN, [*hello(), ASK_NEW, agent.says({**ANSWERED, "error": {"code": -32603, "message": "x"}})]),
     Row("rpc.id", BEGIN, [*BEGIN, client.asks(1.5, "_x/ask")]),
     Row("rpc.id-unique", [*BEGIN, client.asks(9, "_x/ask")], [*BEGIN, client.asks(9, "_x/ask"), client.asks(9, "_x/ask")]),
+    Row("rpc.answer-id", BEGIN, [*BEGIN, agent.says({"jsonrpc": "2.0", "result": {}})]),
     Row("rpc.answer-known", BEGIN, [*hello(), ASK_NEW, agent.says({**ANSWERED, "id": "1"})]),
     Row("rpc.answer-to-notification", BEGIN, [*BEGIN, client.tells("_x/news"), NO_ID]),
     Row("rpc.error-object", [*hello(), ASK_NEW, agent.fails(1)], [*hello(), ASK_NEW, agent.fails(1, "E1")]),
@@ -194,6 +195,7 @@ CALLS = [
     Row("call.once", [*BEGIN, *turn(call(), ENDED), *turn(call(), ENDED, id=3)], [*BEGIN, *turn(call(), call(), ENDED)]),
     Row("call.ends", [*BEGIN, *turn(call(), ENDED)], [*BEGIN, *turn(call(), call_update(status="in_progress"))]),
     Row("permission.options", [*BEGIN, prompt(), call(), may_i()], [*BEGIN, prompt(), call(), may_i(options=("yes", "yes"))]),
+    Row("permission.choice", [*BEGIN, prompt(), call(), may_i()], [*BEGIN, prompt(), call(), may_i(options=())]),
     Row("permission.option", [*BEGIN, prompt(), call(), may_i(), chosen()],
         [*BEGIN, prompt(), call(), may_i(), chosen(option="allow_once")]),
 ]  # fmt: skip

@@ -67,7 +67,6 @@ def test_every_rule_says_what_it_wants_and_what_to_change(one: Any) -> None:
 
 JUNK: list[tuple[Line, list[Line]]] = [
     (client.says(b"{"), [agent.fails(None, -32700)]),
-    (client.says(b"{"), [agent.says({"jsonrpc": "2.0", "error": {"code": -32700, "message": "No JSON"}})]),
     (client.says(b'{"jsonrpc":"2.0","id":9,"method":'), [agent.fails(9, -32700)]),
     (client.says({"foo": 1}), [agent.fails(None, -32600)]),
     (client.says({"jsonrpc": "2.0", "id": 9}), [agent.fails(9, -32600)]),
@@ -190,6 +189,12 @@ def test_a_rule_that_nothing_put_to_the_test_is_not_seen() -> None:
         "session.refused",
     }
     assert seen >= {"capability.fs-write", "capability.image", "turn.answer-last", "session.unique"}
+
+
+def test_whoever_does_nothing_in_a_turn_was_not_tempted_to_do_too_much() -> None:
+    tempting = {"capability.plan", "capability.subagents", "capability.fs-write", "capability.terminal"}
+    assert not tempting & {id for id, _ in judged([*BEGIN, prompt(), USAGE, done()]).seen}
+    assert tempting <= {id for id, _ in judged([*BEGIN, *turn(call(), call_update(status="completed"))]).seen}
 
 
 # Hostile input.

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from antiphon.cli.inspect_pen import Pen, seconds, size
+from antiphon.cli.inspect_pen import Pen
 from antiphon.cli.screen import Style
 from antiphon.cli.sessions_table import width_of
 from antiphon.recorder.story import Shown
+from antiphon.recorder.wording import seconds, size
 
 __all__ = ["Row", "diagram_head", "diagram_lines", "fold", "joined", "row_lines"]
 

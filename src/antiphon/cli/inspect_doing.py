@@ -12,11 +12,12 @@ import msgspec
 
 from antiphon.cli.arguments import Misused
 from antiphon.cli.inspect_choosing import Choice
-from antiphon.cli.inspect_pen import Pen, counted
+from antiphon.cli.inspect_pen import Pen
 from antiphon.cli.saying import FAILED, fail
 from antiphon.cli.screen import exact
 from antiphon.errors import AcpError
 from antiphon.recorder.telling import SLOW, Telling
+from antiphon.recorder.wording import counted
 from antiphon.traffic.entries import Entry, Reading
 
 if TYPE_CHECKING:

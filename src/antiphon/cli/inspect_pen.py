@@ -9,7 +9,7 @@ from typing import Final
 from antiphon.cli.screen import Style, cut, exact
 from antiphon.cli.sessions_table import Paint, width_of
 
-__all__ = ["Pen", "Signs", "counted", "many", "ranges", "seconds", "size"]
+__all__ = ["Pen", "Signs", "many", "ranges"]
 
 WIDTH: Final = 100
 """Columns where nobody says how many there are."""
@@ -91,35 +91,6 @@ class Pen:
     def title(self, text: str, note: str = "") -> str:
         """The line above a part."""
         return f"\n{self.paint(text, 'bold')}{self.paint(f'  {note}', 'dim') if note else ''}"
-
-
-def seconds(value: float | None) -> str:
-    """A time that passed."""
-    if value is None:
-        return "-"
-    if value < 0.0995:
-        return f"{round(value * 1000)} ms"
-    if value < 9.995:
-        return f"{value:.2f} s"
-    if value < 59.95:
-        return f"{value:.1f} s"
-    whole = round(value)
-    return f"{whole // 60} m {whole % 60:02} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60:02} m"
-
-
-def size(count: int) -> str:
-    """So many bytes."""
-    value, unit = float(count), "B"
-    for larger in ("kB", "MB", "GB"):
-        if value < 999.5:
-            break
-        value, unit = value / 1000, larger
-    return f"{value:.0f} {unit}" if unit == "B" or value >= 99.95 else f"{value:.1f} {unit}"
-
-
-def counted(count: int, one: str, several: str = "") -> str:
-    """So many of something."""
-    return f"{count:,} {one if count == 1 else several or f'{one}s'}"
 
 
 def ranges(numbers: Sequence[int]) -> list[str]:

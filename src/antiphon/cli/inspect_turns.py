@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from antiphon.cli.inspect_pen import Pen, seconds
+from antiphon.cli.inspect_pen import Pen
 from antiphon.cli.screen import Style, exact
 from antiphon.recorder.story import Call, Story, Turn, Wait
+from antiphon.recorder.wording import seconds
 
 __all__ = ["turn_lines"]
 
@@ -57,7 +58,7 @@ def _turn(turn: Turn, length: float, longest: float, pen: Pen) -> str:
     width = _bar_width(pen)
     bar = pen.bar(0.0, length, longest, width, pen.signs.turn)
     how, style = _end(turn, pen)
-    head = f"{turn.number:>3} {seconds(turn.duration):>8} "
+    head = f"{turn.number:>3} {seconds(turn.duration, '-'):>8} "
     note = f"{exact(how, one_line=True)} " if how else ""
     waited = f"  ({seconds(turn.waited)} waited)" if turn.waited >= 0.1 else ""
     text = pen.fit(turn.prompt or "(no text)", len(head) + width + 1 + len(note) + len(waited))
@@ -80,7 +81,7 @@ def _part(turn: Turn, one: Call | Wait, longest: float, pen: Pen) -> str:
     end = one.end if one.end is not None else turn.end
     start = one.start - turn.start
     length = (end - one.start) if end is not None else 0.0
-    head = f"{seconds(one.duration):>12} "
+    head = f"{seconds(one.duration, '-'):>12} "
     if isinstance(one, Call):
         sign, style, text, note = _call(one, pen)
     else:

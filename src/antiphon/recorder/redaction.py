@@ -1,21 +1,23 @@
 """Takes out of a recording what is not for everybody: secrets, home paths, contents of files. Pure, line by line.
 
-Only strings are changed, and only where they stand: the rest of a line stays byte for byte, and a line with nothing to hide stays as it is.
-So every message is as valid as it was, its ids are what they were, and numbers are written as they were sent.
+Only strings are changed, and numbers that are secrets, and only where they stand: the rest of a line stays byte for byte, and a line with
+nothing to hide stays as it is. So every message is as valid as it was, its ids are what they were, and numbers are written as they were sent.
 """
 
 import os
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
-from antiphon.recorder.secrets import Secrets, is_flag, is_secret_name
+from antiphon.recorder.secrets import Secrets, holds_secrets, is_count, is_flag, is_secret_name, is_secret_number
+from antiphon.traffic.entries import readable
 
 __all__ = ["Redactor"]
 
-_TOKENS: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],]', re.DOTALL)
+_TOKENS: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],]|-?\d[\d.eE+-]*+', re.DOTALL)
 _ITEM: Final = "[]"
 """Stands in a path for a place in an array."""
 
@@ -104,10 +106,38 @@ class Redactor:
             text = self._secrets.clear(text)
         return text if self._home is None else self._home.sub(_tilde, text)
 
+    def number(self, text: str, path: list[str]) -> str:
+        """A number somewhere in a line. It becomes another number, so that the message stays what it was."""
+        if self._secrets is None or not any(map(is_secret_name, path)):
+            return text
+        name = next((one for one in reversed(path) if is_secret_name(one)), "")
+        return "0" if is_secret_number(name, text) and _has_secrets(path) else text
+
+    def named(self, text: str) -> str:
+        """The value of something whose name says that it is a secret."""
+        return self._secrets.hide(text) if self._secrets is not None else text
+
     def _is_secret(self, path: list[str], before: str, text: str) -> bool:
-        if path[-1] != _ITEM:
-            return is_secret_name(path[-1])
-        return (is_flag(before) and not text.startswith("-")) or (len(path) > 1 and is_secret_name(path[-2]))
+        if is_count(path[-1], text):
+            return False
+        if path[-1] == _ITEM and is_flag(before) and not text.startswith("-"):
+            return True
+        near = path[-2] if path[-1] == _ITEM and len(path) > 1 else path[-1]
+        return is_secret_name(near) or _has_secrets(path)
+
+
+@dataclass(slots=True)
+class _Pair:
+    """The fields of an object that may be a name and a value; `where` is the place of a value that was not hidden, and its text."""
+
+    name: str = ""
+    value: str = ""
+    where: tuple[int, int, str] | None = None
+
+
+_PAIR: Final = ("name", "value")
+_PLAIN_NAME: Final = re.compile(r"[\w.-]+")
+"""A label for people has spaces."""
 
 
 class _Walk:
@@ -118,12 +148,13 @@ class _Walk:
         self._is_stderr = False
         self._path: list[str] = []  # one for each open object or array: the name or item that is being read in it
         self._before: list[str] = []  # the string before, in each of them
+        self._pairs: list[_Pair] = []  # in each of them
 
     def changes(self, text: str) -> list[tuple[int, int, str]]:
         """What is to stand instead, and where."""
         found: list[tuple[int, int, str]] = []
         names = False  # whether the next string is the name of a field
-        path, before = self._path, self._before
+        path, before, pairs = self._path, self._before, self._pairs
         for token in _TOKENS.finditer(text):
             sign = token.group()
             if sign == ",":
@@ -131,18 +162,36 @@ class _Walk:
             elif sign in "{[":
                 path.append("" if sign == "{" else _ITEM)
                 before.append("")
+                pairs.append(_Pair())
                 names = sign == "{"
             elif sign in "}]":
                 path.pop()
                 before.pop()
+                found += self._of_pair(pairs.pop())
                 names = False
+            elif sign[0] != '"':
+                if path and (number := self._redactor.number(sign, path)) != sign:
+                    found.append((*token.span(), number))
             else:
-                old = msgspec.json.decode(sign) if "\\" in sign else sign[1:-1]
+                old = _text_of(sign)
                 new = self._key(old) if names else self._value(old)
+                if path and not names and path[-1] in _PAIR:
+                    setattr(pairs[-1], path[-1], old)
+                    if path[-1] == "value":
+                        pairs[-1].where = (*token.span(), new) if new == old else None
                 names = False
                 if new != old:
                     found.append((*token.span(), msgspec.json.encode(new).decode()))
-        return found
+        return sorted(found)
+
+    def _of_pair(self, pair: "_Pair") -> list[tuple[int, int, str]]:
+        """What is to stand instead of a value whose name is told beside it, before or after."""
+        if pair.where is None or not _PLAIN_NAME.fullmatch(pair.name) or not is_secret_name(pair.name):
+            return []
+        start, end, text = pair.where
+        if self._path[-2:] == ["options", _ITEM]:  # what can be chosen, with a label
+            return []
+        return [(start, end, msgspec.json.encode(self._redactor.named(text)).decode())]
 
     def _key(self, text: str) -> str:
         self._path[-1] = text
@@ -181,10 +230,27 @@ def _may_have_content(plain: str) -> bool:
 
 
 def _is_given(path: list[str]) -> bool:
-    """Whether this is the value of an environment variable or a header, in either way to write them."""
-    if path[-1] == "value":
-        return len(path) > 2 and path[-2] == _ITEM and path[-3] in _GIVEN
-    return len(path) > 1 and path[-2] in _GIVEN
+    """Whether this is the value of an environment variable or a header, in any way to write them, or a part of one."""
+    for at, name in enumerate(path[:-1]):
+        if name in _GIVEN:
+            return path[at + 1 :] != [_ITEM, "name"]
+    return False
+
+
+def _has_secrets(path: list[str]) -> bool:
+    """Whether one of the names on the way says that everything below it is a secret. A schema has names too, but no values."""
+    return any(holds_secrets(name) and not (at and path[at - 1] == "properties") for at, name in enumerate(path))
+
+
+def _text_of(string: str) -> str:
+    """What a string of JSON says."""
+    if "\\" not in string:
+        return string[1:-1]
+    try:
+        text: str = msgspec.json.decode(string)
+    except msgspec.DecodeError:
+        text = msgspec.json.decode(readable(string.encode()))
+    return text
 
 
 def _counted(text: str) -> str:

@@ -4,14 +4,22 @@ The same secret always gets the same number, so that a reader can follow it thro
 """
 
 import re
+from functools import lru_cache
 from typing import Final
 
-__all__ = ["Secrets", "is_flag", "is_secret_name"]
+__all__ = ["Secrets", "holds_secrets", "is_count", "is_flag", "is_secret_name", "is_secret_number"]
 
 _WORDS: Final = (
     r"(?:api_?key|token|secret|passw(?:or)?d|passphrase|authorization|credentials?|private_?key|access_?key|cookie)"
 )
-_NAME: Final = re.compile(rf"(?:{_WORDS.replace('_?', '')}|auth)\Z", re.IGNORECASE)
+_LOOSE: Final = _WORDS.replace("_?", "[_-]?")
+_OWN: Final = r"\A(?:access|api|auth|bearer|bot|client|id|refresh|session|user)*"
+"""What may stand before a word in the name of a secret, and not in that of a number, as in `maxTokens` and `costPerToken`."""
+_PLAIN: Final = _WORDS.replace("_?", "")
+_NAME: Final = re.compile(rf"(?:{_PLAIN}|auth|{_PLAIN}(?<!token)s)\Z|{_OWN}tokens\Z", re.IGNORECASE)
+_NUMBERED: Final = re.compile(rf"{_OWN}{_PLAIN}\Z", re.IGNORECASE)
+"""The names under which even a number is a secret."""
+_COUNT: Final = re.compile(r"[\d.,]+[kKM]?")
 _FLAG: Final = re.compile(r"--?[\w-]*(?:key|token|secret|passw(?:or)?d|auth|authorization|credentials?)", re.IGNORECASE)
 
 _SHAPES: Final = re.compile(
@@ -28,17 +36,25 @@ _SHAPES: Final = re.compile(
     r")",
     re.DOTALL | re.ASCII,
 )
+_BEARER: Final = re.compile(r"(\b(?i:bearer)\s+)([\w.~+/=-]{8,})", re.ASCII)
 _BEHIND: Final = re.compile(
-    r"(?P<before>\b(?i:bearer)\s+)(?P<bearer>[\w.~+/=-]{8,})"
-    r"|(?P<scheme>://[^/\s:@]*:)(?P<password>[^/\s@]+)(?=@)"
-    r"|(?P<variable>\b[A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)=[\"']?)(?P<value>[^\s\"'&;]{4,})"
-    rf"|(?P<query>[?&][\w-]*{_WORDS.replace('_?', '[_-]?')}=)(?P<part>[^&\s#\"']{{4,}})"
-    rf"|(?P<quoted>\"[\w-]{{0,60}}(?i:{_WORDS.replace('_?', '[_-]?')})\\{{0,8}}\"\s{{0,8}}:\s{{0,8}}\\{{0,8}}\")(?P<string>[^\"\\]+)",
+    r"(?P<scheme>://[^/\s:@]*:)(?P<password>[^/\s@]+)(?=@)"
+    r"|(?P<header>\b(?i:authorization)\\{0,8}[\"']?\s{0,8}:\s{0,8}\\{0,8}[\"']?(?i:basic|digest|token|apikey|negotiate)\s+)"
+    r"(?P<given>[^\s\"'\\]{4,})"
+    r"|(?P<cookie>\b(?i:cookie):\s{0,8})(?P<crumbs>[^\s=;,\"']+=[^\s;\"']+(?:;\s?[^\s=;,\"']+=[^\s;\"']+)*)"
+    # An option or a part of an address is one whatever it says; in a text or in code the same words may be anything.
+    r"|(?P<option>(?<![\w-])--?[\w-]{0,40}(?i:key|token|secret|passw(?:or)?d|auth|credentials?)=[\"']?)(?P<set>[^\s\"']{4,})"
+    rf"|(?P<query>[?&#](?:[\w.-]{{0,60}}(?i:{_LOOSE}|signature)|(?i:key|sig|auth))=)(?P<part>[^&\s#\"']{{4,}})"
+    r"|(?P<variable>(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)=[\"']?)(?P<value>[^\s\"'&;]{4,})"
+    rf"|(?P<name>(?i:{_LOOSE})=[\"']?)(?![A-Za-z_]+[(.\[]|(?i:none|null|true|false|str|string)\b)(?P<said>[^\s\"'&;,()<>]{{4,}})"
+    rf"|(?P<line>(?i:\bx-[\w-]{{0,40}}(?:key|token|secret|auth)|{_LOOSE}):\s{{0,8}})(?=[^\s]*\d)(?P<rest>[^\s\"'\\,;()<>]{{6,}})"
+    rf"|(?P<quoted>\"[\w-]{{0,60}}(?i:{_LOOSE})\\{{0,8}}\"\s{{0,8}}:\s{{0,8}}\\{{0,8}}\")(?P<string>[^\"\\]+)",
     re.ASCII,
 )
 _SIGNS: Final = (
     "key", "token", "secret", "passw", "passphrase", "auth", "bearer", "credential", "cookie", "sk-", "sk_", "rk_", "pk_", "gho_", "ghp_",
     "ghs_", "ghu_", "ghr_", "github_pat_", "glpat-", "xox", "xapp-", "akia", "asia", "aiza", "hf_", "npm_", "pypi-", "eyj", "@",
+    "sig=", "signature=",
 )  # fmt: skip
 """One of these is in every text that has a secret of a known shape or with a name; to look for them is much cheaper."""
 
@@ -52,9 +68,30 @@ _MOST: Final = 1000
 """How many secrets are looked for like that: each new one makes the search slower, and whoever speaks could go on for ever."""
 
 
+@lru_cache(4096)
 def is_secret_name(name: str) -> bool:
     """Whether what stands under this name is a secret."""
-    return _NAME.search(re.sub(r"[^A-Za-z0-9]", "", name)) is not None
+    return _NAME.search(_letters(name)) is not None
+
+
+@lru_cache(4096)
+def holds_secrets(name: str) -> bool:
+    """Whether everything below this name is a secret. `auth` is not such a name: it also says how one can log in."""
+    return is_secret_name(name) and not _letters(name).lower().endswith("auth")
+
+
+def is_secret_number(name: str, number: str) -> bool:
+    """Whether a number under this name is a secret: a few digits are the place of something, or how many there are."""
+    return len(number) >= 4 and _NUMBERED.match(_letters(name)) is not None
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]", "", name)
+
+
+def is_count(name: str, text: str) -> bool:
+    """Whether this only says how many tokens there are."""
+    return name.lower().endswith("tokens") and _COUNT.fullmatch(text) is not None
 
 
 def is_flag(word: str) -> bool:
@@ -96,13 +133,14 @@ class Secrets:
         if not self.may_be_in(text.lower()):
             return text
         text = _SHAPES.sub(self._hide_all, text)
-        return _BEHIND.sub(self._hide_behind, text)
+        text = _BEARER.sub(self._hide_behind, text)
+        return _BEHIND.sub(self._hide_behind, text) if "=" in text or ":" in text else text
 
     def _hide_all(self, found: re.Match[str]) -> str:
         return self.hide(found.group())
 
     def _hide_behind(self, found: re.Match[str]) -> str:
         before, secret = (part for part in found.groups() if part is not None)
-        if secret.startswith("[secret "):  # what was hidden a moment ago
-            return found.group()
+        if secret.startswith("[secret ") or (secret.isdigit() and before.lower().startswith("token")):
+            return found.group()  # what was hidden a moment ago, or a number of tokens
         return before + self.hide(secret)

@@ -1,9 +1,13 @@
 """One line of a conversation: when, in which direction, and the bytes as they were. Reads the line format of recordings.
 
 A line of a recording is a JSON object: `{"t": seconds, "dir": "c2a" | "a2c", "msg": the message as sent}`, where `raw` takes the
-place of `msg` for what was no JSON. Other keys are allowed, and so are lines of other kinds (`"dir": "note"`): they are skipped.
+place of `msg` for what was no JSON. Where even the text is not what was sent, because that was no UTF-8, `base64` holds the bytes.
+Other keys are allowed, and so are lines of other kinds (`"dir": "note"`): they are skipped.
 """
 
+import binascii
+import re
+from base64 import b64decode
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -11,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-__all__ = ["NO_JSON", "Direction", "Entry", "Reading", "entries_of", "parse"]
+__all__ = ["NO_JSON", "Direction", "Entry", "Reading", "entries_of", "parse", "readable"]
 
 
 class Direction(StrEnum):
@@ -86,11 +90,30 @@ class Entry:
 
 def parse(number: int, t: float, direction: Direction, raw: bytes, line: int = 0) -> Entry:
     """The entry for bytes that were on the wire, without their line end."""
-    try:
-        msg = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        msg = NO_JSON
+    msg = _decoded(raw)
+    if msg is NO_JSON and _SURROGATE.search(raw):
+        msg = _decoded(readable(raw))
     return Entry(number, t, direction, raw, msg, line)
+
+
+def _decoded(raw: bytes) -> Any:
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return NO_JSON
+
+
+_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+_ESCAPES: Final = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+"""Everything that begins with a backslash in JSON. A `half` is one of two halves of a letter, without the other."""
+
+
+def readable(raw: bytes) -> bytes:
+    """The same JSON as text that everybody can read: half a letter is JSON by the grammar, but no text, and gets the sign for that."""
+    return _ESCAPES.sub(lambda found: b"\\ufffd" if found["half"] else found.group(), raw)
 
 
 @dataclass(slots=True)
@@ -110,9 +133,8 @@ class Reading:
         self.lines += 1
         if not line.strip():
             return None
-        try:
-            found = _LINES.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        found = _line_of(line) or (_line_of(readable(line)) if _SURROGATE.search(line) else None)
+        if found is None:
             self.undecodable += 1
             return None
         if found.dir not in ("c2a", "a2c") or not (found.msg or isinstance(found.raw, str)):
@@ -122,9 +144,8 @@ class Reading:
 
     def _taken(self, found: "_Line") -> Entry:
         self._number += 1
-        seconds = float(found.t) if isinstance(found.t, int | float) and not isinstance(found.t, bool) else 0.0
-        raw = bytes(found.msg) or found.raw.encode("utf-8", "surrogatepass")
-        entry = parse(self._number, seconds, Direction(found.dir), raw, self.lines)
+        raw = bytes(found.msg) or _exact(found.base64) or found.raw.encode("utf-8", "surrogatepass")
+        entry = parse(self._number, _seconds(found.t), Direction(found.dir), raw, self.lines)
         if entry.is_noise:
             self.undecodable += 1
         else:
@@ -139,6 +160,33 @@ class _Line(msgspec.Struct):
     dir: Any = None
     msg: msgspec.Raw = msgspec.Raw(b"")
     raw: Any = None
+    base64: Any = None
+
+
+def _line_of(line: bytes) -> _Line | None:
+    try:
+        return _LINES.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+LATEST: Final = 1e15
+"""No time of a recording is farther from its beginning: whatever is written there, one can count with it."""
+
+
+def _seconds(value: object) -> float:
+    """The time of a line; 0 where it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        return 0.0
+    return float(min(max(value, -LATEST), LATEST))
+
+
+def _exact(text: object) -> bytes:
+    """The bytes that were sent, where the recording has them; they may have been taken out of it since."""
+    try:
+        return b64decode(text, validate=True) if isinstance(text, str) else b""
+    except (binascii.Error, ValueError):
+        return b""
 
 
 _LINES: Final = msgspec.json.Decoder(_Line)

@@ -183,6 +183,7 @@ FAULTS: Faults = {
     "rpc.shape": adds("session/prompt", lambda message: {"jsonrpc": "2.0", "hello": 1}),
     "rpc.id": adds("session/prompt", lambda message: {**own(message), "id": 1.5}),
     "rpc.id-unique": adds("session/prompt", lambda message: [own(message), own(message)]),
+    "rpc.answer-id": adds("session/prompt", lambda message: {"jsonrpc": "2.0", "result": {}}),
     "rpc.answer-known": adds("session/prompt", lambda message: {"jsonrpc": "2.0", "id": "nobody", "result": {}}),
     "rpc.answer-to-notification": Broken(AnswersNotification),
     "rpc.error-object": answers(asks("antiphon/unknown_method"), no_words),

@@ -1,8 +1,8 @@
 """The top of the report: who spoke with whom, the counts, and what is to be said of it in one sentence."""
 
 from antiphon.recorder.report.markup import Markup, joined, tag
-from antiphon.recorder.report.wording import NOTHING, counted, seconds, size
 from antiphon.recorder.story import Party, Story
+from antiphon.recorder.wording import NOTHING, counted, seconds, size
 
 __all__ = ["SECTIONS", "file_name", "head", "navigation", "party", "verdict"]
 

@@ -74,7 +74,8 @@ function span(seconds) {
   const whole = Math.round(seconds);
   const hours = Math.floor(whole / 3600);
   const minutes = Math.floor(whole / 60) % 60;
-  return hours ? `${hours} h ${minutes} min` : `${minutes} min ${whole % 60} s`;
+  const two = (number) => String(number).padStart(2, "0");
+  return hours ? `${hours} h ${two(minutes)} min` : `${minutes} min ${two(whole % 60)} s`;
 }
 
 function bytes(size) {

@@ -7,8 +7,8 @@ from typing import Final
 from antiphon.recorder.report.head import SECTIONS
 from antiphon.recorder.report.markup import Markup, joined, tag
 from antiphon.recorder.report.timeline import family
-from antiphon.recorder.report.wording import NOTHING, counted, seconds, size
 from antiphon.recorder.story import Deviation, Shown, Story, Turn
+from antiphon.recorder.wording import NOTHING, counted, seconds, size
 
 __all__ = ["tables"]
 

@@ -10,8 +10,8 @@ from typing import Final
 
 from antiphon.recorder.report.axis import Axis, Silence
 from antiphon.recorder.report.markup import Markup, joined, tag
-from antiphon.recorder.report.wording import about, clock, counted, seconds, size
 from antiphon.recorder.story import Call, Shown, Story, Turn, Wait
+from antiphon.recorder.wording import about, clock, counted, seconds, size
 
 __all__ = ["family", "timeline"]
 

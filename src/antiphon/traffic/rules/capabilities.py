@@ -1,7 +1,8 @@
 """What a side has not said it can do is not asked of it.
 
 Each of these rules is a row of a table. It is put to the test by every use of what it is about, and also by every prompt (for the
-client) and every finished turn (for the agent) in which there was a temptation: the other side cannot do it, and nobody asked.
+client) and every finished turn in which something was said or done (for the agent) where there was a temptation: the other side
+cannot do it, and nobody asked.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,8 +31,17 @@ def _honours(
     used = uses(entry) if _name(entry, asked) in on else ()
     if ledger.offers(side.value, capability):
         return [] if used else None
+    if not used and _name(entry, asked) == TURN_DONE and not _did_something(ledger):
+        return None  # whoever does nothing at all was not tempted
     other = "client" if side is Side.AGENT else "agent"
     return [f"{one}, although the {other} does not offer `{capability}`" for one in used]
+
+
+def _did_something(ledger: Ledger) -> bool:
+    """Whether the turn that ends here has shown anything to the user: a message, a tool call, a question."""
+    session = ledger.session(ledger.asked)
+    turn = session.turn_of(ledger.asked) if session is not None else None
+    return turn is not None and turn.said > 0
 
 
 def _name(entry: Entry, asked: Entry | None) -> str:
@@ -101,9 +111,9 @@ for _id, _path, _what, _on, _link in (
     ("fs-read", "fs.readTextFile", "Files are read through the client", ("fs/read_text_file",), "file-system#checking-support"),
     ("fs-write", "fs.writeTextFile", "Files are written through the client", ("fs/write_text_file",), "file-system#checking-support"),
     ("terminal", "terminal", "Commands are run in terminals of the client", TERMINAL_METHODS, "terminals#checking-support"),
-    ("notices", "session.notices", "Notices are sent", ("update notice",), "schema#clientsessioncapabilities"),
+    ("notices", "session.notices", "Notices are sent", ("update notice",), "schema#clientcapabilities"),
     ("compaction", "session.compaction", "Compactions are told", ("update compaction_update", "update compaction_summary_chunk"),
-     "schema#clientsessioncapabilities"),
+     "schema#clientcapabilities"),
     ("plan", "plan", "Plans with an id are told", ("update plan_update", "update plan_removed"), "schema#clientcapabilities"),
     ("subagents", "subagents", "Subagents are told",
      ("update subagent_update", "update session_message", "update session_message_chunk"), "schema#clientcapabilities"),

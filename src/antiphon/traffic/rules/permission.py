@@ -10,18 +10,30 @@ from antiphon.traffic.values import as_object, objects_in, shown, texts_in, twic
     "permission.options",
     Side.AGENT,
     Level.MUST,
-    "A question for permission has at least one option, and each option has an id of its own.",
+    "Each option of a question for permission has an id of its own.",
     link="tool-calls#requesting-permission",
-    fix="Offer what the user can choose from, each with another `optionId`.",
+    fix="Give each option another `optionId`: the answer has nothing else to tell them apart.",
     on=["session/request_permission"],
 )
 def options(entry: Entry, ledger: Ledger) -> list[str] | None:
+    offered = texts_in(entry.params.get("options"), "optionId")
+    return [f"more than one option has the id {shown(id)}" for id in twice_in(offered)] if offered else None
+
+
+@rule(
+    "permission.choice",
+    Side.AGENT,
+    Level.SHOULD,
+    "A question for permission has at least one option.",
+    link="tool-calls#requesting-permission",
+    fix="Offer what the user can choose from: without any option the turn can only be cancelled.",
+    on=["session/request_permission"],
+)
+def choice(entry: Entry, ledger: Ledger) -> list[str] | None:
     offered = entry.params.get("options")
     if not isinstance(offered, list):
         return None
-    if not offered:
-        return ["`params.options` is empty"]
-    return [f"more than one option has the id {shown(id)}" for id in twice_in(texts_in(offered, "optionId"))]
+    return [] if offered else ["`params.options` is empty"]
 
 
 @rule(

@@ -78,6 +78,19 @@ def id_unique(entry: Entry, ledger: Ledger) -> list[str] | None:
 
 
 @rule(
+    "rpc.answer-id",
+    Side.BOTH,
+    Level.MUST,
+    "Every answer has an id; it is null where the id of the request could not be read.",
+    link="overview#communication-model",
+    fix="Write `id` into every answer, as null into the error for a line that is no JSON.",
+    on=["answer"],
+)
+def answer_id(entry: Entry, ledger: Ledger) -> list[str] | None:
+    return [] if "id" in entry.msg else ["`id` is missing"]
+
+
+@rule(
     "rpc.answer-known",
     Side.BOTH,
     Level.MUST,
@@ -89,6 +102,8 @@ def id_unique(entry: Entry, ledger: Ledger) -> list[str] | None:
 def answer_known(entry: Entry, ledger: Ledger) -> list[str] | None:
     if ledger.asked is not None:
         return []
+    if "id" not in entry.msg:
+        return None  # which is another rule
     id = entry.msg.get("id")
     if id is None and "error" in entry.msg:
         return None  # what could not be read has no id to be answered with

@@ -170,9 +170,9 @@ def draft_offer(entry: Entry, ledger: Ledger) -> list[str] | None:
 @rule(
     "schema.unknown-field",
     Side.BOTH,
-    Level.SHOULD,
+    Level.MUST,
     "The types of the protocol have no fields of your own: those go into `_meta`.",
-    link="extensibility#the-meta-field",
+    link="extensibility",
     fix="Move the field into `_meta` of the same object.",
     on=["request", "notification", "answer"],
 )

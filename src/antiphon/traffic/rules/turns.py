@@ -14,7 +14,7 @@ REQUEST_CANCELLED = -32800
 @rule(
     "turn.answer-last",
     Side.AGENT,
-    Level.SHOULD,
+    Level.ADVICE,
     "Messages, thoughts and tool calls come within a turn: none before its prompt and none after its answer.",
     link="prompt-turn#the-prompt-turn-lifecycle",
     fix="Answer `session/prompt` when everything has been sent, and tell news between turns by other updates.",

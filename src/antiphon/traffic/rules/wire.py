@@ -38,8 +38,8 @@ def json(entry: Entry, ledger: Ledger) -> list[str] | None:
 @rule(
     "wire.no-batch",
     Side.BOTH,
-    Level.SHOULD,
-    "Messages are sent one by one, not as JSON-RPC batches, which hardly anybody reads.",
+    Level.MUST,
+    "Messages are sent one by one, not as JSON-RPC batches.",
     link="transports",
     fix="Send each message of the array as a line of its own.",
 )

@@ -31,13 +31,13 @@ def _opened(stage: Stage, requirement: str, answer: Answer) -> None:
         must(
             "meta.new",
             "`_meta` in `session/new` is taken, whatever is in it.",
-            link="extensibility#the-_meta-field",
+            link="extensibility",
             fix="Accept `_meta` with any keys in every message.",
         ),
         must(
             "meta.prompt",
             "`_meta` in `session/prompt` and in what is prompted is taken.",
-            link="extensibility#the-_meta-field",
+            link="extensibility",
             fix="Accept `_meta` with any keys in every message and every content block.",
         ),
         should(
@@ -55,7 +55,7 @@ def _opened(stage: Stage, requirement: str, answer: Answer) -> None:
         should(
             "nulls.new",
             "A field of `session/new` that may be left out may be null.",
-            link="schema#newsessionrequest",
+            link="session-setup#creating-a-session",
             fix="Treat null like a field that is left out.",
         ),
     ),

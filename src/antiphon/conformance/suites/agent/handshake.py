@@ -48,7 +48,7 @@ breaks("init.no-echo", by=("init.version", "init.twice"))
         advice(
             "init.auth-methods",
             "The agent says how to sign in, with an empty list where there is no need to.",
-            link="initialization#initialize-response",
+            link="initialization",
             fix="Put `authMethods` into the answer to `initialize`, `[]` if there are none.",
             needs=("init.answers",),
         ),
@@ -153,7 +153,7 @@ ODD: Final[dict[str, dict[str, Any]]] = {
         must(
             "init.meta",
             "`_meta` in `initialize` is taken, whatever is in it.",
-            link="extensibility#the-_meta-field",
+            link="extensibility",
             fix="Accept `_meta` with any keys in every message.",
         ),
         should(

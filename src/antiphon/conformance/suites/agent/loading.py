@@ -179,14 +179,14 @@ async def resume(stage: Stage) -> None:
         capability(
             "fork.another",
             "A fork of a session has an id of its own.",
-            link="draft/schema#session-fork",
+            link="draft/schema",
             fix="Answer `session/fork` with a new `sessionId`, or do not offer `sessionCapabilities.fork`.",
         ),
         _next("fork.next", "forked from another"),
         capability(
             "fork.original",
             "The session that was forked goes on as before.",
-            link="draft/schema#session-fork",
+            link="draft/schema",
             fix="Copy the session: neither of the two may know what is said in the other.",
         ),
     ),

@@ -44,7 +44,7 @@ async def opening(stage: Stage) -> None:
         should(
             "session.no-directory",
             "`session/new` without a directory is refused.",
-            link="schema#newsessionrequest",
+            link="session-setup#creating-a-session",
             fix="Answer with the error -32602 if `cwd` is missing: it is required.",
         ),
     ),

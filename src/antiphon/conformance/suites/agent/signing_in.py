@@ -60,13 +60,13 @@ async def unknown(stage: Stage) -> None:
         capability(
             "auth.logout",
             "Signing out is answered with a result.",
-            link="authentication#logout",
+            link="authentication#logging-out",
             fix="Answer `logout` with an empty object, or do not offer `auth.logout`.",
         ),
         capability(
             "auth.after-logout",
             "After signing out `session/new` wants somebody to sign in, or works without.",
-            link="authentication#logout",
+            link="authentication#logging-out",
             fix="Answer `session/new` with the error -32000 after `logout`.",
             needs=("auth.logout",),
         ),

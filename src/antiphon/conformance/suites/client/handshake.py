@@ -173,14 +173,14 @@ STRANGE_OFFER = {
         must(
             "tolerates.introduction",
             "Fields and capabilities that the client does not know do not stop it.",
-            link="extensibility#the-meta-field",
+            link="extensibility",
             fix="Ignore what you do not know in the answer to `initialize`.",
             needs=("prompt.comes",),
         ),
         should(
             "tolerates.session",
             "Fields and kinds of settings that the client does not know do not stop it from using a session.",
-            link="extensibility#the-meta-field",
+            link="extensibility",
             fix="Ignore what you do not know in the answer to `session/new`: skip list items that you cannot read.",
             needs=("tolerates.introduction",),
         ),

@@ -46,7 +46,7 @@ STRANGE: list[tuple[Requirement, str, list[dict[str, Any]]]] = [
     ),
     (
         must("updates.more-fields", "Fields that the client does not know and `_meta` do not disturb it.",
-             link="extensibility#the-meta-field", fix="Ignore what you do not know."),
+             link="extensibility", fix="Ignore what you do not know."),
         "an update with unknown fields",
         [{"sessionUpdate": "agent_message_chunk", "content": {**text("x"), "tomorrow": 1}, "_meta": {"a.example": [0]}, "timestamp": 5}],
     ),

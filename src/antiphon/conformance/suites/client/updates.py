@@ -78,13 +78,13 @@ def _told(id: str, what: str, link: str) -> Requirement:
         capability(
             "updates.notices",
             "A client that wants notices takes them without complaint.",
-            link="schema#notice",
+            link="schema#sessionupdate",
             fix=FIX,
         ),
         capability(
             "updates.compaction",
             "A client that wants to hear of compaction takes it without complaint.",
-            link="schema#compactionupdate",
+            link="schema#sessionupdate",
             fix=FIX,
         ),
     ),

@@ -1,4 +1,4 @@
-"""Seconds, sizes and numbers in a few letters."""
+"""Seconds, sizes and numbers in a few letters, for the terminal and for the page; `report/model.js` says them alike."""
 
 from typing import Final
 
@@ -8,10 +8,10 @@ NOTHING: Final = "\u2013"
 """What stands where there is nothing to say."""
 
 
-def seconds(value: float | None) -> str:
+def seconds(value: float | None, nothing: str = NOTHING) -> str:
     """How long: 12 ms, 1.25 s, 3 min 20 s."""
     if value is None:
-        return NOTHING
+        return nothing
     if value < 0.9995:
         return f"{value * 1000:.0f} ms"
     if value < 99.95:
@@ -44,9 +44,12 @@ def size(number: int) -> str:
     """How much: 812 B, 14.2 kB, 3.1 MB."""
     if number < 1000:
         return f"{number} B"
-    if number < 99_950:
-        return f"{number / 1e3:.1f} kB"
-    return f"{number / 1e3:.0f} kB" if number < 999_500 else f"{number / 1e6:.1f} MB"
+    value, unit = number / 1e3, "kB"
+    for larger in ("MB", "GB"):
+        if value < 999.5:
+            break
+        value, unit = value / 1000, larger
+    return f"{value:.1f} {unit}" if value < 99.95 else f"{value:.0f} {unit}"
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
