@@ -26,6 +26,8 @@ SCENE_LIMIT: Final = 4
 CLOSE_LIMIT: Final = 5.0
 """Seconds that are waited for a session to be closed between two scenarios."""
 
+STUMBLED: Final = "the check itself stumbled over something that the agent said"
+
 JOBS: Final = 4
 """Agents that run at once, unless told otherwise."""
 
@@ -91,17 +93,14 @@ class Checking:
             if scenario.process and not self.place.is_process:
                 raise Blocked("there is no process to look at")
             stage = await (self._open(scene) if scenario.alone else self._together(scene))
-            async with asyncio.timeout(SCENE_LIMIT * self.wishes.limit):
-                await scenario.play(stage)
-            reason = Verdict(Status.BLOCKED, "the scenario did not come to it")
+            reason = await self._played(scenario, stage)
         except NoAnswer as stopped:
             reason = Verdict(Status.BLOCKED, str(stopped))
-            general = "rpc.answered" if "left" not in stopped.reason else "process.stays"
-            scene.verdicts[general] = Verdict(Status.FAILED, str(stopped), (stopped.asked,))
+            if stage is None or not stage.odd:
+                general = "process.stays" if stopped.left else "rpc.answered"
+                scene.verdicts[general] = Verdict(Status.FAILED, str(stopped), (stopped.asked,))
         except Stopped as stopped:
             reason = Verdict(stopped.status, str(stopped))
-        except TimeoutError:
-            reason = Verdict(Status.BLOCKED, f"the scenario took over {SCENE_LIMIT * self.wishes.limit:g} s")
         if stage is not None:
             scene.verdicts.update(stage.verdicts)
         for one in scenario.shows:
@@ -114,6 +113,20 @@ class Checking:
         self._scenes.append(scene)
         if self._progress is not None:
             self._progress(scene)
+
+    async def _played(self, scenario: Scenario[Stage], stage: Stage) -> Verdict:
+        """Play it; the verdict for what it does not show. Whatever an agent says, it gets a report: none of it may end the check."""
+        longest = SCENE_LIMIT * self.wishes.limit
+        try:
+            async with asyncio.timeout(longest):
+                await scenario.play(stage)
+        except Stopped:
+            raise
+        except TimeoutError:
+            return Verdict(Status.BLOCKED, f"the scenario took over {longest:g} s: `--timeout` gives it longer")
+        except Exception as error:
+            return Verdict(Status.BLOCKED, f"{STUMBLED}: {error!r}")
+        return Verdict(Status.BLOCKED, "the scenario did not come to it")
 
     async def _clear(self, scenario: Scenario[Stage], scene: Scene) -> None:
         """What a scenario that shares an agent leaves to the next one is an editor that answers again, and no turn that runs."""

@@ -49,6 +49,8 @@ class Answerer(ABC):
             await self.refuse(entry, refusal.code, str(refusal))
         except (KeyError, TypeError, ValueError) as error:  # params that the schema forbids: the judge has noted it
             await self.refuse(entry, Code.INVALID_PARAMS, f"invalid params: {error!r}")
+        except Exception as error:  # whatever it is, a question that is never answered would be held against the peer
+            await self.refuse(entry, Code.INTERNAL_ERROR, f"it could not be done: {error!r}")
         else:
             await self.answer(entry, result)
 

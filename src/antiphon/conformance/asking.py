@@ -44,6 +44,7 @@ class Pending:
     """A question that was asked and not waited for."""
 
     def __init__(self, stage: "Asking", asked: Entry) -> None:
+        self._stage = stage
         self._wire, self._limit = stage.line()
         self.asked = asked
 
@@ -56,7 +57,7 @@ class Pending:
         return None if found is None else Answer(self.asked, found)
 
     async def answer(self, limit: float | None = None) -> Answer:
-        """Wait for its answer.
+        """Wait for its answer; for as long as an answer may take, unless a limit is named.
 
         Raises:
             NoAnswer: it did not come in time, or the peer left.
@@ -65,10 +66,16 @@ class Pending:
         try:
             entry = await self._wire.hear(self._is_answer, after=self.asked.number, limit=seconds)
         except TimeoutError:
+            if limit is None:
+                await self._stage.overdue(self)
             raise NoAnswer(self.asked, f"nothing came within {seconds:g} s") from None
         except Closed:
-            raise NoAnswer(self.asked, f"the peer had left{self._wire.how_it_left}") from None
+            raise self.lost() from None
         return Answer(self.asked, entry)
+
+    def lost(self) -> NoAnswer:
+        """What there is to say if the peer left before it answered."""
+        return NoAnswer(self.asked, f"the peer had left{self._wire.how_it_left}", left=True)
 
 
 class Judged:
@@ -114,3 +121,6 @@ class Asking(Judged, ABC):
     async def tell(self, method: str, params: object) -> Entry:
         """A notification."""
         return await self.line()[0].say({"jsonrpc": "2.0", "method": method, "params": params})
+
+    async def overdue(self, pending: Pending) -> None:  # most questions are simply not answered
+        """Say why a question may go without an answer for so long, by raising it."""

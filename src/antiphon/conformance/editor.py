@@ -11,6 +11,7 @@ from antiphon.conformance.answering import Answerer, Refused
 from antiphon.conformance.wire import Wire
 from antiphon.errors import AcpError, Code
 from antiphon.local.commands import OUTPUT_LIMIT, Command, Exit
+from antiphon.traffic.values import objects_in, texts_in
 
 __all__ = ["EVERYTHING", "Editor"]
 
@@ -52,9 +53,12 @@ class Editor(Answerer):
                 raise Refused(Code.METHOD_NOT_FOUND, f"method not found: {method}")
 
     def _chosen(self, params: dict[str, Any]) -> dict[str, str]:
-        options = params["options"]
-        found = next((one for one in options if one.get("kind") == self.allows), options[0] if options else None)
-        return {"outcome": "cancelled"} if found is None else {"outcome": "selected", "optionId": found["optionId"]}
+        """Exactly what is wanted, or else of the same verb: nobody may take our no for a yes, or the other way round."""
+        options = objects_in(params.get("options"))
+        exact = [one for one in options if one.get("kind") == self.allows]
+        alike = [one for one in options if str(one.get("kind")).startswith(self.allows.partition("_")[0])]
+        found = next(iter(texts_in([*exact, *alike], "optionId")), None)
+        return {"outcome": "cancelled"} if found is None else {"outcome": "selected", "optionId": found}
 
     async def _create(self, params: dict[str, Any]) -> object:
         words = [params["command"], *params.get("args", [])]

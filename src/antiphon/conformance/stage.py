@@ -12,7 +12,7 @@ from typing import Any, Final
 from antiphon.conformance.asking import Answer, Asking, Pending
 from antiphon.conformance.editor import EVERYTHING, Editor
 from antiphon.conformance.prompts import Prompts
-from antiphon.conformance.verdicts import Blocked, NoAnswer, NotOffered, Unseen
+from antiphon.conformance.verdicts import Blocked, NoAnswer, NotOffered, TooLong, Unseen
 from antiphon.conformance.wire import Closed, Wire
 from antiphon.traffic.entries import Entry
 
@@ -61,6 +61,29 @@ class Speaking(Asking):
         """`session/cancel`."""
         return await self.tell("session/cancel", {"sessionId": session})
 
+    async def overdue(self, pending: Pending) -> None:
+        """A turn may take as long as it likes while the agent answers other questions, and ends when it is cancelled.
+
+        Raises:
+            TooLong: that is how it is.
+            NoAnswer: it is not.
+        """
+        session = pending.asked.params.get("sessionId")
+        if pending.asked.method != "session/prompt" or not isinstance(session, str) or self._is_cancelled(pending):
+            return
+        await self.ask("_antiphon/fence", {})
+        await self.cancel(session)
+        await pending.answer(self.wishes.limit)
+        raise TooLong(f"a turn took over {self.wishes.limit:g} s, which it may: `--timeout` gives it longer")
+
+    def _is_cancelled(self, pending: Pending) -> bool:
+        return any(
+            one.method in ("session/cancel", "session/close")
+            and one.params.get("sessionId") == pending.asked.params.get("sessionId")
+            for one in self.wire.trace[pending.asked.number :]
+            if one.dir is self.wire.says
+        )
+
 
 class Stage(Speaking):
     """One scenario with one agent. The wire may be shared with scenarios before and after it; the verdicts are its own."""
@@ -73,6 +96,8 @@ class Stage(Speaking):
         """The answer to `initialize`."""
         self.another: Callable[[], Awaitable[Stage]] | None = None
         """Starts one more agent beside this one; only a scenario that has an agent of its own may."""
+        self.odd = False
+        """Whether something was said that is no correct message: no rule says what an agent has to make of that."""
 
     # Opening.
 
@@ -87,13 +112,31 @@ class Stage(Speaking):
         return self.introduced
 
     async def new_session(self, **params: object) -> Answer:
-        """`session/new`, signing in first if that is asked for and known how."""
+        """`session/new`, signing in first if that is asked for and known how. Every scene that opens a session does it here.
+
+        Raises:
+            Blocked: somebody has to sign in.
+        """
         asked = {"cwd": str(self.cwd), "mcpServers": [], **params}
         answer = await self.ask("session/new", asked)
         if answer.code == AUTH_REQUIRED and self.wishes.auth is not None:
             await self.ask("authenticate", {"methodId": self.wishes.auth})
             answer = await self.ask("session/new", asked)
+        if answer.code == AUTH_REQUIRED:
+            raise Blocked("`session/new` wants somebody to sign in: `--auth METHOD` names one of the agent's methods")
         return answer
+
+    async def opened(self, **params: object) -> tuple[str, Answer]:
+        """The id of a new session, and all that was answered.
+
+        Raises:
+            Blocked: there is none to be had.
+        """
+        answer = await self.new_session(**params)
+        found = answer.get("sessionId")
+        if not isinstance(found, str):
+            raise Blocked("`session/new` gave no session")
+        return found, answer
 
     async def session(self, **params: object) -> str:
         """The id of a new session.
@@ -101,13 +144,7 @@ class Stage(Speaking):
         Raises:
             Blocked: there is none to be had.
         """
-        answer = await self.new_session(**params)
-        found = answer.get("sessionId")
-        if answer.code == AUTH_REQUIRED:
-            raise Blocked("`session/new` wants somebody to sign in: `--auth METHOD` names one of the agent's methods")
-        if not isinstance(found, str):
-            raise Blocked("`session/new` gave no session")
-        return found
+        return (await self.opened(**params))[0]
 
     def offers(self, *path: str) -> bool:
         """Whether the agent says that it can do something: `loadSession`, or `sessionCapabilities`, `list`."""
@@ -156,44 +193,64 @@ class Stage(Speaking):
             and (before is None or entry.number < before)
         ]
 
+    async def sign(self, session: str, pending: Pending) -> Entry | None:
+        """The first update or question of a turn, or its end; None where it is silent for as long as we wait.
+
+        Raises:
+            NoAnswer: the agent left.
+        """
+
+        def is_sign(entry: Entry) -> bool:
+            return entry.params.get("sessionId") == session or _ends(entry, pending)
+
+        return await self._hear(is_sign, pending)
+
     async def first_sign(self, session: str, pending: Pending) -> Entry:
         """The first update or question of a turn, which shows that it runs.
 
         Raises:
             Unseen: it ended without one.
+            TooLong: none came, although the agent answers.
         """
-
-        def is_sign(entry: Entry) -> bool:
-            return entry.params.get("sessionId") == session or (
-                entry.is_answer and entry.msg.get("id") == pending.asked.msg["id"]
-            )
-
-        try:
-            found = await self.wire.hear(is_sign, after=pending.asked.number, limit=self.wishes.limit)
-        except (TimeoutError, Closed):
-            raise NoAnswer(pending.asked, "no sign of it came") from None
+        found = await self.sign(session, pending)
+        if found is None:
+            await self.overdue(pending)
+            raise NoAnswer(pending.asked, "no sign of it came")
         if found.is_answer:
             raise Unseen("the turn ended before it said anything, so there was nothing to interrupt")
         return found
 
-    async def asked_for(self, method: str, pending: Pending) -> Entry:
-        """The agent's question of that kind during a turn; hold the method back first.
+    async def asked_for(self, method: str, pending: Pending, *others: str) -> Entry:
+        """The agent's question of that kind during a turn, in its session or one of the others; hold the method back first.
 
         Raises:
             Unseen: the turn ended without one, or goes on and on.
+            TooLong: neither came, although the agent answers.
         """
+        session = pending.asked.params["sessionId"]
 
         def is_it(entry: Entry) -> bool:
-            return entry.method == method or (entry.is_answer and entry.msg.get("id") == pending.asked.msg["id"])
+            asks = entry.is_request and entry.method == method
+            return (asks and entry.params.get("sessionId") in (session, *others)) or _ends(entry, pending)
 
-        try:
-            found = await self.wire.hear(is_it, after=pending.asked.number, limit=self.wishes.limit)
-        except (TimeoutError, Closed):
-            if not self.wire.closed and self.updates(pending.asked.params["sessionId"], after=pending.asked.number):
-                raise Unseen(
-                    f"the agent works on without `{method}`: a prompt file can name words that make it"
-                ) from None
-            raise NoAnswer(pending.asked, f"neither `{method}` nor an answer came") from None
+        found = await self._hear(is_it, pending)
+        if found is None and self.updates(session, after=pending.asked.number):
+            raise Unseen(f"the agent works on without `{method}`: a prompt file can name words that make it")
+        if found is None:
+            await self.overdue(pending)
+            raise NoAnswer(pending.asked, f"neither `{method}` nor an answer came")
         if found.is_answer:
             raise Unseen(f"the agent did not use `{method}`: a prompt file can name words that make it")
         return found
+
+    async def _hear(self, wanted: Callable[[Entry], bool], pending: Pending) -> Entry | None:
+        try:
+            return await self.wire.hear(wanted, after=pending.asked.number, limit=self.wishes.limit)
+        except TimeoutError:
+            return None
+        except Closed:
+            raise pending.lost() from None
+
+
+def _ends(entry: Entry, pending: Pending) -> bool:
+    return entry.is_answer and entry.msg.get("id") == pending.asked.msg["id"]

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from antiphon.traffic.entries import Entry
 
-__all__ = ["Blocked", "NoAnswer", "NotOffered", "Status", "Unseen", "Verdict"]
+__all__ = ["Blocked", "NoAnswer", "NotOffered", "Status", "TooLong", "Unseen", "Verdict"]
 
 
 class Status(StrEnum):
@@ -51,10 +51,15 @@ class Blocked(Stopped):
     """Something that another requirement is about went wrong first."""
 
 
-class NoAnswer(Blocked):
-    """A question of ours was not answered in time, or the peer left before it did. `asked` is the question."""
+class TooLong(Blocked):
+    """A turn took longer than we wait, which it may: the protocol has no limit for one."""
 
-    def __init__(self, asked: Entry, reason: str) -> None:
+
+class NoAnswer(Blocked):
+    """A question of ours was not answered in time, or the peer left before it did (`left`). `asked` is the question."""
+
+    def __init__(self, asked: Entry, reason: str, *, left: bool = False) -> None:
         super().__init__(f"`{asked.method}` was not answered: {reason}")
         self.asked = asked
         self.reason = reason
+        self.left = left

@@ -85,6 +85,5 @@ FAULTS: Faults = {
     "error.no-params": accept(_names_no_params, SESSION),
     "error.usable": when(refuse, after(_names_no_params, OPENS, times=1)),
     "error.private": change_reply(NUMBER, traced),
-    "error.unknown-session": accept(NOWHERE, {"stopReason": "refusal"}),
     "error.unknown-session-code": change_reply(NOWHERE, coded(-32603)),
 }

@@ -98,7 +98,6 @@ FAULTS: Faults = {
     "unoffered.refused": takes_unoffered(),
     "session.opens": spoil("session-new", NEW),
     "session.relative-directory": answer("where", NEW, accept({"sessionId": "antiphon-odd-1"}), 1),
-    "session.no-directory": answer("where", NEW, accept({"sessionId": "antiphon-odd-2"}), 2),
     "session.lost-server": spoil("session-mcp", NEW),
     "session.http-server": spoil("session-http", NEW),
     "session.sse-server": spoil("session-sse", NEW),

@@ -98,17 +98,23 @@ async def busy(stage: Stage, session: str, purpose: str = "long", **places: obje
     return pending
 
 
-async def hold(stage: Stage, method: str, session: str, purpose: str, **places: object) -> tuple[Pending, Entry]:
-    """A turn that waits for our answer to a question of that kind, and the question.
+async def hold(
+    stage: Stage, method: str, session: str, purpose: str, *others: str, **places: object
+) -> tuple[Pending, Entry]:
+    """A turn that waits for our answer to a question of that kind, in its session or one of the others, and the question. What else is
+    asked meanwhile is answered: an agent may ask several things at once.
 
     Raises:
         Unseen: it did not ask.
     """
     stage.editor.held.add(method)
     pending = await stage.prompt(session, stage.words(purpose, **places))
-    asked = await stage.asked_for(method, pending)
+    asked = await stage.asked_for(method, pending, *others)
     stage.editor.held.discard(method)
-    stage.editor.waiting.remove(asked)
+    besides = [one for one in stage.editor.waiting if one is not asked]
+    stage.editor.waiting.clear()
+    for one in besides:
+        await stage.editor.respond(one)
     return pending, asked
 
 

@@ -8,6 +8,7 @@ from antiphon.conformance.suites.agent.acting import breaks_off, ended, hold, us
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.verdicts import Unseen
 from antiphon.traffic.entries import Entry
+from antiphon.traffic.values import objects_in
 
 __all__: list[str] = []
 
@@ -16,11 +17,11 @@ PERMISSION = "session/request_permission"
 TEXT = "written by the check"
 
 
-async def _asked(stage: Stage, session: str) -> tuple[Pending, Entry, Path]:
+async def _asked(stage: Stage, session: str, *others: str) -> tuple[Pending, Entry, Path]:
     """A turn that asks whether it may write a file."""
     file = stage.cwd / "wanted.txt"
-    pending, asked = await hold(stage, PERMISSION, session, "write", file=file, text=TEXT)
-    stage.editor.allows = "reject_once"  # whatever it asks after this
+    stage.editor.allows = "reject_once"  # whatever else it asks
+    pending, asked = await hold(stage, PERMISSION, session, "write", *others, file=file, text=TEXT)
     return pending, asked, file
 
 
@@ -67,20 +68,19 @@ def _judge(stage: Stage, requirement: str, file: Path, asked: Entry, answer: Ans
     ),
 )
 async def refused(stage: Stage) -> None:
-    await stage.session()  # another, so that there are two to choose from
+    other = await stage.session()  # so that there are two to choose from
     session = await stage.session()
-    pending, asked, file = await _asked(stage, session)
+    pending, asked, file = await _asked(stage, session, other)
     stage.holds("permission.first", not file.exists(), f"{file.name} was there before it asked", asked)
     where = asked.params.get("sessionId")
     stage.holds("permission.session", where == session, f"it was asked for in {where}", pending.asked, asked)
-    if not any(one.get("kind") == "reject_once" for one in asked.params.get("options", [])):
-        await stage.editor.answer(asked, {"outcome": {"outcome": "cancelled"}})
-        await pending.answer()
-        raise Unseen("the agent lets nobody refuse once")
     await stage.editor.respond(asked)
+    if not any(str(one.get("kind")).startswith("reject_") for one in objects_in(asked.params.get("options"))):
+        await pending.answer()
+        raise Unseen("the agent lets nobody refuse")
     answer = await ended(stage, "permission.refused-ends", pending, "the turn did not end")
     _judge(stage, "permission.refused", file, asked, answer)
-    stage.holds("permission.refused-ends", answer.error is None, "it was answered with an error", answer)
+    stage.holds("permission.refused-ends", True, "", answer)
 
 
 @SUITE.scenario(
@@ -96,7 +96,7 @@ async def dismissed(stage: Stage) -> None:
     pending, asked, file = await _asked(stage, session)
     await stage.editor.answer(asked, {"outcome": {"outcome": "cancelled"}})
     answer = await ended(stage, "permission.dismissed-ends", pending, "the turn did not end")
-    stage.holds("permission.dismissed-ends", answer.error is None, "it was answered with an error", answer)
+    stage.holds("permission.dismissed-ends", True, "", answer)
     _judge(stage, "permission.dismissed", file, asked, answer)
 
 
@@ -145,5 +145,5 @@ async def strange(stage: Stage) -> None:
     _judge(stage, "permission.strange", file, asked, answer)
 
 
-breaks_off("permission.error-ends")
+breaks_off("permission.refused-ends", "permission.dismissed-ends", "permission.error-ends")
 SUITE.follows["permission.session"] = ("call.announced",)

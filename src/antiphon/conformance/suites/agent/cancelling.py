@@ -14,7 +14,7 @@ from antiphon.conformance.suites.agent.acting import (
     usable,
 )
 from antiphon.conformance.suites.agent.suite import SUITE
-from antiphon.conformance.verdicts import NoAnswer, Unseen
+from antiphon.conformance.verdicts import Unseen
 from antiphon.conformance.wire import Closed
 from antiphon.traffic.entries import Entry
 
@@ -146,7 +146,7 @@ async def _works(stage: Stage, session: str, pending: Pending) -> None:
         await stage.cancel(session)
         raise Unseen("no command ran: a prompt file can name words that make the agent run one") from None
     except Closed:
-        raise NoAnswer(pending.asked, "the agent had left") from None
+        raise pending.lost() from None
     await still_runs(stage, session, pending)
 
 
@@ -191,6 +191,7 @@ async def crossing(stage: Stage) -> None:
 async def idle(stage: Stage) -> None:
     session = await stage.session()
     await stage.cancel(session)
+    await stage.settle()  # where each message is handled by a task of its own, the prompt could overtake it
     answer = await stage.turn(session)
     right = reason(answer) in STOP_REASONS and reason(answer) != "cancelled"
     stage.holds("cancel.idle", right, "the next turn was cancelled or refused", answer)
@@ -240,7 +241,14 @@ async def twice(stage: Stage) -> None:
 async def one_of_two(stage: Stage) -> None:
     one, other = await stage.session(), await stage.session()
     left = await busy(stage, one)
-    stopped = await busy(stage, other)
+    stopped = await stage.prompt(other, stage.words("long"))
+    if await stage.sign(other, stopped) is None:
+        for session in other, one:
+            await stage.cancel(session)
+        for turn in left, stopped:
+            await turn.answer()
+        raise Unseen("the turn of one session waits for that of the other")
+    await still_runs(stage, other, stopped)
     await stage.cancel(other)
     await stopped.answer()
     ended_too = await early(left, stage.wishes.patience)

@@ -32,7 +32,7 @@ async def _taken(stage: Stage, requirement: str, *blocks: Block, kind: str) -> N
     shows=(
         must(
             "content.texts",
-            "A prompt may have several pieces of text, with annotations and `_meta`.",
+            "A prompt may have several pieces of text, with annotations.",
             link="content#text-content",
             fix="Take every block of the prompt, and ignore the hints on it that you do not need.",
         ),
@@ -45,12 +45,7 @@ async def _taken(stage: Stage, requirement: str, *blocks: Block, kind: str) -> N
     ),
 )
 async def baseline(stage: Stage) -> None:
-    noted = {
-        "type": "text",
-        "text": "Please.",
-        "annotations": {"audience": ["assistant"], "priority": 0.5, "_meta": {"antiphon.dev/check": 1}},
-        "_meta": {"antiphon.dev/check": [1, {"deep": None}]},
-    }
+    noted = {"type": "text", "text": "Please.", "annotations": {"audience": ["assistant"], "priority": 0.5}}
     await _taken(stage, "content.texts", noted, kind="two texts")
     file = stage.cwd / "linked.txt"
     file.write_text("linked\n", encoding="utf-8")

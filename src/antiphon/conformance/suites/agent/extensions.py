@@ -3,9 +3,11 @@
 from typing import Any, Final
 
 from antiphon.conformance.requirements import must, should
-from antiphon.conformance.stage import AUTH_REQUIRED, Answer, Stage
+from antiphon.conformance.stage import Answer, Stage
+from antiphon.conformance.suites.agent.acting import hold
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.verdicts import Blocked
+from antiphon.traffic.values import objects_in
 
 __all__: list[str] = []
 
@@ -19,8 +21,6 @@ META: Final = {
 
 
 def _opened(stage: Stage, requirement: str, answer: Answer) -> None:
-    if answer.code == AUTH_REQUIRED:
-        raise Blocked("`session/new` wants somebody to sign in: `--auth METHOD` names one of the agent's methods")
     stage.holds(requirement, isinstance(answer.get("sessionId"), str), "it was refused", answer)
 
 
@@ -68,7 +68,7 @@ async def additions(stage: Stage) -> None:
     text = stage.words("say")
     for one, around, inside in (
         ("unknown.prompt", {"antiphonCheck": 1}, {"antiphonCheck": [1]}),
-        ("meta.prompt", {"_meta": META}, {"_meta": META, "annotations": {"_meta": META, "priority": 0.5}}),
+        ("meta.prompt", {"_meta": META}, {"_meta": META, "annotations": {"_meta": META}}),
     ):
         block: dict[str, Any] = {"type": "text", "text": text, **inside}
         answer = await stage.ask("session/prompt", {"sessionId": session, "prompt": [block], **around})
@@ -89,17 +89,14 @@ async def additions(stage: Stage) -> None:
 )
 async def answers(stage: Stage) -> None:
     session = await stage.session()
-    stage.editor.held.add("session/request_permission")
     file = stage.cwd / "permission.txt"
-    turn = await stage.prompt(session, stage.words("ask", file=file, text="asked"))
-    asked = await stage.asked_for("session/request_permission", turn)
-    stage.editor.held.clear()
-    options = [one for one in asked.params.get("options", ()) if isinstance(one, dict) and "optionId" in one]
+    turn, asked = await hold(stage, "session/request_permission", session, "ask", file=file, text="asked")
+    options = [one for one in objects_in(asked.params.get("options")) if "optionId" in one]
     if not options:
+        await stage.editor.respond(asked)
         raise Blocked("it gave no option to choose")
     allowed = next((one for one in options if one.get("kind") == "allow_once"), options[0])
     chosen = {"outcome": "selected", "optionId": allowed["optionId"], "antiphonCheck": 1, "_meta": META}
-    stage.editor.waiting.remove(asked)
     await stage.editor.answer(asked, {"outcome": chosen, "antiphonCheck": {"unknown": True}, "_meta": META})
     answer = await turn.answer()
     stage.holds("unknown.permission", answer.error is None, "the turn ended with an error", answer)

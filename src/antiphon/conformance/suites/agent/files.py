@@ -5,6 +5,7 @@ from pathlib import Path
 from antiphon.conformance.requirements import advice, must, should
 from antiphon.conformance.stage import Stage
 from antiphon.conformance.suites.agent.acting import breaks_off, ended, hold, requests, usable
+from antiphon.conformance.suites.agent.calls import calls, writes
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.verdicts import Unseen
 from antiphon.traffic.entries import Entry
@@ -13,6 +14,7 @@ __all__: list[str] = []
 
 READ, WRITE = "fs/read_text_file", "fs/write_text_file"
 TEXT = "written by the check"
+OVER = ("completed", "failed")
 ON_DISK, UNSAVED = "antiphonsaved", "antiphonunsaved"
 
 
@@ -117,15 +119,16 @@ async def writing(stage: Stage) -> None:
     session = await stage.session()
     file = stage.cwd / "written.txt"
     answer = await stage.turn(session, "write", file=file, text=TEXT)
-    done = [
-        one
-        for one in stage.updates(session, after=answer.asked.number)
-        if one.params["update"].get("status") == "completed"
-    ]
+    found = writes(calls(stage, session, after=answer.asked.number).values(), file, TEXT)
+    done = [one for one in found if one.status == "completed"]
     if not done:
-        raise Unseen("no tool call of the turn was completed")
-    found = file.read_text(encoding="utf-8") if file.exists() else "nothing"
-    stage.holds("files.written", TEXT in found, f"{file.name} holds {found!r}", *done[-1:])
+        raise Unseen("no tool call of the turn was completed that says it writes the file")
+    holds = _holds(file)
+    stage.holds("files.written", TEXT in holds, f"{file.name} holds {holds!r}", done[-1].entries[-1])
+
+
+def _holds(file: Path) -> str:
+    return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else "nothing"
 
 
 @SUITE.scenario(
@@ -149,14 +152,22 @@ async def writing(stage: Stage) -> None:
 )
 async def locked(stage: Stage) -> None:
     session = await stage.session()
-    pending, asked = await hold(stage, WRITE, session, "write", file=stage.cwd / "locked.txt", text=TEXT)
+    file = stage.cwd / "locked.txt"
+    pending, asked = await hold(stage, WRITE, session, "write", file=file, text=TEXT)
     await stage.editor.refuse(asked, -32603, "The file is locked")
     answer = await ended(stage, "files.locked", pending, "the turn did not end")
     stage.holds("files.locked", True, "", answer)
-    done = [
-        one for one in stage.updates(session, after=asked.number) if one.params["update"].get("status") == "completed"
-    ]
-    stage.holds("files.locked-told", not done, "a tool call was completed after it", asked, *done)
+    begun = calls(stage, session, after=pending.asked.number, before=asked.number)
+    meant = [id for id, one in begun.items() if one.status not in OVER and writes([one], file, TEXT)]
+    if not meant:
+        raise Unseen("no tool call says that it writes the file")
+    if TEXT in _holds(file):
+        raise Unseen("the agent wrote the file by itself")
+    after = calls(stage, session, after=pending.asked.number)
+    done = [after[id] for id in meant if after[id].status == "completed"]
+    stage.holds(
+        "files.locked-told", not done, "its tool call was completed after it", asked, *(one.entries[-1] for one in done)
+    )
 
 
 @SUITE.scenario(
@@ -177,6 +188,8 @@ async def read_only(stage: Stage) -> None:
     session = await stage.session()
     pending = await stage.prompt(session, stage.words("write", file=stage.cwd / "mine.txt", text=TEXT))
     answer = await ended(stage, "files.read-only", pending, "the turn did not end")
+    if not calls(stage, session, after=pending.asked.number):
+        raise Unseen("the agent did not try to write: a prompt file can name words that make it")
     stage.holds("files.read-only", True, "", answer)
 
 

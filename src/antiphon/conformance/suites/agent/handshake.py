@@ -104,8 +104,6 @@ async def bare(stage: Stage) -> None:
     if not stage.holds("init.bare", stage.introduced.error is None, "it was refused", stage.introduced):
         return
     opened = await stage.new_session()
-    if opened.code == AUTH_REQUIRED:
-        raise Blocked("`session/new` wants somebody to sign in: `--auth METHOD` names one of the agent's methods")
     got = isinstance(opened.get("sessionId"), str)
     stage.holds("init.bare-session", got, "`session/new` gave no session", opened)
 
@@ -166,8 +164,8 @@ ODD: Final[dict[str, dict[str, Any]]] = {
 )
 async def odd(stage: Stage) -> None:
     early = await stage.ask("session/new", {"cwd": str(stage.cwd), "mcpServers": []})
-    text = "it was answered with a session" if early.error is None else ""
-    stage.holds("init.refuses-early", early.error is not None, text, early)
+    if early.code != AUTH_REQUIRED:  # which it may be answered with at any time
+        stage.holds("init.refuses-early", early.error is not None, "it was answered with a session", early)
     answer = await _introduced_with(stage, *ODD)
     if answer.error is not None:
         answer = await _culprits(stage, answer)
@@ -175,6 +173,7 @@ async def odd(stage: Stage) -> None:
         for one in ODD:
             stage.holds(one, True, "", answer)
     stage.holds("init.after-early", answer.error is None, "no `initialize` was answered with a result", early, answer)
+    raise Blocked("`session/new` wants somebody to sign in, early or not")
 
 
 async def _introduced_with(stage: Stage, *odd: str) -> Answer:

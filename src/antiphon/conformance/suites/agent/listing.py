@@ -1,6 +1,6 @@
 """Which sessions there are: `session/list`, and `session/delete`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from antiphon.conformance.requirements import capability, should
@@ -8,6 +8,7 @@ from antiphon.conformance.stage import Answer, Stage
 from antiphon.conformance.suites.agent.acting import NOBODY, is_refused
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.verdicts import Blocked, Unseen
+from antiphon.traffic.values import objects_in, texts_in, twice_in
 
 __all__: list[str] = []
 
@@ -19,14 +20,24 @@ MOST_PAGES = 20
 async def _pages(stage: Stage, **filters: object) -> list[Answer]:
     """The list, page by page, as far as we go."""
     pages = [await stage.ask("session/list", filters)]
-    while isinstance(cursor := pages[-1].get("nextCursor"), str) and len(pages) < MOST_PAGES:
+    seen: set[str] = set()
+    while isinstance(cursor := pages[-1].get("nextCursor"), str) and cursor not in seen and len(pages) < MOST_PAGES:
+        seen.add(cursor)
         pages.append(await stage.ask("session/list", {**filters, "cursor": cursor}))
     return pages
 
 
+def _goes_round(pages: Sequence[Answer]) -> bool:
+    """Whether the last page leads back to one before it."""
+    return pages[-1].get("nextCursor") in [one.get("nextCursor") for one in pages[:-1]]
+
+
+def _twice(pages: Sequence[Answer]) -> set[str]:
+    return set(twice_in(texts_in(_sessions(pages), "sessionId")))
+
+
 def _sessions(pages: Iterable[Answer]) -> list[dict[str, Any]]:
-    lists = [one.get("sessions") for one in pages]
-    return [each for one in lists if isinstance(one, list) for each in one if isinstance(each, dict)]
+    return [each for one in pages for each in objects_in(one.get("sessions"))]
 
 
 def _ids(pages: Iterable[Answer]) -> list[object]:
@@ -86,7 +97,9 @@ async def listing(stage: Stage) -> None:
     stage.holds("list.has", session in _ids(here), f"{session} is not in it", *here[:1])
     elsewhere = sorted({str(one.get("cwd")) for one in _sessions(here)} - {str(stage.cwd)})
     stage.holds("list.directory", not elsewhere, f"there are sessions of {elsewhere[:3]} in it", *here[:1])
-    nowhere = await stage.ask("session/list", {"cwd": str(stage.cwd / "nobody-was-here")})
+    empty = stage.cwd / "nobody-was-here"
+    empty.mkdir(exist_ok=True)
+    nowhere = await stage.ask("session/list", {"cwd": str(empty)})
     stage.holds("list.none", nowhere.get("sessions") == [], "it is not", nowhere)
 
 
@@ -108,8 +121,15 @@ async def pages(stage: Stage) -> None:
     found = await _pages(stage)
     if len(found) < 2:
         raise Unseen("the list is one page long")
-    ids = _ids(found)
-    twice = sorted({str(one) for one in ids if ids.count(one) > 1})
+    if _goes_round(found):
+        stage.holds("list.pages", False, "its last page leads back to one before", *found[-2:])
+        return
+    again = await _pages(stage) if _twice(found) else []
+    twice = sorted(
+        _twice(found) & _twice(again)
+    )  # another agent may have opened a session while we read: pages shift then
+    if not twice and len(found) == MOST_PAGES:
+        raise Unseen(f"the list is longer than {MOST_PAGES} pages")
     stage.holds("list.pages", not twice, f"{', '.join(twice[:3])} is in it more than once", *found[:2])
 
 

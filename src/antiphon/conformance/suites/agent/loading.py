@@ -1,6 +1,6 @@
 """Going on with a session: `session/load`, `session/resume` and, a draft, `session/fork`."""
 
-from antiphon.conformance.requirements import Requirement, advice, capability
+from antiphon.conformance.requirements import Requirement, advice, capability, should
 from antiphon.conformance.stage import Answer, Stage
 from antiphon.conformance.suites.agent.acting import NOBODY, is_refused, said, usable
 from antiphon.conformance.suites.agent.settings import choose, options, other_value
@@ -13,7 +13,7 @@ LINK = "session-setup#loading-sessions"
 
 
 def _unknown(id: str, method: str) -> Requirement:
-    return capability(
+    return should(
         id,
         f"`{method}` of a session that does not exist is answered with an error.",
         link="session-setup",
@@ -109,6 +109,7 @@ def _has(text: str, part: str) -> bool:
 )
 async def load_unknown(stage: Stage) -> None:
     stage.need("loadSession")
+    await stage.session()  # so that it is this one that is refused, and not everybody
     params = {"sessionId": NOBODY, "cwd": str(stage.cwd), "mcpServers": []}
     answer = await stage.ask("session/load", params)
     stage.holds("load.unknown", is_refused(answer), "it was answered with a result", answer)
@@ -128,10 +129,9 @@ async def load_unknown(stage: Stage) -> None:
 )
 async def load_settings(stage: Stage) -> None:
     stage.need("loadSession")
-    made = await stage.new_session()
-    session = made.get("sessionId")
+    session, made = await stage.opened()
     option = next((one for one in options(made) if other_value(one) is not None), None)
-    if option is None or not isinstance(session, str):
+    if option is None:
         raise NotOffered("the session has no settings")
     chosen = other_value(option)
     if is_refused(await choose(stage, session, option.get("id"), chosen)):
@@ -162,9 +162,9 @@ async def load_settings(stage: Stage) -> None:
 )
 async def resume(stage: Stage) -> None:
     stage.need("sessionCapabilities", "resume")
+    session, _, _ = await _used(stage)
     unknown = await stage.ask("session/resume", {"sessionId": NOBODY, "cwd": str(stage.cwd), "mcpServers": []})
     stage.holds("resume.unknown", is_refused(unknown), "it was answered with a result", unknown)
-    session, _, _ = await _used(stage)
     answer = await _reopen(stage, "session/resume", session)
     if not stage.holds("resume.resumes", not is_refused(answer), "it was answered with an error", answer):
         raise Blocked("the session could not be resumed")

@@ -10,7 +10,7 @@ from antiphon.conformance.verdicts import NoAnswer, Unseen
 
 __all__: list[str] = []
 
-BUSY: Final = 50
+BUSY: Final = 24
 """An answer that a turn is in the way of may take this many times the patience."""
 
 CANCELLED: Final = -32800

@@ -3,6 +3,7 @@
 from antiphon.conformance.requirements import Requirement, must
 from antiphon.conformance.stage import Stage
 from antiphon.conformance.suites.agent.acting import breaks_off, ended
+from antiphon.conformance.suites.agent.calls import calls
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.verdicts import Unseen
 
@@ -15,6 +16,9 @@ PURPOSES = {
     "form": "asks for a form",
     "visit": "asks to open a page",
 }
+
+ASKED_BY_NAME = ("form", "visit")
+"""Only those who know how to make the agent do these have a prompt for them; the others are shown by a tool call."""
 
 
 def _ends(purpose: str, what: str) -> Requirement:
@@ -42,9 +46,10 @@ async def modest(stage: Stage) -> None:
         if text:
             pending = await stage.prompt(session, text)
             answer = await ended(stage, f"modest.{purpose}", pending, "the turn did not end")
-            stage.holds(f"modest.{purpose}", True, "", answer)
+            if purpose in ASKED_BY_NAME or calls(stage, session, after=pending.asked.number):
+                stage.holds(f"modest.{purpose}", True, "", answer)
     await stage.settle()
-    raise Unseen("there is no prompt for it: a prompt file can name one")
+    raise Unseen("the agent did not try: a prompt file can name words that make it")
 
 
 breaks_off(*(f"modest.{purpose}" for purpose in PURPOSES))

@@ -5,7 +5,6 @@ from itertools import pairwise
 from antiphon.conformance.requirements import advice, must, should
 from antiphon.conformance.stage import Stage
 from antiphon.conformance.suites.agent.acting import (
-    NOBODY,
     STOP_REASONS,
     breaks_off,
     busy,
@@ -17,6 +16,7 @@ from antiphon.conformance.suites.agent.acting import (
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.verdicts import Unseen
 from antiphon.traffic.entries import Entry
+from antiphon.traffic.values import as_object, objects_in
 
 __all__: list[str] = []
 
@@ -88,8 +88,7 @@ def _in_turn(updates: list[Entry]) -> list[Entry]:
 
 
 def _kind(entry: Entry) -> object:
-    update = entry.params.get("update")
-    return update.get("sessionUpdate") if isinstance(update, dict) else None
+    return as_object(entry.params.get("update")).get("sessionUpdate")
 
 
 @SUITE.scenario(
@@ -120,12 +119,13 @@ async def second(stage: Stage) -> None:
     for each in (pending, more):
         answer = await ended(stage, "turn.second", each, "one of two prompts in a session was not answered")
         stage.holds("turn.second", True, "", answer)
+    await stage.settle()
     await usable(stage, "turn.after-second", session)
 
 
 @SUITE.scenario(
     "turn-odd",
-    "prompts that lead nowhere",
+    "a prompt with nothing in it",
     shows=(
         should(
             "turn.empty",
@@ -136,8 +136,6 @@ async def second(stage: Stage) -> None:
     ),
 )
 async def odd(stage: Stage) -> None:
-    said = [{"type": "text", "text": stage.words("say")}]
-    await stage.ask("session/prompt", {"sessionId": NOBODY, "prompt": said})  # what is right is a rule of all traffic
     session = await stage.session()
     empty = await stage.begin("session/prompt", {"sessionId": session, "prompt": []})
     await ended(stage, "turn.empty", empty, "it was not answered")
@@ -177,8 +175,7 @@ def _open_entries(entry: Entry) -> set[str]:
 
 
 def _listed(entry: Entry) -> list[dict[str, object]]:
-    entries = entry.params["update"].get("entries")
-    return [one for one in entries if isinstance(one, dict)] if isinstance(entries, list) else []
+    return objects_in(as_object(entry.params.get("update")).get("entries"))
 
 
 @SUITE.scenario(
@@ -201,8 +198,8 @@ async def commands(stage: Stage) -> None:
     if not lists:
         raise Unseen("the agent offers no commands")
     for entry in lists:
-        listed = entry.params["update"].get("availableCommands")
-        names = [str(one.get("name")) for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+        listed = objects_in(as_object(entry.params.get("update")).get("availableCommands"))
+        names = [str(one.get("name")) for one in listed]
         wrong = {name for name in names if name.startswith("/") or names.count(name) > 1}
         stage.holds("commands.names", not wrong, f"there is a slash in front, or two have it: {sorted(wrong)}", entry)
 

@@ -3,21 +3,23 @@
 from typing import Any
 
 from antiphon.conformance.requirements import capability, must, should
-from antiphon.conformance.stage import Answer, Stage
-from antiphon.conformance.suites.agent.acting import busy, is_refused
+from antiphon.conformance.stage import Answer, Pending, Stage
+from antiphon.conformance.suites.agent.acting import busy, early, is_refused
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.verdicts import Blocked, NotOffered, Unseen
+from antiphon.traffic.values import objects_in, texts_in
 
 __all__ = ["choose", "options", "other_value"]
 
 Option = dict[str, Any]
 NOTHING = "antiphon-no-such-thing"
+MOST_SETTINGS = 50
+"""More than these are not tried: an agent may have new ones in each answer."""
 
 
 def options(answer: Answer) -> list[Option]:
     """The settings in an answer."""
-    found = answer.get("configOptions")
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    return objects_in(answer.get("configOptions"))
 
 
 def other_value(option: Option) -> str | bool | None:
@@ -28,29 +30,24 @@ def other_value(option: Option) -> str | bool | None:
     listed = option.get("options")
     if option.get("type") != "select" or not isinstance(listed, list):
         return None
-    flat = [each for one in listed if isinstance(one, dict) for each in one.get("options", [one])]
-    values = [one.get("value") for one in flat if isinstance(one, dict)]
-    return next((value for value in values if isinstance(value, str) and value != now), None)
+    flat = [each for one in objects_in(listed) for each in objects_in(one.get("options", [one]))]
+    return next((value for value in texts_in(flat, "value") if value != now), None)
+
+
+async def _choosing(stage: Stage, session: str, option: object, value: object) -> Pending:
+    params: dict[str, object] = {"sessionId": session, "configId": option, "value": value}
+    if isinstance(value, bool):
+        params["type"] = "boolean"
+    return await stage.begin("session/set_config_option", params)
 
 
 async def choose(stage: Stage, session: str, option: object, value: object) -> Answer:
     """`session/set_config_option`."""
-    params: dict[str, object] = {"sessionId": session, "configId": option, "value": value}
-    if isinstance(value, bool):
-        params["type"] = "boolean"
-    return await stage.ask("session/set_config_option", params)
+    return await (await _choosing(stage, session, option, value)).answer()
 
 
 def _value(answer: Answer, id: object) -> object:
     return next((one.get("currentValue") for one in options(answer) if one.get("id") == id), None)
-
-
-async def _session(stage: Stage) -> tuple[str, Answer]:
-    made = await stage.new_session()
-    session = made.get("sessionId")
-    if not isinstance(session, str):
-        raise Blocked("`session/new` gave no session")
-    return session, made
 
 
 @SUITE.scenario(
@@ -79,7 +76,7 @@ async def _session(stage: Stage) -> tuple[str, Answer]:
     ),
 )
 async def modes(stage: Stage) -> None:
-    session, made = await _session(stage)
+    session, made = await stage.opened()
     listed = made.get("modes", "availableModes")
     if not isinstance(listed, list):
         raise NotOffered("the session has no modes")
@@ -145,16 +142,16 @@ def _something(listed: list[Option], twin: Option) -> tuple[object, object]:
     ),
 )
 async def settings(stage: Stage) -> None:
-    session, made = await _session(stage)
+    session, made = await stage.opened()
     listed = options(made)
     if not listed:
         raise NotOffered("the session has no settings")
     unknown = await choose(stage, session, NOTHING, NOTHING)
     stage.holds("config.unknown", is_refused(unknown), "it was accepted", unknown)
-    for option in listed:
-        value, id = other_value(option), option.get("id")
-        if value is None:
-            continue
+    tried: set[object] = set()
+    while (found := _untried(listed, tried)) is not None and len(tried) < MOST_SETTINGS:
+        id, value = found
+        tried.add(id)
         requirement = "config.switched" if isinstance(value, bool) else "config.chosen"
         if requirement == "config.chosen" and "config.unknown-value" not in stage.verdicts:
             wrong = await choose(stage, session, id, NOTHING)
@@ -162,7 +159,17 @@ async def settings(stage: Stage) -> None:
         answer = await choose(stage, session, id, value)
         seen = _value(answer, id)
         stage.holds(requirement, seen == value, f"`{id}` was set to {value!r}, and the answer says {seen!r}", answer)
+        listed = options(answer) or listed  # which others there are, and what they offer, may depend on it
     raise Unseen("there is no such setting with another value")
+
+
+def _untried(listed: list[Option], tried: set[object]) -> tuple[str, str | bool] | None:
+    """The next setting to change, and to what."""
+    for option in listed:
+        id, value = option.get("id"), other_value(option)
+        if isinstance(id, str) and id not in tried and value is not None:
+            return id, value
+    return None
 
 
 @SUITE.scenario(
@@ -178,15 +185,20 @@ async def settings(stage: Stage) -> None:
     ),
 )
 async def while_busy(stage: Stage) -> None:
-    session, made = await _session(stage)
+    session, made = await stage.opened()
     option = next((one for one in options(made) if other_value(one) is not None), None)
     if option is None:
         raise NotOffered("the session has no settings with another value")
     pending = await busy(stage, session)
-    answer = await choose(stage, session, option.get("id"), other_value(option))
+    choosing = await _choosing(stage, session, option.get("id"), other_value(option))
+    answer = await early(choosing, stage.wishes.limit)
     over = pending.peek()
     await stage.cancel(session)
     await pending.answer()
-    if over is not None and not is_refused(answer):
+    if answer is None:
+        late = await choosing.answer()
+        stage.holds("config.busy", False, "it was answered only after the turn", late)
+    elif over is not None and not is_refused(answer):
         raise Unseen("the turn ended meanwhile")
-    stage.holds("config.busy", not is_refused(answer), "it was refused", answer)
+    else:
+        stage.holds("config.busy", not is_refused(answer), "it was refused", answer)

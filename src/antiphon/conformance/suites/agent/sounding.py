@@ -9,17 +9,10 @@ from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.verdicts import NoAnswer
 from antiphon.traffic.entries import Entry
 
-__all__ = ["FENCE", "answers_to_nobody", "breaks", "same_id", "settled", "soon", "survived", "survives"]
+__all__ = ["FENCE", "answers_to_nobody", "breaks", "same_id", "settled", "soon", "survived"]
 
 FENCE: Final = "_antiphon/fence"
 """A request that no agent knows, and that is harmless for that reason."""
-
-GENERAL: Final = ("process.stays", "rpc.answered")
-
-
-def survives(*requirements: str) -> None:
-    """Declare that these are about surviving: who breaks one of them has left, or answers no more."""
-    breaks(*GENERAL, by=requirements)
 
 
 def breaks(*rules: str, by: Iterable[str]) -> None:
@@ -29,14 +22,13 @@ def breaks(*rules: str, by: Iterable[str]) -> None:
 
 
 async def survived(stage: Stage, requirement: str, said: Entry) -> bool:
-    """Judge whether the agent still answers after something was said to it. One that does not is given up: whoever comes next gets another."""
+    """Judge whether the agent still answers after something odd was said to it. One that does not is given up: whoever comes next gets
+    another."""
+    stage.odd = True
     try:
         await stage.ask(FENCE, {})
     except NoAnswer as silent:
-        text = "the agent left" if stage.wire.closed else "the agent answers no more"
-        general = "process.stays" if stage.wire.closed else "rpc.answered"
-        if general in SUITE.follows.get(requirement, ()):
-            stage.holds(general, False, f"{text} after an odd line", said, silent.asked)
+        text = "the agent left" if silent.left else "the agent answers no more"
         await stage.wire.close()
         return stage.holds(requirement, False, text, said)
     return stage.holds(requirement, True, "", said)

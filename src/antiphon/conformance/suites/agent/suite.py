@@ -19,7 +19,7 @@ SUITE: Final[Suite[Stage]] = Suite(
         ),
         must(
             "process.stays",
-            "The agent stays until its input ends, whatever it is told.",
+            "The agent stays until its input ends, whatever correct messages it gets.",
             link="transports#stdio",
             fix="Catch errors where a message is handled; leave only when stdin is closed.",
         ),

@@ -6,6 +6,7 @@ from antiphon.conformance.suites.agent.acting import breaks_off, ended, hold, re
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.verdicts import Unseen
 from antiphon.traffic.entries import Entry
+from antiphon.traffic.values import as_object, objects_in
 
 __all__: list[str] = []
 
@@ -36,9 +37,9 @@ async def run(stage: Stage) -> None:
 
 
 def _shows(entry: Entry) -> bool:
-    update = entry.params["update"]
+    update = as_object(entry.params.get("update"))
     content = update.get("content")
-    terminal = isinstance(content, list) and any(isinstance(one, dict) and "terminalId" in one for one in content)
+    terminal = any("terminalId" in one for one in objects_in(content))
     return terminal or WORD in str(content) or WORD in str(update.get("rawOutput"))
 
 

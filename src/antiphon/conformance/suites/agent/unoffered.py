@@ -37,8 +37,7 @@ SETTINGS: Final[dict[str, tuple[str, dict[str, str]]]] = {
     ),
 )
 async def not_offered(stage: Stage) -> None:
-    opened = await stage.new_session()
-    session = opened.get("sessionId")
+    session, opened = await stage.opened()
     asked: dict[str, dict[str, Any]] = {name: {} for name, path in OFFERED.items() if not stage.offers(*path)}
     asked |= {name: params for name, (field, params) in SETTINGS.items() if not opened.get(field)}
     if not asked:

@@ -1,0 +1,233 @@
+"""Agents that are correct in their own way are not blamed for it, and those that are not are blamed for what they do."""
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from antiphon.conformance.agents import check_agent
+from antiphon.conformance.results import Report
+from antiphon.conformance.verdicts import Status
+from antiphon.transports.base import Transport
+from tests.conformance.plain import SHORT, WISHES, Message, Plain, Plainly, Refusal
+
+
+def failed(report: Report) -> dict[str, str]:
+    return {one.requirement.id: one.verdict.text for one in report.results if one.verdict.status is Status.FAILED}
+
+
+def statuses(report: Report, *ids: str) -> set[Status]:
+    return {one.verdict.status for one in report.results if one.requirement.id in ids}
+
+
+class WantsALogin(Plain):
+    """Nobody gets a session here who has not signed in."""
+
+    def new(self, params: Message) -> Message:
+        raise Refusal(-32000, "sign in first")
+
+
+async def test_who_wants_a_login_is_neither_blamed_nor_praised_for_refusing_sessions() -> None:
+    scenes = [
+        "session-new",
+        "session-refused",
+        "session-mcp",
+        "wrong-params",
+        "unknown-session",
+        "additions",
+        "not-offered",
+    ]
+    report = await check_agent(Plainly(WantsALogin), WISHES, only=scenes)
+    shown = [one for one in report.results if one.requirement.scenario in scenes]
+    assert {one.verdict.status for one in shown} == {Status.BLOCKED}
+    assert all("--auth" in one.verdict.text for one in shown)
+    assert failed(report) == {}
+
+
+class AsksTwice(Plain):
+    """Asks for two permissions at once, and goes on when it has both answers."""
+
+    async def turn(self, session: str, words: list[str]) -> None:
+        if words[0] not in ("write", "ask", "long_run"):
+            await super().turn(session, words)
+            return
+        calls = [await self.call(session, title=" ".join(words[1:])) for _ in range(2)]
+        await asyncio.gather(*(self.may(session, call) for call in calls))
+
+
+async def test_an_agent_may_ask_two_things_at_once() -> None:
+    scenes = ["permission-refused", "permission-dismissed", "permission-error", "cancel-asking", "additions-to-answers"]
+    report = await check_agent(Plainly(AsksTwice), WISHES, only=scenes)
+    assert failed(report) == {}
+    shown = {"permission.refused-ends", "permission.dismissed-ends", "permission.error-ends", "cancel.asking"}
+    assert statuses(report, *shown, "unknown.permission") == {Status.PASSED}
+
+
+class EndsByAnError(AsksTwice):
+    """A turn in which nothing may be done is answered with an error."""
+
+    async def may(self, session: str, call: Message) -> bool:
+        if not await super().may(session, call):
+            raise Refusal(-32603, "so nothing was done")
+        return True
+
+
+async def test_a_turn_that_ends_with_an_error_after_a_no_has_ended() -> None:
+    report = await check_agent(Plainly(EndsByAnError), WISHES, only=["permission-refused", "permission-dismissed"])
+    assert failed(report) == {}
+
+
+class Dependent(Plain):
+    """What one setting offers depends on the other."""
+
+    def __init__(self, transport: Transport) -> None:
+        super().__init__(transport)
+        self.model, self.effort = "small", "low"
+
+    def settings(self) -> list[Message]:
+        efforts = {"small": ("low", "high"), "large": ("deep", "deeper")}
+        if self.effort not in efforts[self.model]:
+            self.effort = efforts[self.model][0]
+        return [
+            {"id": id, "name": id, "type": "select", "currentValue": now, "options": [{"value": one, "name": one} for one in all]}
+            for id, now, all in (("model", self.model, tuple(efforts)), ("effort", self.effort, efforts[self.model]))
+        ]  # fmt: skip
+
+    def new(self, params: Message) -> Message:
+        return {**super().new(params), "configOptions": self.settings()}
+
+    async def do(self, method: str, params: Message) -> Any:
+        if method != "session/set_config_option":
+            return await super().do(method, params)
+        offered = {one["id"]: [each["value"] for each in one["options"]] for one in self.settings()}
+        if params["value"] not in offered.get(params["configId"], ()):
+            raise Refusal(-32602, "there is no such thing to choose")
+        setattr(self, params["configId"], params["value"])
+        return {"configOptions": self.settings()}
+
+
+async def test_a_setting_may_depend_on_another() -> None:
+    report = await check_agent(Plainly(Dependent), WISHES, only=["settings"])
+    assert failed(report) == {}
+    assert statuses(report, "config.chosen", "config.unknown-value") == {Status.PASSED}
+
+
+class Queues(Dependent):
+    """One thing after the other, whichever session it is for; only what is asked of nobody is answered at once."""
+
+    def __init__(self, transport: Transport) -> None:
+        super().__init__(transport)
+        self._turn = asyncio.Lock()
+
+    async def do(self, method: str, params: Message) -> Any:
+        if method not in ("session/prompt", "session/set_config_option"):
+            return await super().do(method, params)
+        async with self._turn:
+            return await super().do(method, params)
+
+
+async def test_turns_of_two_sessions_may_wait_for_each_other() -> None:
+    report = await check_agent(Plainly(Queues), SHORT, only=["cancel-one", "turn-beside"])
+    assert failed(report) == {}
+    assert statuses(report, "cancel.one") == {Status.UNSEEN}
+
+
+async def test_a_setting_that_waits_for_the_end_of_a_turn_breaks_nothing_else() -> None:
+    report = await check_agent(Plainly(Queues), SHORT, only=["settings-busy"])
+    assert set(failed(report)) == {"config.busy"}
+
+
+class Thinks(Plain):
+    """Every turn lasts until it is cancelled."""
+
+    async def turn(self, session: str, words: list[str]) -> None:
+        await self.cancelled[session].wait()
+
+
+async def test_a_turn_may_take_longer_than_we_wait() -> None:
+    scenes = ["turn", "cancel-streaming", "permission-refused", "modest"]
+    report = await check_agent(Plainly(Thinks), SHORT, only=scenes)
+    assert failed(report) == {}
+    told = {one.verdict.text for one in report.results if one.requirement.scenario in scenes}
+    assert told and all("--timeout" in text for text in told)
+
+
+class Hangs(Plain):
+    """A turn that never ends, cancelled or not."""
+
+    async def turn(self, session: str, words: list[str]) -> None:
+        await asyncio.get_running_loop().create_future()
+
+
+async def test_a_turn_that_not_even_a_cancellation_ends_is_a_question_without_an_answer() -> None:
+    report = await check_agent(Plainly(Hangs), SHORT, only=["turn"])
+    assert set(failed(report)) == {"rpc.answered"}
+
+
+class Dies(Plain):
+    """Gone in the middle of a turn."""
+
+    async def turn(self, session: str, words: list[str]) -> None:
+        await self.transport.close()
+        await asyncio.get_running_loop().create_future()
+
+
+async def test_an_agent_that_dies_in_a_turn_has_not_stayed() -> None:
+    for scene in ("turn", "cancel-streaming", "cancel-running", "cancel-asking"):
+        report = await check_agent(Plainly(Dies), WISHES, only=[scene])
+        assert set(failed(report)) == {"process.stays"}, scene
+
+
+class DropsDead(Plain):
+    """Leaves when it hears something that is no message: whatever it was."""
+
+    async def serve(self) -> None:
+        with suppress(Exception):
+            await super().serve()
+
+
+async def test_no_must_is_broken_by_leaving_after_what_is_no_message() -> None:
+    report = await check_agent(Plainly(DropsDead), WISHES, only=["junk", "nonsense", "batch", "half-messages"])
+    assert {"junk.survives", "nonsense.survives", "batch.survives"} <= set(failed(report))
+    assert [one.requirement.id for one in report.broken if one.is_fatal] == []
+
+
+async def test_an_agent_that_only_talks_has_not_shown_that_it_can_do_without_the_client() -> None:
+    report = await check_agent(Plainly(Plain), WISHES, only=["modest", "files-read-only"])
+    assert statuses(report, "modest.read", "modest.write", "modest.run", "files.read-only") == {Status.UNSEEN}
+
+
+class Rereads(Plain):
+    """Reads a file that it is to write, and then may not write it."""
+
+    async def turn(self, session: str, words: list[str]) -> None:
+        if words[0] != "write":
+            await super().turn(session, words)
+            return
+        for kind, status in ("read", "completed"), ("edit", "failed"):
+            call = await self.call(session, kind=kind, title=f"{kind} {words[1]}")
+            await self.update(session, "tool_call_update", toolCallId=call["toolCallId"], status=status)
+
+
+async def test_what_was_read_was_not_said_to_be_written() -> None:
+    report = await check_agent(Plainly(Rereads), WISHES, only=["files-write"])
+    assert failed(report) == {}
+    assert statuses(report, "files.written") == {Status.UNSEEN}
+
+
+class OnlyAllows(AsksTwice):
+    """Nobody can say no here, except by no answer at all."""
+
+    async def ask(self, method: str, **params: Any) -> Message:
+        return await super().ask(method, **{**params, "options": params["options"][:1]})
+
+
+async def test_a_no_is_never_turned_into_a_yes() -> None:
+    scenes: list[Any] = []
+    await check_agent(Plainly(OnlyAllows), WISHES, only=["permission-refused"], progress=scenes.append)
+    trace = scenes[0].wires[0].trace
+    outcomes = [
+        one.msg["result"]["outcome"]["outcome"]
+        for one in trace
+        if one.is_answer and "outcome" in (one.msg.get("result") or ())
+    ]
+    assert outcomes == ["cancelled", "cancelled"]

@@ -1,0 +1,118 @@
+"""Whatever an agent says, the check ends with a report, and stumbles over none of it."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
+from itertools import cycle
+from typing import Any
+
+import pytest
+
+from antiphon.conformance.agents import STUMBLED, check_agent
+from antiphon.conformance.results import Report
+from antiphon.traffic.entries import Direction
+from tests.conformance.faults.making import change_answer, change_said
+from tests.conformance.memory import WISHES, Fault, InMemory, Message
+
+LIMITED = replace(WISHES, limit=0.3, start=1.0)
+
+GARBAGE: tuple[Any, ...] = (None, 7, "x", [], ["x", None, 7, {}], {}, {"x": 1}, True)
+KEPT = {"sessionId", "stopReason", "sessionUpdate", "method", "protocolVersion", "toolCallId", "terminalId", "id"}
+"""Without these there is not much of a conversation."""
+
+
+@pytest.fixture(autouse=True)
+def _state_of_its_own(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTIPHON_STATE_DIR", f"{tmp_path}/state")
+
+
+def stumbles(report: Report) -> dict[str, str]:
+    return {one.requirement.id: one.verdict.text for one in report.results if STUMBLED in one.verdict.text}
+
+
+async def assert_reported(fault: Callable[[], Fault], only: Iterable[str] = ()) -> None:
+    report = await check_agent(InMemory(fault), LIMITED, only=list(only))
+    assert report.results
+    assert stumbles(report) == {}
+
+
+def said(method: str, change: Callable[[Message], Any]) -> Callable[[], Fault]:
+    return change_said(lambda message: message["method"] == method, lambda message: (change(message), None)[1])
+
+
+PERMISSION = "session/request_permission"
+
+
+async def test_options_that_are_no_objects() -> None:
+    change = said(PERMISSION, lambda message: message["params"].update(options=["x"]))
+    await assert_reported(change, ["permission-refused", "cancel-asking", "additions-to-answers"])
+
+
+async def test_updates_without_an_update() -> None:
+    change = said("session/update", lambda message: message["params"].pop("update"))
+    await assert_reported(change, ["files-write", "files-locked", "terminal-run", "plan", "commands", "turn-beside"])
+
+
+async def test_a_permission_that_is_no_question() -> None:
+    await assert_reported(said(PERMISSION, lambda message: message.pop("id")), ["permission-refused"])
+
+
+async def test_a_question_that_cannot_be_answered_properly_gets_an_error() -> None:
+    """A path with a null in it is refused by the system itself, as something else than a file that is not there."""
+    scenes: list[Any] = []
+    place = InMemory(said("fs/read_text_file", lambda message: message["params"].update(path="/\0", line=[])))
+    report = await check_agent(place, LIMITED, only=["files-missing"], progress=scenes.append)
+    assert stumbles(report) == {}
+    asked = [one for one in scenes[0].wires[0].trace if one.method == "fs/read_text_file"]
+    answered = {str(one.msg["id"]) for one in scenes[0].wires[0].trace if one.is_answer and one.dir is Direction.C2A}
+    assert asked and {str(one.msg["id"]) for one in asked} <= answered
+
+
+def garbled(value: Any, garbage: Iterator[Any], kept: Collection[str], depth: int = 0) -> Any:
+    """The same with garbage for everything that is not kept."""
+    if not isinstance(value, dict) or depth > 2:
+        return next(garbage)
+    return {key: one if key in kept else garbled(one, garbage, kept, depth + 1) for key, one in value.items()}
+
+
+def garbles(fields: Collection[str], kept: Collection[str], *garbage: Any) -> Callable[[], Fault]:
+    """All that the agent says, or answers, has garbage in it, of several kinds in turn."""
+    turn = cycle(garbage)
+
+    def fault(direction: Direction, message: Any) -> Iterable[Any]:
+        if direction is Direction.A2C and isinstance(message, dict):
+            message = {key: garbled(one, turn, kept) if key in fields else one for key, one in message.items()}
+        return [message]
+
+    return lambda: fault
+
+
+@pytest.mark.slow  # all scenes for each kind of garbage
+@pytest.mark.parametrize("garbage", GARBAGE, ids=str)
+async def test_garbage_inside_of_what_an_agent_says(garbage: Any) -> None:
+    await assert_reported(garbles(["params"], KEPT, garbage))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("garbage", GARBAGE, ids=str)
+async def test_garbage_for_all_that_an_agent_says_in_its_sessions(garbage: Any) -> None:
+    await assert_reported(garbles(["params"], ["sessionId"], garbage, {"toolCallId": [], "sessionUpdate": {}}))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, len(GARBAGE), 2))
+async def test_garbage_inside_of_answers(first: int) -> None:
+    await assert_reported(garbles(["result", "error"], KEPT, *GARBAGE[first:], *GARBAGE[:first]))
+
+
+ANSWERED = ("initialize", "session/new", "session/prompt", "session/list", "session/load", "session/set_config_option")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ANSWERED)
+async def test_garbage_for_an_answer(method: str) -> None:
+    turn = cycle(GARBAGE)
+
+    def garble(answer: Message) -> None:
+        answer["result"] = next(turn)
+
+    await assert_reported(change_answer(method, garble))
