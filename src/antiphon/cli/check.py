@@ -71,7 +71,9 @@ def add_reports(top: argparse.ArgumentParser) -> None:
         "--record", metavar="DIR", type=Path, help="keep what was said in each scenario, for `antiphon inspect`"
     )
     top.add_argument("--strict", action="store_true", help="what should hold has to hold, and be seen")
-    top.add_argument("--timeout", metavar="SECONDS", type=float, default=30.0, help="how long an answer may take (30)")
+    top.add_argument(
+        "--timeout", metavar="SECONDS", type=float, help="how long an answer may take (30, the first one 60)"
+    )
     top.add_argument(
         "--patience",
         metavar="SECONDS",
@@ -104,11 +106,12 @@ def _run(arguments: list[str]) -> int:
         raise Misused("there is no agent to check: name one, or give its command after `--`")
     from antiphon.conformance.agents import check_agent
     from antiphon.conformance.places import Program
-    from antiphon.conformance.stage import Wishes
+    from antiphon.conformance.stage import LIMIT, START, Wishes
 
     place = Program(doing.command_of(words, named=not command))
     prompts, auth = doing.prompts_of(options, words)
-    wishes = Wishes(prompts, auth, options.timeout, options.patience)
+    limit = LIMIT if options.timeout is None else options.timeout
+    wishes = Wishes(prompts, auth, limit, options.patience, START if options.timeout is None else limit)
     only = doing.scenarios_of(SUITE, options.only)
 
     keeping = doing.Keeping(options.record)

@@ -75,11 +75,12 @@ def _run(arguments: list[str]) -> int:
     from antiphon.conformance.client_stage import ClientWishes
     from antiphon.conformance.clients import check_client
     from antiphon.conformance.commands import Commands
+    from antiphon.conformance.stage import LIMIT as CLIENT_LIMIT
 
     place = Commands.of(words, options.commands)
     if "{" not in words[0] and shutil.which(words[0]) is None:
         raise Misused(f"cannot start `{words[0]}`: no such program\nhint: install it, or give its full path.")
-    wishes = ClientWishes(limit=options.timeout, patience=options.patience)
+    wishes = ClientWishes(limit=options.timeout or CLIENT_LIMIT, patience=options.patience)
     only = doing.scenarios_of(SUITE, options.only)
 
     keeping = doing.Keeping(options.record)

@@ -52,7 +52,7 @@ def check_numbers(options: argparse.Namespace) -> None:
     """Numbers that make no sense are said so before anything is started."""
     for name in ("timeout", "patience"):
         value = getattr(options, name)
-        if not (value > 0 and math.isfinite(value)):
+        if value is not None and not (value > 0 and math.isfinite(value)):
             raise Misused(f"--{name} takes a number of seconds above 0")
     if options.jobs < 1:
         raise Misused("--jobs takes a number of 1 or more")

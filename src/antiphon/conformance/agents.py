@@ -11,10 +11,11 @@ from typing import Final, Protocol
 from antiphon.conformance.editor import EVERYTHING, Editor
 from antiphon.conformance.requirements import Scenario, Suite
 from antiphon.conformance.results import Report, Scene, results_of
-from antiphon.conformance.stage import Answer, Stage, Wishes
+from antiphon.conformance.stage import FENCE, KNOCK_LIMIT, Answer, Manners, Stage, Wishes
 from antiphon.conformance.suites.agent import SUITE
 from antiphon.conformance.verdicts import Blocked, NoAnswer, Status, Stopped, Verdict
 from antiphon.conformance.wire import Closed, Wire
+from antiphon.errors import AcpError
 from antiphon.traffic.entries import Direction, Entry
 from antiphon.transports.base import Transport
 
@@ -58,6 +59,9 @@ class Checking:
         """Why there is no agent to share: one that does not come up is not started for each scene anew."""
         self._scenes: list[Scene] = []
         self.introduced: Answer | None = None
+        self._manners = Manners()
+        self._known = asyncio.Event()
+        """Whether the agent has been met. Those that have one of their own wait for that: if there is none to be had, they need not try."""
         self._ends = AsyncExitStack()
         self._done_with: set[str] = set()
         """Sessions of the shared agent that were played in."""
@@ -80,8 +84,11 @@ class Checking:
         async with self._turns:
             for one in scenarios:
                 await self._play(one)
+                self._known.set()
+            self._known.set()
 
     async def _play_alone(self, scenario: Scenario[Stage]) -> None:
+        await self._known.wait()
         async with self._turns:
             await self._play(scenario)
 
@@ -90,9 +97,7 @@ class Checking:
         begun = time.monotonic()
         stage: Stage | None = None
         try:
-            if scenario.process and not self.place.is_process:
-                raise Blocked("there is no process to look at")
-            stage = await (self._open(scene) if scenario.alone else self._together(scene))
+            stage = await self._staged(scenario, scene)
             reason = await self._played(scenario, stage)
         except NoAnswer as stopped:
             reason = Verdict(Status.BLOCKED, str(stopped))
@@ -113,6 +118,18 @@ class Checking:
         self._scenes.append(scene)
         if self._progress is not None:
             self._progress(scene)
+
+    async def _staged(self, scenario: Scenario[Stage], scene: Scene) -> Stage:
+        """A stage for it.
+
+        Raises:
+            Blocked: there is none.
+        """
+        if scenario.process and not self.place.is_process:
+            raise Blocked("there is no process to look at")
+        if self._hopeless:
+            raise Blocked(self._hopeless)
+        return await (self._open(scene) if scenario.alone else self._together(scene))
 
     async def _played(self, scenario: Scenario[Stage], stage: Stage) -> Verdict:
         """Play it; the verdict for what it does not show. Whatever an agent says, it gets a report: none of it may end the check."""
@@ -169,6 +186,7 @@ class Checking:
         self._ends.push_async_callback(editor.close)
         stage = Stage(wire, editor, cwd, self.wishes)
         stage.another = lambda: self._open(scene)
+        stage.manners = self._manners
         return stage
 
     def _workspace(self) -> Path:
@@ -177,8 +195,6 @@ class Checking:
 
     async def _together(self, scene: Scene) -> Stage:
         """On the agent that is shared, or on a new one if that has left."""
-        if self._hopeless:
-            raise Blocked(self._hopeless)
         if self._shared is None or self._shared[0].closed:
             stage = await self._open(scene)
             self._ends.push_async_callback(stage.wire.close)
@@ -189,14 +205,37 @@ class Checking:
                 raise
             self._shared = stage.wire, stage.editor, introduced, stage.cwd.parent
             self.introduced = introduced
+            self._sign_in_by_name(introduced)
+            await self._learn_manners(stage, scene)
         wire, editor, introduced, cwd = self._shared
         if wire not in scene.wires:
             scene.wires.append(wire)
         stage = Stage(wire, editor, _room(cwd, scene), self.wishes)
         stage.introduced = introduced
+        stage.manners = self._manners
         if introduced.error is not None:
             raise Blocked("`initialize` was answered with an error")
         return stage
+
+    def _sign_in_by_name(self, introduced: Answer) -> None:
+        """A way to sign in that the agent does not have is a slip of whoever checks, not a fault of the agent's."""
+        offered = introduced.get("authMethods")
+        names = [str(one.get("id")) for one in offered if isinstance(one, dict)] if isinstance(offered, list) else []
+        if self.wishes.auth is not None and introduced.error is None and self.wishes.auth not in names:
+            listed = ", ".join(names) or "none"
+            raise AcpError(f"the agent has no way to sign in called `{self.wishes.auth}`\nhint: it has {listed}.")
+
+    async def _learn_manners(self, stage: Stage, scene: Scene) -> None:
+        """Whether it answers methods that it does not know: most scenarios ask one to see that all before it was read."""
+        if self._manners.silent or stage.introduced is None or stage.introduced.error is not None:
+            return
+        try:
+            await stage.ask(FENCE, {}, limit=min(self.wishes.limit, KNOCK_LIMIT))
+        except NoAnswer as silence:
+            if silence.left:
+                return  # the scenario finds that out by itself
+            self._manners.silent = True
+            scene.verdicts["rpc.answered"] = Verdict(Status.FAILED, str(silence), (silence.asked,))
 
 
 async def check_agent(

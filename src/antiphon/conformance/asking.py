@@ -45,7 +45,8 @@ class Pending:
 
     def __init__(self, stage: "Asking", asked: Entry) -> None:
         self._stage = stage
-        self._wire, self._limit = stage.line()
+        self._wire = stage.line()[0]
+        self._limit = stage.limit_for(asked)
         self.asked = asked
 
     def _is_answer(self, entry: Entry) -> bool:
@@ -105,6 +106,10 @@ class Asking(Judged, ABC):
     @abstractmethod
     def line(self) -> tuple[Wire, float]:
         """The wire to speak on, and the seconds that an answer may take."""
+
+    def limit_for(self, asked: Entry) -> float:
+        """Seconds that the answer to a question may take."""
+        return self.line()[1]
 
     async def begin(self, method: str, params: object = None, *, id: object = None, **more: object) -> Pending:
         """Ask, and do not wait. `more` goes into the message beside its params."""

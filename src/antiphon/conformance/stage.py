@@ -16,7 +16,7 @@ from antiphon.conformance.verdicts import Blocked, NoAnswer, NotOffered, TooLong
 from antiphon.conformance.wire import Closed, Wire
 from antiphon.traffic.entries import Entry
 
-__all__ = ["Answer", "Pending", "Stage", "Wishes"]
+__all__ = ["FENCE", "Answer", "Manners", "Pending", "Stage", "Wishes"]
 
 LIMIT: Final = 30.0
 """Seconds that an answer may take, unless told otherwise: a model may think."""
@@ -28,6 +28,18 @@ PATIENCE: Final = 0.25
 """Seconds of silence after which nothing more is taken to come."""
 
 AUTH_REQUIRED: Final = -32000
+
+FENCE: Final = "_antiphon/fence"
+"""A request that no agent knows, and that is harmless for that reason: when it is refused, all before it has been read."""
+
+KNOWN_TO_ALL: Final = ("initialize", "session/new", "session/prompt")
+"""Methods that every agent has."""
+
+SILENT_LIMIT: Final = 1.0
+"""Seconds that an agent which does not answer methods it does not know is given for all others than these."""
+
+KNOCK_LIMIT: Final = 10.0
+"""Seconds after which a refusal of something unknown, which takes no thought, will not come any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +53,50 @@ class Wishes:
     start: float = START
 
 
+@dataclass(slots=True)
+class Manners:
+    """What is known of an agent's ways in all scenarios."""
+
+    silent: bool = False
+    """Whether it leaves methods that it does not know without an answer. That is wrong, and told once; it is not the fault that others are about."""
+
+
 class Speaking(Asking):
     """What a client says to an agent: questions, news, and the silence after them."""
 
-    def __init__(self, wire: Wire, wishes: Wishes) -> None:
+    def __init__(self, wire: Wire, wishes: Wishes, cwd: Path) -> None:
         super().__init__()
         self.wire = wire
         self.wishes = wishes
+        self.cwd = cwd
+        self.manners = Manners()
+
+    def limit_for(self, asked: Entry) -> float:
+        doubtful = self.manners.silent and asked.method not in KNOWN_TO_ALL
+        return min(self.wishes.limit, SILENT_LIMIT) if doubtful else self.wishes.limit
+
+    async def begin(self, method: str, params: object = None, *, id: object = None, **more: object) -> Pending:
+        if method == FENCE and self.manners.silent:
+            raise Blocked("the agent does not answer methods that it does not know, so it cannot be told")
+        return await super().begin(method, params, id=id, **more)
+
+    async def fence(self) -> None:
+        """A harmless question whose answer shows that all before it has been read.
+
+        Raises:
+            NoAnswer: it has not, or the agent left.
+        """
+        if self.manners.silent:
+            await self.ask("session/new", {"cwd": str(self.cwd), "mcpServers": []})
+        else:
+            await self.ask(FENCE, {})
 
     def line(self) -> tuple[Wire, float]:
         return self.wire, self.wishes.limit
 
     async def settle(self) -> None:
         """Until all that was on its way has come: an answer to a harmless question, and then silence."""
-        await self.ask("_antiphon/fence", {})
+        await self.fence()
         await self.wire.silence(self.wishes.patience)
 
     async def cancel(self, session: str) -> Entry:
@@ -71,7 +113,7 @@ class Speaking(Asking):
         session = pending.asked.params.get("sessionId")
         if pending.asked.method != "session/prompt" or not isinstance(session, str) or self._is_cancelled(pending):
             return
-        await self.ask("_antiphon/fence", {})
+        await self.fence()
         await self.cancel(session)
         await pending.answer(self.wishes.limit)
         raise TooLong(f"a turn took over {self.wishes.limit:g} s, which it may: `--timeout` gives it longer")
@@ -89,9 +131,8 @@ class Stage(Speaking):
     """One scenario with one agent. The wire may be shared with scenarios before and after it; the verdicts are its own."""
 
     def __init__(self, wire: Wire, editor: Editor, cwd: Path, wishes: Wishes) -> None:
-        super().__init__(wire, wishes)
+        super().__init__(wire, wishes, cwd)
         self.editor = editor
-        self.cwd = cwd
         self.introduced: Answer | None = None
         """The answer to `initialize`."""
         self.another: Callable[[], Awaitable[Stage]] | None = None
@@ -108,7 +149,7 @@ class Stage(Speaking):
             "clientCapabilities": EVERYTHING if capabilities is None else capabilities,
             "clientInfo": {"name": "antiphon-check", "title": "Antiphon check", "version": "1"},
         }
-        self.introduced = await self.ask("initialize", params, limit=max(self.wishes.limit, self.wishes.start))
+        self.introduced = await self.ask("initialize", params, limit=self.wishes.start)
         return self.introduced
 
     async def new_session(self, **params: object) -> Answer:

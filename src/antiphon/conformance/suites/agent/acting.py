@@ -64,7 +64,7 @@ async def usable(stage: Stage, requirement: str, session: str) -> bool:
     """Whether another turn works, as the requirement says that it does."""
     pending = await stage.prompt(session, stage.words("say"))
     answer = await ended(stage, requirement, pending, "the next turn did not end")
-    return stage.holds(requirement, reason(answer) in STOP_REASONS, "the next turn was answered with an error", answer)
+    return stage.holds(requirement, answer.error is None, "the next turn was answered with an error", answer)
 
 
 async def early(pending: Pending, seconds: float) -> Answer | None:

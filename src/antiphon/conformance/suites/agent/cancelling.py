@@ -4,7 +4,6 @@ from antiphon.conformance.requirements import Requirement, must, should
 from antiphon.conformance.stage import Answer, Pending, Stage
 from antiphon.conformance.suites.agent.acting import (
     NOBODY,
-    STOP_REASONS,
     busy,
     early,
     ended,
@@ -193,7 +192,7 @@ async def idle(stage: Stage) -> None:
     await stage.cancel(session)
     await stage.settle()  # where each message is handled by a task of its own, the prompt could overtake it
     answer = await stage.turn(session)
-    right = reason(answer) in STOP_REASONS and reason(answer) != "cancelled"
+    right = answer.error is None and reason(answer) != "cancelled"
     stage.holds("cancel.idle", right, "the next turn was cancelled or refused", answer)
     told = await stage.cancel(NOBODY)
     await stage.settle()
@@ -222,7 +221,7 @@ async def twice(stage: Stage) -> None:
     await _cancelled(stage, "cancel.twice", pending)
     await stage.settle()
     answer = await stage.turn(session)
-    right = reason(answer) in STOP_REASONS and reason(answer) != "cancelled"
+    right = answer.error is None and reason(answer) != "cancelled"
     stage.holds("cancel.twice-next", right, "the next turn was cancelled or refused", answer)
 
 

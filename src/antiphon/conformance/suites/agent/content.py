@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from antiphon.conformance.requirements import Requirement, capability, must, should
 from antiphon.conformance.stage import Stage
-from antiphon.conformance.suites.agent.acting import STOP_REASONS, ended, reason, usable
+from antiphon.conformance.suites.agent.acting import ended, usable
 from antiphon.conformance.suites.agent.suite import SUITE
 
 __all__: list[str] = []
@@ -23,7 +23,7 @@ async def _taken(stage: Stage, requirement: str, *blocks: Block, kind: str) -> N
     session = await stage.session()
     pending = await stage.prompt(session, stage.words("say"), *blocks)
     answer = await ended(stage, requirement, pending, f"a prompt with {kind} was not answered")
-    stage.holds(requirement, reason(answer) in STOP_REASONS, f"a prompt with {kind} was refused", answer)
+    stage.holds(requirement, answer.error is None, f"a prompt with {kind} was refused", answer)
 
 
 @SUITE.scenario(

@@ -105,7 +105,8 @@ async def unknown(stage: Stage) -> None:
 )
 async def wrong(stage: Stage) -> None:
     await stage.session()  # so that it is the params that are refused, and not everybody
-    missing = [await stage.ask("session/new", {}), await stage.ask("session/prompt", {"sessionId": "nobody"})]
+    session = await stage.session()
+    missing = [await stage.ask("session/new", {}), await stage.ask("session/prompt", {"sessionId": session})]
     for answer in missing:
         if stage.holds("error.missing", answer.error is not None, "it was answered with a result", answer):
             stage.holds("error.missing-code", answer.code == INVALID_PARAMS, f"the code is {answer.code}", answer)

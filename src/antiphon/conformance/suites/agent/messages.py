@@ -120,7 +120,7 @@ async def notifications(stage: Stage) -> None:
     told = {}
     for one, (_, method) in TOLD.items():
         told[one] = await stage.tell(method, {"sessionId": "nobody", "text": "hello"})
-        await stage.ask(FENCE, {})
+        await stage.fence()
     told["rpc.stray-answer"] = await stage.wire.say({"jsonrpc": "2.0", "id": "nobody-asked", "result": {}})
     await stage.wire.say({"jsonrpc": "2.0", "id": 987654321, "error": {"code": -32603, "message": "nobody asked"}})
     await stage.settle()

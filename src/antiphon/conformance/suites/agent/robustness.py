@@ -16,7 +16,7 @@ from antiphon.conformance.suites.agent.sounding import (
     survived,
 )
 from antiphon.conformance.suites.agent.suite import SUITE
-from antiphon.conformance.verdicts import NoAnswer
+from antiphon.conformance.verdicts import Blocked, NoAnswer
 from antiphon.traffic.entries import Entry
 
 __all__: list[str] = []
@@ -222,6 +222,9 @@ def _read(requirement: str, level: Any = should) -> Requirement:
     ),
 )
 async def lines(stage: Stage) -> None:
+    if stage.manners.silent:
+        raise Blocked("the agent does not answer methods that it does not know, so it cannot be told")
+
     def question(params: object) -> dict[str, Any]:
         return {"jsonrpc": "2.0", "id": stage.wire.new_id(), "method": FENCE, "params": params}
 

@@ -2,17 +2,14 @@
 
 import json
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
-from antiphon.conformance.stage import Answer, Pending, Stage
+from antiphon.conformance.stage import FENCE, Answer, Pending, Stage
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.verdicts import NoAnswer
 from antiphon.traffic.entries import Entry
 
 __all__ = ["FENCE", "answers_to_nobody", "breaks", "same_id", "settled", "soon", "survived"]
-
-FENCE: Final = "_antiphon/fence"
-"""A request that no agent knows, and that is harmless for that reason."""
 
 
 def breaks(*rules: str, by: Iterable[str]) -> None:
@@ -26,7 +23,7 @@ async def survived(stage: Stage, requirement: str, said: Entry) -> bool:
     another."""
     stage.odd = True
     try:
-        await stage.ask(FENCE, {})
+        await stage.fence()
     except NoAnswer as silent:
         text = "the agent left" if silent.left else "the agent answers no more"
         await stage.wire.close()
@@ -36,7 +33,7 @@ async def survived(stage: Stage, requirement: str, said: Entry) -> bool:
 
 async def soon(stage: Stage, pending: Pending) -> Answer | None:
     """The answer to something that takes no time, None where it has not come when all else is said."""
-    await stage.ask(FENCE, {})
+    await stage.fence()
     found = pending.peek()
     if found is None:
         await stage.wire.silence(stage.wishes.patience)
