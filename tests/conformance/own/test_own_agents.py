@@ -57,6 +57,9 @@ UNSHOWN: Final = {
 }  # fmt: skip
 """What cannot be shown of an agent that drives the program of somebody else, and why."""
 
+OFFERED: Final = {"unoffered.refused": "it offers all that it could be asked for"}
+"""What cannot be shown of any of our agents, and why."""
+
 UNSHOWN_OTHERWISE: Final[dict[str, dict[str, str]]] = {
     "claude": {"list.pages": "its list is one page long"},
     "codex": {
@@ -81,5 +84,5 @@ async def test_an_agent_of_ours_keeps_everything(name: str, tmp_path: Path) -> N
     noted = {id: verdict.text for id, verdict in found.items() if verdict.status is Status.NOTED}
     assert noted.keys() == (NOT_FOLLOWED | OTHERWISE.get(name, {})).keys()
     unshown = {id for id, verdict in found.items() if verdict.status not in (Status.PASSED, Status.NOTED)}
-    assert unshown == (set() if name == "demo" else {*UNSHOWN, *UNSHOWN_OTHERWISE.get(name, {})})
+    assert unshown == {*OFFERED, *({} if name == "demo" else UNSHOWN), *UNSHOWN_OTHERWISE.get(name, {})}
     assert all(own.asked), "a model was not asked at all"

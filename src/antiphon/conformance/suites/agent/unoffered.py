@@ -33,6 +33,7 @@ SETTINGS: Final[dict[str, tuple[str, dict[str, str]]]] = {
             "What the agent does not offer it refuses: a success for nothing done misleads whoever asked.",
             link="initialization#capabilities",
             fix="Answer methods that you do not implement with -32601; empty methods of a base class that answer null or {} are a trap.",
+            needs=("init.capabilities",),
         ),
     ),
 )
