@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.recorder.redaction import Redactor
+from antiphon.recorder.secrets import Secrets
 from antiphon.traffic.schema import look
 
 LETTERS = string.ascii_letters + string.digits
@@ -97,3 +98,11 @@ def test_half_a_letter_stops_nobody() -> None:
     line = rb'{"t":0,"dir":"a2c","msg":{"a":"\ud83d","token":"abcd1234","b":"\udc00 abcd1234"}}'
     found = Redactor(["secrets"], {}).line(line)
     assert found == rb'{"t":0,"dir":"a2c","msg":{"a":"\ud83d","token":"[secret 1]","b":"' + '� [secret 1]"}}'.encode()
+
+
+def test_a_secret_with_a_name_and_a_shape_has_one_number() -> None:
+    secrets = Secrets()
+    said = "echo API_KEY=sk-abcdefghijklmnop12345 TOKEN=ghp_abcdefghijklmnopqrstuvwxyz0123456789"
+    cleared = secrets.clear(said)
+    assert cleared == "echo API_KEY=[secret 1] TOKEN=[secret 2]"
+    assert secrets.clear(cleared) == cleared and secrets.clear(said) == cleared

@@ -141,6 +141,9 @@ class Secrets:
 
     def _hide_behind(self, found: re.Match[str]) -> str:
         before, secret = (part for part in found.groups() if part is not None)
-        if secret.startswith("[secret ") or (secret.isdigit() and before.lower().startswith("token")):
-            return found.group()  # what was hidden a moment ago, or a number of tokens
+        hidden = _OURS.match(
+            found.string, found.start() + len(before)
+        )  # a moment ago; its words are cut apart by a space
+        if hidden or (secret.isdigit() and before.lower().startswith("token")):  # or a number of tokens
+            return found.group()
         return before + self.hide(secret)
