@@ -97,7 +97,7 @@ class Checking:
             async with asyncio.timeout(SCENE_LIMIT * self.wishes.limit):
                 await scenario.play(stage)
         except NoAnswer as stopped:
-            general = GENERAL[stage.wire.closed]
+            general = GENERAL[stopped.left]
             scene.verdicts[general] = Verdict(Status.FAILED, str(stopped), (stopped.asked,))
             return Verdict(Status.BLOCKED, str(stopped))
         except Stopped as stopped:
