@@ -111,7 +111,9 @@ def _run(arguments: list[str]) -> int:
     place = Program(doing.command_of(words, named=not command))
     prompts, auth = doing.prompts_of(options, words)
     limit = LIMIT if options.timeout is None else options.timeout
-    wishes = Wishes(prompts, auth, limit, options.patience, START if options.timeout is None else limit)
+    wishes = Wishes(
+        prompts, auth, limit, options.patience, START if options.timeout is None else limit, bool(options.auth)
+    )
     only = doing.scenarios_of(SUITE, options.only)
 
     keeping = doing.Keeping(options.record)

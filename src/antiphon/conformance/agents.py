@@ -221,7 +221,7 @@ class Checking:
         """A way to sign in that the agent does not have is a slip of whoever checks, not a fault of the agent's."""
         offered = introduced.get("authMethods")
         names = [str(one.get("id")) for one in offered if isinstance(one, dict)] if isinstance(offered, list) else []
-        if self.wishes.auth is not None and introduced.error is None and self.wishes.auth not in names:
+        if self.wishes.named and introduced.error is None and self.wishes.auth not in names:
             listed = ", ".join(names) or "none"
             raise AcpError(f"the agent has no way to sign in called `{self.wishes.auth}`\nhint: it has {listed}.")
 

@@ -51,6 +51,8 @@ class Wishes:
     limit: float = LIMIT
     patience: float = PATIENCE
     start: float = START
+    named: bool = False
+    """Whether the way to sign in was named by somebody who has to be told if there is no such way."""
 
 
 @dataclass(slots=True)

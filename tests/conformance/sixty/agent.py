@@ -17,8 +17,7 @@ def update(session, what, **fields):
 def ask(method, params):
     waiting[id := str(uuid.uuid4())] = [threading.Event(), {}]
     send(id=id, method=method, params=params)
-    waiting[id][0].wait()
-    return waiting.pop(id)[1].get("result", {})
+    return waiting[id][0].wait() and waiting.pop(id)[1].get("result", {})
 
 def turn(id, session, text, cancelled):
     if text.startswith("ask"):
@@ -32,17 +31,18 @@ def turn(id, session, text, cancelled):
         update(session, "agent_message_chunk", content={"type": "text", "text": f"You said: {text[:99]}. "})
         if not text.startswith("long") or (over := cancelled.wait(0.01)):
             break
+    sessions[session][1] = None
     send(id=id, result={"stopReason": "cancelled" if over else "end_turn"})
 
 def request(id, method, params):
     if method == "initialize" and type(params.get("protocolVersion")) is int:
         send(id=id, result={"protocolVersion": 1, "agentCapabilities": {}, "authMethods": [], "agentInfo": {"name": "sixty", "version": "1.0"}})
     elif method == "session/new" and os.path.isabs(str(params.get("cwd"))) and isinstance(params.get("mcpServers"), list):
-        sessions[session := str(uuid.uuid4())] = [threading.Event(), threading.Thread()]
+        sessions[session := str(uuid.uuid4())] = [threading.Event(), None]
         send(id=id, result={"sessionId": session})
     elif method == "session/prompt" and params.get("sessionId") in sessions and isinstance(params.get("prompt"), list):
-        cancelled, before = sessions[params["sessionId"]]
-        if before.is_alive(): return refuse(id, -32600, "One turn at a time")
+        cancelled, running = sessions[params["sessionId"]]
+        if running: return refuse(id, -32600, "One turn at a time")
         cancelled.clear()
         text = "".join(str(block.get("text", "")) for block in params["prompt"])
         sessions[params["sessionId"]][1] = thread = threading.Thread(target=turn, args=(id, params["sessionId"], text, cancelled), daemon=True)

@@ -48,7 +48,7 @@ BREAKS = (
           'case {"method": str(name)} if name != "session/cancel":\n                refuse(None, -32601, name)\n            case {"method": str()} |'),
     Break("dies of junk", "junk.survives", "    except ValueError:\n        refuse", "    except ValueError:\n        sys.exit(1)\n        refuse"),
     Break("dies of a batch", "batch.survives", "            case _:\n", "            case list():\n                sys.exit(1)\n            case _:\n"),
-    Break("asks without an option", "permission.options", '"toolCall": call, "options": options}', '"toolCall": call, "options": []}'),
+    Break("asks without an option", "permission.choice", '"toolCall": call, "options": options}', '"toolCall": call, "options": []}'),
     Break("asks about a call that nobody knows", "call.announced", '        update(session, "tool_call", **call)\n', ""),
     Break("does not leave", "process.ends", "for line in filter(str.strip, sys.stdin):",
           "import itertools, signal\nfor line in itertools.chain(filter(str.strip, sys.stdin), iter(signal.pause, 0)):"),
