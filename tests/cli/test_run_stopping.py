@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -65,7 +66,9 @@ def test_a_second_ctrl_c_ends_the_whole_tree_at_once(place: Place) -> None:
     program.send_signal(signal.SIGINT)
     assert program.wait(PATIENCE) == 130
     ended(program)
-    assert not any(map(is_alive, pids))
+    give_up = time.monotonic() + PATIENCE
+    while any(map(is_alive, pids)):  # they are killed; the kernel takes a moment for it on a busy machine
+        assert time.monotonic() < give_up
 
 
 def test_an_agent_that_ignores_the_cancellation_is_ended_with_its_tree(place: Place) -> None:
