@@ -77,7 +77,8 @@ UNSHOWN_OTHERWISE: Final[dict[str, dict[str, str]]] = {
 async def test_an_agent_of_ours_keeps_everything(name: str, tmp_path: Path) -> None:
     with AGENTS[name](tmp_path) as own:
         wishes = Wishes(own.prompts, auth=own.auth, limit=LIMIT)
-        report = await check_agent(Program(own.at.agent, own.at.environment), wishes, jobs=2)
+        # One after the other: two Codex that start at once in a home that is new to them get in each other's way, and one gives up.
+        report = await check_agent(Program(own.at.agent, own.at.environment), wishes, jobs=1)
     found = {one.requirement.id: one.verdict for one in report.results}
     failed = {id: verdict for id, verdict in found.items() if verdict.status is Status.FAILED}
     assert failed == {}

@@ -46,6 +46,10 @@ def released(entry: Entry, ledger: Ledger) -> list[str] | None:
     session = ledger.session(ledger.asked)
     if session is None or not (ledger.terminals or ledger.released) or len(session.turns) > 1:
         return None
+    if (
+        as_object(entry.msg.get("result")).get("stopReason") == "cancelled"
+    ):  # what a cancelled turn leaves may take a moment longer
+        return None
     return [
         f"the terminal {shown(id)} is not released"
         for id, owner in ledger.terminals.items()
