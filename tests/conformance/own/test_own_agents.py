@@ -72,6 +72,10 @@ UNSHOWN_OTHERWISE: Final[dict[str, dict[str, str]]] = {
 """What cannot be shown of one of them, and why."""
 
 
+MAYBE: Final = {"list.pages"}
+"""What is shown or not by how many sessions there were before: a list of few is one page long."""
+
+
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("name", AGENTS)
 async def test_an_agent_of_ours_keeps_everything(name: str, tmp_path: Path) -> None:
@@ -86,5 +90,6 @@ async def test_an_agent_of_ours_keeps_everything(name: str, tmp_path: Path) -> N
     # An error of ours has a hint on a line of its own; on a busy machine a program may give occasion for one.
     assert noted.keys() - {"rpc.error-message"} == (NOT_FOLLOWED | OTHERWISE.get(name, {})).keys()
     unshown = {id for id, verdict in found.items() if verdict.status not in (Status.PASSED, Status.NOTED)}
-    assert unshown == {*OFFERED, *({} if name == "demo" else UNSHOWN), *UNSHOWN_OTHERWISE.get(name, {})}
+    known = {*OFFERED, *({} if name == "demo" else UNSHOWN), *UNSHOWN_OTHERWISE.get(name, {})}
+    assert unshown - MAYBE == known - MAYBE
     assert all(own.asked), "a model was not asked at all"
