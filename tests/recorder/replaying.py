@@ -55,11 +55,11 @@ INITIALIZE = ask(0, "initialize", protocolVersion=1, clientInfo={"name": "editor
 TURN: list[Line] = [
     INITIALIZE,
     answer(0, protocolVersion=1),
-    ask(1, "session/new", cwd="/old/work", mcpServers=[]),
+    ask(1, "session/new", cwd="/old/songs", mcpServers=[]),
     answer(1, sessionId="s1"),
     update("available_commands_update", availableCommands=[]),
     prompt(2, "fix the tests"),
-    update("tool_call", toolCallId="c1", title="Read /old/work/a.py", locations=[{"path": "/old/work/a.py"}]),
+    update("tool_call", toolCallId="c1", title="Read /old/songs/a.py", locations=[{"path": "/old/songs/a.py"}]),
     asked(0, "session/request_permission", sessionId="s1", toolCall={"toolCallId": "c1"}, options=[]),
     answer(0, by="c2a", outcome={"outcome": "selected", "optionId": "allow"}),
     update("agent_message_chunk", content={"type": "text", "text": "done"}),

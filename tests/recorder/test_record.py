@@ -128,7 +128,7 @@ def test_killed_without_warning_it_leaves_nobody_behind(tmp_path: Path) -> None:
         "child = os.posix_spawn('/bin/sleep', ['sleep', '1000'], os.environ, setsid=True)\n"
         "os.read(0, 100)\n"
         "os.write(1, b'%d %d\\n' % (os.getpid(), child))\n"
-        "time.sleep(1000)"
+        "__import__('signal').pause()"
     )
     with started("-q", "-o", str(tmp_path / "a.jsonl"), "--", *agent) as tap:
         assert tap.stdin is not None
@@ -238,7 +238,7 @@ def test_an_agent_whose_reader_is_gone_is_recorded_on_and_ended(tmp_path: Path) 
         "os.read(0, 100)\n"
         "os.write(1, b'second\\n')\n"
         "os.write(1, b'third\\n')\n"
-        "time.sleep(1000)"
+        "__import__('signal').pause()"
     )
     with started("-q", "-o", str(tmp_path / "a.jsonl"), "--", *agent) as tap:
         assert tap.stdin is not None and tap.stdout is not None

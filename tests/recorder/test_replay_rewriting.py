@@ -40,19 +40,19 @@ def test_an_id_whose_name_is_escaped_is_replaced_too() -> None:
 @pytest.mark.parametrize(
     ("text", "moved"),
     [
-        ("/old/work", "/new"),
-        ("/old/work/a.py", "/new/a.py"),
-        ("file:///old/work/a", "file:///new/a"),
-        ("see /old/work/a, /old/work.", "see /new/a, /new."),
-        ("/old/worker", "/old/worker"),
-        ("/old/work.old/a", "/old/work.old/a"),
-        ("/very/old/work/a", "/very/old/work/a"),
-        ("cd '/old/work' && ls", "cd '/new' && ls"),
+        ("/old/songs", "/new"),
+        ("/old/songs/a.py", "/new/a.py"),
+        ("file:///old/songs/a", "file:///new/a"),
+        ("see /old/songs/a, /old/songs.", "see /new/a, /new."),
+        ("/old/songser", "/old/songser"),
+        ("/old/songs.old/a", "/old/songs.old/a"),
+        ("/very/old/songs/a", "/very/old/songs/a"),
+        ("cd '/old/songs' && ls", "cd '/new' && ls"),
     ],
 )
 def test_paths_move_wherever_they_stand_and_only_whole_ones(text: str, moved: str) -> None:
     names = Names([], Direction.C2A)
-    names.move("/old/work/", "/new/")
+    names.move("/old/songs/", "/new/")
     assert names.value({"a": [text], text: 1}) == {"a": [moved], moved: 1}
     assert msgspec.json.decode(names.line(msgspec.json.encode({"a": [text]}))) == {"a": [moved]}
 

@@ -93,7 +93,7 @@ def test_paths_are_those_of_the_live_directory() -> None:
 def test_verbatim_leaves_paths_alone_and_wants_the_recorded_directory() -> None:
     player = strict(TURN, verbatim=True)
     say(player, SAID[0], ask(1, "session/new", cwd="/new", mcpServers=[]))
-    assert player.problems == ['message 3 (session/new): params.cwd: recorded "/old/work", got "/new"']
+    assert player.problems == ['message 3 (session/new): params.cwd: recorded "/old/songs", got "/new"']
 
 
 def test_ids_that_the_client_makes_up_are_followed() -> None:

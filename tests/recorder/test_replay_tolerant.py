@@ -15,7 +15,7 @@ def test_the_recorded_client_hears_what_was_recorded() -> None:
 def test_another_client_hears_the_same_and_what_differed_is_noted_once() -> None:
     player = tolerant(TURN)
     heard = say(
-        player, ask("a", "initialize", protocolVersion=1), ask("b", "session/new", cwd="/old/work", mcpServers=[])
+        player, ask("a", "initialize", protocolVersion=1), ask("b", "session/new", cwd="/old/songs", mcpServers=[])
     )
     heard += say(player, tell("_focus"), tell("_focus"), prompt("c", "hello"), answer(0, by="c2a", outcome={}))
     assert [line["id"] for line in heard if "result" in line] == ["a", "b", "c"]

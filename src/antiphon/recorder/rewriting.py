@@ -101,7 +101,7 @@ class Names:
             self._paths[recorded] = live
             longest = sorted((old for old, new in self._paths.items() if old != new), key=len, reverse=True)
             either = "|".join(re.escape(old) for old in longest)
-            # A whole path, or the beginning of one, wherever it stands; `/work` is neither in `/worker` nor in `/my/work`.
+            # A whole path, or the beginning of one, wherever it stands; `/songs` is neither in `/songster` nor in `/my/songs`.
             around = rf"(?:(?<![\w./~-])|(?<=file://))({either})(?![\w-]|\.\w)"
             self._pattern = re.compile(around) if longest else None
             self._hints = [old.encode("utf-8", "surrogatepass") for old in longest]
