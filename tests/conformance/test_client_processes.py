@@ -33,7 +33,7 @@ def failed(report: Report) -> dict[str, str]:
 
 
 async def test_a_small_client_is_checked_through_the_file_that_stands_for_its_agent() -> None:
-    report = await check_client(small(), ClientWishes(limit=10.0), only=["introduction", "agent stays"])
+    report = await check_client(small(), ClientWishes(limit=10.0), only=["introduction", "agent-stays"])
     assert failed(report) == {}
     passed = {one.requirement.id for one in report.results if one.verdict.status is Status.PASSED}
     assert passed >= {"prompt.comes", "hello.info", "ends.well", *PROCESS_FAULTS}
@@ -50,7 +50,7 @@ async def test_a_client_that_nobody_here_helped_passes_everything() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("id", PROCESS_FAULTS)
 async def test_a_fault_of_a_process_fails_its_requirement_and_no_other(id: str) -> None:
-    report = await check_client(small(PROCESS_FAULTS[id]), ClientWishes(limit=2.0), only=["agent stays"])
+    report = await check_client(small(PROCESS_FAULTS[id]), ClientWishes(limit=2.0), only=["agent-stays"])
     assert id in failed(report)
     assert set(failed(report)) - {id} <= SUITE.dependants(id)
 

@@ -1,16 +1,16 @@
 """`antiphon check`: whether an agent is correct, found out by talking to it and to nothing else."""
 
 import argparse
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from antiphon.cli.arguments import Misused, Paragraphs, Parser
 from antiphon.cli.ending import ended
-from antiphon.cli.saying import FAILED
 
 if TYPE_CHECKING:
-    from antiphon.conformance.results import Scene
+    from collections.abc import Callable, Coroutine, Sequence
+
+    from antiphon.conformance.results import Report, Scene
 
 __all__ = ["parser", "run"]
 
@@ -114,17 +114,8 @@ def _run(arguments: list[str]) -> int:
     wishes = Wishes(
         prompts, auth, limit, options.patience, START if options.timeout is None else limit, bool(options.auth)
     )
-    only = doing.scenarios_of(SUITE, options.only)
 
-    keeping = doing.Keeping(options.record)
-    with doing.Telling(len(only) or len(SUITE.scenarios)) as telling:
+    def check(only: "Sequence[str]", progress: "Callable[[Scene], None]") -> "Coroutine[Any, Any, Report]":
+        return check_agent(place, wishes, only=only, jobs=options.jobs, progress=progress)
 
-        def done(scene: "Scene") -> None:
-            telling.done(scene)
-            keeping.done(scene)
-
-        report = doing.checked(check_agent(place, wishes, only=only, jobs=options.jobs, progress=done))
-    keeping.write()
-    report.command = words
-    sys.stderr.flush()
-    return FAILED if doing.told(report, SUITE, options) else 0
+    return doing.reported(check, SUITE, options, words)

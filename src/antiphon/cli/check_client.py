@@ -4,15 +4,16 @@ import argparse
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from antiphon.cli.arguments import Misused, Paragraphs, Parser
 from antiphon.cli.check import add_reports
 from antiphon.cli.ending import ended
-from antiphon.cli.saying import FAILED
 
 if TYPE_CHECKING:
-    from antiphon.conformance.results import Scene
+    from collections.abc import Callable, Coroutine, Sequence
+
+    from antiphon.conformance.results import Report, Scene
 
 __all__ = ["parser", "run"]
 
@@ -75,25 +76,17 @@ def _run(arguments: list[str]) -> int:
     from antiphon.conformance.client_stage import ClientWishes
     from antiphon.conformance.clients import check_client
     from antiphon.conformance.commands import Commands
-    from antiphon.conformance.stage import LIMIT as CLIENT_LIMIT
+    from antiphon.conformance.stage import LIMIT
 
     place = Commands.of(words, options.commands)
     if "{" not in words[0] and shutil.which(words[0]) is None:
         raise Misused(f"cannot start `{words[0]}`: no such program\nhint: install it, or give its full path.")
-    wishes = ClientWishes(limit=options.timeout or CLIENT_LIMIT, patience=options.patience)
-    only = doing.scenarios_of(SUITE, options.only)
+    wishes = ClientWishes(limit=options.timeout or LIMIT, patience=options.patience)
 
-    keeping = doing.Keeping(options.record)
-    with doing.Telling(len(only) or len(SUITE.scenarios)) as telling:
+    def check(only: "Sequence[str]", progress: "Callable[[Scene], None]") -> "Coroutine[Any, Any, Report]":
+        return check_client(place, wishes, only=only, jobs=options.jobs, progress=progress)
 
-        def done(scene: "Scene") -> None:
-            telling.done(scene)
-            keeping.done(scene)
-
-        report = doing.checked(check_client(place, wishes, only=only, jobs=options.jobs, progress=done))
-    keeping.write()
-    report.command = words
-    return FAILED if doing.told(report, SUITE, options) else 0
+    return doing.reported(check, SUITE, options, words)
 
 
 def _show_commands() -> int:

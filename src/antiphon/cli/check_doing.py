@@ -6,7 +6,7 @@ import math
 import os
 import signal
 import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,6 +14,7 @@ import msgspec
 
 from antiphon.cli.arguments import Misused
 from antiphon.cli.check_report import PARTS, write
+from antiphon.cli.saying import FAILED
 from antiphon.cli.screen import Screen
 from antiphon.conformance.prompts import PURPOSES, Prompts
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from antiphon.conformance.wire import Wire
 
 __all__ = [
-    "Keeping", "Telling", "check_numbers", "checked", "command_of", "parsed", "prompts_of", "scenarios_of", "show_prompts",
+    "Keeping", "Telling", "check_numbers", "command_of", "parsed", "prompts_of", "reported", "scenarios_of", "show_prompts",
     "show_requirements", "split", "told",
 ]  # fmt: skip
 
@@ -193,7 +194,7 @@ def _write_recording(path: Path, wire: "Wire") -> None:
             file.write(b'{"t":%.6f,"dir":"%s",%s}\n' % (entry.t, entry.dir.value.encode(), what))
 
 
-def checked(check: "Coroutine[Any, Any, Report]") -> "Report":
+def _checked(check: "Coroutine[Any, Any, Report]") -> "Report":
     """Check. A signal ends it as Ctrl-C does: what was started is ended, and what was made is removed."""
 
     async def cancellable() -> "Report":
@@ -207,6 +208,27 @@ def checked(check: "Coroutine[Any, Any, Report]") -> "Report":
             raise KeyboardInterrupt from None
 
     return asyncio.run(cancellable())
+
+
+def reported(
+    check: "Callable[[Sequence[str], Callable[[Scene], None]], Coroutine[Any, Any, Report]]",
+    suite: "Suite[Any]",
+    options: argparse.Namespace,
+    words: Sequence[str],
+) -> int:
+    """Check, with progress, and write all that is wanted about it: the exit status. `check` takes the scenarios and whom to tell of each."""
+    only = scenarios_of(suite, options.only)
+    keeping = Keeping(options.record)
+    with Telling(len(only) or len(suite.scenarios)) as telling:
+
+        def done(scene: "Scene") -> None:
+            telling.done(scene)
+            keeping.done(scene)
+
+        report = _checked(check(only, done))
+    keeping.write()
+    report.command = words
+    return FAILED if told(report, suite, options) else 0
 
 
 def told(report: "Report", suite: "Suite[Any]", options: argparse.Namespace) -> bool:

@@ -89,10 +89,7 @@ class Directing(Asking):
 
     def offers(self, *path: str) -> bool:
         """Whether the client says that it can do something: `terminal`, or `fs`, `readTextFile`."""
-        found: Any = self.wire.judge.ledger.client
-        for name in path:
-            found = found.get(name) if isinstance(found, dict) else None
-        return found is not None and found is not False
+        return self.wire.judge.ledger.offers("agent", ".".join(path))
 
     def need(self, *path: str) -> None:
         """Go on only if the client says that it can do something.

@@ -191,8 +191,7 @@ class Stage(Speaking):
 
     def offers(self, *path: str) -> bool:
         """Whether the agent says that it can do something: `loadSession`, or `sessionCapabilities`, `list`."""
-        found = self.introduced.get("agentCapabilities", *path) if self.introduced else None
-        return found is not None and found is not False
+        return self.wire.judge.ledger.offers("client", ".".join(path))
 
     def need(self, *path: str) -> None:
         """Go on only if the agent says that it can do something.

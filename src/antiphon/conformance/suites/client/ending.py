@@ -24,7 +24,7 @@ def _ended(status: int | None) -> str:
 
 
 @SUITE.scenario(
-    "no session",
+    "no-session",
     "the agent answers `session/new` with an error",
     shows=(
         should(
@@ -63,7 +63,7 @@ async def no_session(stage: ClientStage) -> None:
 
 
 @SUITE.scenario(
-    "failing turn",
+    "failing-turn",
     "the agent answers a prompt with an error",
     shows=(
         should(
@@ -92,7 +92,7 @@ async def failing_turn(stage: ClientStage) -> None:
 
 
 @SUITE.scenario(
-    "agent leaves",
+    "agent-leaves",
     "the agent exits in the middle of a turn",
     shows=(
         should(
@@ -115,7 +115,7 @@ async def agent_leaves(stage: ClientStage) -> None:
 
 
 @SUITE.scenario(
-    "agent stays",
+    "agent-stays",
     "the agent writes much to stderr, and does not leave when its input ends",
     process=True,
     shows=(

@@ -89,7 +89,7 @@ def _is_folder(path: str) -> bool:
 
 
 @SUITE.scenario(
-    "another version",
+    "another-version",
     "the agent speaks a version that the client does not know",
     shows=(
         should(
@@ -115,7 +115,7 @@ async def another_version(stage: ClientStage) -> None:
 
 
 @SUITE.scenario(
-    "bare agent",
+    "bare-agent",
     "the agent says nothing of itself but its version, and its sessions have nothing but an id",
     shows=(
         must(
@@ -167,7 +167,7 @@ STRANGE_OFFER = {
 
 
 @SUITE.scenario(
-    "strange introduction",
+    "strange-introduction",
     "the agent says more of itself and of its session than any specification knows",
     shows=(
         must(

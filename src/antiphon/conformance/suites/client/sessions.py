@@ -211,7 +211,7 @@ async def options(stage: ClientStage) -> None:
 
 
 @SUITE.scenario(
-    "two prompts",
+    "two-prompts",
     "the client sends a second prompt when the first turn has ended",
     shows=(
         must(

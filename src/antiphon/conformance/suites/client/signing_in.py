@@ -20,7 +20,7 @@ LINK = "authentication"
 
 
 @SUITE.scenario(
-    "signing in",
+    "signing-in",
     "the agent wants somebody to sign in",
     shows=(
         should(

@@ -72,7 +72,7 @@ STRANGE: list[tuple[Requirement, str, list[dict[str, Any]]]] = [
 
 
 @SUITE.scenario(
-    "strange updates",
+    "strange-updates",
     "a turn with updates that nobody expects",
     shows=(
         should(
@@ -134,7 +134,7 @@ SIGN_INS = [{"type": "antiphon_tomorrow", "id": "tomorrow", "name": "Tomorrow", 
 
 
 @SUITE.scenario(
-    "strange end",
+    "strange-end",
     "an agent with a way to sign in that nobody knows, and a turn that ends for a reason that nobody knows",
     shows=(
         should(

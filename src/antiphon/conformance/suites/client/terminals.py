@@ -154,7 +154,7 @@ async def _mistakes(stage: ClientStage) -> None:
 
 
 @SUITE.scenario(
-    "long commands",
+    "long-commands",
     "the agent waits for commands, kills them and releases their terminals",
     shows=(
         _needs(
