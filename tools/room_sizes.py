@@ -1,7 +1,7 @@
 """Keep the rooms small: counts lines, functions and methods, names what is too big, and ends with 1 if anything is.
 
-A file has at most 400 lines, here and in the code around the package. In the package also: a function has at most 60
-lines, a class at most 15 public methods, and nothing is called `utils.py`: a helper lives beside its one caller, or
+A file has at most 600 lines, here and in the code around the package. In the package also: a function has at most 60
+lines, a class at most 20 public methods, and nothing is called `utils.py`: a helper lives beside its one caller, or
 earns a module named after what it does.
 """
 
@@ -10,9 +10,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-FILE_LINES = 400
+FILE_LINES = 600
 FUNCTION_LINES = 60
-PUBLIC_METHODS = 15
+PUBLIC_METHODS = 20
 PACKAGE = "src"
 AROUND = ("tests", "tools", "benchmarks", "examples")
 
