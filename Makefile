@@ -1,10 +1,10 @@
 # The menu. Every command makes the environment it needs, from the locks in requirements/, and does so only once.
 #
 #   make run      a chat with the demo agent; without a terminal, a short conversation with it
-#   make test     all tests, fast ones first            (make test ARGS="-k framing")
+#   make test     all tests of this project, fast ones first            (make test ARGS="-k framing")
+#   make prove    what the programs of others can break: second versions of the CLIs, third-party agents, official SDKs
+#   make evidence the same, and write what was seen into the evidence pages
 #   make check    format, lint, types, import contracts, room sizes
-#   make interop  play with everybody else's agents and clients, and write docs/interop.md, docs/thirdparty.md and docs/conformance.md
-#   make engines  run the engines with the real programs that they drive, and write what is proved into docs/engines
 #   make bench    benchmarks
 #   make zed-extension   the extension for Zed, in dist/zed   (REPOSITORY=https://… where its archives will be)
 #   make format   let ruff rewrite what it can
@@ -18,7 +18,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-fast interop engines peers thirdparty check format bench lock clean env zed-extension
+.PHONY: help run test test-fast prove evidence peers thirdparty check format bench lock clean env zed-extension
 
 VENV ?= .venv
 LOCK ?= requirements/dev.txt
@@ -197,19 +197,23 @@ define compile
 @env -u PYTHONDONTWRITEBYTECODE $(DEV) -m compileall -q src
 endef
 
-test: $(VENV)/.ready peers thirdparty
+test: $(VENV)/.ready
 	$(compile)
-	@$(TESTING) $(DEV) tools/all_tests.py $(JOBS) $(ARGS)
+	@$(TESTING) $(DEV) tools/all_tests.py test $(JOBS) $(ARGS)
+
+prove: $(VENV)/.ready peers thirdparty
+	$(compile)
+	@$(TESTING) $(DEV) tools/all_tests.py prove $(JOBS) $(ARGS)
 
 # On another Python less is enough: LOCK=requirements/test.txt
 test-fast: $(VENV)/.ready
 	$(compile)
-	@$(PYTEST) -m "not slow" -n $(JOBS) --dist worksteal $(ARGS)
+	@$(PYTEST) -m "not slow and not prove" -n $(JOBS) --dist worksteal $(ARGS)
 
-interop: $(VENV)/.ready peers thirdparty
+# The pages about engines have a line for each version of a CLI, so all their end-to-end tests run.
+evidence: $(VENV)/.ready peers thirdparty
+	$(compile)
 	@ANTIPHON_INTEROP=write $(PYTEST) tests/interop tests/thirdparty tests/conformance/peers $(ARGS)
-
-engines: $(VENV)/.ready peers
 	@ANTIPHON_INTEROP=write $(PYTEST) -n $(JOBS) tests/engines/claude/e2e tests/engines/codex/e2e $(ARGS)
 
 check: $(VENV)/.ready

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 from collections.abc import Generator
 from pathlib import Path
 
@@ -9,8 +10,8 @@ import pytest
 from hypothesis import settings
 
 ALLOWED_SKIPS = Path(__file__).with_name("allowed_skips.txt")
-TOGETHER = ("interop", "thirdparty")
-"""Folders whose tests fill one table, so that they have to run in one process."""
+TABLES = ("interop", "thirdparty", "conformance/peers")
+"""Directories whose tests play with the programs of others and fill one table: one process runs them, in `make prove`."""
 IN_CI = os.environ.get("ANTIPHON_CI") == "1"
 
 # No deadline: a busy machine is not a failing property. In CI the same examples every time, so red means a change.
@@ -58,10 +59,17 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     return report
 
 
+def pytest_configure() -> None:
+    """Take signals as a program in a terminal does: a shell starts background jobs with some of them ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     here = Path(__file__).parent
-    folder = item.path.relative_to(here).parts[0] if item.path.is_relative_to(here) else ""
-    if folder in TOGETHER:
+    place = item.path.relative_to(here).as_posix() if item.path.is_relative_to(here) else ""
+    if place.startswith(tuple(f"{directory}/" for directory in TABLES)):
+        item.add_marker(pytest.mark.prove)
         item.add_marker(pytest.mark.together)
 
 

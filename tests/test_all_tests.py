@@ -1,4 +1,4 @@
-"""`tools/all_tests.py` runs every test of a little project once, and tells whether one of them failed."""
+"""`tools/all_tests.py` runs every test of a small project once, in parts, and reports the part that failed."""
 
 import os
 import signal
@@ -25,8 +25,13 @@ def test_fast(): sing("fast")
 def test_slow(): sing("slow")
 
 @pytest.mark.slow
+@pytest.mark.prove
+def test_peers(): sing("peers")
+
+@pytest.mark.slow
+@pytest.mark.prove
 @pytest.mark.together
-def test_together(): sing("together")
+def test_tables(): sing("tables")
 """
 
 LONG = """
@@ -43,50 +48,60 @@ def stay(pipe):
     pipe.write_text("here", encoding="utf-8")
     threading.Event().wait()
 
-@pytest.mark.slow
-def test_slow(singing): stay(singing)
+@pytest.mark.prove
+def test_peers(singing): stay(singing)
 
-@pytest.mark.slow
+@pytest.mark.prove
 @pytest.mark.together
-def test_together(singing): stay(singing)
+def test_tables(singing): stay(singing)
 """
-"""Both stay until they are interrupted, and clear up then."""
+"""Both run until they are interrupted, and clean up then."""
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  slow\n  together\n", encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  slow\n  prove\n  together\n", encoding="utf-8")
     (tmp_path / "test_choir.py").write_text(PROJECT, encoding="utf-8")
     return tmp_path
 
 
 def start(project: Path, *words: str) -> subprocess.Popen[str]:
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    own["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # the little project needs none
+    own["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # the small project needs none
     return subprocess.Popen(
-        [sys.executable, TOOL, "0", *words], cwd=project, env=own, encoding="utf-8", start_new_session=True,
+        [sys.executable, TOOL, *words], cwd=project, env=own, encoding="utf-8", start_new_session=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
 
 
 def run(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
     running = start(project, *words)
-    said, _ = running.communicate(timeout=50)
-    return subprocess.CompletedProcess(running.args, running.returncode, said)
+    output, _ = running.communicate(timeout=150)
+    return subprocess.CompletedProcess(running.args, running.returncode, output)
 
 
 def sung(project: Path) -> list[str]:
     return sorted((project / "sung").read_text(encoding="utf-8").split())
 
 
-def test_a_wish_for_marks_chooses_among_the_parts(project: Path) -> None:
-    done = run(project, "-m", "slow")
-    assert done.returncode == 0 and sung(project) == ["slow", "together"]
-    assert "not slow: none selected; slow and not together: passed; slow and together: passed" in done.stdout
+def test_each_suite_runs_its_own_parts_and_says_how_they_ended(project: Path) -> None:
+    done = run(project, "test", "0")
+    assert done.returncode == 0 and sung(project) == ["fast", "slow"]
+    assert ">>> part 1 of 2: fast" in done.stdout and "fast: passed; slow: passed" in done.stdout
+    done = run(project, "prove", "0")
+    assert done.returncode == 0 and sung(project) == ["fast", "peers", "slow", "tables"]
+    assert "slowest 10 durations" in done.stdout and "peers: passed; tables: passed" in done.stdout
 
 
-def test_what_is_no_number_of_processes_is_said(project: Path) -> None:
-    wrong = subprocess.run([sys.executable, TOOL, "-k", "fast"], cwd=project, capture_output=True, encoding="utf-8")
+def test_a_mark_of_the_user_selects_within_the_parts(project: Path) -> None:
+    done = run(project, "test", "0", "-m", "slow")
+    assert done.returncode == 0 and sung(project) == ["slow"]
+    assert "fast: none selected; slow: passed" in done.stdout
+
+
+@pytest.mark.parametrize("words", [["test", "-k", "fast"], ["0"], ["all", "0"]])
+def test_wrong_arguments_get_an_error_with_a_hint(project: Path, words: list[str]) -> None:
+    wrong = subprocess.run([sys.executable, TOOL, *words], cwd=project, capture_output=True, encoding="utf-8")
     assert wrong.returncode == 1 and "hint: " in wrong.stderr and not wrong.stdout
 
 
@@ -95,37 +110,38 @@ def test_what_is_no_number_of_processes_is_said(project: Path) -> None:
     [(os.killpg, signal.SIGINT, 130), (os.kill, signal.SIGTERM, 143)],
     ids=["ctrl-c", "terminated"],
 )
-def test_who_is_interrupted_clears_up_and_nobody_is_left(
+def test_an_interrupted_run_cleans_up_and_leaves_no_process(
     project: Path, tell: Callable[[int, int], None], number: int, status: int
 ) -> None:
-    for name in ("slow", "together"):
+    for name in ("peers", "tables"):
         os.mkfifo(project / name)
     (project / "test_choir.py").write_text(LONG, encoding="utf-8")
-    running = start(project)
-    for name in ("slow", "together"):
-        assert (project / name).read_text(encoding="utf-8") == "here"  # both are at work
+    running = start(project, "prove", "0")
+    for name in ("peers", "tables"):
+        assert (project / name).read_text(encoding="utf-8") == "here"  # both run
     tell(running.pid, number)
-    said, _ = running.communicate(timeout=50)  # and its output is closed, so nobody is left
+    output, _ = running.communicate(timeout=150)  # its output is closed, so no process is left
     assert running.returncode == status
-    assert sung(project) == ["slow", "together"] and said.count("KeyboardInterrupt !") == 2
+    assert sung(project) == ["peers", "tables"] and output.count("KeyboardInterrupt !") == 2
 
 
 def test_a_part_without_tests_is_fine_and_a_selection_without_any_is_not(project: Path) -> None:
-    assert run(project, "-k", "together").returncode == 0
-    assert sung(project) == ["together"]
-    assert run(project, "-k", "silence").returncode == 5
+    assert run(project, "test", "0", "-k", "slow").returncode == 0
+    assert sung(project) == ["slow"]
+    assert run(project, "test", "0", "-k", "silence").returncode == 5
 
 
-@pytest.mark.parametrize("part", ["slow", "together"])
-def test_a_failure_in_any_part_is_the_end_of_it_and_is_shown(project: Path, part: str) -> None:
+@pytest.mark.parametrize(
+    ("suite", "part", "others"),
+    [("test", "fast", []), ("test", "slow", ["fast"]), ("prove", "peers", ["tables"]), ("prove", "tables", ["peers"])],
+)
+def test_a_failed_part_is_shown_with_the_command_to_repeat_it(
+    project: Path, suite: str, part: str, others: list[str]
+) -> None:
+    (project / "sung").touch()
     (project / "test_choir.py").write_text(PROJECT.replace(f'sing("{part}")', "assert False"), encoding="utf-8")
-    done = run(project)
+    done = run(project, suite, "0")
     assert done.returncode == 1
-    assert f"test_choir.py::test_{part}" in done.stdout
-    assert sung(project) == sorted({"fast", "slow", "together"} - {part})
-
-
-def test_what_is_slow_does_not_run_when_something_fast_has_failed(project: Path) -> None:
-    (project / "test_choir.py").write_text(PROJECT.replace('sing("fast")', "assert False"), encoding="utf-8")
-    assert run(project).returncode == 1
-    assert not (project / "sung").exists()
+    assert f"{part}: FAILED" in done.stdout and sung(project) == others
+    repeat = next(line for line in done.stdout.splitlines() if line.startswith("repeat: "))
+    assert repeat.endswith(f"-m pytest test_choir.py::test_{part}")

@@ -1,141 +1,202 @@
-"""All tests, in three parts: the fast ones, and then the slow ones with those beside them that belong together.
+"""Run the tests in parts, say which part runs, and stop at the first one that fails with the command to repeat it.
 
-Those that belong together fill a table, so one process runs them, and it mostly waits for the programs of others. What
-it says is kept and shown when the rest has spoken. A part that fails ends everything after it.
+`test` runs what a change can break: the fast tests, then the slow ones, which start real programs. `prove` runs what
+the programs of others can break: second versions of the CLIs, third-party agents, the peers of the evidence pages.
+Tests that fill a table run together in one process, beside the rest of `prove`; their output is shown at the end.
 
-    python tools/all_tests.py JOBS [words for pytest ...]       # 0 jobs: each part in one process
+    python tools/all_tests.py test|prove JOBS [pytest arguments ...]       # 0 jobs: each part in one process
 """
 
 import argparse
+import json
+import shlex
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import IO, Any, Final, NoReturn, Self
-
-FAST: Final = "not slow"
-SLOW: Final = "slow and not together"
-TOGETHER: Final = "slow and together"
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any, Final, NamedTuple, NoReturn, Self
 
 NOTHING_SELECTED: Final = 5
-"""How pytest ends when there was no such test: fine for a part of the selection, not for all of it."""
+"""pytest's status when it selected no test: fine for one part, an error for all of them."""
 
 GRACE: Final = 20.0
-"""Seconds in which a part that was interrupted may end what its tests have started. pytest-xdist takes ten of them."""
+"""Seconds for an interrupted part to end what its tests started. pytest-xdist takes ten of them."""
 
-Part = subprocess.Popen[bytes]
+SHOWN: Final = 10
+"""Failed tests named in the command to repeat; with more of them, pytest's own memory selects them."""
+
+CACHES: Final = Path(".pytest_cache")
+"""Each part has a cache of its own in it: parts that run side by side would overwrite what the other remembers."""
 
 
-def command(which: str, words: Sequence[str], jobs: int = 0) -> list[str]:
-    """One part. Tests differ much in length, so a process that is through takes over what another still had before it."""
+class Part(NamedTuple):
+    """One run of pytest. `more` workers than processors, for tests that mostly wait for other programs."""
+
+    name: str
+    marks: str
+    more: int = 0
+    beside: bool = False
+    """It starts together with the part after it, in one process."""
+
+
+SUITES: Final = {
+    "test": (Part("fast", "not slow and not prove"), Part("slow", "slow and not prove", more=1)),
+    "prove": (Part("tables", "prove and together", beside=True), Part("peers", "prove and not together")),
+}
+
+
+def command(part: Part, arguments: Sequence[str], jobs: int) -> list[str]:
+    """Return the pytest command of a part. A worker without tests takes over some of another's."""
     finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     finder.add_argument("-m", default="")
-    wish, others = finder.parse_known_args(words)  # pytest heeds only the last -m
-    spread = ["-n", str(jobs), "--dist", "worksteal"] if jobs else []
-    marks = f"({which}) and ({wish.m})" if wish.m else which
-    return [sys.executable, "-m", "pytest", "-m", marks, *spread, *others]
+    own, others = finder.parse_known_args(arguments)  # pytest reads only the last -m
+    workers = ["-n", str(jobs + part.more), "--dist", "worksteal"] if jobs and not part.beside else []
+    marks = f"({part.marks}) and ({own.m})" if own.m else part.marks
+    return [sys.executable, "-m", "pytest", "-m", marks, "--durations=10", *_cache_of(part), *workers, *others]
 
 
-class Parts:
-    """Those that run. None is left behind, and each has the time to clear up after itself, however the block is left."""
+def _cache_of(part: Part) -> list[str]:
+    return ["-o", f"cache_dir={CACHES / part.name}"]
 
-    def __init__(self) -> None:
-        self._running: list[Part] = []
-        self.ended: dict[str, int] = {}
 
-    def start(self, which: str, words: Sequence[str], jobs: int = 0, said: IO[bytes] | None = None) -> Part:
-        """`said` keeps what it says, else that is shown."""
-        part = subprocess.Popen(command(which, words, jobs), stdout=said, stderr=said and subprocess.STDOUT)
-        self._running.append(part)
-        return part
+class Running(NamedTuple):
+    """A part that has been started."""
 
-    def wait(self, which: str, part: Part) -> None:
-        """Until it has ended, and how it did."""
-        status = part.wait()
-        self._running.remove(part)
-        self.ended[which] = status if status >= 0 else 128 - status  # as a shell has it
+    part: Part
+    process: subprocess.Popen[bytes]
+    output: IO[bytes] | None
+    start: float
+
+
+class Runner:
+    """Starts parts and waits for them. Leaving the block ends the parts that still run and shows their output."""
+
+    def __init__(self, jobs: int, arguments: Sequence[str]) -> None:
+        self._jobs = jobs
+        self._arguments = arguments
+        self._running: list[Running] = []
+        self.statuses: dict[str, int] = {}
+
+    def start(self, part: Part) -> Running:
+        """Start a part. The output of one that runs beside another is kept."""
+        output = tempfile.TemporaryFile() if part.beside else None  # noqa: SIM115  # closed when it is shown
+        words = command(part, self._arguments, self._jobs)
+        process = subprocess.Popen(words, stdout=output, stderr=output and subprocess.STDOUT)
+        running = Running(part, process, output, time.monotonic())
+        self._running.append(running)
+        return running
+
+    def wait(self, running: Running) -> bool:
+        """Wait for a part to end and report it. Return whether nothing failed."""
+        status = running.process.wait()
+        self._show(running)
+        self._running.remove(running)
+        self.statuses[running.part.name] = status = status if status >= 0 else 128 - status  # as a shell has it
+        seconds = time.monotonic() - running.start
+        head(f"{running.part.name}: {_outcome(status)} in {seconds:.0f} s")
+        return status in (0, NOTHING_SELECTED)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not KeyboardInterrupt:  # else the terminal told them too, and who is told twice does not clear up
-            self._tell(signal.SIGINT)
-        self._see_off()
+        if kind is not KeyboardInterrupt:  # a terminal interrupts them too, and a second signal cuts the clean-up short
+            self._signal(signal.SIGINT)
+        self._reap()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-            self._tell(number)
-            self._see_off()
+            self._signal(number)
+            self._reap()
 
-    def _tell(self, number: int) -> None:
-        for part in self._running:
-            part.send_signal(number)
+    def _signal(self, number: int) -> None:
+        for running in self._running:
+            running.process.send_signal(number)
 
-    def _see_off(self) -> None:
-        self._running = [part for part in self._running if not _has_ended(part)]
+    def _reap(self) -> None:
+        ended = [running for running in self._running if _has_ended(running.process)]
+        for running in ended:
+            self._running.remove(running)
+            self._show(running)
+
+    def _show(self, running: Running) -> None:
+        if running.output is not None:
+            running.output.seek(0)
+            sys.stdout.buffer.write(running.output.read())
+            sys.stdout.buffer.flush()
+            running.output.close()
 
 
-def _has_ended(part: Part) -> bool:
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
     try:
-        part.wait(GRACE)
-    except (subprocess.TimeoutExpired, KeyboardInterrupt):  # who interrupts again has no patience left
+        process.wait(GRACE)
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):  # a second Ctrl-C does not wait any longer
         return False
     return True
 
 
-@contextmanager
-def shown_afterwards() -> Iterator[IO[bytes]]:
-    """A place for what is said meanwhile."""
-    with tempfile.TemporaryFile() as said:
-        try:
-            yield said
-        finally:
-            said.seek(0)
-            sys.stdout.buffer.write(said.read())
-            sys.stdout.buffer.flush()
-
-
-def run(jobs: int, words: Sequence[str]) -> dict[str, int]:
-    """How each part ended."""
-    with shown_afterwards() as said, Parts() as parts:
-        head(FAST)
-        parts.wait(FAST, parts.start(FAST, words, jobs))
-        if parts.ended[FAST] in (0, NOTHING_SELECTED):
-            beside = parts.start(TOGETHER, words, said=said)
-            head(SLOW)
-            more = jobs and jobs + 1  # than there are processors: these wait for programs too
-            parts.wait(SLOW, parts.start(SLOW, words, more))
-            head(TOGETHER)
-            parts.wait(TOGETHER, beside)
-        return parts.ended
+def run(suite: str, jobs: int, arguments: Sequence[str]) -> dict[str, int]:
+    """Run the parts of a suite in order. Return the status of each that ran."""
+    parts = SUITES[suite]
+    with Runner(jobs, arguments) as runner:
+        beside: list[Running] = []
+        for number, part in enumerate(parts, 1):
+            head(f"part {number} of {len(parts)}: {part.name} ({part.marks})")
+            running = runner.start(part)
+            if part.beside:
+                beside.append(running)
+            elif not runner.wait(running):
+                break
+        for running in beside:
+            runner.wait(running)
+        return runner.statuses
 
 
 def head(words: str) -> None:
     print(f"\n>>> {words}", flush=True)
 
 
-def main(jobs: int, words: Sequence[str]) -> int:
-    statuses = run(jobs, words)
-    head("; ".join(f"{which}: {_said(status)}" for which, status in statuses.items()))
+def main(suite: str, jobs: int, arguments: Sequence[str]) -> int:
+    """Run a suite and return the status of its first failed part."""
+    statuses = run(suite, jobs, arguments)
     bad = [status for status in statuses.values() if status not in (0, NOTHING_SELECTED)]
-    return bad[0] if bad else min(statuses.values())
+    head("; ".join(f"{name}: {_outcome(status)}" for name, status in statuses.items()))
+    if bad:
+        failed = next(part for part in SUITES[suite] if statuses.get(part.name, 0) not in (0, NOTHING_SELECTED))
+        print(f"repeat: {repeat_command(failed)}", flush=True)
+        return bad[0]
+    return min(statuses.values())
 
 
-def _said(status: int) -> str:
-    return {0: "passed", 1: "FAILED", NOTHING_SELECTED: "none selected"}.get(status, f"ended with {status}")
+def repeat_command(part: Part) -> str:
+    """Return the command that runs the failed tests of a part again."""
+    python = Path(sys.executable)
+    shown = python.relative_to(Path.cwd()) if python.is_relative_to(Path.cwd()) else python
+    try:
+        failed = list(json.loads(Path(CACHES, part.name, "v", "cache", "lastfailed").read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        failed = []
+    chosen = failed if 0 < len(failed) <= SHOWN else [*_cache_of(part), "--last-failed"]
+    return shlex.join([str(shown), "-m", "pytest", *chosen])
+
+
+def _outcome(status: int) -> str:
+    return {0: "passed", 1: "FAILED", NOTHING_SELECTED: "none selected"}.get(status, f"ended with status {status}")
 
 
 def _terminated(number: int, _: Any) -> NoReturn:
-    signal.signal(number, signal.SIG_IGN)  # we are at it
+    signal.signal(number, signal.SIG_IGN)  # a second signal must not interrupt the clean-up
     sys.exit(128 + number)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2 or not sys.argv[1].isdecimal():
-        sys.exit("error: how many processes is not said\nhint: python tools/all_tests.py 2 -k framing")
+    if len(sys.argv) < 3 or sys.argv[1] not in SUITES or not sys.argv[2].isdecimal():
+        sys.exit(
+            "error: a suite and a number of processes are needed\nhint: python tools/all_tests.py test 2 -k framing"
+        )
     signal.signal(signal.SIGTERM, _terminated)
     try:
-        sys.exit(main(int(sys.argv[1]), sys.argv[2:]))
-    except KeyboardInterrupt:  # those who were at work have told what they were at
+        sys.exit(main(sys.argv[1], int(sys.argv[2]), sys.argv[3:]))
+    except KeyboardInterrupt:  # the parts have printed what they were doing
         sys.exit(130)

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.interop.table import REWRITE, on_page, put
 
-__all__ = ["STAND_IN", "Book", "Proof", "Recorder", "proof_of"]
+__all__ = ["STAND_IN", "Book", "Proof", "Recorder", "on_version", "proof_of"]
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 NAME: Final = "proved"
@@ -32,6 +33,11 @@ def proof_of(test: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What a test says that it proves, and on which versions; nothing if it says nothing."""
     found: tuple[tuple[str, ...], tuple[str, ...]] = getattr(test, "__proves__", ((), ()))
     return found
+
+
+def on_version(version: str, usual: str) -> ParameterSet:
+    """Return the parameter for a test on a version. Versions other than the usual one run in `make prove`."""
+    return pytest.param(version, marks=() if version in (usual, STAND_IN) else pytest.mark.prove)
 
 
 class Book:

@@ -26,7 +26,7 @@ def test_the_page_says_what_was_seen(name: str) -> None:
     if table.REWRITE:
         table.put(table.PAGE, name, seen)
     assert table.on_page(name, table.PAGE.read_text(encoding="utf-8")) == seen, (
-        "run `make interop`, read the difference"
+        "run `make evidence`, read the difference"
     )
 
 

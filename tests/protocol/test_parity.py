@@ -62,7 +62,8 @@ def test_every_definition_has_a_type_or_a_reason() -> None:
     assert all(reason.text for reason in names.TYPES.values() if isinstance(reason, names.Reason))
 
 
-@pytest.mark.slow  # needs the package
+@pytest.mark.slow
+@pytest.mark.prove  # needs the package
 def test_the_facts_are_those_of_the_npm_package() -> None:
     if not INSTALLED.is_dir():
         pytest.skip("npm package @agentclientprotocol/sdk is not installed")

@@ -13,5 +13,5 @@ def test_the_page_says_what_was_seen() -> None:
     if table.REWRITE:
         table.put(table.PAGE, table.NAME, seen)
     assert table.on_page(table.NAME, table.PAGE.read_text(encoding="utf-8")) == seen, (
-        "run `make interop`, read the difference"
+        "run `make evidence`, read the difference"
     )

@@ -55,7 +55,7 @@ def compared(side: str, titles: list[str]) -> None:
         if REWRITE:
             put(PAGE, name, seen)
         told = on_page(name, PAGE.read_text(encoding="utf-8"))
-        assert contradictions(told, seen) == [], "run `make interop`, read the difference"
+        assert contradictions(told, seen) == [], "run `make evidence`, read the difference"
 
 
 def contradictions(told: str, seen: str) -> list[str]:

@@ -17,7 +17,7 @@ from tests.engines.model.steps import PATIENCE, Gate, Text, Wait
 from tests.interop.peers.python_client import Listener, abilities
 from tests.interop.who import PROGRAMS, everybody
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.prove]  # the clients come from npm and PyPI
 
 Json = dict[str, Any]
 

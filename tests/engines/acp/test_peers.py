@@ -16,6 +16,7 @@ MENDED = {"resume", "close"}
 
 
 @pytest.mark.slow
+@pytest.mark.prove
 @pytest.mark.parametrize("name", ["antiphon", "python", "python-next", "typescript"])
 def test_an_agent_behind_the_engine_plays_the_whole_scenario(name: str, tmp_path: Path) -> None:
     who = everybody()

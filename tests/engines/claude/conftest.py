@@ -9,13 +9,15 @@ import pytest
 from tests.engines.claude.place import Place, place
 from tests.engines.claude.proofs import STAND_IN, proof_of
 from tests.engines.claude.versions import NEW, program
+from tests.engines.proofs import on_version
 
 STANDING_IN = Path(__file__).with_name("stand_in.py")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "version" in metafunc.fixturenames:
-        metafunc.parametrize("version", proof_of(metafunc.function)[1] or (NEW,))
+        versions = proof_of(metafunc.function)[1] or (NEW,)
+        metafunc.parametrize("version", [on_version(version, NEW) for version in versions])
 
 
 @pytest.fixture

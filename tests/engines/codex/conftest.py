@@ -8,14 +8,15 @@ import pytest
 
 from tests.engines.codex.place import Place, place
 from tests.engines.codex.versions import PYPI, program
-from tests.engines.proofs import STAND_IN, proof_of
+from tests.engines.proofs import STAND_IN, on_version, proof_of
 
 STANDING_IN = Path(__file__).with_name("stand_in.py")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "version" in metafunc.fixturenames:
-        metafunc.parametrize("version", proof_of(metafunc.function)[1] or (PYPI,))
+        versions = proof_of(metafunc.function)[1] or (PYPI,)
+        metafunc.parametrize("version", [on_version(version, PYPI) for version in versions])
 
 
 @pytest.fixture

@@ -23,4 +23,4 @@ def test_every_bullet_is_in_a_chapter() -> None:
 
 
 def test_the_page_names_every_bullet_and_the_tests_that_prove_it() -> None:
-    assert BOOK.shown() == BOOK.render(declared()), "run `make engines`, read the difference"
+    assert BOOK.shown() == BOOK.render(declared()), "run `make evidence`, read the difference"

@@ -2,10 +2,14 @@
 
 import json
 
+import pytest
+
 from tests.engines.acpx import Acpx, stop_of, text_of, updates_of
 from tests.engines.claude.model.steps import Call, Gate, Text, Think, Wait
 from tests.engines.claude.place import Place
 from tests.engines.claude.proofs import proves
+
+pytestmark = pytest.mark.prove  # acpx comes from npm
 
 
 @proves("turn.text", "turn.thinking", "turn.once", "stop.end-turn")

@@ -2,11 +2,15 @@
 
 import json
 
+import pytest
+
 from tests.engines.acpx import Acpx, stop_of, text_of, updates_of
 from tests.engines.codex.bullets import proves
 from tests.engines.codex.model.steps import patch
 from tests.engines.codex.place import Place
 from tests.engines.model.steps import Gate, Text, Think, Wait
+
+pytestmark = pytest.mark.prove  # acpx comes from npm
 
 ADD = patch("*** Add File: song.txt", "+la")
 
