@@ -5,6 +5,7 @@ keeps decisions and resolves links stands above.
 """
 
 from antiphon.policy.action import Action
+from antiphon.policy.always import closed_reason
 from antiphon.policy.deciding import Ruling, decide
 from antiphon.policy.remembered import Remembered, Scope, applicable
 from antiphon.policy.rules import Rule, RuleError, Rules
@@ -12,5 +13,6 @@ from antiphon.policy.suggesting import suggest
 from antiphon.policy.verdicts import Mode, Verdict
 
 __all__ = [
-    "Action", "Mode", "Remembered", "Rule", "RuleError", "Rules", "Ruling", "Scope", "Verdict", "applicable", "decide", "suggest",
+    "Action", "Mode", "Remembered", "Rule", "RuleError", "Rules", "Ruling", "Scope", "Verdict", "applicable", "closed_reason", "decide",
+    "suggest",
 ]  # fmt: skip

@@ -1,6 +1,7 @@
 """What an "always" would remember: the narrowest rules that cover exactly what was shown, or none."""
 
 from antiphon.policy.action import Action
+from antiphon.policy.always import closed_reason
 from antiphon.policy.globs import escape
 from antiphon.policy.judging import Judge, host_of
 from antiphon.policy.patterns import quoted
@@ -19,6 +20,8 @@ def suggest(action: Action) -> tuple[Rule, ...]:
     try:
         rules = tuple(Rule.parse(text, SOURCE) for text in dict.fromkeys(texts))
     except RuleError:  # a path that no glob can say
+        return ()
+    if any(closed_reason(rule) for rule in rules):
         return ()
     # Whatever is offered has to do what it says: a rule that would not allow this very action is not offered.
     return rules if rules and judge.permitted_by(rules) is not None else ()
