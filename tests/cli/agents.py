@@ -143,5 +143,33 @@ class Fails(Agent):
         raise Refusal(-32603, "Internal error", {"details": "the model is tired"})
 
 
+class SaysTwice(Agent):
+    """Says two messages, with a call between them."""
+
+    def prompt(self, params: Message) -> object:
+        session = params["sessionId"]
+        self.text(session, "Call.")
+        self.update(session, "tool_call", toolCallId="t1", title="Listen", kind="other", status="completed")
+        self.text(session, "Response.")
+        return END
+
+
+class EndsWhenDenied(Agent):
+    """Asks about a call that has a title and no input, and ends the turn as cancelled when it is denied."""
+
+    def prompt(self, params: Message) -> object:
+        session = params["sessionId"]
+        call = {"toolCallId": "t1", "title": "Open the garage"}
+        self.update(session, "tool_call", **call, kind="other", status="pending")
+        options = [
+            {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
+            {"optionId": "no", "name": "No", "kind": "reject_once"},
+        ]
+        answer = self.ask("session/request_permission", {"sessionId": session, "toolCall": call, "options": options})
+        assert answer["result"]["outcome"] == {"outcome": "selected", "optionId": "no"}
+        self.update(session, "tool_call_update", toolCallId="t1", status="failed")
+        return CANCELLED
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]](sys.argv[2]).serve()

@@ -19,10 +19,10 @@ def test_every_option_is_on_the_page_and_no_other() -> None:
 
 def test_every_exit_status_is_on_the_page_and_in_the_help() -> None:
     statuses = {value for name, value in vars(outcome).items() if name.isupper() and type(value) is int}
-    assert statuses == {0, 1, 2, 3, 4, 5, 124, 130}
+    assert statuses == {0, 1, 2, 3, 4, 5, 6, 124, 130}
     assert {int(number) for number in re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE)} == statuses
     help = run_parser().format_help()
-    assert all(re.search(rf"\b{status} \w", help) for status in statuses)
+    assert all(re.search(rf"\b{status}\s+\w", help) for status in statuses)
 
 
 def test_every_event_is_on_the_page() -> None:

@@ -171,7 +171,7 @@ def test_json_has_the_shape_that_is_promised() -> None:
     assert (pondered["type"], pondered["text"], pondered["engine"]) == ("thought", "hmm", "claude")
     assert (agent["speaker"], agent["text"]) == ("agent", "Hi")
     assert {**call, "at": ""} == {
-        "type": "call", "engine": "claude", "at": "", "id": "call ls", "title": "ls", "kind": "execute", "status": "completed",
+        "type": "call", "engine": "claude", "at": "", "id": "call ls", "title": "ls", "kind": "execute", "status": "completed", "denied": False,
         "content": [{"type": "diff", "path": "/w/a", "newText": "x"}], "locations": [], "rawInput": None, "rawOutput": None,
     }  # fmt: skip
     assert (notice["type"], notice["severity"], notice["description"]) == ("notice", "error", "broken")

@@ -80,7 +80,7 @@ async def test_without_anybody_to_ask_a_question_is_rejected_and_the_turn_goes_o
     assert not (tmp_path / "note").exists()
     assert [(denial.subject, denial.unattended) for denial in keeper.denials] == [
         (str(tmp_path / "note"), True),
-        ("", True),
+        ("Do nothing", True),
     ]
     assert keeper.failed is None
 

@@ -30,7 +30,7 @@ along, `@path#L10:20` some of its lines; `\\@` is only an @. After `--` everythi
 stdout has what the agent says (with --json events, with --quiet its last message); all else is on stderr.
 
 exit status: 0 the turn ended, 1 error, 2 wrong arguments, 3 the agent refused, 4 its token or turn limit was reached,
-5 something was denied because nobody was there to ask, 124 timeout, 130 cancelled.
+5 something was denied because nobody was there to ask, 6 one of several engines failed, 124 timeout, 130 cancelled.
 """
 
 

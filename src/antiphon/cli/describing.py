@@ -30,7 +30,7 @@ def shown_path(path: str, cwd: str) -> str:
 def call_line(call: "CallEntry", cwd: str, failed: str = "failed") -> str:
     """A tool call on one line. What failed says so in words, too: in which, others may know better than the agent."""
     status = call.status.meaning
-    end = f" ({failed})" if status is v1.ToolStatus.FAILED else ""
+    end = f" ({'denied' if call.denied else failed})" if status is v1.ToolStatus.FAILED else ""
     places = [shown_path(place.path, cwd) for place in call.locations[:3]]
     title = call.label
     where = ", ".join(place for place in places if place not in title)

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 __all__ = [
-    "Change", "Content", "Cost", "Denial", "Event", "Failure", "Message", "Notice", "Permission", "Plan", "PlanStep", "Question",
+    "Answered", "Change", "Content", "Cost", "Denial", "EngineFailure", "Event", "Failure", "Message", "Notice", "Permission", "Plan", "PlanStep", "Question",
     "Result", "Start", "Thought", "Tokens", "ToolCall", "Update", "Usage", "encode_event", "schema",
 ]  # fmt: skip
 
@@ -35,10 +35,15 @@ class Start(_Event, frozen=True, kw_only=True, tag="start"):
 
 
 class Message(_Event, frozen=True, kw_only=True, tag="message"):
-    """A piece of what the agent says. A new `messageId` begins a new message."""
+    """A piece of what the agent says. A new `messageId` or another `engine` begins a new message.
+
+    `label`: it is only the engine's name, which stands before its words.
+    """
 
     text: str
     message_id: str | None = None
+    engine: str | None = None
+    label: bool = False
 
 
 class Thought(_Event, frozen=True, kw_only=True, tag="thought"):
@@ -46,6 +51,8 @@ class Thought(_Event, frozen=True, kw_only=True, tag="thought"):
 
     text: str
     message_id: str | None = None
+    engine: str | None = None
+    label: bool = False
 
 
 class Content(_Event, frozen=True, kw_only=True, tag="content"):
@@ -54,10 +61,14 @@ class Content(_Event, frozen=True, kw_only=True, tag="content"):
     place: Literal["message", "thought"]
     block: Any
     message_id: str | None = None
+    engine: str | None = None
 
 
 class ToolCall(_Event, frozen=True, kw_only=True, tag="tool_call"):
-    """A call as it stands now: the last event with an `id` counts. `content` and `output` come when it has ended."""
+    """A call as it stands now: the last event with an `id` counts. `content` and `output` come when it has ended.
+
+    `denied`: it failed because it was not allowed.
+    """
 
     id: str
     title: str
@@ -68,6 +79,8 @@ class ToolCall(_Event, frozen=True, kw_only=True, tag="tool_call"):
     input: Any = None
     output: Any = None
     content: list[Any] = []
+    engine: str | None = None
+    denied: bool = False
 
 
 class PlanStep(_Part, frozen=True, kw_only=True):
@@ -82,6 +95,7 @@ class Plan(_Event, frozen=True, kw_only=True, tag="plan"):
     """The plan; it replaces the one before."""
 
     steps: list[PlanStep]
+    engine: str | None = None
 
 
 class Cost(_Part, frozen=True, kw_only=True):
@@ -108,10 +122,12 @@ class Usage(_Event, frozen=True, kw_only=True, tag="usage"):
     used: int
     size: int
     cost: Cost | None = None
+    engine: str | None = None
 
 
 class Permission(_Event, frozen=True, kw_only=True, tag="permission"):
-    """Something was to be decided, and was. `subject` is the command, the path or the address; `asked`: somebody said so just now.
+    """Something was to be decided, and was. `subject` is the command, the path or the address, or else the title of the call.
+    `asked`: the user decided it just now.
 
     What only reads is not told unless it is denied. A call may be decided about twice: when it asks, and when it is done through us.
     """
@@ -137,6 +153,7 @@ class Notice(_Event, frozen=True, kw_only=True, tag="notice"):
     severity: str
     title: str
     description: str | None = None
+    engine: str | None = None
 
 
 class Update(_Event, frozen=True, kw_only=True, tag="update"):
@@ -168,12 +185,33 @@ class Failure(_Part, frozen=True, kw_only=True):
     hint: str | None = None
 
 
+class Answered(_Part, frozen=True, kw_only=True):
+    """The last message of one engine, without its name before it."""
+
+    engine: str
+    text: str
+
+
+class EngineFailure(_Part, frozen=True, kw_only=True):
+    """An engine that failed while another one answered, and what to do about it."""
+
+    engine: str
+    message: str
+    hint: str | None = None
+
+
 class Result(_Event, frozen=True, kw_only=True, tag="result"):
-    """The end. `text` is the agent's last message, `stopReason` that of ACP, absent if there was no answer."""
+    """The end. `text` is the agent's last message, `stopReason` that of ACP, absent if there was no answer.
+
+    Where the agent names its engines, `answers` has the last message of each, and `text` has all of them, each with its engine's name.
+    `failures` are the engines that failed while others answered; the `exitCode` is then not 0.
+    """
 
     exit_code: int
     stop_reason: str | None = None
     text: str
+    answers: list[Answered] = []
+    failures: list[EngineFailure] = []
     agent: str | None = None
     session_id: str | None = None
     usage: Usage | None = None

@@ -1,8 +1,9 @@
-"""What came of a run: the last message, the files that changed, what was denied, and the exit status that says so."""
+"""What came of a run: the last message of each engine, the files that changed, what failed or was denied, and the exit status."""
 
 import os
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from antiphon.cli import events
 from antiphon.client.files import Files
 from antiphon.protocol import v1
 
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
     from antiphon.local.files import Roots
 
 __all__ = [
-    "DENIED", "ENDED", "FAILED", "LIMITED", "MISUSED", "REFUSED", "TIMED_OUT", "Answer", "NotedFiles", "changed_files",
-    "status_of",
+    "DENIED", "ENDED", "FAILED", "HALF_FAILED", "LIMITED", "MISUSED", "REFUSED", "TIMED_OUT", "Answer", "NotedFiles", "changed_files",
+    "engine_of", "failures_in", "is_label", "status_of",
 ]  # fmt: skip
 
 ENDED: Final = 0
@@ -23,6 +24,7 @@ MISUSED: Final = 2
 REFUSED: Final = 3
 LIMITED: Final = 4
 DENIED: Final = 5
+HALF_FAILED: Final = 6
 TIMED_OUT: Final = 124
 CANCELLED: Final = 130
 
@@ -44,29 +46,89 @@ _CHANGING: "Final[dict[v1.ToolKind, How]]" = {
 }
 
 
-def status_of(stop_reason: v1.StopReason, denied: bool) -> int:
-    """The exit status of a turn that ended by itself. Something denied unasked says more than any other end but a cancelled one."""
+def status_of(stop_reason: v1.StopReason, *, denied: bool = False, half_failed: bool = False) -> int:
+    """Return the exit status of a turn that we did not cancel.
+
+    Something denied unasked says more than the stop reason: many agents end such a turn with `cancelled`. An engine that failed beside
+    one that answered only counts where the turn seems to have ended well.
+    """
+    if denied:
+        return DENIED
     status = _STATUSES[stop_reason.meaning]
-    return DENIED if denied and status != CANCELLED else status
+    return HALF_FAILED if half_failed and status == ENDED else status
+
+
+def _ours(meta: dict[str, Any] | None) -> dict[str, Any]:
+    """Return what our own agent adds to a message in `_meta`."""
+    found = (meta or {}).get("antiphon")
+    return found if isinstance(found, dict) else {}
+
+
+def engine_of(update: v1.Update) -> str | None:
+    """Return the engine that an update comes from, where several answer; None if the agent does not say."""
+    engine = _ours(getattr(update, "meta", None)).get("engine")
+    return engine if isinstance(engine, str) and engine else None
+
+
+def is_label(update: v1.Update) -> bool:
+    """Whether a piece of a message is only the engine's name before its words."""
+    return _ours(getattr(update, "meta", None)).get("label") is True
+
+
+def failures_in(result: v1.PromptResult) -> list[events.EngineFailure]:
+    """Return the engines that failed in a turn to which others answered, as our own agent reports them."""
+    listed = _ours(result.meta).get("failures")
+    found = []
+    for each in listed if isinstance(listed, list) else ():
+        if isinstance(each, dict) and isinstance(each.get("engine"), str) and isinstance(each.get("message"), str):
+            hint = each.get("hint")
+            found.append(
+                events.EngineFailure(
+                    engine=each["engine"], message=each["message"], hint=hint if isinstance(hint, str) else None
+                )
+            )
+    return found
+
+
+class _Spoken:
+    """One message of the agent: whose it is, and its text with and without the engine's name before it."""
+
+    def __init__(self, engine: str | None) -> None:
+        self.engine = engine
+        self._label: list[str] = []
+        self._pieces: list[str] = []
+
+    def add(self, text: str, *, label: bool) -> None:
+        (self._label if label else self._pieces).append(text)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._pieces)
+
+    @property
+    def labelled(self) -> str:
+        return "".join(self._label) + self.text
 
 
 class Answer:
     """The agent's messages of a turn, kept apart."""
 
     def __init__(self) -> None:
-        self._messages: list[list[str]] = []
+        self._messages: list[_Spoken] = []
         self._id: str | None = None
         self._open = False
 
     def hear(self, update: v1.Update) -> None:
-        """Take an update. Whatever is not a piece of the message ends it, but for news that belong to nothing said."""
+        """Take an update. A new call, a thought or another engine ends the message before it; news of a call that runs does not."""
         match update:
             case v1.AgentMessageChunk(content=content, message_id=id):
-                if not self._open or (id is not None and id != self._id):
-                    self._messages.append([])
+                engine = engine_of(update)
+                another = self._open and self._messages[-1].engine != engine
+                if not self._open or another or (id is not None and id != self._id):
+                    self._messages.append(_Spoken(engine))
                 self._open, self._id = True, id
                 if isinstance(content, v1.TextBlock):
-                    self._messages[-1].append(content.text)
+                    self._messages[-1].add(content.text, label=is_label(update))
             case v1.ToolCall() | v1.AgentThoughtChunk() | v1.UserMessageChunk():
                 self._open = False
             case _:
@@ -74,9 +136,31 @@ class Answer:
 
     @property
     def last(self) -> str:
-        """The last message that says anything."""
-        texts = ("".join(pieces) for pieces in reversed(self._messages))
-        return next((text for text in texts if text.strip()), "")
+        """The last message that says anything; where several engines answered, the last one of each, with its name."""
+        found = self._last_of_each()
+        if len(found) == 1:
+            return found[0].labelled.lstrip("\n") if found[0].engine is not None else found[0].text
+        return "\n\n".join(each.labelled.strip("\n") for each in found)
+
+    @property
+    def answers(self) -> list[events.Answered]:
+        """The last message of each engine, without its name before it; empty if the agent names no engines."""
+        return [
+            events.Answered(engine=each.engine, text=each.text)
+            for each in self._last_of_each()
+            if each.engine is not None
+        ]
+
+    def _last_of_each(self) -> list[_Spoken]:
+        """Return the last message of each engine that says anything, in the order in which they came.
+
+        What the agent says in its own name only counts where no engine said anything.
+        """
+        said = [each for each in self._messages if each.text.strip()]
+        last = {each.engine: place for place, each in enumerate(said)}
+        if len(last) > 1:
+            last.pop(None, None)
+        return [said[place] for place in sorted(last.values())]
 
 
 class NotedFiles(Files):

@@ -211,7 +211,7 @@ class TextPrinter:
 
 
 class QuietPrinter:
-    """For pipes: the last message, and what was denied."""
+    """For pipes: the last message, or that of each engine, and what was denied or failed."""
 
     def __init__(self, screen: "Screen") -> None:
         self._screen = screen

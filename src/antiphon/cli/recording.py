@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
 import msgspec
 
 from antiphon.cli import events
+from antiphon.cli.outcome import engine_of, is_label
 from antiphon.protocol import v1
 from antiphon.protocol.base import encode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from antiphon.cli.printing import WordOf
     from antiphon.client.session import Session
     from antiphon.client.transcript_entries import CallEntry
     from antiphon.store.audit import AuditEntry
@@ -21,8 +23,9 @@ __all__ = ["JsonPrinter", "tokens_event", "usage_event"]
 class JsonPrinter:
     """For programs."""
 
-    def __init__(self, out: BinaryIO) -> None:
+    def __init__(self, out: BinaryIO, word_of: "WordOf" = lambda id: "failed") -> None:
         self._out = out
+        self._word_of = word_of
         self._session: Session | None = None
         self._inputs: dict[str, Any] = {}
         self._calls: dict[str, events.ToolCall] = {}
@@ -41,23 +44,24 @@ class JsonPrinter:
         self._write(start)
 
     def update(self, update: v1.Update) -> None:
+        engine = engine_of(update)
         match update:
             case v1.AgentMessageChunk(content=v1.TextBlock(text=text), message_id=id):
-                self._write(events.Message(text=text, message_id=id))
+                self._write(events.Message(text=text, message_id=id, engine=engine, label=is_label(update)))
             case v1.AgentThoughtChunk(content=v1.TextBlock(text=text), message_id=id):
-                self._write(events.Thought(text=text, message_id=id))
+                self._write(events.Thought(text=text, message_id=id, engine=engine, label=is_label(update)))
             case v1.AgentMessageChunk(content=block, message_id=id):
-                self._write(events.Content(place="message", block=_plain(block), message_id=id))
+                self._write(events.Content(place="message", block=_plain(block), message_id=id, engine=engine))
             case v1.AgentThoughtChunk(content=block, message_id=id):
-                self._write(events.Content(place="thought", block=_plain(block), message_id=id))
+                self._write(events.Content(place="thought", block=_plain(block), message_id=id, engine=engine))
             case v1.ToolCall(tool_call_id=id) | v1.ToolCallUpdate(tool_call_id=id):
-                self._call(id)
+                self._call(id, engine)
             case v1.Plan(entries=entries):
-                self._write(events.Plan(steps=[_step(entry) for entry in entries]))
+                self._write(events.Plan(steps=[_step(entry) for entry in entries], engine=engine))
             case v1.UsageUpdate():
                 self._write(usage_event(update))
             case v1.NoticeUpdate(severity=severity, title=title, description=description):
-                self._write(events.Notice(severity=str(severity), title=title, description=description))
+                self._write(events.Notice(severity=str(severity), title=title, description=description, engine=engine))
             case _:
                 self._write(events.Update(update=_plain(update)))
 
@@ -83,14 +87,15 @@ class JsonPrinter:
     def ended(self, result: events.Result, usage: v1.UsageUpdate | None, tokens: v1.Usage | None) -> None:
         self._write(result)
 
-    def _call(self, id: str) -> None:
+    def _call(self, id: str, engine: str | None) -> None:
         call = self._session.transcript.call(id) if self._session is not None else None
         if call is None:
             return
         known = self._inputs.get(id, v1.UNSET)
         news = call.raw_input is not v1.UNSET and call.raw_input != known
         self._inputs[id] = call.raw_input
-        event = _call_event(call, with_input=news)
+        denied = call.denied or self._word_of(id) == "denied"
+        event = _call_event(call, engine, with_input=news, denied=denied)
         if event != self._calls.get(id):  # agents tell the same again with every piece of output
             self._calls[id] = event
             self._write(event)
@@ -103,7 +108,7 @@ class JsonPrinter:
 def usage_event(usage: v1.UsageUpdate) -> events.Usage:
     """How full the window is."""
     cost = None if usage.cost is None else events.Cost(amount=usage.cost.amount, currency=usage.cost.currency)
-    return events.Usage(used=usage.used, size=usage.size, cost=cost)
+    return events.Usage(used=usage.used, size=usage.size, cost=cost, engine=engine_of(usage))
 
 
 def tokens_event(tokens: v1.Usage) -> events.Tokens:
@@ -122,7 +127,7 @@ def _step(entry: v1.PlanEntry) -> events.PlanStep:
     return events.PlanStep(content=entry.content, status=str(entry.status), priority=str(entry.priority))
 
 
-def _call_event(call: "CallEntry", *, with_input: bool) -> events.ToolCall:
+def _call_event(call: "CallEntry", engine: str | None, *, with_input: bool, denied: bool) -> events.ToolCall:
     ended = call.finished
     return events.ToolCall(
         id=call.id,
@@ -134,6 +139,8 @@ def _call_event(call: "CallEntry", *, with_input: bool) -> events.ToolCall:
         input=call.raw_input if with_input else None,
         output=call.raw_output if ended and call.raw_output is not v1.UNSET else None,
         content=_plain_list(call.content) if ended else [],
+        engine=engine,
+        denied=denied and call.status == v1.ToolStatus.FAILED,
     )
 
 

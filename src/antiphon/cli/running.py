@@ -15,7 +15,18 @@ from antiphon.cli.asking import Person, terminal_of
 from antiphon.cli.describing import sentence_and_hint
 from antiphon.cli.logs import log_file
 from antiphon.cli.opening import Attendance, Door, connected
-from antiphon.cli.outcome import DENIED, FAILED, MISUSED, TIMED_OUT, Answer, NotedFiles, changed_files, status_of
+from antiphon.cli.outcome import (
+    DENIED,
+    FAILED,
+    HALF_FAILED,
+    MISUSED,
+    TIMED_OUT,
+    Answer,
+    NotedFiles,
+    changed_files,
+    failures_in,
+    status_of,
+)
 from antiphon.cli.printing import Printer, QuietPrinter, TailOf, TextPrinter, WordOf
 from antiphon.cli.recording import JsonPrinter, tokens_event, usage_event
 from antiphon.cli.remedies import denied_line, remedy
@@ -228,6 +239,8 @@ class Runner:
             exit_code=status,
             stop_reason=str(stopped.stop_reason) if stopped is not None else None,
             text=self._answer.last,
+            answers=self._answer.answers,
+            failures=failures_in(stopped) if stopped is not None else [],
             agent=self._door.agent.name if self._door is not None else None,
             session_id=session.id if session is not None else None,
             usage=None if usage is None else usage_event(usage),
@@ -244,6 +257,8 @@ class Runner:
         self._printer.ended(result, usage, tokens)
         if keeper is not None and status == DENIED and not self._options.json:
             self._screen.note(denied_line(keeper.denials), "yellow")
+        if status == HALF_FAILED and not self._options.json:
+            self._note_failures(result.failures)
         if failure is not None:
             self._screen.note(f"error: {failure.message}", "red")
             self._screen.note(f"\nhint: {failure.hint or 'the log says more: `--verbose` shows it.'}")
@@ -253,12 +268,23 @@ class Runner:
         self._screen.finish()
         return status
 
+    def _note_failures(self, failures: list[events.EngineFailure]) -> None:
+        """Say which engines failed. Where updates are shown the agent has told why, when it happened."""
+        names = " and ".join(f"`{each.engine}`" for each in failures)
+        if not self._options.quiet:
+            self._screen.note(f"{names} failed, the answer is not whole (exit status {HALF_FAILED})", "yellow")
+            return
+        for each in failures:
+            self._screen.note(f"error: {each.message}", "red")
+            self._screen.note(f"\nhint: {each.hint or 'the log says more: `--verbose` shows it.'}")
+
     def _status(self, stopped: v1.PromptResult | None, failure: events.Failure | None, *, wrong: bool) -> int:
         if self._stop.why is not None:
             return TIMED_OUT if self._stop.why == "timeout" else CANCELLED
         if failure is not None or stopped is None or self._door is None:
             return MISUSED if wrong else FAILED
-        return status_of(stopped.stop_reason, any(denial.unattended for denial in self._door.keeper.denials))
+        denied = any(denial.unattended for denial in self._door.keeper.denials)
+        return status_of(stopped.stop_reason, denied=denied, half_failed=bool(failures_in(stopped)))
 
     def _changes(self) -> list[events.Change]:
         if self._opened is None:
@@ -269,7 +295,7 @@ class Runner:
 
 def _printer(options: "Options", screen: Screen, tail_of: TailOf, word_of: WordOf) -> Printer:
     if options.json:
-        return JsonPrinter(sys.stdout.buffer)
+        return JsonPrinter(sys.stdout.buffer, word_of)
     return QuietPrinter(screen) if options.quiet else TextPrinter(screen, tail_of, word_of)
 
 

@@ -99,7 +99,8 @@ def _body(line: Line, cwd: str) -> Iterator[str]:
 
 def _call(call: CallEntry, title: str, cwd: str) -> str:
     status = call.status.meaning
-    told = "" if status is v1.ToolStatus.COMPLETED else f" <em>{str(status).replace('_', ' ')}</em>"
+    word = "denied" if call.denied else str(status).replace("_", " ")
+    told = "" if status is v1.ToolStatus.COMPLETED else f" <em>{word}</em>"
     head = f'<span class="mark">{MARKS[status]}</span> <code>{safe(title)}</code> <small>{safe(str(call.kind))}</small>{told}'
     shown = [piece for piece in pieces_of_call(call, cwd) if piece.text]
     if not shown:

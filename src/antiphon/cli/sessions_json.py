@@ -64,6 +64,7 @@ def _facts(line: Line) -> dict[str, Any]:
                 "title": text_of(line),
                 "kind": entry.kind,
                 "status": entry.status,
+                "denied": entry.denied,
                 "content": entry.content,
                 "locations": entry.locations,
                 **{name: None if value is msgspec.UNSET else value for name, value in raw.items()},

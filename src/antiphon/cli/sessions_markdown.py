@@ -62,7 +62,8 @@ def _body(line: Line, cwd: str) -> Iterator[str]:
             yield _quoted(f"*thought:* {plain(text).strip()}")
         case CallEntry():
             status = entry.status.meaning
-            ended = "" if status is v1.ToolStatus.COMPLETED else f", {str(status).replace('_', ' ')}"
+            word = "denied" if entry.denied else str(status).replace("_", " ")
+            ended = "" if status is v1.ToolStatus.COMPLETED else f", {word}"
             yield f"{MARKS[status]} {_code(text_of(line))} ({entry.kind}{ended})"
             yield from (_piece(piece) for piece in pieces_of_call(entry, cwd) if piece.text)
         case Notice():

@@ -26,7 +26,7 @@ _SECRETS: Final = (
 
 
 def subject_of(action: Action) -> str:
-    """What it is about, in one text: the command, the paths or the address."""
+    """Return what an action is about, in one text: the command, the paths or the address; else the title that the agent gave it."""
     if action.command is not None:
         subject = action.command
     elif action.words is not None:
@@ -34,7 +34,7 @@ def subject_of(action: Action) -> str:
     elif action.paths:
         subject = " ".join(action.paths)
     else:
-        subject = (action.url or "").partition("?")[0]
+        subject = (action.url or "").partition("?")[0] or action.title
     return redacted(subject)
 
 

@@ -110,7 +110,7 @@ class CallEntry:
     """A tool call as it stands now, whatever brought the news: an announcement, a patch, a question for permission."""
 
     __slots__ = (
-        "announced", "content", "id", "key", "kind", "locations", "name", "raw_input", "raw_output", "status", "title",
+        "announced", "content", "denied", "id", "key", "kind", "locations", "name", "raw_input", "raw_output", "status", "title",
     )  # fmt: skip
 
     def __init__(self, key: int, id: str) -> None:
@@ -124,6 +124,8 @@ class CallEntry:
         self.locations: list[ToolLocation] = []
         self.raw_input: Any = UNSET
         self.raw_output: Any = UNSET
+        self.denied = False
+        """Whether the agent says that it failed because it was not allowed (`_meta.antiphon.denied`, as our own agent marks it)."""
         self.announced = False
         """Whether a `tool_call` came; before that we know the call from a patch or a question alone."""
 
@@ -149,7 +151,7 @@ class CallEntry:
         self.name = call.name if call.name is not None else self.name
         self.content = call.content or self.content
         self.locations = call.locations or self.locations
-        self._take_raw(call)
+        self._take_rest(call)
 
     def patch(self, patch: ToolCallPatch) -> None:
         """Take what changed: an absent field stays as it was, `None` clears it, lists are replaced whole."""
@@ -167,7 +169,7 @@ class CallEntry:
             self.content = patch.content or []
         if not isinstance(patch.locations, UnsetType):
             self.locations = patch.locations or []
-        self._take_raw(patch)
+        self._take_rest(patch)
 
     def known(self, patch: ToolCallPatch) -> ToolCallPatch:
         """The patch, with what it leaves out filled in from what was told before."""
@@ -182,9 +184,12 @@ class CallEntry:
         }
         return structs.replace(patch, **{name: value for name, value in facts.items() if getattr(patch, name) is UNSET})
 
-    def _take_raw(self, news: ToolCall | ToolCallPatch) -> None:
+    def _take_rest(self, news: ToolCall | ToolCallPatch) -> None:
         raw_input = news.input if news.raw_input is UNSET else news.raw_input
         raw_output = news.output if news.raw_output is UNSET else news.raw_output
+        ours = (news.meta or {}).get("antiphon")
+        if isinstance(ours, dict) and ours.get("denied") is True:
+            self.denied = True
         if raw_input is not UNSET:
             self.raw_input = raw_input
         if raw_output is not UNSET:

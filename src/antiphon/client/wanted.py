@@ -35,6 +35,8 @@ def action_of(request: Wanted, place: "Place | None") -> Action:
     match request:
         case v1.RequestPermission():
             action = Action.of_tool_call(request.tool_call, cwd, roots, home=home, resolve=resolve)
+            title = request.tool_call.title
+            action = structs.replace(action, title=title if isinstance(title, str) else "")
         case v1.CreateTerminal():
             action = Action.of_terminal(request, cwd, roots, home=home, resolve=resolve)
         case v1.ReadTextFile():

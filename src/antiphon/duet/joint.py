@@ -162,6 +162,7 @@ class Joint:
                 return self._titled(part, update)
             case _:
                 part.remember(update)
+                update = part.marked(update)
                 if self.floor is not None:
                     return self.floor.say(part.name, update)
                 return self.tell_of(part.name, update)
@@ -203,7 +204,8 @@ class Joint:
         await self.journal.settled()
         ours: Any = part.under(self.outer.id, params)
         if call is m.REQUEST_PERMISSION:
-            known = part.known.get(getattr(params, "tool_call", ours.tool_call).tool_call_id)
+            asked: Any = params
+            known = part.known.get(asked.tool_call.tool_call_id)
             answer: Any = await self.guard.permission(
                 part.title,
                 ours,
@@ -212,6 +214,7 @@ class Joint:
                 trusted_marks=not part.engine.guarded,
                 known=None if known is None else part.labels.call(known),
             )
+            part.answered(asked, answer)
             return answer  # type: ignore[no-any-return]  # the call says what it is
         await self.admitted(part, call, ours)
         return await self.outer.request(call, ours)

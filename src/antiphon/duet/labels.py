@@ -48,7 +48,8 @@ class Labels:
             own = msgspec.structs.replace(own, message_id=self.own(own.message_id))
         if self.visible and isinstance(update, _TALK) and self._is_due(own, fresh):
             before = "\n\n" if self.follows else ""
-            yield msgspec.structs.replace(own, content=v1.TextBlock(f"{before}**{self._title}**\n\n")), True
+            label = v1.TextBlock(f"{before}**{self._title}**\n\n")
+            yield msgspec.structs.replace(own, content=label, meta=self._meta(update.meta, label=True)), True
         yield own, False
 
     def _is_due(self, update: v1.MessageChunk, fresh: bool) -> bool:
@@ -72,11 +73,12 @@ class Labels:
             return update
         return msgspec.structs.replace(update, meta=self._meta(update.meta))
 
-    def _meta(self, meta: dict[str, Any] | None) -> dict[str, Any]:
+    def _meta(self, meta: dict[str, Any] | None, *, label: bool = False) -> dict[str, Any]:
+        added: dict[str, Any] = {"engine": self._engine, "label": True} if label else {"engine": self._engine}
         if not meta:
-            return {"antiphon": {"engine": self._engine}}
+            return {"antiphon": added}
         ours = meta.get("antiphon")
-        return {**meta, "antiphon": {**(ours if isinstance(ours, dict) else {}), "engine": self._engine}}
+        return {**meta, "antiphon": {**(ours if isinstance(ours, dict) else {}), **added}}
 
     def own(self, id: str) -> str:
         """The id of a message or a call, as the client knows it."""

@@ -73,6 +73,8 @@ class Part(Session):
         """The tool calls with changes of that turn."""
         self.known: dict[str, v1.ToolCall] = {}
         """The tool calls of that turn, as they were announced."""
+        self.denied: set[str] = set()
+        """The tool calls of that turn that the engine asked for and was not allowed, by the engine's ids."""
         self.collected: list[v1.Update] | None = None
         """Where its words go instead, while its history is read."""
         self.offered: list[v1.Command] = []
@@ -107,7 +109,7 @@ class Part(Session):
     def begins(self, spend: Callable[[v1.UsageUpdate], None]) -> None:
         """Its turn begins. `spend` hears what it uses."""
         self.working, self.spend = True, spend
-        self.words, self.calls, self.known = [], [], {}
+        self.words, self.calls, self.known, self.denied = [], [], {}, set()
 
     def ends(self) -> None:
         """Its turn is over."""
@@ -127,6 +129,26 @@ class Part(Session):
                 self.spend(update)
             case _:
                 pass
+
+    def answered(self, request: v1.RequestPermission, result: v1.PermissionResult) -> None:
+        """Remember whether a call was denied: the engine only says that it failed."""
+        chosen = getattr(result.outcome, "option_id", None)
+        kind = next((option.kind for option in request.options if option.option_id == chosen), None)
+        if kind in (v1.PermissionOptionKind.REJECT_ONCE, v1.PermissionOptionKind.REJECT_ALWAYS):
+            self.denied.add(request.tool_call.tool_call_id)
+        else:
+            self.denied.discard(request.tool_call.tool_call_id)
+
+    def marked(self, update: v1.Update) -> v1.Update:
+        """Return the update with `_meta.antiphon.denied` if it says that a denied call failed, so that it is also kept as denied."""
+        if not isinstance(update, v1.ToolCall | v1.ToolCallUpdate) or update.tool_call_id not in self.denied:
+            return update
+        if update.status is v1.UNSET or update.status != v1.ToolStatus.FAILED:
+            return update
+        meta = update.meta or {}
+        ours = meta.get("antiphon")
+        mark = {**(ours if isinstance(ours, dict) else {}), "denied": True}
+        return msgspec.structs.replace(update, meta={**meta, "antiphon": mark})
 
     def under(self, session_id: str, params: P) -> P:
         """The params of a question, as they leave: under the id that the client knows, with the ids of calls that it was told."""

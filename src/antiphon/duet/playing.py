@@ -2,7 +2,8 @@
 
 Rules:
 
-1. An engine that fails does not silence the others: its error is shown. If all failed, the prompt fails with the first error.
+1. An engine that fails does not silence the others: its error is shown, and reported in `_meta.antiphon.failures` of the response.
+   If all failed, the prompt fails with the first error.
 2. How it ended: `cancelled` if the user cancelled; else the first of the engines' ends that is no `end_turn`; else `end_turn`.
 3. Engines that may write work one after the other. They work at the same time only where all of them just look.
 4. A budget ends what the user did not ask for: rounds of fixing, going on by itself, a turn that has become too dear.
@@ -23,7 +24,7 @@ from antiphon.duet.changes import Before, changes, from_calls, look
 from antiphon.duet.events import COMMAND, Ended, Given, now
 from antiphon.duet.floor import Floor
 from antiphon.duet.reviewing import fix_prompt, no_findings, review_prompt
-from antiphon.duet.saying import told
+from antiphon.duet.saying import failure_of, told
 from antiphon.duet.tasks import Held, Nudge
 from antiphon.errors import AcpError, Code, RequestError
 from antiphon.protocol import v1
@@ -65,6 +66,8 @@ class Playing:
         self.budget = Budget(wishes.max_turns, wishes.max_tokens, wishes.max_cost, joint.ledger)
         self._spent: Exceeded | None = None
         self._several = False
+        self._failures: list[tuple[str, AcpError]] = []
+        """The engines of this prompt that failed while others went on, in the order of their turns."""
         joint.spoken = False
         joint.budget = self.budget
 
@@ -75,7 +78,7 @@ class Playing:
             result = await self._play_once(prompt, route)
             more = None if self._is_spent() else await self._more(result.stop_reason)
             if more is None:
-                return await self._told(result)
+                return self._reported(await self._told(result))
             prompt = [v1.TextBlock(more)]
             await self._joint.saying.as_user(more, by="nudge")
 
@@ -151,6 +154,7 @@ class Playing:
             _log.exception("%s failed", name)
             failed = _bug(title, error)
         await self._joint.saying.failed(title, failed)
+        self._failures.append((name, failed))
         return _Failed(failed)
 
     async def _review(self, worker: str, reviewer: str, prompt: "Blocks") -> v1.PromptResult:
@@ -280,6 +284,17 @@ class Playing:
         if result.stop_reason == v1.StopReason.END_TURN:
             return msgspec.structs.replace(result, stop_reason=self._spent.stop_reason)
         return result
+
+    def _reported(self, result: v1.PromptResult) -> v1.PromptResult:
+        """Add the engines that failed to the response: its stop reason is that of the others."""
+        if not self._failures:
+            return result
+        failures = []
+        for name, error in self._failures:
+            sentence, hint = failure_of(self._joint.cast.title(name), error)
+            failures.append({"engine": name, "message": sentence} | ({"hint": hint} if hint else {}))
+        meta = dict(result.meta or {})
+        return msgspec.structs.replace(result, meta={**meta, "antiphon": {"failures": failures}})
 
 
 def _bug(title: str, error: Exception) -> RequestError:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from antiphon.duet.journal import Journal
     from antiphon.store.sessions import SessionStore
 
-__all__ = ["Saying", "told"]
+__all__ = ["Saying", "failure_of", "told"]
 
 
 class Saying:
@@ -57,11 +57,11 @@ class Saying:
 
     async def failed(self, who: str, error: AcpError, *, kept: bool = True) -> None:
         """An engine could not do its part."""
-        await self.notice(*_failure(who, error), v1.NoticeSeverity.ERROR, kept=kept)
+        await self.notice(*failure_of(who, error), v1.NoticeSeverity.ERROR, kept=kept)
 
     def note_failure(self, who: str, error: AcpError) -> None:
         """Keep it for those who read the history: whoever was there has heard of it by the answer."""
-        self._journal.note(shown(v1.NoticeUpdate(v1.NoticeSeverity.ERROR, *_failure(who, error))))
+        self._journal.note(shown(v1.NoticeUpdate(v1.NoticeSeverity.ERROR, *failure_of(who, error))))
 
     async def as_user(self, text: str, by: str) -> None:
         """Something that we say to the engines for the user, who sees it."""
@@ -93,7 +93,8 @@ class Saying:
             await self._journal.unsaved(error)
 
 
-def _failure(who: str, error: AcpError) -> tuple[str, str | None]:
+def failure_of(who: str, error: AcpError) -> tuple[str, str | None]:
+    """Return the sentence that reports the error of an engine, with its name, and the hint if there is one."""
     sentence, hint = told(error)
     return sentence if sentence.startswith(who) else f"{who} failed: {sentence}", hint or None
 

@@ -61,6 +61,8 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     roots: tuple[str, ...] = ()
     home: str | None = None
     raw: Any = None
+    title: str = ""
+    """The agent's title of the call, for people. No rule looks at it."""
 
     @property
     def tool(self) -> str | None:

@@ -65,7 +65,7 @@ def call_texts(
     title = one_line(call.label)
     head = Text.assemble((mark, style), " ", (title, "bold"), no_wrap=True, overflow="ellipsis")
     if call.status.meaning == v1.ToolStatus.FAILED:
-        head.append(f"  {failed}", "red")
+        head.append(f"  {'denied' if call.denied else failed}", "red")
     below: list[Text] = []
     command = command_of(call.raw_input)
     if command is not None and one_line(command) not in title:
