@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         RemoteProtocolError,
         RequestError,
         RequestRefused,
+        RequestTimeout,
         SpawnFailed,
         TurnLost,
         TurnOver,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AcpError", "Agent", "AuthRequired", "Code", "Connection", "ConnectionClosed", "LocalProtocolError", "NotSupported",
-    "ProcessDied", "RemoteProtocolError", "RequestError", "RequestRefused", "Router", "Session", "SpawnFailed", "Turn",
+    "ProcessDied", "RemoteProtocolError", "RequestError", "RequestRefused", "RequestTimeout", "Router", "Session", "SpawnFailed", "Turn",
     "TurnLost", "TurnOver", "__version__", "answer_initialize", "connect", "memory_pair", "open_stdio", "spawn", "sync",
     "v1",
 ]  # fmt: skip

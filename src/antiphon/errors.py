@@ -4,6 +4,7 @@
     ├── RequestError          an honest "no": a JSON-RPC error with code, message and data; raise it to refuse
     │   └── RequestRefused        the peer's "no" to a request of ours
     │       └── AuthRequired      because somebody has to sign in first
+    ├── RequestTimeout        the peer did not respond in time; the request was cancelled
     ├── NotSupported          the peer never said that it can do this, so it was not asked
     ├── ProtocolError         somebody broke the rules
     │   ├── LocalProtocolError    we did: fix the caller
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AcpError", "AuthRequired", "Code", "ConnectionClosed", "LocalProtocolError", "NotSupported", "ProcessDied",
-    "ProtocolError", "RemoteProtocolError", "RequestError", "RequestRefused", "SpawnFailed", "TurnLost", "TurnOver",
+    "ProtocolError", "RemoteProtocolError", "RequestError", "RequestRefused", "RequestTimeout",
+    "SpawnFailed", "TurnLost", "TurnOver",
     "UnsupportedPlatform", "fresh", "meaning_of",
 ]  # fmt: skip
 
@@ -151,6 +153,18 @@ class AuthRequired(RequestRefused):
             else "the agent offers no way to sign in: see its documentation"
         )
         return f"{super().__str__()}\nhint: {hint}"
+
+
+class RequestTimeout(AcpError):
+    """The peer did not respond in time. The request was cancelled; a response that comes later is dropped.
+
+    `method` is that of the request, `timeout` the seconds that it had.
+    """
+
+    def __init__(self, method: str, timeout: float, hint: str = "", peer: str = "the peer", printed: str = "") -> None:
+        self.method, self.timeout = method, timeout
+        hint = hint or "give it longer with `timeout=`, or look at what it is waiting for"
+        super().__init__(f"{peer} did not respond to `{method}` within {timeout:g} seconds{printed}\nhint: {hint}")
 
 
 class NotSupported(AcpError):

@@ -65,7 +65,7 @@ async def test_a_form_gives_what_was_filled_in_or_nothing(answer: v1.CreateElici
         "age": v1.IntegerProperty("Age", default=7),
         "sure": v1.BooleanProperty("Sure", default=False),
     }
-    assert await outcome(lambda turn: turn.ask("Who?", None, about="call-1", **fields), user) == heard
+    assert await outcome(lambda turn: turn.ask("Who?", None, about="call-1", timeout=None, **fields), user) == heard
     (asked,) = user.asked
     assert (asked.message, asked.tool_call_id) == ("Who?", "call-1")
     assert asked.requested_schema == v1.Form(properties=fields, required=["name"])

@@ -6,6 +6,8 @@ Modes are passed on to both. The rules are those of the config files, as everywh
 import sys
 from typing import Any
 
+from msgspec import UNSET
+
 from antiphon.agent.session import Session
 from antiphon.duet.guard import Guard
 from antiphon.engines.base import Engine
@@ -35,9 +37,9 @@ class Guarded(Host):
         session.rules = guard.rules
         ask = session.request
 
-        async def request(call: Any, params: Any) -> Any:
+        async def request(call: Any, params: Any, *, timeout: Any = UNSET) -> Any:
             if call is not m.REQUEST_PERMISSION:
-                return await ask(call, params)
+                return await ask(call, params, timeout=timeout)
             return await guard.permission(self.engine.title or "", params, lambda shown: ask(call, shown))
 
         session.request = request  # type: ignore[method-assign]  # what a part of a joint session does in a class of its own

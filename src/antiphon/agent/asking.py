@@ -8,9 +8,12 @@ from antiphon.agent.permission import OPTIONS, QUESTION, Permission
 from antiphon.agent.stage import Stage
 from antiphon.errors import NotSupported, RemoteProtocolError
 from antiphon.protocol import v1
+from antiphon.protocol.timeouts import NO_TIMEOUT
 from antiphon.protocol.v1 import methods as m
 
 if TYPE_CHECKING:
+    from antiphon.protocol.timeouts import Timeout
+
     Answers = dict[str, v1.ContentValue]
 
 __all__ = ["Asking", "Visit"]
@@ -38,15 +41,29 @@ class Asking(Stage):
     """The verbs that wait for the user. A question is withdrawn when the turn ends."""
 
     async def ask_permission(
-        self, call: v1.ToolCallPatch, options: Sequence[v1.PermissionOption] = OPTIONS
+        self,
+        call: v1.ToolCallPatch,
+        options: Sequence[v1.PermissionOption] = OPTIONS,
+        *,
+        timeout: "Timeout" = NO_TIMEOUT,
     ) -> Permission:
-        """Ask whether a tool call may run. `call.permitted()` does it for a call that is shown."""
+        """Ask whether a tool call may run. `call.permitted()` does it for a call that is shown.
+
+        Raises:
+            RequestTimeout: there was no answer within `timeout` seconds; by default it is waited for without a limit.
+        """
         question = v1.RequestPermission(self.session.id, call, list(options))
-        answer = await self.request(m.REQUEST_PERMISSION, question)
+        answer = await self.request(m.REQUEST_PERMISSION, question, timeout=timeout)
         return Permission(answer.outcome, options)
 
     async def ask(
-        self, message: str, form: v1.Form | None = None, *, about: str | None = None, **fields: v1.Property
+        self,
+        message: str,
+        form: v1.Form | None = None,
+        *,
+        about: str | None = None,
+        timeout: "Timeout" = NO_TIMEOUT,
+        **fields: v1.Property,
     ) -> "Answers | None":
         """Ask the user to fill in a form; None if they would rather not. `about` is the id of a tool call.
 
@@ -54,6 +71,7 @@ class Asking(Stage):
 
         Raises:
             NotSupported: the client shows no forms.
+            RequestTimeout: there was no answer within `timeout` seconds; by default it is waited for without a limit.
             RemoteProtocolError: its answers do not fit the form.
         """
         if not self.session.client.shows_forms:
@@ -66,7 +84,7 @@ class Asking(Stage):
         question = v1.FormElicitation(
             message=message, requested_schema=form, session_id=self.session.id, tool_call_id=about
         )
-        answer = await self.request(m.CREATE_ELICITATION, question)
+        answer = await self.request(m.CREATE_ELICITATION, question, timeout=timeout)
         if not isinstance(answer, v1.Accepted):
             return None
         answers = answer.content or {}
@@ -74,7 +92,9 @@ class Asking(Stage):
             raise RemoteProtocolError(f"the client's answers do not fit the form: {', '.join(wrong)}")
         return answers
 
-    async def choose(self, message: str, choices: "Mapping[str, str] | Sequence[str]") -> str | None:
+    async def choose(
+        self, message: str, choices: "Mapping[str, str] | Sequence[str]", *, timeout: "Timeout" = NO_TIMEOUT
+    ) -> str | None:
         """Ask the user to pick one; None if they would rather not. A client without forms shows it like a question for permission."""
         titles = choices if isinstance(choices, Mapping) else {choice: choice for choice in choices}
         if self.session.client.shows_forms:
@@ -82,29 +102,31 @@ class Asking(Stage):
                 title=message, one_of=[v1.EnumOption(key, title) for key, title in titles.items()]
             )
             try:
-                answers = await self.ask(message, choice=field)
+                answers = await self.ask(message, timeout=timeout, choice=field)
             except RemoteProtocolError:  # none of the choices was chosen
                 answers = None
             picked = None if answers is None else answers.get("choice")
         else:
-            picked = await self._choose_by_permission(message, titles)
+            picked = await self._choose_by_permission(message, titles, timeout)
         return picked if isinstance(picked, str) and picked in titles else None
 
-    async def _choose_by_permission(self, message: str, titles: Mapping[str, str]) -> str | None:
+    async def _choose_by_permission(self, message: str, titles: Mapping[str, str], timeout: "Timeout") -> str | None:
         once = v1.PermissionOptionKind.ALLOW_ONCE
         options = [v1.PermissionOption(key, title, once) for key, title in titles.items()]
         id = self.next_id("question")
         await self.update(v1.ToolCall(id, message))
         call = v1.ToolCallPatch(id, title=message, kind=v1.ToolKind.OTHER)
         question = v1.RequestPermission(self.session.id, call, [*options, _NONE_OF_THESE], meta=QUESTION)
-        answer = (await self.request(m.REQUEST_PERMISSION, question)).outcome
+        answer = (await self.request(m.REQUEST_PERMISSION, question, timeout=timeout)).outcome
         # By its id alone: all choices are of one kind, so a client that answers with the kind has chosen none of them.
         picked = answer.option_id if isinstance(answer, v1.Selected) and answer.option_id in titles else None
         status = v1.ToolStatus.FAILED if picked is None else v1.ToolStatus.COMPLETED
         await self.update(v1.ToolCallUpdate(id, status=status))
         return picked
 
-    async def visit(self, message: str, url: str, *, about: str | None = None) -> Visit:
+    async def visit(
+        self, message: str, url: str, *, about: str | None = None, timeout: "Timeout" = NO_TIMEOUT
+    ) -> Visit:
         """Ask the user to open a page. What they do there, we have to find out by ourselves; then call `complete`.
 
         Raises:
@@ -118,5 +140,5 @@ class Asking(Stage):
         question = v1.UrlElicitation(
             message=message, url=url, elicitation_id=id, session_id=self.session.id, tool_call_id=about
         )
-        answer = await self.request(m.CREATE_ELICITATION, question)
+        answer = await self.request(m.CREATE_ELICITATION, question, timeout=timeout)
         return Visit(self, id, isinstance(answer, v1.Accepted))

@@ -2,11 +2,14 @@
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from msgspec import UNSET
+
 from antiphon.agent.settings import Chosen
 
 if TYPE_CHECKING:
     from antiphon.agent.client import Client
     from antiphon.protocol.methods import Call
+    from antiphon.protocol.timeouts import Timeout
 
 __all__ = ["Between"]
 
@@ -19,9 +22,12 @@ class Between(Chosen):
 
     client: "Client"
 
-    async def request(self, call: "Call[P, R]", params: P) -> R:
-        """Ask the client something. Most of it has a verb of its own in `Turn`."""
-        return await self.client.connection.request(call, params)
+    async def request(self, call: "Call[P, R]", params: P, *, timeout: "Timeout" = UNSET) -> R:
+        """Send a request to the client. Most have a verb of their own in `Turn`.
+
+        `timeout`: the seconds that the response may take, None for no timeout; by default what `protocol.timeouts` has for it.
+        """
+        return await self.client.connection.request(call, params, timeout=timeout)
 
     async def admit(self, call: "Call[P, Any]", params: P) -> None:
         """Whether what the client would be asked for may be done on this machine instead, because it cannot. Raise to refuse.

@@ -6,10 +6,12 @@ from collections.abc import AsyncIterator, Coroutine
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import msgspec
+from msgspec import UNSET
 
 from antiphon.agent.stage import seen
-from antiphon.errors import Code, LocalProtocolError, RequestRefused, SpawnFailed
+from antiphon.errors import Code, LocalProtocolError, RequestRefused, RequestTimeout, SpawnFailed
 from antiphon.protocol import v1
+from antiphon.protocol.timeouts import APPROVAL_TIMEOUT, NO_TIMEOUT, Timeout
 from antiphon.protocol.v1 import methods as m
 
 if TYPE_CHECKING:
@@ -78,20 +80,35 @@ class Running(ABC):
         """What it writes, piece by piece, until it ends."""
 
     @abstractmethod
-    async def output(self) -> v1.TerminalOutputResult:
-        """What it has written so far, and how it ended if it has."""
+    async def output(self, *, timeout: Timeout = UNSET) -> v1.TerminalOutputResult:
+        """What it has written so far, and how it ended if it has. `timeout` is that of the client's response."""
 
     @abstractmethod
-    async def wait(self) -> v1.ExitStatus:
+    async def _ended(self) -> v1.ExitStatus:
         """Until it ends."""
 
     @abstractmethod
-    async def kill(self) -> None:
-        """End it now. Its output stays."""
+    async def kill(self, *, timeout: Timeout = UNSET) -> None:
+        """End it now. Its output stays. `timeout` is that of the client's response."""
 
-    async def finish(self) -> Finished:
-        """Wait for its end and take everything it wrote."""
-        exit = await self.wait()
+    async def wait(self, *, timeout: float | None = NO_TIMEOUT) -> v1.ExitStatus:
+        """Wait until it ends.
+
+        Raises:
+            RequestTimeout: it runs for more than `timeout` seconds from now, and goes on. Leaving the block ends it.
+        """
+        try:
+            async with asyncio.timeout(timeout):
+                return await self._ended()
+        except TimeoutError:
+            if timeout is None:
+                raise
+            hint = "give it longer, or end it with `kill()`"
+            raise RequestTimeout(m.WAIT_FOR_EXIT.name, timeout, hint, f"`{self._words[0]}`") from None
+
+    async def finish(self, *, timeout: float | None = NO_TIMEOUT) -> Finished:
+        """Wait for its end and take everything it wrote. `timeout` is that of `wait`."""
+        exit = await self.wait(timeout=timeout)
         last = await self.output()
         return Finished(last.output, exit.exit_code, exit.signal, last.truncated)
 
@@ -104,14 +121,18 @@ class InTerminal(Running):
         env = [v1.EnvVariable(name, value) for name, value in self._env.items()]
         asked = v1.CreateTerminal(self._session, command, args, env, self._cwd, self._limit)
         self._exit: asyncio.Task[v1.ExitStatus] | None = None
-        # A question that is withdrawn may be answered all the same, with a command that runs and that nobody knows. So this one
-        # is not: whatever becomes of us, the terminal that it brings is given back.
-        creating = _in_background(self._stage.session.request(m.CREATE_TERMINAL, asked))
+        # A request that is cancelled may have a response all the same, with a command that runs and that nobody knows. So this one
+        # is not cancelled, and has no timeout of its own: whatever becomes of us, the terminal that it brings is released.
+        creating = _in_background(self._stage.session.request(m.CREATE_TERMINAL, asked, timeout=NO_TIMEOUT))
         try:
-            self.terminal_id = (await asyncio.shield(creating)).terminal_id
+            async with asyncio.timeout(APPROVAL_TIMEOUT):
+                self.terminal_id = (await asyncio.shield(creating)).terminal_id
         except asyncio.CancelledError:
             creating.add_done_callback(self._came_late)
             raise
+        except TimeoutError:
+            creating.add_done_callback(self._came_late)
+            raise RequestTimeout(m.CREATE_TERMINAL.name, APPROVAL_TIMEOUT, peer="the client") from None
         return self
 
     def _came_late(self, creating: "asyncio.Task[v1.CreateTerminalResult]") -> None:
@@ -153,10 +174,11 @@ class InTerminal(Running):
             raise LocalProtocolError("the command is not running: use `async with turn.run(…)`")
         return self.terminal_id
 
-    async def output(self) -> v1.TerminalOutputResult:
-        return await self._stage.request(m.TERMINAL_OUTPUT, v1.TerminalOutput(self._session, self._id))
+    async def output(self, *, timeout: Timeout = UNSET) -> v1.TerminalOutputResult:
+        asked = v1.TerminalOutput(self._session, self._id)
+        return await self._stage.request(m.TERMINAL_OUTPUT, asked, timeout=timeout)
 
-    async def wait(self) -> v1.ExitStatus:
+    async def _ended(self) -> v1.ExitStatus:
         return await asyncio.shield(self._waiting())
 
     def _waiting(self) -> "asyncio.Task[v1.ExitStatus]":
@@ -169,8 +191,8 @@ class InTerminal(Running):
         ended = await self._stage.request(m.WAIT_FOR_EXIT, v1.WaitForExit(self._session, self._id))
         return v1.ExitStatus(ended.exit_code, ended.signal)
 
-    async def kill(self) -> None:
-        await self._stage.request(m.KILL_TERMINAL, v1.KillTerminal(self._session, self._id))
+    async def kill(self, *, timeout: Timeout = UNSET) -> None:
+        await self._stage.request(m.KILL_TERMINAL, v1.KillTerminal(self._session, self._id), timeout=timeout)
 
     async def _ends_soon(self) -> bool:
         ended, _ = await asyncio.wait([self._waiting()], timeout=FOLLOW_EVERY)
@@ -218,17 +240,17 @@ class OnThisMachine(Running):
             raise LocalProtocolError("the command is not running: use `async with turn.run(…)`")
         return self._command
 
-    async def output(self) -> v1.TerminalOutputResult:
+    async def output(self, *, timeout: Timeout = UNSET) -> v1.TerminalOutputResult:
         command = self._running
         exit = command.exit
         status = None if exit is None else v1.ExitStatus(exit.code, exit.signal)
         return v1.TerminalOutputResult(command.output(), command.truncated, status)
 
-    async def wait(self) -> v1.ExitStatus:
+    async def _ended(self) -> v1.ExitStatus:
         exit = await self._running.wait()
         return v1.ExitStatus(exit.code, exit.signal)
 
-    async def kill(self) -> None:
+    async def kill(self, *, timeout: Timeout = UNSET) -> None:
         await self._running.kill()
 
 

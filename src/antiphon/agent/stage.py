@@ -4,12 +4,15 @@ import asyncio
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from msgspec import UNSET
+
 from antiphon.errors import TurnOver
 
 if TYPE_CHECKING:
     from antiphon.agent.session import Session
     from antiphon.protocol import v1
     from antiphon.protocol.methods import Call
+    from antiphon.protocol.timeouts import Timeout
 
 __all__ = ["Stage", "seen"]
 
@@ -41,10 +44,18 @@ class Stage:
         self._still_on()
         return self.session.update(update)
 
-    async def request(self, call: "Call[P, R]", params: P) -> R:
-        """Ask the client something. When the turn ends the question is withdrawn, whoever waits for it."""
+    async def request(self, call: "Call[P, R]", params: P, *, timeout: "Timeout" = UNSET) -> R:
+        """Send a request to the client. It is cancelled when the turn ends.
+
+        `timeout`: the seconds that the response may take, None for no timeout; by default what `protocol.timeouts` has for it.
+
+        Raises:
+            RequestTimeout: there was no response in time.
+        """
         self._still_on()
-        asking = asyncio.get_running_loop().create_task(self.session.request(call, params), name=call.name)
+        asking = asyncio.get_running_loop().create_task(
+            self.session.request(call, params, timeout=timeout), name=call.name
+        )
         self._asking.add(asking)
         asking.add_done_callback(self._answered)
         return await asking

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from antiphon.agent.permission import OPTIONS, Permission
 from antiphon.errors import AcpError, LocalProtocolError, RequestError
 from antiphon.protocol import v1
+from antiphon.protocol.timeouts import NO_TIMEOUT
 
 if TYPE_CHECKING:
     import os
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from antiphon.agent.commands import Finished
     from antiphon.agent.turn import Turn
+    from antiphon.protocol.timeouts import Timeout
 
 __all__ = ["LiveCall"]
 
@@ -80,8 +82,14 @@ class LiveCall:
             self._content.append(_text(reason))
             self._told = {"content": list(self._content)}
 
-    async def permitted(self, options: "Sequence[v1.PermissionOption]" = OPTIONS) -> Permission:
-        """Ask the user whether it may run. True: it runs. False: it ends as failed; leave the block."""
+    async def permitted(
+        self, options: "Sequence[v1.PermissionOption]" = OPTIONS, *, timeout: "Timeout" = NO_TIMEOUT
+    ) -> Permission:
+        """Ask the user whether it may run. True: it runs. False: it ends as failed; leave the block.
+
+        Raises:
+            RequestTimeout: there was no answer within `timeout` seconds; by default it is waited for without a limit.
+        """
         patch = v1.ToolCallPatch(
             self.id,
             title=self._call.title,
@@ -92,7 +100,7 @@ class LiveCall:
             locations=list(self._locations),
             raw_input=self._call.raw_input,
         )
-        permission = await self._turn.ask_permission(patch, options)
+        permission = await self._turn.ask_permission(patch, options, timeout=timeout)
         if permission:
             await self.start()
         else:
@@ -123,13 +131,19 @@ class LiveCall:
         """Give it a better title."""
         await self._patch(title=title)
 
-    async def run(self, command: "Sequence[str] | str", **how: Any) -> "Finished":
-        """Run a command, shown live where the client can, and wait for its end. The same arguments as `turn.run`."""
+    async def run(
+        self, command: "Sequence[str] | str", *, timeout: float | None = NO_TIMEOUT, **how: Any
+    ) -> "Finished":
+        """Run a command, shown live where the client can, and wait for its end. The same arguments as `turn.run`.
+
+        Raises:
+            RequestTimeout: it ran for more than `timeout` seconds, and was ended.
+        """
         await self.start()
         async with self._turn.run(command, **how) as running:
             if running.terminal_id is not None:
                 await self.show(v1.TerminalItem(running.terminal_id))
-            finished = await running.finish()
+            finished = await running.finish(timeout=timeout)
         if running.terminal_id is None and finished.output:
             await self.show(finished.output)
         # The terminal goes with the session; whoever loads it later has this.

@@ -5,6 +5,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET
+
 from antiphon.agent.stage import Stage
 from antiphon.errors import LocalProtocolError, RequestRefused
 from antiphon.protocol import v1
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from antiphon.agent.commands import Running
     from antiphon.local.problems import FileProblem
     from antiphon.local.roots import Roots
+    from antiphon.protocol.timeouts import Timeout
 
 __all__ = ["Working"]
 
@@ -25,17 +28,25 @@ class Working(Stage):
         """A path as the protocol wants it: absolute."""
         return os.path.normpath(os.path.join(self.session.cwd, path))
 
-    async def read(self, path: "str | os.PathLike[str]", *, line: int | None = None, limit: int | None = None) -> str:
+    async def read(
+        self,
+        path: "str | os.PathLike[str]",
+        *,
+        line: int | None = None,
+        limit: int | None = None,
+        timeout: "Timeout" = UNSET,
+    ) -> str:
         """The text of a file, or `limit` lines of it from `line` on (counted from 1). An editor gives what is not saved yet, too.
 
         Raises:
             RequestRefused: it cannot be read.
+            RequestTimeout: the client did not respond within `timeout` seconds, by default `APPROVAL_TIMEOUT`.
         """
         self._still_on()
         place = self.path(path)
         if self.session.client.reads_files:
             question = v1.ReadTextFile(self.session.id, place, line, limit)
-            return (await self.request(m.READ_TEXT_FILE, question)).content
+            return (await self.request(m.READ_TEXT_FILE, question, timeout=timeout)).content
         from antiphon.local.files import FileProblem, read_text
 
         try:
@@ -43,16 +54,17 @@ class Working(Stage):
         except FileProblem as error:
             raise _refused(error) from error
 
-    async def write(self, path: "str | os.PathLike[str]", text: str) -> None:
+    async def write(self, path: "str | os.PathLike[str]", text: str, *, timeout: "Timeout" = UNSET) -> None:
         """Write a whole file.
 
         Raises:
             RequestRefused: it cannot be written.
+            RequestTimeout: the client did not respond within `timeout` seconds, by default `APPROVAL_TIMEOUT`.
         """
         self._still_on()
         place = self.path(path)
         if self.session.client.writes_files:
-            await self.request(m.WRITE_TEXT_FILE, v1.WriteTextFile(self.session.id, place, text))
+            await self.request(m.WRITE_TEXT_FILE, v1.WriteTextFile(self.session.id, place, text), timeout=timeout)
             return
         from antiphon.local.files import FileProblem, write_text
 

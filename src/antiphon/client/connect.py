@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from msgspec import UNSET
+
 from antiphon import __version__
 from antiphon.client.abilities import our_capabilities
 from antiphon.client.files import Files
@@ -17,6 +19,7 @@ from antiphon.client.sessions import Sessions
 from antiphon.client.targets import Target, target_of
 from antiphon.connection.stream import CANCEL_GRACE
 from antiphon.protocol import v1
+from antiphon.protocol.timeouts import Timeout
 
 if TYPE_CHECKING:
     from antiphon.client.terminals import Terminals
@@ -47,6 +50,7 @@ async def connect(
     observer: "Observer | None" = None,
     cancel_grace: float = CANCEL_GRACE,
     terminal_login: bool = False,
+    timeout: Timeout = UNSET,
 ) -> AsyncIterator[ConnectedAgent]:
     """Connect to an agent: its name, such as `"demo"`, the words of its command, or a transport. It is ended when the block is left.
 
@@ -55,17 +59,17 @@ async def connect(
     its process; it gets our whole environment unless `env` is given. `cancel_grace`: the seconds that it may take to end a cancelled
     turn before it is ended itself. `terminal_login`: agents may offer ways to sign in that `authenticate` runs in a terminal.
 
+    `timeout`: the seconds that the agent may take to start, and to respond to each request but a prompt and a sign-in; None for no
+    timeout. Each method that sends a request takes a `timeout` of its own. Without either they are those of `protocol.timeouts`.
+
     Raises:
         SpawnFailed: there is no such program, or it may not be run.
         ProcessDied: it ended before it answered; with its last words.
+        RequestTimeout: it did not respond to `initialize` in time.
         RemoteProtocolError: it does not speak our version of the protocol.
     """
     sessions = Sessions()
-    asking = (
-        elicitation
-        if elicitation is None or isinstance(elicitation, Elicitation)
-        else Elicitation(elicitation, elicitation)
-    )
+    asking = _elicitation(elicitation)
     service = Service(sessions, permission=permission or reject, elicitation=asking, files=files, terminals=terminals)
     hello = v1.Initialize(
         VERSION,
@@ -80,6 +84,7 @@ async def connect(
         retry=retry,
         observer=observer,
         cancel_grace=cancel_grace,
+        timeout=timeout,
     )
     agent = ConnectedAgent(link, sessions, terminals, cwd)
     try:
@@ -87,3 +92,8 @@ async def connect(
         yield agent
     finally:
         await agent.close()
+
+
+def _elicitation(asking: Asking | None) -> Elicitation | None:
+    """Return the handlers of both kinds of question."""
+    return asking if asking is None or isinstance(asking, Elicitation) else Elicitation(asking, asking)

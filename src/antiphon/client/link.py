@@ -9,6 +9,8 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, TypeVar
 
+from msgspec import UNSET
+
 from antiphon.client.abilities import Abilities
 from antiphon.client.handlers import Authenticate, answer_of
 from antiphon.client.retry import Retry, Tries
@@ -25,13 +27,15 @@ from antiphon.errors import (
     ProcessDied,
     RemoteProtocolError,
     RequestRefused,
+    RequestTimeout,
 )
 from antiphon.protocol import v1
 from antiphon.protocol.methods import Call
+from antiphon.protocol.timeouts import Timeout
 from antiphon.protocol.v1 import methods as m
 from antiphon.transports.process import ProcessTransport
 
-__all__ = ["START_LIMIT", "VERSION", "Link"]
+__all__ = ["VERSION", "Link"]
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -40,12 +44,12 @@ T = TypeVar("T")
 VERSION: Final = 1
 """The version of the protocol that we speak. Newer ones are drafts, and some agents answer with any version they are asked for."""
 
-START_LIMIT: Final = 90.0
-"""Seconds an agent may take to answer `initialize`. Long, because some do all their work before it; a program that was started in
-the wrong way, and waits for a person, is told from them by this alone."""
-
 LAST_WORDS: Final = 5
 """Lines of what an agent printed that an error shows."""
+
+_HOW_TO_START: Final = (
+    "check that its command speaks the Agent Client Protocol on stdin and stdout; many agents need an option for it"
+)
 
 _log = logging.getLogger(__name__)
 
@@ -63,7 +67,9 @@ class Link:
         retry: Retry,
         observer: Observer | None,
         cancel_grace: float,
+        timeout: Timeout = UNSET,
     ) -> None:
+        self._timeout = timeout
         self.cancel_grace = cancel_grace
         self.closed = False
         self.lost: Callable[[], Awaitable[None]] | None = None
@@ -146,7 +152,9 @@ class Link:
             if not self._target.restartable:
                 raise ConnectionClosed(f"the connection to {self.name} is lost and was not made here: connect anew")
             _log.info("starting %s again", self.name)
-        connection = self._newborn = Connection(await self._target.open(), self._router, observer=self._observer)
+        connection = self._newborn = Connection(
+            await self._target.open(), self._router, observer=self._observer, timeout=self._timeout
+        )
         try:
             self._check_open()
             connection.start()
@@ -166,13 +174,9 @@ class Link:
 
     async def _introduce(self, connection: Connection) -> v1.InitializeResult:
         try:
-            async with asyncio.timeout(START_LIMIT):
-                welcome = await connection.request(m.INITIALIZE, self._hello)
-        except TimeoutError:
-            raise RemoteProtocolError(
-                f"{self.name} did not answer `initialize` within {START_LIMIT:g} seconds{_printed(connection)}"
-                "\nhint: check that its command speaks the Agent Client Protocol on stdin and stdout; many agents need an option for it"
-            ) from None
+            welcome = await connection.request(m.INITIALIZE, self._hello)
+        except RequestTimeout as error:
+            raise RequestTimeout(error.method, error.timeout, _HOW_TO_START, self.name, _printed(connection)) from None
         except ProcessDied as error:
             if not connection.noise:
                 raise
@@ -251,15 +255,15 @@ class Link:
                 self._add_last_words(error)
                 await tries.another(error, expire)
 
-    async def ask(self, call: Call[P, R], params: P) -> R:
-        """Ask something that is about no open session."""
-        return await self.attempt(lambda connection: connection.request(call, params))
+    async def ask(self, call: Call[P, R], params: P, timeout: Timeout = UNSET) -> R:
+        """Send a request that is about no open session."""
+        return await self.attempt(lambda connection: connection.request(call, params, timeout=timeout))
 
     # Signing in.
 
-    async def sign_in(self, method_id: str) -> None:
+    async def sign_in(self, method_id: str, timeout: Timeout = UNSET) -> None:
         """Sign in one of the agent's ways."""
-        await (await self.alive()).request(m.AUTHENTICATE, v1.Authenticate(method_id))
+        await (await self.alive()).request(m.AUTHENTICATE, v1.Authenticate(method_id), timeout=timeout)
         self._sign_ins += 1
 
     def explained(self, error: AcpError) -> AcpError:

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from antiphon.client.abilities import Abilities
 from antiphon.client.early_updates import EarlyUpdates
@@ -30,6 +30,7 @@ from antiphon.connection.stream import CANCEL_GRACE, Backlog
 from antiphon.errors import AcpError
 from antiphon.protocol import v1
 from antiphon.protocol.methods import Call, Notice
+from antiphon.protocol.timeouts import Timeout
 from antiphon.protocol.v1 import methods as m
 
 __all__ = ["Ear", "Life", "Owner", "Relay", "Tell"]
@@ -152,16 +153,16 @@ class Life:
         ear = self._ears[session_id] = Ear(self._connection.inbox, session_id, tell, self._early.claim(session_id))
         return ear
 
-    async def request(self, call: Call[P, R], params: P) -> R:
-        """Ask it something that is soon answered."""
-        return await self._connection.request(call, params)
+    async def request(self, call: Call[P, R], params: P, *, timeout: Timeout = UNSET) -> R:
+        """Send a request that has a response soon."""
+        return await self._connection.request(call, params, timeout=timeout)
 
-    async def work(self, call: Call[P, R], params: P, session_id: str) -> R:
+    async def work(self, call: Call[P, R], params: P, session_id: str, *, timeout: Timeout = UNSET) -> R:
         """Ask it for something that it tells much about, to those who listen, before it answers.
 
         While somebody waits for a usual answer reading never pauses. Here it may: those who listen go on without us.
         """
-        stream = self._connection.stream(call, params, session_id)
+        stream = self._connection.stream(call, params, session_id, timeout=timeout)
         while await stream.take() is not None:  # nothing, unless nobody listens
             pass
         return stream.result

@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
+from msgspec import UNSET
+
 from antiphon.client.hearing import OnUpdate
 from antiphon.client.link import Link
 from antiphon.client.place import Place
@@ -13,6 +15,7 @@ from antiphon.client.sessions import Sessions
 from antiphon.client.transcript import Transcript
 from antiphon.errors import LocalProtocolError, NotSupported
 from antiphon.protocol import v1
+from antiphon.protocol.timeouts import Timeout
 from antiphon.protocol.v1 import methods as m
 
 if TYPE_CHECKING:
@@ -88,18 +91,20 @@ class ConnectedAgent:
         mcp_servers: Sequence[v1.McpServer] = (),
         additional_directories: Sequence[PathLike] = (),
         on_update: OnUpdate | None = None,
+        timeout: Timeout = UNSET,
     ) -> Session:
         """Open a session in a directory: the one given, else the one the agent was started in, else ours.
 
         Raises:
             NotSupported: it does not reach such MCP servers, or knows only one directory.
             AuthRequired: somebody has to sign in first.
+            RequestTimeout: the agent did not respond in time: within `timeout` seconds, if given, else those of `connect`.
         """
         place = self._place(cwd, mcp_servers, additional_directories)
 
         async def open_it(connection: "Connection") -> Session:
             with self._sessions.opening(place):
-                answer = await connection.request(m.NEW_SESSION, place.new())
+                answer = await connection.request(m.NEW_SESSION, place.new(), timeout=timeout)
             return self._opened(answer, connection, place, on_update)
 
         return await self._link.attempt(open_it)
@@ -112,6 +117,7 @@ class ConnectedAgent:
         mcp_servers: Sequence[v1.McpServer] = (),
         additional_directories: Sequence[PathLike] = (),
         on_update: OnUpdate | None = None,
+        timeout: Timeout = UNSET,
     ) -> Session:
         """Open a new session that starts where another stands."""
         self._link.abilities.need_method("session/fork")
@@ -119,7 +125,7 @@ class ConnectedAgent:
 
         async def open_it(connection: "Connection") -> Session:
             with self._sessions.opening(place):
-                answer = await connection.request(m.FORK_SESSION, place.fork(session_id))
+                answer = await connection.request(m.FORK_SESSION, place.fork(session_id), timeout=timeout)
             return self._opened(answer, connection, place, on_update)
 
         return await self._link.attempt(open_it)
@@ -132,6 +138,7 @@ class ConnectedAgent:
         mcp_servers: Sequence[v1.McpServer] = (),
         additional_directories: Sequence[PathLike] = (),
         on_update: OnUpdate | None = None,
+        timeout: Timeout = UNSET,
     ) -> Session:
         """Open an earlier session and hear its history: it is in the session's transcript, and `on_update` gets it as it comes."""
         self._link.abilities.need_method("session/load")
@@ -139,7 +146,7 @@ class ConnectedAgent:
 
         async def open_it(connection: "Connection") -> None:
             session.transcript = Transcript()  # a try that was lost may have told half of it
-            answer = await connection.request(m.LOAD_SESSION, session.place.load(session_id))
+            answer = await connection.request(m.LOAD_SESSION, session.place.load(session_id), timeout=timeout)
             session.opened(connection, answer)
 
         return await self._reopened(session, open_it)
@@ -152,25 +159,28 @@ class ConnectedAgent:
         mcp_servers: Sequence[v1.McpServer] = (),
         additional_directories: Sequence[PathLike] = (),
         on_update: OnUpdate | None = None,
+        timeout: Timeout = UNSET,
     ) -> Session:
         """Open an earlier session without hearing its history."""
         self._link.abilities.need_method("session/resume")
         session = self._session(session_id, self._place(cwd, mcp_servers, additional_directories), on_update)
 
         async def open_it(connection: "Connection") -> None:
-            answer = await connection.request(m.RESUME_SESSION, session.place.resume(session_id))
+            answer = await connection.request(m.RESUME_SESSION, session.place.resume(session_id), timeout=timeout)
             session.opened(connection, answer)
 
         return await self._reopened(session, open_it)
 
-    async def list_sessions(self, cwd: PathLike | None = None) -> AsyncIterator[v1.SessionInfo]:
-        """The sessions that the agent keeps, of all directories or of one, page by page as they are needed."""
+    async def list_sessions(
+        self, cwd: PathLike | None = None, *, timeout: Timeout = UNSET
+    ) -> AsyncIterator[v1.SessionInfo]:
+        """Iterate over the sessions that the agent keeps, of all directories or of one, page by page. `timeout` is that of a page."""
         self._link.abilities.need_method("session/list")
         directory = None if cwd is None else Place.at(cwd).cwd
         cursor: str | None = None
         seen: set[str] = set()
         while True:
-            page = await self._link.ask(m.LIST_SESSIONS, v1.ListSessions(cwd=directory, cursor=cursor))
+            page = await self._link.ask(m.LIST_SESSIONS, v1.ListSessions(cwd=directory, cursor=cursor), timeout)
             for info in page.sessions:
                 yield info
             cursor = page.next_cursor
@@ -178,25 +188,25 @@ class ConnectedAgent:
                 return
             seen.add(cursor)
 
-    async def delete_session(self, session_id: str) -> None:
+    async def delete_session(self, session_id: str, *, timeout: Timeout = UNSET) -> None:
         """Remove a session from the list for good."""
         self._link.abilities.need_method("session/delete")
-        await self._link.ask(m.DELETE_SESSION, v1.DeleteSession(session_id))
+        await self._link.ask(m.DELETE_SESSION, v1.DeleteSession(session_id), timeout)
 
     # The account.
 
-    async def authenticate(self, method_id: str) -> None:
-        """Sign in one of the ways in `auth_methods`."""
+    async def authenticate(self, method_id: str, *, timeout: Timeout = UNSET) -> None:
+        """Sign in one of the ways in `auth_methods`. A person may have to do something for it: without `timeout` it has none."""
         ids = [getattr(method, "id", None) for method in self.auth_methods]
         if method_id not in ids:
             offered = ", ".join(f"`{id}`" for id in ids if id) or "none"
             raise NotSupported(f"{self.name} does not offer to sign in by `{method_id}`\nhint: it offers {offered}")
-        await self._link.sign_in(method_id)
+        await self._link.sign_in(method_id, timeout)
 
-    async def logout(self) -> None:
+    async def logout(self, *, timeout: Timeout = UNSET) -> None:
         """Sign out."""
         self._link.abilities.need_method("logout")
-        await self._link.ask(m.LOGOUT, v1.Logout())
+        await self._link.ask(m.LOGOUT, v1.Logout(), timeout)
 
     async def close(self) -> None:
         """End the conversation, the agent if we started it, and every terminal that it left."""

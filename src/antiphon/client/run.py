@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from antiphon.errors import AcpError, Code, ConnectionClosed, RequestRefused, TurnLost, fresh
+from antiphon.errors import AcpError, Code, ConnectionClosed, RequestRefused, RequestTimeout, TurnLost, fresh
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 
@@ -37,7 +37,7 @@ CANCELLED = v1.PromptResult(v1.StopReason.CANCELLED)
 class Run:
     """One prompt and what comes of it."""
 
-    def __init__(self, session: "Session", prompt: Sequence[v1.ContentBlock]) -> None:
+    def __init__(self, session: "Session", prompt: Sequence[v1.ContentBlock], timeout: float | None = None) -> None:
         self.loop = asyncio.get_running_loop()
         self.result: v1.PromptResult | None = None
         self.error: AcpError | None = None
@@ -61,6 +61,9 @@ class Run:
         self._asked: deque[tuple[int, v1.ToolCallPatch]] = deque()
         self._tries = session.link.tries()
         self._taking = asyncio.Lock()
+        self._timeout = timeout
+        self._timed_out = False
+        self._timer = None if timeout is None else self.loop.call_later(timeout, self._expire)
         if (connection := session.home) is not None:
             self._send(connection)  # at once if the way is clear; else by whoever takes first
 
@@ -136,13 +139,19 @@ class Run:
                 return self.notices.popleft()
             try:
                 if self._stream is None:
-                    self._send(await self._session.ready())
+                    async with asyncio.timeout_at(None if self._timer is None else self._timer.when()):
+                        connection = await self._session.ready()
+                    self._send(connection)
                 elif (news := await self._stream.take()) is not None:
                     return self._heard(news.update)
                 else:
                     self._finish(self._stream.result)
             except AcpError as error:
                 await self._failed(error)
+            except TimeoutError:
+                if self._timer is None:
+                    raise
+                self._expire()  # the timer itself may be a moment late
         return self.notices.popleft() if self.notices else None
 
     def _send(self, connection: "Connection") -> None:
@@ -192,9 +201,14 @@ class Run:
             elif sent and (self.begun or not _before_it_began(error)):
                 raise self._session.link.explained(error)
             else:
-                await self._tries.another(error, self._session.expire)
+                async with asyncio.timeout_at(None if self._timer is None else self._timer.when()):
+                    await self._tries.another(error, self._session.expire)
         except AcpError as final:
             self._end(error=final)
+        except TimeoutError:
+            if self._timer is None:
+                raise
+            self._expire()
         except asyncio.CancelledError:
             self._end(result=CANCELLED)  # it was refused and not sent again: there is nothing to call off
             raise
@@ -208,6 +222,10 @@ class Run:
 
     def _end(self, *, result: v1.PromptResult | None = None, error: AcpError | None = None) -> None:
         if not self.over:
+            if self._timer is not None:
+                self._timer.cancel()
+            if self._timed_out and self._timeout is not None:
+                result, error = None, RequestTimeout(m.PROMPT.name, self._timeout, peer=self._session.link.name)
             self.result, self.error = result, error
             self._enter_asked(math.inf)
             self._session.hearing.over(self)
@@ -224,6 +242,12 @@ class Run:
         with suppress(ConnectionClosed):  # that ends it too
             self._connection.post(m.CANCEL, v1.Cancel(self._session.id))
         return self.called_off
+
+    def _expire(self) -> None:
+        """Cancel the turn because its timeout is over, unless it has ended or is cancelled already."""
+        if not self.over and self.called_off is None:
+            self._timed_out = True
+            self.call_off()
 
     async def _read_out(self) -> None:
         """Hear the turn to its end, for a while. An agent that does not end it is ended."""

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
+from msgspec import UNSET
+
 from antiphon.client import settings
 from antiphon.client.hearing import Hearing, OnUpdate
 from antiphon.client.questions import Questions
@@ -14,6 +16,7 @@ from antiphon.client.transcript import Transcript
 from antiphon.client.turn import Turn
 from antiphon.errors import ConnectionClosed, LocalProtocolError, NotSupported
 from antiphon.protocol import v1
+from antiphon.protocol.timeouts import Timeout
 from antiphon.protocol.v1 import methods as m
 
 if TYPE_CHECKING:
@@ -72,8 +75,11 @@ class Session:
 
     # What we say.
 
-    def prompt(self, said: Said) -> Turn:
+    def prompt(self, said: Said, *, timeout: float | None = None) -> Turn:
         """Let the agent work on this. Iterate over the turn, or await it.
+
+        A turn has no timeout unless given: after `timeout` seconds it is cancelled and fails with `RequestTimeout`. The session can
+        still be used.
 
         It is sent at once, unless the agent has to be started or the session opened again first; then when it is first awaited. A
         second prompt while one runs is sent too; what becomes of it is up to the agent.
@@ -87,7 +93,7 @@ class Session:
         for run in tuple(self.hearing.runs):
             if run.forgotten:
                 run.call_off()  # before this one is sent: a cancellation ends what the agent has been given so far
-        run = Run(self, blocks)
+        run = Run(self, blocks, timeout)
         self.hearing.runs.append(run)
         self.transcript.said(blocks)
         return Turn(run)
@@ -105,35 +111,35 @@ class Session:
         if ending:
             await asyncio.shield(asyncio.gather(*ending))
 
-    async def set_mode(self, mode_id: str) -> None:
+    async def set_mode(self, mode_id: str, *, timeout: Timeout = UNSET) -> None:
         """Change the way of working."""
         if self.modes is not None:
-            await self._ask(m.SET_MODE, lambda: v1.SetMode(self.id, mode_id))
+            await self._ask(m.SET_MODE, lambda: v1.SetMode(self.id, mode_id), timeout)
             self.hearing.follow(v1.CurrentModeUpdate(mode_id))
         elif (option := settings.of_category(self, v1.ConfigCategory.MODE)) is not None:
-            await self.set_config_option(option.id, mode_id)
+            await self.set_config_option(option.id, mode_id, timeout=timeout)
         else:
             raise NotSupported(f"{self.link.name} has no modes in this session")
 
-    async def set_model(self, model_id: str) -> None:
+    async def set_model(self, model_id: str, *, timeout: Timeout = UNSET) -> None:
         """Change the model: by the setting for it, or by the older method that some agents have instead."""
         if self.models is not None:
-            await self._ask(m.SET_MODEL, lambda: v1.SetModel(self.id, model_id))
+            await self._ask(m.SET_MODEL, lambda: v1.SetModel(self.id, model_id), timeout)
             self.hearing.follow(v1.CurrentModelUpdate(model_id))
         elif (option := settings.of_category(self, v1.ConfigCategory.MODEL)) is not None:
-            await self.set_config_option(option.id, model_id)
+            await self.set_config_option(option.id, model_id, timeout=timeout)
         else:
             raise NotSupported(f"{self.link.name} has no choice of models in this session")
 
-    async def set_config_option(self, config_id: str, value: str | bool) -> None:
+    async def set_config_option(self, config_id: str, value: str | bool, *, timeout: Timeout = UNSET) -> None:
         """Change a setting. Others may change with it."""
         if self.config_options is None:
             raise NotSupported(f"{self.link.name} has no settings in this session")
-        answer = await self._ask(m.SET_CONFIG_OPTION, lambda: v1.SetConfigOption(self.id, config_id, value))
+        answer = await self._ask(m.SET_CONFIG_OPTION, lambda: v1.SetConfigOption(self.id, config_id, value), timeout)
         options = answer.config_options or settings.with_value(self.config_options, config_id, value)
         self.hearing.follow(v1.ConfigOptionUpdate(options))
 
-    async def close(self) -> None:
+    async def close(self, *, timeout: Timeout = UNSET) -> None:
         """Stop what runs, release what it holds here, and have the agent close it, if it has a way to."""
         if self._closed:
             return
@@ -147,13 +153,14 @@ class Session:
         if home is not None and self.link.abilities.has(
             "session/close"
         ):  # a session that is not open is not opened to be closed
-            await home.request(m.CLOSE_SESSION, v1.CloseSession(self.id))
+            await home.request(m.CLOSE_SESSION, v1.CloseSession(self.id), timeout=timeout)
 
-    async def _ask(self, call: "Call[P, R]", make: Callable[[], P]) -> R:
+    async def _ask(self, call: "Call[P, R]", make: Callable[[], P], timeout: Timeout = UNSET) -> R:
         self._check_open()
 
         async def ask(connection: "Connection") -> R:
-            return await connection.request(call, make())  # made now: the id changes if a new session takes its place
+            # Made now: the id changes if a new session takes its place.
+            return await connection.request(call, make(), timeout=timeout)
 
         return await self.link.attempt(ask, ready=self.ready, expire=self.expire)
 

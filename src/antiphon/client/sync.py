@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self, TypedDict, TypeVar
 
+from msgspec import UNSET
+
 from antiphon.client.connect import DEFAULT_FILES, DEFAULT_RETRY
 from antiphon.client.connect import connect as connect_async
 from antiphon.client.handlers import Authenticate, Elicitation, Permission
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from antiphon.client.turn import Turn
     from antiphon.connection.reports import Observer
     from antiphon.protocol import v1
+    from antiphon.protocol.timeouts import Timeout
 
 __all__ = ["SyncAgent", "SyncSession", "SyncTurn", "connect"]
 
@@ -43,6 +46,7 @@ class Options(TypedDict, total=False):
     mcp_servers: "Sequence[v1.McpServer]"
     additional_directories: Sequence[PathLike]
     on_update: "OnUpdate | None"
+    timeout: "Timeout"
 
 
 @contextmanager
@@ -60,6 +64,8 @@ def connect(
     retry: "Retry" = DEFAULT_RETRY,
     observer: "Observer | None" = None,
     cancel_grace: float = CANCEL_GRACE,
+    terminal_login: bool = False,
+    timeout: "Timeout" = UNSET,
 ) -> "Iterator[SyncAgent]":
     """Connect to an agent; `antiphon.connect` says what everything means."""
     connected = connect_async(
@@ -75,6 +81,8 @@ def connect(
         retry=retry,
         observer=observer,
         cancel_grace=cancel_grace,
+        terminal_login=terminal_login,
+        timeout=timeout,
     )
     worker = Worker()
     worker.start()
@@ -147,23 +155,23 @@ class SyncAgent:
         """Open a new session that starts where another stands."""
         return SyncSession(self._worker.run(self._agent.fork_session(id, cwd, **options)), self._worker)
 
-    def list_sessions(self, cwd: PathLike | None = None) -> "Iterator[v1.SessionInfo]":
-        """The sessions that the agent keeps, page by page as they are needed."""
-        sessions = self._agent.list_sessions(cwd)
+    def list_sessions(self, cwd: PathLike | None = None, *, timeout: "Timeout" = UNSET) -> "Iterator[v1.SessionInfo]":
+        """Iterate over the sessions that the agent keeps, page by page as they are needed."""
+        sessions = self._agent.list_sessions(cwd, timeout=timeout)
         while (info := self._worker.run(_next(sessions))) is not None:
             yield info
 
-    def delete_session(self, session_id: str) -> None:
+    def delete_session(self, session_id: str, *, timeout: "Timeout" = UNSET) -> None:
         """Remove a session from the list for good."""
-        self._worker.run(self._agent.delete_session(session_id))
+        self._worker.run(self._agent.delete_session(session_id, timeout=timeout))
 
-    def authenticate(self, method_id: str) -> None:
+    def authenticate(self, method_id: str, *, timeout: "Timeout" = UNSET) -> None:
         """Sign in one of the ways in `auth_methods`."""
-        self._worker.run(self._agent.authenticate(method_id))
+        self._worker.run(self._agent.authenticate(method_id, timeout=timeout))
 
-    def logout(self) -> None:
+    def logout(self, *, timeout: "Timeout" = UNSET) -> None:
         """Sign out."""
-        self._worker.run(self._agent.logout())
+        self._worker.run(self._agent.logout(timeout=timeout))
 
 
 class SyncSession:
@@ -213,33 +221,36 @@ class SyncSession:
         """What was said and done in it."""
         return self._session.transcript
 
-    def prompt(self, said: "Said") -> "SyncTurn":
-        """Let the agent work on this. Iterate over the turn, or take its `result` or its `text()`."""
+    def prompt(self, said: "Said", *, timeout: float | None = None) -> "SyncTurn":
+        """Let the agent work on this. Iterate over the turn, or take its `result` or its `text()`.
+
+        After `timeout` seconds, if given, the turn is cancelled and fails with `RequestTimeout`.
+        """
 
         async def begin() -> "Turn":
-            return self._session.prompt(said)
+            return self._session.prompt(said, timeout=timeout)
 
         return SyncTurn(self._worker.run(begin()), self._worker)
 
-    def set_mode(self, mode_id: str) -> None:
+    def set_mode(self, mode_id: str, *, timeout: "Timeout" = UNSET) -> None:
         """Change the way of working."""
-        self._worker.run(self._session.set_mode(mode_id))
+        self._worker.run(self._session.set_mode(mode_id, timeout=timeout))
 
-    def set_model(self, model_id: str) -> None:
+    def set_model(self, model_id: str, *, timeout: "Timeout" = UNSET) -> None:
         """Change the model."""
-        self._worker.run(self._session.set_model(model_id))
+        self._worker.run(self._session.set_model(model_id, timeout=timeout))
 
-    def set_config_option(self, config_id: str, value: str | bool) -> None:
+    def set_config_option(self, config_id: str, value: str | bool, *, timeout: "Timeout" = UNSET) -> None:
         """Change a setting."""
-        self._worker.run(self._session.set_config_option(config_id, value))
+        self._worker.run(self._session.set_config_option(config_id, value, timeout=timeout))
 
     def cancel(self) -> None:
         """Cancel whatever runs in this session, and wait until it is over."""
         self._worker.run(self._session.cancel())
 
-    def close(self) -> None:
+    def close(self, *, timeout: "Timeout" = UNSET) -> None:
         """Stop what runs, release what it holds here, and have the agent close it."""
-        self._worker.run(self._session.close())
+        self._worker.run(self._session.close(timeout=timeout))
 
 
 class SyncTurn:

@@ -16,7 +16,7 @@ from antiphon.connection.reports import Mended
 from antiphon.connection.router import Router, Then
 from antiphon.connection.tasks import start_task
 from antiphon.connection.wire import Wire
-from antiphon.errors import Code, ConnectionClosed, NotSupported, RequestError, RequestRefused
+from antiphon.errors import Code, ConnectionClosed, NotSupported, RequestError, RequestRefused, RequestTimeout
 from antiphon.protocol.base import encode
 from antiphon.protocol.dialects.hints import Reply
 from antiphon.rpc.envelope import ErrorObject, Request, RequestId
@@ -175,7 +175,7 @@ class Answers:
 def _to_wire(error: Exception) -> ErrorObject:
     if isinstance(error, RequestRefused):  # the peer's own words, so it may have them back; but they are not our answer
         return ErrorObject(Code.INTERNAL_ERROR, "Internal error", f"what it needed was refused: {error.reason}")
-    if isinstance(error, NotSupported):  # ours, about the peer, and it says what to do
+    if isinstance(error, NotSupported | RequestTimeout):  # ours, about the peer, and it says what to do
         return ErrorObject(Code.INTERNAL_ERROR, "Internal error", str(error))
     if isinstance(error, RequestError):
         return ErrorObject(error.code, error.message, error.data)

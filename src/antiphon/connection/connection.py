@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, Self, TypeVar
 
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from antiphon.connection.answers import Answers
 from antiphon.connection.inbox import INBOX_LIMIT, Inbox
@@ -21,9 +21,18 @@ from antiphon.connection.stream import CANCEL_GRACE, Backlog, Stream
 from antiphon.connection.updates import Updates
 from antiphon.connection.voice import Voice
 from antiphon.connection.wire import Direction, Tap, Wire
-from antiphon.errors import AcpError, ConnectionClosed, LocalProtocolError, RequestError, RequestRefused, fresh
+from antiphon.errors import (
+    AcpError,
+    ConnectionClosed,
+    LocalProtocolError,
+    RequestError,
+    RequestRefused,
+    RequestTimeout,
+    fresh,
+)
 from antiphon.protocol.base import encode_into
 from antiphon.protocol.methods import Call, Notice
+from antiphon.protocol.timeouts import Timeout, timeout_of
 from antiphon.protocol.v1.methods import CANCEL, PROMPT, SESSION_UPDATE
 from antiphon.rpc.envelope import Frame, Line, Noise, Notification, Overlong, RequestId, head_of_notification
 from antiphon.rpc.peer import FIRST_ID, Answered, Asked, Event, Peer, Refused, Rejected, Stray, Told, Withdrawn
@@ -50,7 +59,8 @@ class Connection:
     """One end of a conversation over a transport. `async with` it: it starts reading on entry and closes on exit.
 
     `tolerant`: lines that are not JSON are skipped as somebody's log, not answered with an error. That is what a client wants of a
-    program that it started, so it is the default there and only there.
+    program that it started, so it is the default there and only there. `timeout`: the seconds for every response that has a timeout
+    by default (`timeouts`), None for no timeout at all.
     """
 
     def __init__(
@@ -61,9 +71,11 @@ class Connection:
         tolerant: bool | None = None,
         observer: Observer | None = None,
         inbox_limit: int = INBOX_LIMIT,
+        timeout: Timeout = UNSET,
     ) -> None:
         self.router = router or Router()
         self.inbox = Inbox(transport, inbox_limit)
+        self._timeout = timeout
         self._transport = transport
         self._wire = Wire(transport, self.inbox, observer)
         self._peer = Peer(tolerant=transport.noisy if tolerant is None else tolerant, encode_into=encode_into)
@@ -137,36 +149,47 @@ class Connection:
 
     # What we say.
 
-    async def request(self, call: Call[P, R], params: P) -> R:
-        """Ask, and wait for the answer. Cancelling the wait withdraws the question.
+    async def request(self, call: Call[P, R], params: P, *, timeout: Timeout = UNSET) -> R:
+        """Send a request and wait for its response. Cancelling the wait cancels the request.
+
+        `timeout`: the seconds that the response may take, None for no timeout; by default what `timeouts` has for the method.
 
         Raises:
             RequestError: the peer refused.
-            ConnectionClosed: it is gone.
-            RemoteProtocolError: its answer makes no sense.
+            RequestTimeout: there was no response in time. The request is cancelled, and the connection can still be used.
+            ConnectionClosed: the peer is gone.
+            RemoteProtocolError: its response makes no sense.
         """
         id, answer = self._ask(call, params)
+        timer = self._time(id, call, timeout)
         self.inbox.wait_begins()
         try:
             return await self._outcome(call, id, answer)
         finally:
             self.inbox.wait_ends()
+            if timer is not None:
+                timer.cancel()
 
-    def stream(self, call: Call[P, R], params: P, session_id: str | None = None) -> Stream[R]:
-        """Ask, and iterate over the session's updates until the answer. They wait there, not in the router's handler.
+    def stream(
+        self, call: Call[P, R], params: P, session_id: str | None = None, *, timeout: Timeout = UNSET
+    ) -> Stream[R]:
+        """Send a request and iterate over the session's updates until its response. They wait there, not in the router's handler.
 
         The session is the one in `params` unless given. Updates go to the oldest turn of a session that is still open.
+        `timeout` is that of `request`; a prompt has none by default.
         """
         session = session_id or getattr(params, "session_id", None)
         if not isinstance(session, str):
             raise LocalProtocolError(f"`{call.name}` names no session: give `session_id`")
         id, answer = self._ask(call, params)
         outcome = self._transport.loop.create_task(self._outcome(call, id, answer), name=call.name)
-        outcome.add_done_callback(partial(self._turn_over, id))
+        outcome.add_done_callback(partial(self._turn_over, id, self._time(id, call, timeout)))
         backlog = self._backlogs[id] = Backlog(self.inbox, session, partial(self._call_off, call, session, outcome))
         return Stream(backlog, outcome)
 
-    def _turn_over(self, id: int, outcome: "asyncio.Task[Any]") -> None:
+    def _turn_over(self, id: int, timer: asyncio.TimerHandle | None, outcome: "asyncio.Task[Any]") -> None:
+        if timer is not None:
+            timer.cancel()
         if outcome.cancelled():
             self._withdraw(id)  # here too: a task cancelled before its first step does not get to it
         else:
@@ -177,10 +200,13 @@ class Connection:
         if self._gone is not None or call.name != PROMPT.name:
             outcome.cancel()
             return
+        self._post_cancel(session_id)
+        self._transport.loop.call_later(CANCEL_GRACE, outcome.cancel)
+
+    def _post_cancel(self, session_id: str) -> None:
         from antiphon.protocol.v1.session import Cancel
 
         self.post(CANCEL, Cancel(session_id))
-        self._transport.loop.call_later(CANCEL_GRACE, outcome.cancel)
 
     def notify(self, notice: Notice[P], params: P) -> Awaitable[None]:
         """Tell, and wait while the peer is slow: memory stays bounded and the loop turns. Await it.
@@ -216,6 +242,19 @@ class Connection:
         if id == FIRST_ID:
             self._transport.loop.call_soon(self._updates.expect)  # while the peer makes up its first answer
         return id, answer
+
+    def _time(self, id: int, call: Call[Any, Any], given: Timeout) -> asyncio.TimerHandle | None:
+        timeout = timeout_of(call.name, given, self._timeout)
+        return None if timeout is None else self._transport.loop.call_later(timeout, self._expire, id, call, timeout)
+
+    def _expire(self, id: int, call: Call[Any, Any], timeout: float) -> None:
+        answer, backlog = self._pending.get(id), self._backlogs.get(id)
+        if answer is None or answer.done():
+            return
+        if backlog is not None and call.name == PROMPT.name and self._gone is None:
+            self._post_cancel(backlog.session_id)  # many agents know no other way to end a turn
+        self._withdraw(id)
+        answer.set_exception(RequestTimeout(call.name, timeout))
 
     async def _outcome(self, call: Call[P, R], id: int, answer: "asyncio.Future[Raw]") -> R:
         try:

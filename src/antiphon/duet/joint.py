@@ -7,7 +7,10 @@ policy decides first. News of how things stand (modes, settings, commands, a tit
 import asyncio
 import logging
 from collections.abc import Awaitable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec import UNSET
 
 from antiphon.agent.sessions import settle
 from antiphon.agent.stage import seen
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from antiphon.duet.guard import Guard
     from antiphon.engines.base import Engine
     from antiphon.protocol.methods import Call
+    from antiphon.protocol.timeouts import Timeout
     from antiphon.store.locks import SessionLock
     from antiphon.store.sessions import SessionStore
 
@@ -197,7 +201,7 @@ class Joint:
 
     # What engines ask.
 
-    async def asked(self, part: Part, call: "Call[P, R]", params: P) -> R:
+    async def asked(self, part: Part, call: "Call[P, R]", params: P, timeout: "Timeout" = UNSET) -> R:
         """An engine asks the client something: after all that it has said, and if the policy leaves it open."""
         if self.floor is not None:
             self.floor.claim(part.name)
@@ -209,7 +213,7 @@ class Joint:
             answer: Any = await self.guard.permission(
                 part.title,
                 ours,
-                self._ask,
+                partial(self._ask, timeout=timeout),
                 looking=part.looking,
                 trusted_marks=not part.engine.guarded,
                 known=None if known is None else part.labels.call(known),
@@ -217,7 +221,7 @@ class Joint:
             part.answered(asked, answer)
             return answer  # type: ignore[no-any-return]  # the call says what it is
         await self.admitted(part, call, ours)
-        return await self.outer.request(call, ours)
+        return await self.outer.request(call, ours, timeout=timeout)
 
     async def admitted(self, part: Part, call: "Call[P, R]", params: P) -> None:
         """What an engine does by way of us, the policy decides about, too."""
@@ -225,8 +229,8 @@ class Joint:
             ours: Any = part.under(self.outer.id, params)
             await self.guard.admit(ours, self._ask, part.title, looking=part.looking)
 
-    async def _ask(self, request: v1.RequestPermission) -> v1.PermissionResult:
-        return await self.outer.request(m.REQUEST_PERMISSION, request)
+    async def _ask(self, request: v1.RequestPermission, timeout: "Timeout" = UNSET) -> v1.PermissionResult:
+        return await self.outer.request(m.REQUEST_PERMISSION, request, timeout=timeout)
 
     # What is kept.
 

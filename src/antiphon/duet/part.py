@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
+from msgspec import UNSET
 
 from antiphon.agent.session import Session
 from antiphon.connection.wire import NO_WAIT
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from antiphon.engines.base import Engine, EngineSession
     from antiphon.policy import Rules
     from antiphon.protocol.methods import Call, Notice
+    from antiphon.protocol.timeouts import Timeout
 
 __all__ = ["Part", "Stage"]
 
@@ -37,7 +39,7 @@ class Stage(Protocol):
     def heard(self, part: "Part", update: v1.Update) -> Awaitable[None]:
         """An engine says something."""
 
-    async def asked(self, part: "Part", call: "Call[P, R]", params: P) -> R:
+    async def asked(self, part: "Part", call: "Call[P, R]", params: P, timeout: "Timeout" = UNSET) -> R:
         """An engine asks the client something."""
 
     async def admitted(self, part: "Part", call: "Call[P, R]", params: P) -> None:
@@ -91,10 +93,10 @@ class Part(Session):
             return NO_WAIT
         return self._stage.heard(self, update)
 
-    async def request(self, call: "Call[P, R]", params: P) -> R:
+    async def request(self, call: "Call[P, R]", params: P, *, timeout: "Timeout" = UNSET) -> R:
         if self.closed:
             raise LocalProtocolError("the session is closed")
-        return await self._stage.asked(self, call, params)
+        return await self._stage.asked(self, call, params, timeout)
 
     async def notify(self, notice: "Notice[P]", params: P) -> None:
         await self._stage.journal.settled()

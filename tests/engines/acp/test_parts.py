@@ -39,10 +39,10 @@ class Part(Session):
         self.book.append(type(update).__name__)
         await self.outer.update(update)
 
-    async def request(self, call: "Call[Any, Any]", params: Any) -> Any:
+    async def request(self, call: "Call[Any, Any]", params: Any, *, timeout: Any = v1.UNSET) -> Any:
         assert params.session_id == self.id != self.outer.id
         self.book.append(call.name)
-        return await self.outer.request(call, structs.replace(params, session_id=self.outer.id))
+        return await self.outer.request(call, structs.replace(params, session_id=self.outer.id), timeout=timeout)
 
     async def notify(self, notice: "Notice[Any]", params: Any) -> None:
         assert params["sessionId"] == self.id != self.outer.id

@@ -10,19 +10,21 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from antiphon.agent.stage import seen
 from antiphon.client.files import Files
 from antiphon.client.terminals import Terminals
 from antiphon.engines.acp.refusing import same
-from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError, RequestRefused
+from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError, RequestRefused, RequestTimeout
 from antiphon.protocol import v1
+from antiphon.protocol.timeouts import APPROVAL_TIMEOUT, NO_TIMEOUT
 from antiphon.protocol.v1 import methods as m
 
 if TYPE_CHECKING:
     from antiphon.agent.session import Session
     from antiphon.protocol.methods import Call
+    from antiphon.protocol.timeouts import Timeout
 
 __all__ = ["Answering"]
 
@@ -82,16 +84,18 @@ class Answering:
             case _:
                 return await self.ask(call, params)
 
-    async def ask(self, call: "Call[P, R]", params: P) -> R:
-        """Ask the client.
+    async def ask(self, call: "Call[P, R]", params: P, timeout: "Timeout" = UNSET) -> R:
+        """Send a request to the client.
 
         Raises:
-            RequestError: it refuses, or is gone.
+            RequestError: it refuses, does not respond in time, or is gone.
         """
         try:
-            return await self._session.request(call, params)
+            return await self._session.request(call, params, timeout=timeout)
         except RequestRefused as error:
             raise same(error) from error
+        except RequestTimeout as error:
+            raise RequestError(Code.REQUEST_TIMEOUT, "Request timed out", str(error)) from error
         except ConnectionClosed as error:
             raise RequestError(Code.INTERNAL_ERROR, "Internal error", "the client is gone") from error
 
@@ -132,13 +136,18 @@ class Answering:
             made = await self._do_here(m.CREATE_TERMINAL, asked, self._terminals.create(self._roots, asked))
             self._here.add(made.terminal_id)
             return made
-        # Not withdrawn with its asker: the client may answer all the same, with a command that runs and that nobody knows.
-        creating = self._in_background(self.ask(m.CREATE_TERMINAL, asked))
+        # Not cancelled with its asker: the client may respond all the same, with a command that runs and that nobody knows.
+        creating = self._in_background(self.ask(m.CREATE_TERMINAL, asked, NO_TIMEOUT))
         try:
-            made = await asyncio.shield(creating)
+            async with asyncio.timeout(APPROVAL_TIMEOUT):
+                made = await asyncio.shield(creating)
         except asyncio.CancelledError:
             creating.add_done_callback(self._came_late)
             raise
+        except TimeoutError:
+            creating.add_done_callback(self._came_late)
+            why = f"the client did not respond within {APPROVAL_TIMEOUT:g} seconds"
+            raise RequestError(Code.REQUEST_TIMEOUT, "Request timed out", why) from None
         self._there.add(made.terminal_id)
         return made
 

@@ -12,6 +12,7 @@ from antiphon.errors import (
     RemoteProtocolError,
     RequestError,
     RequestRefused,
+    RequestTimeout,
     SpawnFailed,
 )
 from antiphon.protocol import v1
@@ -46,6 +47,8 @@ def clearly(agent: Agent) -> Iterator[None]:
     except ConnectionClosed as error:
         why = f"{error}\nhint: try again: it is started anew, and the session goes on as far as it can"
         raise RequestError(Code.INTERNAL_ERROR, f"{agent.name} ended unexpectedly", why) from error
+    except RequestTimeout as error:
+        raise RequestError(Code.REQUEST_TIMEOUT, f"{agent.name} does not respond", str(error)) from error
     except RemoteProtocolError as error:
         raise RequestError(Code.INTERNAL_ERROR, f"{agent.name} makes no sense", str(error)) from error
 

@@ -1,0 +1,167 @@
+"""Every wait for a peer has a timeout with a name: the table is whole, the page says the same, and no request is sent around it."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon.connection.reports import Report
+from antiphon.errors import AcpError, RequestTimeout
+from antiphon.protocol import timeouts, v1
+from antiphon.protocol.methods import Call
+from antiphon.protocol.v1 import methods as m
+from antiphon.rpc.peer import Stray
+from tests.connection.ends import Raw, against_raw, answer
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "antiphon"
+CALLS = [each for each in m.ALL if isinstance(each, Call)]
+NAMES = ("START_TIMEOUT", "OPEN_TIMEOUT", "REQUEST_TIMEOUT", "APPROVAL_TIMEOUT", "NO_TIMEOUT")
+SENDS = ("request", "stream", "work", "control", "call")
+"""The methods of ours that send a request and wait for its response."""
+
+OTHERS = {
+    "agent/turns.py": "a turn: it ends with its answer or its cancellation, which TURN_GRACE bounds",
+    "cli/health/examining.py": "a check of `doctor`: its --timeout",
+    "client/questions.py": "a person; released when the turn is cancelled or the session closed",
+    "client/relay.py": "the reader of the updates, who may be slow; released when the session is closed",
+    "client/worker.py": "a person: a handler of the user; released when its thread ends",
+    "connection/connection.py": "the table",
+    "connection/stream.py": "the response to a prompt, which may be cancelled: then CANCEL_GRACE",
+    "duet/journal.py": "the disk",
+    "engines/claude/process.py": "CONTROL_LIMIT",
+    "engines/claude/waiting.py": "a turn, which may be cancelled: then INTERRUPT_LIMIT",
+    "engines/codex/server.py": "REQUEST_LIMIT",
+    "engines/codex/waiting.py": "a turn, which may be cancelled: then INTERRUPT_LIMIT and END_LIMIT",
+    "engines/program.py": "output of a program; ends with it",
+    "local/commands.py": "output of a command; ends with it",
+    "store/database.py": "the disk",
+    "transports/pipes.py": "the peer reads what was sent; ends with the connection",
+}
+"""Where something is waited for in another way than by a request on a connection, and what bounds it."""
+
+
+def test_the_page_has_the_timeout_of_every_method() -> None:
+    page = (ROOT / "docs" / "core.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+_TIMEOUT)` \| ([^|]+) \| (.+) \|$", page, re.MULTILINE)
+    assert [name for name, _, _ in rows] == list(NAMES)
+    told = {method: name for name, _, methods in rows for method in re.findall(r"`([^`]+)`", methods)}
+    for name, seconds, _ in rows:
+        value = getattr(timeouts, name)
+        assert seconds.strip() == ("none" if value is None else f"{value:g} s"), name
+    known = {call.name for call in CALLS}
+    assert set(told) == known, "a method without a row, or a row without a method"
+    assert {method: getattr(timeouts, name) for method, name in told.items()} == {
+        name: timeouts.timeout_of(name) for name in known
+    }
+    assert set(timeouts.BY_METHOD) <= known
+
+
+@given(
+    st.sampled_from([call.name for call in CALLS]) | st.text(),
+    st.none() | st.floats(0, 1e6),
+    st.none() | st.floats(0, 1e6),
+)
+def test_what_is_given_counts_then_the_general_timeout_then_the_default(
+    method: str, own: float | None, general: float | None
+) -> None:
+    default = timeouts.timeout_of(method)
+    assert timeouts.timeout_of(method, own, general) == own
+    assert timeouts.timeout_of(method, general=general) == (None if default is None else general)
+    assert method in timeouts.BY_METHOD or default == timeouts.REQUEST_TIMEOUT
+
+
+def test_every_request_in_the_source_has_a_timeout() -> None:
+    """By its method, which the table has, or by one that is passed on."""
+    found = list(_requests())
+    assert len(found) > 40, "the search is broken"
+    bare = [where for where, call, taken in found if not _is_bounded(call, taken)]
+    assert bare == []
+
+
+def test_every_other_wait_is_listed_with_its_bound() -> None:
+    found = {
+        str(path.relative_to(SOURCE))
+        for path in SOURCE.rglob("*.py")
+        if any(isinstance(node, ast.Attribute) and node.attr == "create_future" for node in ast.walk(_tree(path)))
+    }
+    assert found - set(OTHERS) == set()
+
+
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _requests() -> Iterator[tuple[str, ast.Call, set[str]]]:
+    """Yield where a request is sent, the call that sends it, and the parameters of the functions around it."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        tree = _tree(path)
+        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+        for node in ast.walk(tree):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SENDS):
+                continue
+            if isinstance(node.func.value, ast.Name) and node.func.value.id in ("router", "wire", "self"):
+                continue  # a table of handlers, frames as bytes, and ourselves: that is where these are defined
+            if len(node.args) < 2 and node.func.attr != "control":
+                continue
+            around = [each.args for each in functions if each.lineno <= node.lineno <= (each.end_lineno or 0)]
+            where = f"{path.relative_to(SOURCE)}:{node.lineno}"
+            yield where, node, {each.arg for taken in around for each in taken.args + taken.kwonlyargs}
+
+
+def _is_bounded(call: ast.Call, taken: set[str]) -> bool:
+    match call:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="server" | "process"))):
+            return True  # a request to a CLI: REQUEST_LIMIT and CONTROL_LIMIT are the defaults of the parameter there
+        case ast.Call(args=[ast.Constant() | ast.JoinedStr(), *_]):
+            return True
+        case ast.Call(args=[ast.Attribute(value=ast.Name(id="m"), attr=name), *_]):
+            return hasattr(m, name)
+        case ast.Call(args=[ast.Name(id=name), *_]) if name.isupper():
+            return True  # a constant of the module: the default of methods that the protocol does not know
+    return "timeout" in {word.arg for word in call.keywords} and "timeout" in taken
+
+
+# What a timeout does.
+
+
+async def _timed_out(raw: Raw, id: int) -> None:
+    asked = await raw.hear()
+    assert asked["id"] == id
+    assert await raw.hear() == {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": id}}
+
+
+async def test_a_request_that_times_out_is_cancelled_and_its_late_response_dropped() -> None:
+    reports: list[Report] = []
+    async with against_raw(reports=reports) as (connection, raw):
+        with pytest.raises(RequestTimeout) as caught:
+            await connection.request(m.SET_MODE, v1.SetMode("s", "plan"), timeout=0.01)
+        assert AcpError in type(caught.value).__mro__ and "\nhint: " in str(caught.value)
+        assert (caught.value.method, caught.value.timeout) == ("session/set_mode", 0.01)
+        await _timed_out(raw, 1)
+        await raw.say(answer(1), answer(2, '{"sessions":[]}'))
+        listed = connection.request(m.LIST_SESSIONS, v1.ListSessions(), timeout=20)
+        assert (await listed).sessions == []
+        assert reports == [Stray(1, late=True)]
+
+
+async def test_a_stream_that_times_out_fails_and_the_turn_is_cancelled() -> None:
+    async with against_raw() as (connection, raw):
+        stream = connection.stream(m.PROMPT, v1.Prompt("s", [v1.TextBlock("hi")]), timeout=0.01)
+        with pytest.raises(RequestTimeout, match="session/prompt"):
+            await stream
+        heard = [(await raw.hear())["method"] for _ in range(3)]
+        assert heard == ["session/prompt", "session/cancel", "$/cancel_request"]
+
+
+async def test_a_response_in_time_leaves_no_timer_behind() -> None:
+    async with against_raw() as (connection, raw):
+        asking = connection.request(m.LIST_SESSIONS, v1.ListSessions(), timeout=3600)
+        await raw.say(answer(1, '{"sessions":[]}'))
+        assert (await asking).sessions == []
+        timers = [timer for timer in vars(connection.transport.loop).get("_scheduled", ()) if not timer.cancelled()]
+        assert not [timer for timer in timers if timer.when() - connection.transport.loop.time() > 1800]
