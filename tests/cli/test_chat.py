@@ -238,6 +238,7 @@ def test_a_login_is_asked_for_and_the_request_goes_on(tmp_path: Path) -> None:
         terminal.wait("The agent wants you to sign in")
         assert " 1  By song" in terminal.shown
         terminal.press("1")
+        terminal.wait("The agent wants you to sign in", gone=True)
         terminal.wait("locked")
         terminal.ask(f"hello{ENTER}", "signed in by song")
     with chat(tmp_path, "--agent", f"{sys.executable} {agent}") as terminal:

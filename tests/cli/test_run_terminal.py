@@ -148,8 +148,8 @@ def test_a_form_may_be_declined_and_a_page_visited(place: Place) -> None:
         terminal.type("\x04")
         assert "You would rather not say." in terminal.finish()[1]
     with place.terminal("/visit https://example.org/x", "--agent", "demo") as terminal:
-        assert "  https://example.org/x" in terminal.wait_for("press Enter")
-        terminal.type("\n")
+        assert "  https://example.org/x" in terminal.wait_for("Did you go there?")
+        terminal.type("y\n")
         assert "You went there." in terminal.finish()[1]
 
 

@@ -1,14 +1,15 @@
 """Questions as panels: what they show and what answers them."""
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from antiphon.protocol import v1
-from antiphon.tui import permission_panel
 from antiphon.tui.form_panel import FormPanel, Wrong, read_field
 from antiphon.tui.login import choose_login
 from antiphon.tui.painting import Painter
-from antiphon.tui.panels import MenuPanel, PagePanel, Panel
-from antiphon.tui.permission_panel import PermissionPanel, Permit, Subject, subject_of
+from antiphon.tui.panels import ALONE, PAUSE, CommandPanel, MenuPanel, PagePanel, Panel
+from antiphon.tui.permission_panel import PermissionPanel, Permit, Scope, Subject, subject_of
 
 PAINTER = Painter(80, colour=False)
 ONCE = [
@@ -18,15 +19,24 @@ ONCE = [
 RULED = Subject("Run it", always=("Bash(ls)",), options=ONCE)
 
 
-def pressed(keys: str, subject: Subject = RULED) -> Permit | None:
-    panel = PermissionPanel(subject)
+def press(panel: Panel, keys: str, gap: float = ALONE) -> None:
+    """Press keys with so many seconds between them, and then wait. Esc and Ctrl-C leave."""
+    at = 0.0
     for key in keys:
-        if key == "\x1b":
-            panel.leave("escape")
-        elif key == "\x03":
-            panel.leave("interrupt")
+        panel.settle(at)
+        if panel.done:
+            return
+        if key in "\x1b\x03":
+            panel.leave("escape" if key == "\x1b" else "interrupt")
         else:
-            panel.key(key)
+            panel.key(key, at)
+        at += gap
+    panel.settle(at + PAUSE)
+
+
+def pressed(keys: str, subject: Subject = RULED, gap: float = ALONE) -> Permit | None:
+    panel = PermissionPanel(subject)
+    press(panel, keys, gap)
     return panel.answer if panel.done else None
 
 
@@ -52,20 +62,56 @@ def test_one_key_answers_and_always_asks_for_how_long(keys: str, answer: Permit 
     assert pressed(keys) == answer
 
 
-@pytest.mark.parametrize("words", ["wait, are you sure", "please use pytest", "are you ok", "hey"])
-def test_words_are_no_answer_though_their_letters_are(words: str) -> None:
-    assert pressed(words) is None
+YES: dict[str, Scope | None] = {"y": None, "as": "session", "ap": "project", "ae": "everywhere"}
+GAPS = st.floats(0, ALONE, exclude_max=True)
+TYPED = st.sampled_from(["yikes", "asking", "append", "always", "aeon", "you", "ya", "hey", "vy", "Ns"]) | st.text(
+    alphabet="yanNspevo1 ", max_size=6
+)
 
 
-def test_after_a_pause_a_key_is_an_answer_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [0.0]
-    monkeypatch.setattr(permission_panel, "monotonic", lambda: now[0])
+@settings(max_examples=300)
+@example("asdf", 0.0)
+@example("yikes", 0.3)
+@given(TYPED | st.text(max_size=6), GAPS)
+def test_letters_of_words_and_of_pastes_allow_nothing(words: str, gap: float) -> None:
+    assert words == "y" or pressed(words, gap=gap) in (None, Permit(False))
+
+
+@settings(max_examples=200)
+@given(TYPED)
+def test_only_the_keys_that_are_shown_allow_something_however_slowly_they_are_pressed(words: str) -> None:
+    answer = pressed(words, gap=PAUSE)
+    allowed = answer is not None and answer.allow
+    assert not allowed or any(words.endswith(keys) or keys in words for keys in YES)
+    assert words not in YES or answer == Permit(True, YES[words])
+
+
+@given(st.text(max_size=6) | TYPED, GAPS)
+def test_words_open_no_page_choose_nothing_and_start_no_command(words: str, gap: float) -> None:
+    if len(words) == 1:
+        return
+    page, menu = PagePanel("Look", "https://example.org/"), MenuPanel("Which?", [("a", "A", None)])
+    command = CommandPanel("Run it?", ["login"], {})
+    for panel in (page, menu, command):
+        press(panel, words, gap)
+    assert (page.answer != "opened", menu.answer, command.answer) == (True, None, False)
+
+
+@given(st.text(max_size=6))
+def test_a_form_without_fields_is_accepted_by_a_yes_alone(words: str) -> None:
+    panel = FormPanel("Delete it all?", v1.Form(properties={}))
+    panel.enter(words)
+    assert (panel.answer == v1.Accepted({})) == (words.strip().lower() in ("y", "yes"))
+
+
+def test_after_a_pause_a_key_is_an_answer_again() -> None:
     panel = PermissionPanel(RULED)
-    for key in "wy":
-        panel.key(key)
+    for at, key in enumerate("wy"):
+        panel.key(key, at / 10)
+    panel.settle(5.0)
     assert not panel.done
-    now[0] = 1.0
-    panel.key("y")
+    panel.key("y", 5.0)
+    panel.settle(5.0 + ALONE)
     assert panel.answer == Permit(True)
 
 
@@ -108,7 +154,7 @@ def test_what_does_not_fit_is_counted_and_can_be_viewed() -> None:
     lines = panel.lines(PAINTER, 12)
     assert len(lines) == 12 and any("more lines" in line for line in lines)
     assert " v  view all" in panel.lines(PAINTER, 12)[-1]
-    panel.key("v")
+    press(panel, "v")
     assert len(seen) == 51 and not panel.done
 
 
@@ -183,9 +229,10 @@ def test_a_page_is_opened_only_when_asked_to() -> None:
     for key, answer, browser in (("o", "opened", True), ("y", "opened", False), ("n", "declined", False)):
         panel = PagePanel("Look", "https://example.org/\u202e")
         assert "  https://example.org/<U+202E>" in panel.lines(PAINTER, 20)
-        panel.key("x")
+        press(panel, "x")
         assert not panel.done
-        panel.key(key)
+        panel.key(key, 9.0)
+        panel.settle(10.0)
         assert (panel.answer, panel.wants_browser) == (answer, browser)
 
 
@@ -193,13 +240,15 @@ def test_a_page_is_opened_only_when_asked_to() -> None:
 
 
 async def login(
-    methods: list[v1.AuthMethod], key: str, status: int = 0
+    methods: list[v1.AuthMethod], key: str, status: int = 0, confirm: str = "y", shown: list[str] | None = None
 ) -> tuple[str | None, list[list[str]], list[str]]:
     ran: list[list[str]] = []
+    shown = [] if shown is None else shown
     said: list[str] = []
 
     async def show(panel: Panel) -> None:
-        panel.key(key)
+        shown.extend(panel.lines(PAINTER, 20))
+        press(panel, key if isinstance(panel, MenuPanel) else confirm)
         if not panel.done:
             panel.leave("escape")
 
@@ -231,6 +280,22 @@ async def test_a_login_that_is_told_beside_the_method_is_run_too() -> None:
     assert await login([told], "1") == ("m", [["/bin/claude", "/login", ""]], [])
 
 
+@pytest.mark.parametrize(
+    "method",
+    [
+        v1.AgentAuth("m", "Sign in", meta={"terminal-auth": {"command": "sh", "args": ["-c", "curl x | sh"], "env": {"A": "b"}}}),
+        v1.TerminalAuth("t", "Sign in", args=["-c", "curl x | sh"], env={"A": "b"}),
+    ],
+)  # fmt: skip
+async def test_the_command_of_a_login_is_shown_and_runs_only_after_a_yes(method: v1.AuthMethod) -> None:
+    for answer in ("n", "\x1b", "\x03", "", "login"):
+        shown: list[str] = []
+        chosen, ran, said = await login([method], "1", confirm=answer, shown=shown)
+        assert (chosen, ran, said) == (None, [], ["The login was not started."])
+        [line] = [line for line in shown if "$ " in line]
+        assert line.strip().startswith("$ A=b ") and line.endswith("-c 'curl x | sh'")
+
+
 async def test_no_way_to_sign_in_is_said() -> None:
     answer, _, said = await login([], "1")
     assert answer is None and "sign in with its own program" in said[0]
@@ -239,7 +304,8 @@ async def test_no_way_to_sign_in_is_said() -> None:
 def test_a_menu_answers_with_the_id() -> None:
     menu = MenuPanel("Which?", [("a", "A", None), ("b", "B", "the other")])
     assert " 2  B  the other" in menu.lines(PAINTER, 20)
-    for key in ("9", "x", "2"):
-        menu.key(key)
+    for at, key in enumerate(("9", "x", "2")):
+        menu.key(key, float(at))
+        menu.settle(at + ALONE)
         assert menu.done is (key == "2")
     assert menu.answer == "b"

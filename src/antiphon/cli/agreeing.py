@@ -1,45 +1,57 @@
 """A question that is answered with yes or no, before something is changed."""
 
 import os
+import select
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from antiphon.cli.answers import QUIET, YES_OR_NO
+
 if TYPE_CHECKING:
     from antiphon.cli.screen import Screen
 
-__all__ = ["agreed"]
+__all__ = ["agreed", "answered_yes"]
 
 
 def agreed(screen: "Screen", question: str, *, nothing: str, otherwise: str) -> bool:
-    """Whether somebody is there and says yes. If not, `nothing` says what was not done, and `otherwise` how it is done without asking."""
+    """Ask the person at the terminal, and return whether the answer is yes.
+
+    If not, `nothing` says what was not done, and `otherwise` how it is done without asking.
+    """
     from antiphon.cli.asking import terminal_of
 
     terminal = terminal_of(screen)
     if terminal is None:
         screen.note(f"{nothing}: nobody is here to ask; {otherwise}")
         return False
-    if _answer(screen, terminal, f"{question} (y yes, n no): ") in ("y", "yes"):
+    if answered_yes(screen, terminal, f"{question} (y yes, n no): "):
         return True
     screen.note(nothing)
     return False
 
 
-def _answer(screen: "Screen", terminal: int, question: str) -> str:
-    """A line from the terminal. What was typed before the question is no answer to it; the end of input is none."""
+def answered_yes(screen: "Screen", terminal: int, question: str, quiet: float = QUIET) -> bool:
+    """Ask once, and return whether the answer is yes. What was typed before the question does not answer it; nor does the end of the input."""
     import termios
 
-    with suppress(termios.error):  # before it is shown: who answers at once is heard
+    with suppress(termios.error):  # before it is shown: an answer that comes at once counts
         termios.tcflush(terminal, termios.TCIFLUSH)
     screen.ask(question)
     typed = b""
     while b"\n" not in typed:
-        try:
-            chunk = os.read(terminal, 4096)
-        except OSError:  # the terminal is gone
-            chunk = b""
+        chunk = _read(terminal)
         if not chunk:
             sys.stderr.write("\n")
-            break
+            return False
         typed += chunk
-    return typed.decode("utf-8", "replace").strip().lower()
+    if YES_OR_NO.read(typed) is not True:
+        return False
+    return not select.select([terminal], [], [], quiet)[0]  # a text that goes on was pasted
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 4096)
+    except OSError:  # the terminal is gone
+        return b""

@@ -1,7 +1,7 @@
-"""Asks the person at the terminal, by plain lines: may it do this, and whatever else the agent wants to know.
+"""Asks the person at the terminal, by plain lines: may the agent do this, and what else the agent wants to know.
 
-One question at a time, and nothing else is shown meanwhile. What was typed before a question came is no answer to it. End of file is
-a no; when the turn is cancelled the question goes without an answer.
+One question at a time, and nothing else is shown meanwhile. What was typed before a question came does not answer it, and only the
+answers that it lists do. The end of the input is a no. When the turn is cancelled the question goes without an answer.
 """
 
 import asyncio
@@ -10,8 +10,9 @@ import select
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from antiphon.cli.answers import QUIET, YES_OR_NO, Answers
 from antiphon.cli.describing import describe_action
 from antiphon.cli.diffs import diffs_in
 from antiphon.cli.printing import show_diff
@@ -28,7 +29,9 @@ __all__ = ["Person", "terminal_of"]
 CONTENT_LINES: Final = 20
 """Lines shown of a text that is about to be written without a diff."""
 
-_SCOPES: "Final[dict[str, Scope]]" = {"s": "session", "p": "project", "e": "everywhere"}
+_SCOPES: "Final[tuple[Scope, ...]]" = ("session", "project", "everywhere")
+
+T = TypeVar("T")
 
 
 def terminal_of(screen: "Screen") -> int | None:
@@ -46,9 +49,10 @@ def terminal_of(screen: "Screen") -> int | None:
 class Person:
     """Somebody who reads stderr and types."""
 
-    def __init__(self, screen: "Screen", terminal: int) -> None:
+    def __init__(self, screen: "Screen", terminal: int, quiet: float = QUIET) -> None:
         self._screen = screen
         self._terminal = terminal
+        self._silence = quiet
         self._asking = asyncio.Lock()
         self._quiet = asyncio.Event()
         self._quiet.set()
@@ -65,24 +69,19 @@ class Person:
         from antiphon.client.permissions import Choice
         from antiphon.policy import Verdict
 
+        once, no = Choice(Verdict.ALLOW), Choice(Verdict.DENY)
+        words = {"y": once, "yes": once, "n": no, "no": no}
+        rules = ", ".join(rule.text for rule in question.always)
+        offered = "y yes, n no"
+        if rules:
+            offered += ", always in this s session, p project, e everywhere"
+            for scope in _SCOPES:
+                words[scope[0]] = words[scope] = Choice(Verdict.ALLOW, scope=scope)
         async with self._floor():
             self._show(question)
-            rules = ", ".join(rule.text for rule in question.always)
             if rules:
                 self._screen.note(f"  always would allow: {rules}", "dim")
-            offered = "y yes, n no" + (", always in this s session, p project, e everywhere" if rules else "")
-            while True:
-                self._forget_typed()
-                try:
-                    answer = (await self._line(f"  Allow? ({offered}): ")).lower()
-                except EOFError:
-                    answer = "n"
-                if answer in ("n", "no"):
-                    return Choice(Verdict.DENY)
-                if answer in ("y", "yes"):
-                    return Choice(Verdict.ALLOW)
-                if rules and answer[:1] in _SCOPES:
-                    return Choice(Verdict.ALLOW, scope=_SCOPES[answer[:1]])
+            return await self._answer(f"  Allow? ({offered}): ", Answers(words), no)
 
     def _show(self, question: "Question") -> None:
         action, request = question.action, question.request
@@ -139,6 +138,8 @@ class Person:
                         content[field.key] = value
             except EOFError:
                 return v1.Declined()
+            if not form.properties and not await self._answer("  Go on? (y yes, n no): ", YES_OR_NO, False):
+                return v1.Declined()
             return v1.Accepted(content)
 
     async def visit(self, request: v1.UrlElicitation) -> "Elicited":
@@ -146,11 +147,8 @@ class Person:
         async with self._floor():
             self._screen.note(f"? {request.message}", "bold")
             self._screen.note(f"  {request.url}", "cyan")
-            try:
-                answer = await self._line("  Open it yourself, then press Enter (n declines): ")
-            except EOFError:
-                answer = "n"
-            return v1.Declined() if answer.lower() in ("n", "no") else v1.Accepted()
+            opened = await self._answer("  Open it yourself. Did you go there? (y yes, n no): ", YES_OR_NO, False)
+            return v1.Accepted() if opened else v1.Declined()
 
     # The terminal.
 
@@ -171,28 +169,61 @@ class Person:
         with suppress(termios.error):  # no terminal any more: the reading will say so
             termios.tcflush(self._terminal, termios.TCIFLUSH)
 
+    async def _answer(self, prompt: str, answers: Answers[T], no: T) -> T:
+        """Ask until one of the listed answers is typed; `no` at the end of the input."""
+        try:
+            while True:
+                self._forget_typed()
+                line = await self._raw_line(prompt)
+                meant = answers.read(line + self._typed)
+                if meant == no or (meant is not None and not await self._goes_on()):
+                    return meant
+                while await self._goes_on():  # a person who types words or pastes a text is heard again after a pause
+                    pass
+        except EOFError:
+            return no
+
+    async def _goes_on(self) -> bool:
+        """Drop what is typed within a moment; whether there was anything.
+
+        Raises:
+            EOFError: the input has ended.
+        """
+        self._typed = b""
+        try:
+            async with asyncio.timeout(self._silence):
+                await self._read_more()
+        except TimeoutError:
+            return False
+        return True
+
     async def _line(self, prompt: str) -> str:
-        """A line from the terminal. Not `input` in a thread, which Ctrl-C would have to wait for."""
+        """Read a line of text."""
+        return (await self._raw_line(prompt)).decode("utf-8", "replace").strip()
+
+    async def _raw_line(self, prompt: str) -> bytes:
+        """Read a line from the terminal, with its end. Not `input` in a thread, which Ctrl-C would have to wait for."""
         ahead = self._typed or select.select([self._terminal], [], [], 0)[0]  # shown already, where it was typed
         self._screen.ask(prompt)
-        loop = asyncio.get_running_loop()
-        ready = asyncio.Event()
+        while b"\n" not in self._typed:
+            await self._read_more()
+            if not ahead:
+                self._screen.answered()  # the terminal has shown the end of the line
+        line, end, self._typed = self._typed.partition(b"\n")
+        return line + end
+
+    async def _read_more(self) -> None:
+        loop, ready = asyncio.get_running_loop(), asyncio.Event()
         loop.add_reader(self._terminal, ready.set)
         try:
-            while b"\n" not in self._typed:
-                await ready.wait()
-                ready.clear()
-                try:
-                    chunk = os.read(self._terminal, 4096)
-                except OSError:  # the terminal is gone
-                    chunk = b""
-                if not chunk:
-                    self._screen.note("")
-                    raise EOFError
-                self._typed += chunk
-                if not ahead:
-                    self._screen.answered()  # the terminal has shown the end of the line
+            await ready.wait()
         finally:
             loop.remove_reader(self._terminal)
-        line, _, self._typed = self._typed.partition(b"\n")
-        return line.decode("utf-8", "replace").strip()
+        try:
+            chunk = os.read(self._terminal, 4096)
+        except OSError:  # the terminal is gone
+            chunk = b""
+        if not chunk:
+            self._screen.note("")
+            raise EOFError
+        self._typed += chunk

@@ -157,7 +157,7 @@ class FormPanel:
     def typed(self) -> str | None:
         """What the field is called, and what an empty line would mean."""
         if (field := self._field) is None:
-            return "Enter to go on "
+            return "Go on? (y yes, n no): "
         name = self._names[self._place]
         title = one_line(getattr(field, "title", None) or name)
         default = default_of(field)
@@ -185,13 +185,21 @@ class FormPanel:
         hint = keys_text([("enter", "next"), ("esc", "decline")])
         return fit(painter, above, painter.all(body), [*below, Text.assemble((f"{count}   ", "dim"), hint)], height)[0]
 
-    def key(self, key: str) -> None:
+    @property
+    def due(self) -> float | None:
+        """Lines answer, not keys."""
+        return None
+
+    def key(self, key: str, at: float) -> None:
         """Keys go to the line that is typed."""
+
+    def settle(self, at: float) -> None:
+        """Lines answer, not keys."""
 
     def enter(self, text: str) -> None:
         """Take a field, or say what is wrong with it."""
         if (field := self._field) is None:
-            self._finish()
+            self._confirm(text)
             return
         name = self._names[self._place]
         try:
@@ -208,6 +216,16 @@ class FormPanel:
         self._place += 1
         if self._place >= len(self._names):
             self._finish()
+
+    def _confirm(self, text: str) -> None:
+        """Take the answer to a form that has no field: it asks for no more than a yes."""
+        word = text.strip().lower()
+        if word in ("y", "yes"):
+            self._finish()
+        elif word in ("n", "no"):
+            self.leave("escape")
+        else:
+            self._wrong = "answer y or n"
 
     def leave(self, how: Leaving) -> None:
         """Esc says no; Ctrl-C says nothing."""

@@ -27,9 +27,7 @@ def _bind_questions(keys: KeyBindings, room: "Room") -> None:
 
     @keys.add(Keys.Any, filter=answering, eager=True)
     def _(event: KeyPressEvent) -> None:
-        if (panel := room.panel) is not None:
-            panel.key(event.data)
-            room.touched()
+        room.press(event.data)
 
     @keys.add("enter", filter=answering, eager=True)
     @keys.add("c-d", filter=answering, eager=True)

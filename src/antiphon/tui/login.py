@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from antiphon.protocol import v1
 from antiphon.tui.clean import one_line
-from antiphon.tui.panels import MenuPanel, Panel
+from antiphon.tui.panels import CommandPanel, MenuPanel, Panel
 
 __all__ = ["choose_login"]
 
@@ -33,6 +33,11 @@ async def choose_login(
     program = _program(chosen, command)
     if program is not None:
         words, extra = program
+        asked = CommandPanel("To sign in, the agent wants this command to be run in your terminal", words, extra)
+        await show(asked)
+        if not asked.answer:
+            say("The login was not started.")
+            return None
         try:
             status = await run(words, {**os.environ, **extra})
         except OSError as error:

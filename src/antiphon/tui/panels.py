@@ -1,9 +1,11 @@
-"""Questions to the user as panels: what to show, and what a key or a typed line means. Pure: fed keys, asked for lines and for the answer.
+"""Questions to the user as panels: what to show, and what a key or a typed line means. Pure: fed keys and times, asked for lines and answers.
 
-Rule: only the keys that are shown answer. Anything else changes nothing; escape is always a no.
+Rule 1: only the keys that are shown answer. Anything else changes nothing; escape is always a no.
+Rule 2: a key that says yes counts alone. One that has another key close before or behind it is a letter of a word or of a paste.
 """
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from typing import Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from rich.console import RenderableType
@@ -12,7 +14,7 @@ from rich.text import Text
 from antiphon.tui.clean import clean, exact, one_line
 from antiphon.tui.painting import Painter
 
-__all__ = ["Leaving", "MenuPanel", "PagePanel", "Panel", "keys_text"]
+__all__ = ["ALONE", "CommandPanel", "Leaving", "MenuPanel", "PagePanel", "Panel", "keys_text"]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -22,6 +24,9 @@ Leaving: TypeAlias = Literal["escape", "interrupt"]
 
 PAUSE: Final = 0.6
 """Seconds without a key after which a question may be answered by one."""
+
+ALONE: Final = 0.4
+"""Seconds before and behind a key that says yes in which no other key comes. Letters of words come faster, answers do not."""
 
 SHORTEST: Final = 3
 """Lines of what is asked about that are shown however small the terminal is."""
@@ -39,8 +44,15 @@ class Panel(Protocol):
     def lines(self, painter: Painter, height: int) -> list[str]:
         """What to show, in about that many lines."""
 
-    def key(self, key: str) -> None:
-        """A key was pressed."""
+    @property
+    def due(self) -> float | None:
+        """When a key that was pressed becomes an answer, unless another one follows; None if there is none."""
+
+    def key(self, key: str, at: float) -> None:
+        """Take a key that was pressed at a time."""
+
+    def settle(self, at: float) -> None:
+        """Take the time: a key that stayed alone is an answer now."""
 
     def enter(self, text: str) -> None:
         """A line was typed."""
@@ -55,11 +67,55 @@ class Keyed(Generic[T]):
     def __init__(self, if_left: T) -> None:
         self.done = False
         self.answer = if_left
+        self._held: str | None = None
+        self._pressed_at = -PAUSE
+        self._strayed_at = -PAUSE
 
     @property
     def typed(self) -> str | None:
         """Nothing is typed here."""
         return None
+
+    # What a subclass fills in.
+
+    def answers(self, key: str) -> bool:
+        """Return whether the key is one of those that are shown."""
+        return False
+
+    def denies(self, key: str) -> bool:
+        """Return whether the key can do no harm, so that it counts at once."""
+        return False
+
+    def take(self, key: str) -> None:
+        """Do what the key says."""
+
+    def stray(self) -> None:
+        """Go back to where no key has been pressed."""
+
+    # What the window calls.
+
+    @property
+    def due(self) -> float | None:
+        """When the key that is held becomes an answer."""
+        return None if self._held is None else self._pressed_at + ALONE
+
+    def key(self, key: str, at: float) -> None:
+        """Hold a key that says yes until it is alone, take one that says no, and pass over the letters of words."""
+        typing = at - self._pressed_at < ALONE or at - self._strayed_at < PAUSE
+        self._held, self._pressed_at = None, at
+        if typing or not self.answers(key):
+            self._strayed_at = at
+            self.stray()
+        elif self.denies(key):
+            self.take(key)
+        else:
+            self._held = key
+
+    def settle(self, at: float) -> None:
+        """Take the key that is held, if it stayed alone."""
+        if self.due is not None and at >= self.due and not self.done:
+            held, self._held = self._held or "", None
+            self.take(held)
 
     def give(self, answer: T) -> None:
         """This is the answer."""
@@ -69,7 +125,7 @@ class Keyed(Generic[T]):
         """Nothing is typed here."""
 
     def leave(self, how: Leaving) -> None:
-        """The answer is what it is if none is given."""
+        """Close the panel with its default answer."""
         self.done = True
 
 
@@ -119,10 +175,13 @@ class MenuPanel(Keyed[str | None]):
         body = painter.all(rows[1:])
         return fit(painter, rows[:1], body, [keys_text([("esc", "none of them")])], height)[0]
 
-    def key(self, key: str) -> None:
+    def answers(self, key: str) -> bool:
         """A number chooses."""
-        if key.isdigit() and 0 < int(key) <= len(self._choices):
-            self.give(self._choices[int(key) - 1][0])
+        return key.isascii() and key.isdigit() and 0 < int(key) <= len(self._choices)
+
+    def take(self, key: str) -> None:
+        """Choose."""
+        self.give(self._choices[int(key) - 1][0])
 
 
 class PagePanel(Keyed[Literal["opened", "declined", "dismissed"]]):
@@ -143,14 +202,48 @@ class PagePanel(Keyed[Literal["opened", "declined", "dismissed"]]):
         keys = keys_text([("o", "open it in the browser"), ("y", "I went there"), ("n", "no")])
         return fit(painter, above, painter.paint(Text(exact(self.url), "underline"), indent=2), [keys], height)[0]
 
-    def key(self, key: str) -> None:
+    def answers(self, key: str) -> bool:
         """Open, done, or no."""
-        if key in ("o", "y"):
-            self.wants_browser = key == "o"
-            self.give("opened")
-        elif key == "n":
-            self.give("declined")
+        return key in ("o", "y", "n")
+
+    def denies(self, key: str) -> bool:
+        """A no opens nothing."""
+        return key == "n"
+
+    def take(self, key: str) -> None:
+        """Note what is to be done with the page."""
+        self.wants_browser = key == "o"
+        self.give("declined" if key == "n" else "opened")
 
     def leave(self, how: Leaving) -> None:
         """Esc says no; Ctrl-C says nothing."""
         self.give("declined" if how == "escape" else "dismissed")
+
+
+class CommandPanel(Keyed[bool]):
+    """A command that an agent names and that we would run in the user's terminal, outside of the policy. Shown whole; yes or no."""
+
+    def __init__(self, title: str, words: Sequence[str], variables: Mapping[str, str]) -> None:
+        super().__init__(False)
+        self._title = title
+        self._line = shlex.join([*(f"{name}={value}" for name, value in variables.items()), *words])
+
+    def lines(self, painter: Painter, height: int) -> list[str]:
+        """The command with the variables it is given, and the keys."""
+        above: list[RenderableType] = [Text(one_line(self._title), "bold yellow")]
+        body = painter.paint(Text(f"$ {exact(self._line)}", "bold"), indent=2)
+        return fit(painter, above, body, [keys_text([("y", "run it here"), ("n", "no")])], max(height, len(body) + 2))[
+            0
+        ]
+
+    def answers(self, key: str) -> bool:
+        """Yes or no."""
+        return key in ("y", "n")
+
+    def denies(self, key: str) -> bool:
+        """A no runs nothing."""
+        return key == "n"
+
+    def take(self, key: str) -> None:
+        """Note the answer."""
+        self.give(key == "y")

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from time import monotonic
 from typing import Final, Literal, TypeAlias
 
 from rich.console import RenderableType
@@ -15,7 +14,7 @@ from antiphon.tui.calls import command_of, near, unfenced
 from antiphon.tui.clean import clean, exact, one_line
 from antiphon.tui.diffs import change_of, diff_texts
 from antiphon.tui.painting import Painter
-from antiphon.tui.panels import PAUSE, Keyed, Leaving, fit, keys_text
+from antiphon.tui.panels import Keyed, Leaving, fit, keys_text
 
 __all__ = ["PermissionPanel", "Permit", "Scope", "Subject", "subject_of"]
 
@@ -110,7 +109,6 @@ class PermissionPanel(Keyed[Permit]):
             option.kind.known for option in subject.options
         )
         self._lasting = bool(subject.always)
-        self._strayed_at = -PAUSE
 
     def lines(self, painter: Painter, height: int) -> list[str]:
         """What it is, the thing itself, the keys."""
@@ -140,33 +138,39 @@ class PermissionPanel(Keyed[Permit]):
         keys += [("v", "view all")] if self._hidden else []
         return [*below, keys_text(keys)]
 
-    def key(self, key: str) -> None:
-        """One key answers; always and never ask for how long.
-
-        Who presses a key that is no answer is typing words, and the letters of words are no answers: until there is a pause.
-        """
-        typing = monotonic() - self._strayed_at < PAUSE
-        if typing or not self._answers(key):
-            self._strayed_at = monotonic()
-            self._always = None
-
-    def _answers(self, key: str) -> bool:
+    def answers(self, key: str) -> bool:
+        """One key answers; always and never ask for how long first."""
         if self._always is not None:
-            if key in SCOPES:
-                self.give(Permit(self._always, SCOPES[key]))
             return key in SCOPES
-        if key in ("y", "n"):
+        numbered = not self._plain and key.isascii() and key.isdigit()
+        return (
+            key in ("y", "n")
+            or (key in ("a", "N") and self._lasting)
+            or (key == "v" and bool(self._hidden))
+            or (numbered and 0 < int(key) <= min(len(self.subject.options), 9))
+        )
+
+    def denies(self, key: str) -> bool:
+        """A no, or a look at all of it."""
+        return self._always is None and key in ("n", "v")
+
+    def take(self, key: str) -> None:
+        """Answer, or ask for how long."""
+        if self._always is not None:
+            self.give(Permit(self._always, SCOPES[key]))
+        elif key in ("y", "n"):
             self.give(Permit(key == "y"))
-        elif key in ("a", "N") and self._lasting:
+        elif key in ("a", "N"):
             self._always = key == "a"
-        elif key == "v" and self._hidden:
+        elif key == "v":
             self._view(self.body())
-        elif not self._plain and key.isdigit() and 0 < int(key) <= min(len(self.subject.options), 9):
+        else:
             option = self.subject.options[int(key) - 1]
             self.give(Permit(option.kind.known and str(option.kind).startswith("allow"), option_id=option.option_id))
-        else:
-            return False
-        return True
+
+    def stray(self) -> None:
+        """Words were typed: nothing is to be remembered."""
+        self._always = None
 
     def leave(self, how: Leaving) -> None:
         """Esc goes back one step, and from the first it is a no."""

@@ -30,6 +30,9 @@ from antiphon.tui.screen import PROMPT, Screen
 
 __all__ = ["Room", "Talker"]
 
+TICK: Final = 0.01
+"""Seconds by which a timer is late on purpose."""
+
 INPUT_LINES: Final = 8
 """Lines of the prompt that are in sight while it is typed."""
 
@@ -190,6 +193,21 @@ class Room:
     def in_mid_word(self) -> bool:
         """Whether somebody is typing at this moment."""
         return bool(self.input.text) and monotonic() - self._typed_at < PAUSE
+
+    def press(self, key: str) -> None:
+        """Give the panel a key, and the time when it may have become an answer."""
+        if (panel := self.panel) is None:
+            return
+        panel.key(key, monotonic())
+        if panel.due is not None:
+            # A timer may fire a little early, and then nothing would come of it.
+            asyncio.get_running_loop().call_later(panel.due - monotonic() + TICK, self._settle)
+        self.touched()
+
+    def _settle(self) -> None:
+        for panel in self.panels:
+            panel.settle(monotonic())
+        self.touched()
 
     def touched(self) -> None:
         """A key went to the panel: it may be answered now."""
