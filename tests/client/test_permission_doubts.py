@@ -148,7 +148,7 @@ async def test_a_keeper_that_knows_no_session_allows_nothing_by_a_pattern(tmp_pa
     place = str(tmp_path / "a")
     call = v1.ToolCallPatch("t", kind=v1.ToolKind.EDIT, name="Edit", raw_input={"path": place})
     keeper = Keeper(rules(f"Edit({tmp_path}/**)"))
-    assert await keeper.permission(v1.RequestPermission("s", call, OPTIONS)) == REJECTED
+    assert (await keeper.permission(v1.RequestPermission("s", call, OPTIONS))).outcome == REJECTED
 
 
 # The turn, and links.

@@ -205,6 +205,7 @@ class Result(_Event, frozen=True, kw_only=True, tag="result"):
 
     Where the agent names its engines, `answers` has the last message of each, and `text` has all of them, each with its engine's name.
     `failures` are the engines that failed while others answered; the `exitCode` is then not 0.
+    `denied` counts what was denied; `denials` has the first 1,000 of them.
     """
 
     exit_code: int
@@ -218,6 +219,7 @@ class Result(_Event, frozen=True, kw_only=True, tag="result"):
     tokens: Tokens | None = None
     files_changed: list[Change]
     denials: list[Denial]
+    denied: int = 0
     seconds: float
     error: Failure | None = None
 

@@ -167,7 +167,7 @@ def _noting(keeper: Keeper, refused: set[str]) -> "Permission":
 
     async def permission(request: v1.RequestPermission) -> "PermissionAnswer":
         answer = await keeper.permission(request)
-        chosen = getattr(answer, "option_id", None)
+        chosen = getattr(answer.outcome, "option_id", None)
         kind = next((option.kind for option in request.options if option.option_id == chosen), None)
         if kind in (v1.PermissionOptionKind.REJECT_ONCE, v1.PermissionOptionKind.REJECT_ALWAYS):
             refused.add(request.tool_call.tool_call_id)

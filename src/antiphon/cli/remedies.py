@@ -29,10 +29,10 @@ RULES: Final = 3
 """Rules that are named; more are no hint any more."""
 
 
-def denied_line(denials: "Sequence[Denial]") -> str:
-    """How much was denied because nobody was there, and how it would not be."""
+def denied_line(denials: "Sequence[Denial]", count: int) -> str:
+    """How much was denied because nobody was there, and how it would not be. `denials` may be the first of them only."""
     unasked = [denial for denial in denials if denial.unattended]
-    what = "one thing was" if len(unasked) == 1 else f"{len(unasked)} things were"
+    what = "one thing was" if count == 1 else f"{count} things were"
     return f"{what} denied because nobody was there to ask (exit status 5); {remedy(unasked)}"
 
 

@@ -250,13 +250,14 @@ class Runner:
                 events.Denial(subject=each.subject, kind=each.action.kind, why=each.why, unasked=each.unattended)
                 for each in (keeper.denials if keeper is not None else ())
             ],
+            denied=keeper.denied if keeper is not None else 0,
             seconds=round(time.monotonic() - self._began, 3),
             error=failure,
         )
         _log.info("the run ended with %d (%s)", status, result.stop_reason)
         self._printer.ended(result, usage, tokens)
         if keeper is not None and status == DENIED and not self._options.json:
-            self._screen.note(denied_line(keeper.denials), "yellow")
+            self._screen.note(denied_line(keeper.denials, keeper.unattended), "yellow")
         if status == HALF_FAILED and not self._options.json:
             self._note_failures(result.failures)
         if failure is not None:
@@ -283,7 +284,7 @@ class Runner:
             return TIMED_OUT if self._stop.why == "timeout" else CANCELLED
         if failure is not None or stopped is None or self._door is None:
             return MISUSED if wrong else FAILED
-        denied = any(denial.unattended for denial in self._door.keeper.denials)
+        denied = self._door.keeper.unattended > 0
         return status_of(stopped.stop_reason, denied=denied, half_failed=bool(failures_in(stopped)))
 
     def _changes(self) -> list[events.Change]:

@@ -5,9 +5,10 @@ import shlex
 from typing import Final
 
 from antiphon.policy import Action
+from antiphon.protocol import v1
 from antiphon.store.audit import MAX_TEXT
 
-__all__ = ["redacted", "subject_of"]
+__all__ = ["decided_by", "redacted", "subject_of"]
 
 _NAME: Final = r"[\w.-]{0,40}(?:token|secret|passw(?:or)?d|passphrase|api[_-]?key|access[_-]?key|credential|authorization|cookie|signature|(?:^|[_-])(?:pass|passin|pwd|auth|sig|pw))[\w.-]{0,40}"
 
@@ -44,3 +45,10 @@ def redacted(text: str) -> str:
     for pattern, instead in _SECRETS:
         text = pattern.sub(instead, text)
     return text
+
+
+def decided_by(request: v1.RequestPermission, source: str, refused: str | None) -> dict[str, object] | None:
+    """Return the `_meta` of an answer: who decided, and why it was refused if that was no person. None for agents that are not ours."""
+    if not isinstance((request.meta or {}).get("antiphon"), dict):
+        return None
+    return {"antiphon": {"decidedBy": source, **({} if refused is None else {"refused": redacted(refused)})}}

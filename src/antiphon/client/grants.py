@@ -2,8 +2,9 @@
 
 Rule 1: a grant is for one write or one command, in the session and the turn in which it was given.
 Rule 2: it answers the question that the policy would ask, and nothing else: what the policy denies stays denied.
-Rule 3: it is for what was shown. A write has to be the change of the diff and nothing more, a command has to be the same, in the
-same folder and without variables that choose what runs.
+Rule 3: it is for exactly what was shown. A write has to find the file as it was when the user was asked and leave it as the diffs say; a
+command has to be the same, in the same directory and without variables that choose what runs.
+Rule 4: what was shown has to be true. Diffs that do not fit the file, or a new file where there is one, give no grant.
 """
 
 import shlex
@@ -12,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from antiphon.client.wanted import FileNow
 from antiphon.policy import Action
 
 __all__ = ["Grants"]
@@ -32,7 +34,9 @@ class _Grant:
     session_id: str
     turn: object
     path: str | None = None
-    changes: tuple[Change, ...] = ()
+    before: bytes | None = None
+    """The digest of the file as it was; None: there was none."""
+    after: bytes = b""
     command: Action | None = None
 
 
@@ -42,20 +46,37 @@ class Grants:
     def __init__(self) -> None:
         self._given: deque[_Grant] = deque(maxlen=MAX_GRANTS)
 
-    def give(self, session_id: str, turn: object, action: Action, shown: Mapping[str, Sequence[Change]]) -> None:
-        """The user allowed this. `shown`: what its diffs change, by real path. What was not shown is not allowed."""
+    def give(
+        self,
+        session_id: str,
+        turn: object,
+        action: Action,
+        shown: Mapping[str, Sequence[Change]],
+        files: Mapping[str, FileNow],
+    ) -> None:
+        """Note that the user allowed this. `shown` is what its diffs change, `files` what the files were, both by real path."""
         if action.kind == "execute":
             self._given.append(_Grant(session_id, turn, command=action))
         elif action.kind == "edit":
             for path, changes in shown.items():
-                self._given.append(_Grant(session_id, turn, path, tuple(changes)))
+                now = files.get(path)
+                after = None if now is None else _changed(changes, now)
+                if now is not None and after is not None:
+                    self._given.append(_Grant(session_id, turn, path, _digest(now.text), _digest(after) or b""))
 
-    def take_write(self, session_id: str, turn: object, paths: Sequence[str], content: str, now: str | None) -> bool:
-        """Use the grant for this write, if there is one. `now` is what the file has before it, None if there is none."""
+    def may_take_write(self, session_id: str, turn: object, paths: Sequence[str]) -> bool:
+        """Return whether there is a grant for this file, so that it is worth reading."""
+        return any(self._holds(grant, session_id, turn) and [grant.path] == [*paths] for grant in self._given)
+
+    def take_write(self, session_id: str, turn: object, paths: Sequence[str], content: str, now: FileNow) -> bool:
+        """Use the grant for this write, if there is one. `now` is the file before it."""
+        if now.there and now.text is None:
+            return False
+        before, after = _digest(now.text), _digest(content)
         for grant in self._given:
             if not self._holds(grant, session_id, turn) or [grant.path] != [*paths]:
                 continue
-            if _is_change(grant.changes, _lines(content), None if now is None else _lines(now)):
+            if (grant.before, grant.after) == (before, after):
                 self._given.remove(grant)
                 return True
         return False
@@ -74,17 +95,29 @@ class Grants:
         return grant.session_id == session_id and grant.turn is turn
 
 
-def _is_change(changes: Sequence[Change], content: str, now: str | None) -> bool:
-    """Whether writing this does what was shown: the file becomes the new text, or has each old text replaced by its new one."""
-    if len(changes) == 1 and _lines(changes[0][1]) == content:
-        return True
-    if now is None:
-        return False
+def _changed(changes: Sequence[Change], now: FileNow) -> str | None:
+    """Return the file as the diffs leave it; None if they do not fit the file, or fit it in more than one place."""
+    text = None if now.text is None else _lines(now.text)
+    if now.there and text is None:
+        return None
     for old, new in changes:
-        if not old or _lines(old) not in now:
-            return False
-        now = now.replace(_lines(old), _lines(new), 1)
-    return bool(changes) and now == content
+        if old is None or text is None:
+            if old or text is not None:
+                return None
+            text = _lines(new)
+        elif _lines(old) == text:
+            text = _lines(new)
+        elif text.count(_lines(old)) == 1:
+            text = text.replace(_lines(old), _lines(new))
+        else:
+            return None
+    return text if changes else None
+
+
+def _digest(text: str | None) -> bytes | None:
+    import hashlib  # late: most sessions never write through us
+
+    return None if text is None else hashlib.sha256(_lines(text).encode("utf-8", "surrogatepass")).digest()
 
 
 def _lines(text: str) -> str:

@@ -15,15 +15,15 @@ from antiphon.protocol.v1.permission import PermissionOptionKind as Kind
 
 __all__ = [
     "Authenticate", "Elicitation", "Elicited", "Permission", "PermissionAnswer", "allow_always", "allow_once", "answer_of",
-    "outcome_of", "reject",
+    "outcome_of", "reject", "result_of",
 ]  # fmt: skip
 
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
-PermissionAnswer: TypeAlias = v1.PermissionOutcome | str | bool
-"""An outcome, the id (or the kind) of an option, or yes and no."""
+PermissionAnswer: TypeAlias = v1.PermissionOutcome | v1.PermissionResult | str | bool
+"""An outcome (alone, or in the result that carries it), the id (or the kind) of an option, or yes and no."""
 Permission: TypeAlias = Callable[[v1.RequestPermission], PermissionAnswer | Awaitable[PermissionAnswer]]
 
 Elicited: TypeAlias = v1.Accepted | v1.Declined | v1.Dismissed
@@ -73,8 +73,15 @@ def reject(request: v1.RequestPermission) -> v1.PermissionOutcome:
 _REJECTING: Final = (Kind.REJECT_ONCE, Kind.REJECT_ALWAYS)
 
 
-def outcome_of(answer: object, request: v1.RequestPermission) -> v1.PermissionOutcome:
+def result_of(answer: object, request: v1.RequestPermission) -> v1.PermissionResult:
     """What a handler said, as the answer to send."""
+    if isinstance(answer, v1.PermissionResult):
+        return v1.PermissionResult(outcome_of(answer.outcome, request), meta=answer.meta)
+    return v1.PermissionResult(outcome_of(answer, request))
+
+
+def outcome_of(answer: object, request: v1.RequestPermission) -> v1.PermissionOutcome:
+    """What a handler chose."""
     match answer:
         case v1.Cancelled():
             return answer

@@ -2,7 +2,8 @@
 
 One policy decides questions for permission, writes of files and commands, so an agent that never asks gets nothing for free. Rules:
 
-1. What is in doubt is asked, and never allowed: a policy that cannot be read, a store that cannot be used, a rule in it that means nothing.
+1. What is in doubt is asked, and only a person may allow it: a deny that may match, a policy that cannot be read, a store that cannot be
+   used, a rule in it that means nothing.
 2. A denial is told with an option to reject. `cancelled` is for cancelled turns: agents end the whole turn on it.
 3. "Always" is remembered as the rule that was shown, and nothing wider. What cannot be remembered is allowed once.
 4. Every decision is written to the audit.
@@ -11,17 +12,17 @@ One policy decides questions for permission, writes of files and commands, so an
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from antiphon.client.auditing import redacted, subject_of
+from antiphon.client.auditing import decided_by, redacted, subject_of
 from antiphon.client.grants import Grants
-from antiphon.client.handlers import PermissionAnswer, answer_of
+from antiphon.client.handlers import answer_of
 from antiphon.client.options import allowing, rejecting
 from antiphon.client.remembering import Memory
-from antiphon.client.wanted import Wanted, action_of, text_now, texts_shown
+from antiphon.client.wanted import FileNow, Wanted, action_of, texts_shown
 from antiphon.errors import Code, RequestError
 from antiphon.policy import Action, Mode, Rule, Rules, Ruling, Verdict, decide, suggest
 from antiphon.protocol import v1
@@ -43,13 +44,17 @@ _log = logging.getLogger(__name__)
 OnAsk: TypeAlias = Literal["deny", "fail", "allow"]
 
 MAX_DENIALS: Final = 1000
-"""Denials kept for whoever sums up the turn. An agent that goes on after that many is told no all the same."""
+"""Denials kept for the summary of a turn. Those beyond are denied and counted, and not kept."""
 
 DOUBT: Final = "doubt"
-"""The source of a question that is asked because something could not be read. No `on_ask="allow"` answers it."""
+"""The source of a ruling that asks because something could not be read."""
 
-_USER: Final = "user"
+USER: Final = "user"
+"""The source of a decision that a person made at a prompt of ours."""
+
+_GRANT: Final = "permission"
 _UNATTENDED: Final = "on-ask"
+_FAILED: Final = "not asked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,8 @@ class Question:
     """The agent's own question; None if it did not ask and is about to write or run something."""
     content: str | None = None
     """The text that is about to be written, where it did not ask."""
+    before: FileNow | None = None
+    """The file that it would replace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +86,8 @@ class Choice:
     """An option of the agent's own, picked by the user. It counts if it says the same as the verdict."""
     message: str | None = None
     """What the agent should hear about a denial, where the protocol lets us say it."""
+    by: str = USER
+    """Who decided, for the audit: another client may have answered in the user's place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +119,10 @@ class _Settled:
     always: bool = False
     option_id: str | None = None
     unattended: bool = False
+    answered: bool = False
+    """Whether somebody was asked and answered."""
+    files: Mapping[str, FileNow] = field(default_factory=dict)
+    """The files that its diffs are about, as they were when it was asked; by real path."""
 
     @classmethod
     def by(cls, ruling: Ruling) -> "_Settled":
@@ -141,6 +154,11 @@ class Keeper:
         self.rules = rules or Rules()
         self.mode = mode
         self.denials: list[Denial] = []
+        """The first of them, `MAX_DENIALS` at most."""
+        self.denied = 0
+        """How many there were."""
+        self.unattended = 0
+        """How many of them because nobody was there."""
         self.failed: Denial | None = None
         """The first denial under `on_ask="fail"`."""
         self._ask = ask
@@ -175,8 +193,10 @@ class Keeper:
         """What was allowed in it and not used is not allowed any more. For those who attach no sessions, and so no turns."""
         self._grants = Grants()
 
-    async def permission(self, request: v1.RequestPermission, ask: Ask | None = None) -> PermissionAnswer:
-        """Answer a question for permission. `ask` is who to ask this time, where that is somebody else.
+    async def permission(self, request: v1.RequestPermission, ask: Ask | None = None) -> v1.PermissionResult:
+        """Answer a permission request. `ask` is whom to ask this time, where that is somebody else.
+
+        To an agent of ours the result's `_meta` says who decided, so that it does not take a policy for the user.
 
         Raises:
             RequestError: it is denied, and the agent offers no option that says so.
@@ -201,10 +221,11 @@ class Keeper:
             raise RequestError(
                 Code.INVALID_REQUEST, f"permission denied, and there was no option to say so: {settled.why}"
             )
-        if settled.verdict is Verdict.ALLOW and settled.source == _USER:
+        if settled.verdict is Verdict.ALLOW and settled.answered:
             shown = texts_shown(request, self._place(request.session_id))
-            self._grants.give(request.session_id, self._turn(request.session_id), action, shown)
-        return v1.Selected(option)
+            self._grants.give(request.session_id, self._turn(request.session_id), action, shown, settled.files)
+        refused = settled.why if settled.verdict is not Verdict.ALLOW and not settled.answered else None
+        return v1.PermissionResult(v1.Selected(option), meta=decided_by(request, settled.source, refused))
 
     async def admit(
         self, request: v1.ReadTextFile | v1.WriteTextFile | v1.CreateTerminal, ask: Ask | None = None
@@ -233,38 +254,64 @@ class Keeper:
         if ruling.verdict is Verdict.DENY or (not self._broken and (not doubt or by_rule)):
             return ruling
         verdict = Verdict.DENY if self.mode is Mode.DONT_ASK else Verdict.ASK
-        return Ruling(verdict, None, DOUBT, self._broken or doubt)
+        return Ruling(verdict, None, DOUBT, self._broken or doubt, doubt=True)
 
     # How it is decided.
 
     async def _settle(self, request: Wanted, action: Action, ask: Ask | None) -> _Settled:
+        """Decide: first the policy, then what was granted, then the user. Files are read only for the last two, in a thread."""
         ask = ask or self._ask
         ruling = await self.judge(request.session_id, action)
-        if self._was_granted(request, action) and ruling.verdict is Verdict.ASK:
-            return _Settled(Verdict.ALLOW, "permission", "The user allowed it just now.")
-        if ruling.verdict is Verdict.ASK and ask is not None:
-            waited = self._asking.locked()
-            async with self._asking:  # one question at a time
-                if waited:  # the answers before may cover this one, and the mode may be another
-                    ruling = await self.judge(request.session_id, action)
-                if ruling.verdict is Verdict.ASK:
-                    return await self._put(ask, self._question(request, action, ruling))
-        return _Settled.by(ruling) if ruling.verdict is not Verdict.ASK else self._unattended(ruling)
+        if ruling.verdict is not Verdict.ASK:
+            return _Settled.by(ruling)
+        before = await self._before(request, action)
+        if self._take_grant(request, action, before):
+            return _Settled(Verdict.ALLOW, _GRANT, "The user allowed it just now.")
+        if ask is None:
+            return self._unattended(ruling)
+        waited = self._asking.locked()
+        async with self._asking:  # one question at a time
+            if waited:  # the answers before may cover this one, and the mode may be another
+                ruling = await self.judge(request.session_id, action)
+                if ruling.verdict is not Verdict.ASK:
+                    return _Settled.by(ruling)
+            if isinstance(request, v1.WriteTextFile) and (waited or before is None):
+                before = await asyncio.to_thread(FileNow.read, request.path)
+            files = await self._files_shown(request)
+            settled = await self._put(ask, self._question(request, action, ruling, before))
+            return replace(settled, files=files)
 
-    def _question(self, request: Wanted, action: Action, ruling: Ruling) -> Question:
+    async def _before(self, request: Wanted, action: Action) -> FileNow | None:
+        """Read the file that is to be written, if a grant may be about it."""
+        if not isinstance(request, v1.WriteTextFile):
+            return None
+        if not self._grants.may_take_write(request.session_id, self._turn(request.session_id), action.paths):
+            return None
+        return await asyncio.to_thread(FileNow.read, request.path)
+
+    async def _files_shown(self, request: Wanted) -> dict[str, FileNow]:
+        """Read the files that the user is about to see diffs of."""
+        if not isinstance(request, v1.RequestPermission):
+            return {}
+        shown = texts_shown(request, self._place(request.session_id))
+        if not shown:
+            return {}
+        return await asyncio.to_thread(lambda: {path: FileNow.read(path) for path in shown})
+
+    def _question(self, request: Wanted, action: Action, ruling: Ruling, before: FileNow | None) -> Question:
         asked = request if isinstance(request, v1.RequestPermission) else None
         content = request.content if isinstance(request, v1.WriteTextFile) else None
-        return Question(request.session_id, action, ruling, suggest(action), asked, content)
+        return Question(request.session_id, action, ruling, suggest(action), asked, content, before)
 
     async def _put(self, ask: Ask, question: Question) -> _Settled:
         try:
             choice = await answer_of(ask(question))
             verdict = Verdict(choice.verdict)
-        except Exception:  # somebody's screen failed, which is no reason to allow anything
+        except Exception:  # a screen that fails is no reason to allow anything
             _log.exception("the question could not be asked")
-            return _Settled(Verdict.DENY, _USER, "The question could not be asked.")
+            return _Settled(Verdict.DENY, _FAILED, "The question could not be asked.")
         if verdict is Verdict.ASK:
-            return _Settled(Verdict.DENY, _USER, "The question was not answered.")
+            return _Settled(Verdict.DENY, _FAILED, "The question was not answered.")
         always = choice.scope is not None and await self._memory.keep(
             question.always,
             verdict,
@@ -275,12 +322,13 @@ class Keeper:
         )
         done = "allowed" if verdict is Verdict.ALLOW else "denied"
         extent = f"always ({choice.scope})" if always else "once"
-        why = choice.message if choice.message and verdict is Verdict.DENY else f"The user {done} it {extent}."
+        who = "The user" if choice.by == USER else "The client"
+        why = choice.message if choice.message and verdict is Verdict.DENY else f"{who} {done} it {extent}."
         rule = ", ".join(rule.text for rule in question.always) if always else ""
-        return _Settled(verdict, _USER, why, rule, always, choice.option_id)
+        return _Settled(verdict, choice.by, why, rule, always, choice.option_id, answered=True)
 
     def _unattended(self, ruling: Ruling) -> _Settled:
-        if self._on_ask == "allow" and ruling.source != DOUBT:
+        if self._on_ask == "allow" and not ruling.doubt:
             return replace(
                 _Settled.by(ruling),
                 verdict=Verdict.ALLOW,
@@ -290,13 +338,11 @@ class Keeper:
         why = f"{ruling.why} Nobody is there to be asked, so it is denied."
         return replace(_Settled.by(ruling), verdict=Verdict.DENY, source=_UNATTENDED, why=why, unattended=True)
 
-    def _was_granted(self, request: Wanted, action: Action) -> bool:
+    def _take_grant(self, request: Wanted, action: Action, before: FileNow | None) -> bool:
         turn = self._turn(request.session_id)
         match request:
-            case v1.WriteTextFile():
-                return self._grants.take_write(
-                    request.session_id, turn, action.paths, request.content, text_now(request.path)
-                )
+            case v1.WriteTextFile() if before is not None:
+                return self._grants.take_write(request.session_id, turn, action.paths, request.content, before)
             case v1.CreateTerminal():
                 return self._grants.take_command(request.session_id, turn, action)
             case _:
@@ -319,6 +365,8 @@ class Keeper:
     def _record(self, session_id: str, action: Action, settled: _Settled, answer: str = "") -> None:
         if settled.verdict is not Verdict.ALLOW and settled is not _CANCELLED:
             denial = Denial(action, settled.why, settled.unattended)
+            self.denied += 1
+            self.unattended += settled.unattended
             if len(self.denials) < MAX_DENIALS:
                 self.denials.append(denial)
             if settled.unattended and self._on_ask == "fail" and self.failed is None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
 from antiphon.policy import Remembered, Rule, RuleError, Verdict, applicable
-from antiphon.store.decisions import Decision
+from antiphon.store.decisions import Decision, scope_key
 from antiphon.store.errors import StoreError
 from antiphon.store.times import stamp
 
@@ -26,6 +26,7 @@ class Memory:
         self._decisions = decisions
         self._agent = agent
         self._own: list[Remembered] = []
+        self._made = 0
 
     async def recall(self, session_id: str, project: str) -> tuple[list[Remembered], str]:
         """What holds in this session of this project, and why that may not be all (empty if it is)."""
@@ -74,10 +75,17 @@ class Memory:
             word = cast("kept.Verdict", verdict.value)
             await self._decisions.remember(rule.text, word, scope, **about, expires_at=expires_at)
             return
+        about |= scope_key(scope, session_id, project)
         at = stamp(datetime.now(UTC))
-        row = Decision(len(self._own) + 1, rule.text, verdict.value, scope, **about, made_at=at, expires_at=expires_at)
-        self._own = [one for one in self._own if one.rule.text != rule.text or one.scope != scope]
-        self._own.append(_read(row))
+        self._made += 1
+        row = Decision(self._made, rule.text, verdict.value, scope, **about, made_at=at, expires_at=expires_at)
+        made = _read(row)
+        self._own = [one for one in self._own if _key(one) != _key(made)] + [made]
+
+
+def _key(one: Remembered) -> tuple[str | None, ...]:
+    """What a decision is about. A later one about the same takes its place, and no other; as in the store."""
+    return one.rule.text, one.scope, one.session_id, one.project
 
 
 def _read(row: Decision) -> Remembered:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from msgspec import structs
 
-from antiphon.client.handlers import Elicitation, Elicited, Permission, PermissionAnswer, outcome_of
+from antiphon.client.handlers import Elicitation, Elicited, Permission, PermissionAnswer, result_of
 from antiphon.client.sessions import Sessions
 from antiphon.connection.router import Router
 from antiphon.protocol import v1
@@ -91,7 +91,7 @@ class Service:
         if (session := self._sessions.get(request.session_id)) is not None:
             request = structs.replace(request, tool_call=session.hearing.asked(request.tool_call))
         answer = await self._sessions.ask(request.session_id, lambda: self._permission(request), _CANCELLED)
-        return v1.PermissionResult(outcome_of(answer, request))
+        return result_of(answer, request)
 
     async def _elicit(self, request: v1.CreateElicitation) -> v1.CreateElicitationResult:
         if isinstance(request, v1.FormElicitation | v1.UrlElicitation):

@@ -1,6 +1,7 @@
 """What an agent wants to do, as the policy takes it: with the session's directories, and with every link followed."""
 
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from msgspec import structs
@@ -14,7 +15,7 @@ from antiphon.protocol import v1
 if TYPE_CHECKING:
     from antiphon.client.place import Place
 
-__all__ = ["Wanted", "action_of", "text_now", "texts_shown"]
+__all__ = ["FileNow", "Wanted", "action_of", "texts_shown"]
 
 Wanted: TypeAlias = v1.RequestPermission | v1.ReadTextFile | v1.WriteTextFile | v1.CreateTerminal
 """The requests that are decided about."""
@@ -65,9 +66,17 @@ def _whereabouts(place: "Place | None") -> tuple[str, tuple[str, ...], str]:
     return ("/", (), home) if place is None else (place.cwd, (place.cwd, *place.directories), home)
 
 
-def text_now(path: str) -> str | None:
-    """What a file has, None if it cannot be read."""
-    try:
-        return read_text(path)
-    except FileProblem:
-        return None
+@dataclass(frozen=True, slots=True)
+class FileNow:
+    """What a file is at one moment: whether anything is there, and its text if it can be read."""
+
+    there: bool
+    text: str | None = None
+
+    @classmethod
+    def read(cls, path: str) -> "FileNow":
+        """Read it. Blocks."""
+        try:
+            return cls(True, read_text(path))
+        except FileProblem:
+            return cls(os.path.lexists(path))

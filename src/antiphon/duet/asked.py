@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
 import msgspec
 
 from antiphon.agent.permission import Permission
-from antiphon.client.permissions import DOUBT, Choice
+from antiphon.client.permissions import DOUBT, USER, Choice
 from antiphon.policy import Verdict
 from antiphon.protocol import v1
 
@@ -115,19 +115,30 @@ def shown_to_user(
     )
     options = list(request.options)
     at = _where(engines_own, options)
-    return msgspec.structs.replace(request, tool_call=call, options=[*options[:at], *ours, *options[at:]])
+    meta = {**(request.meta or {}), "antiphon": {"askedBy": who}}  # a client of ours says then who decided
+    return msgspec.structs.replace(request, tool_call=call, options=[*options[:at], *ours, *options[at:]], meta=meta)
 
 
-def choice_of(shown: v1.RequestPermission, outcome: v1.PermissionOutcome) -> Choice:
-    """What the user decided. Nothing that is not understood is ever an approval."""
-    option = Permission(outcome, shown.options).option
+def choice_of(shown: v1.RequestPermission, result: v1.PermissionResult) -> Choice:
+    """What was decided at the client, and by whom. Nothing that is not understood is ever an approval."""
+    option = Permission(result.outcome, shown.options).option
+    by = _decided_by(result)
     if option is None:
-        return Choice(Verdict.DENY)
+        return Choice(Verdict.DENY, by=by)
     if option.option_id in _SCOPES and option.kind == _Kind.ALLOW_ALWAYS:
-        return Choice(Verdict.ALLOW, _SCOPES[option.option_id][0])
+        return Choice(Verdict.ALLOW, _SCOPES[option.option_id][0], by=by)
     # An option of a kind from tomorrow may be anything; it is the user who has chosen it.
     denies = option.kind.known and option.kind in (_Kind.REJECT_ONCE, _Kind.REJECT_ALWAYS)
-    return Choice(Verdict.DENY if denies else Verdict.ALLOW, option_id=option.option_id)
+    return Choice(Verdict.DENY if denies else Verdict.ALLOW, option_id=option.option_id, by=by)
+
+
+def _decided_by(result: v1.PermissionResult) -> str:
+    """Return who decided, for the audit: a client of ours says it, of any other we know only that it answered."""
+    ours = (result.meta or {}).get("antiphon")
+    told = ours.get("decidedBy") if isinstance(ours, dict) else None
+    if not isinstance(told, str) or not told.isprintable() or len(told) > MAX_NAME:
+        return "client"
+    return USER if told == USER else f"client: {told}"
 
 
 def _to_remember(request: v1.RequestPermission, question: "Question") -> "Sequence[Rule]":

@@ -10,12 +10,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from antiphon.agent.permission import is_question, refusal
+from antiphon.agent.permission import is_question, refusal, why_refused
 from antiphon.client.options import rejecting
 from antiphon.client.permissions import Choice, Denial, Keeper, Question
 from antiphon.client.place import Place
 from antiphon.client.rules_here import BROKEN, rules_in, settings_here
-from antiphon.client.wanted import text_now
 from antiphon.duet.asked import Known, Passing, answerable, choice_of, question_about, shown_to_user, with_known
 from antiphon.errors import Code, RequestError
 from antiphon.policy import Mode, Rules
@@ -138,10 +137,8 @@ class Guard:
             return v1.PermissionResult(v1.Cancelled())
         finally:
             denials = _taken(keeper)
-        assert isinstance(answer, v1.Selected)  # noqa: S101 - a keeper answers with nothing else
-        if not denials or (put is not None and put.asked):
-            return v1.PermissionResult(answer)
-        return v1.PermissionResult(answer, meta=refusal(denials[-1].why))
+        why = put.refused if put is not None and put.asked else denials[-1].why if denials else None
+        return v1.PermissionResult(answer.outcome, meta=None if why is None else refusal(why))
 
     async def admit(self, request: Passing, ask: AskUser, engine_title: str = "", *, looking: bool = False) -> None:
         """Let a read, a write or a command pass that an engine does through us. What it was just allowed is not asked again.
@@ -156,11 +153,9 @@ class Guard:
                 _taken(self._onlookers)
             return
         self._numbers += 1
-        now = text_now(request.path) if isinstance(request, v1.WriteTextFile) else None
-        question = question_about(request, self._numbers, now)
         keeper = self._keeper(engine_title)
         try:
-            await keeper.admit(request, _Asker(engine_title or "The agent", question, question.options, ask))
+            await keeper.admit(request, _Asker(engine_title or "The agent", (request, self._numbers), (), ask))
         except _CalledOff:
             raise RequestError(Code.REQUEST_CANCELLED, "the question about it was called off") from None
         finally:
@@ -208,12 +203,21 @@ def _stays(request: v1.RequestPermission) -> v1.PermissionResult:
 
 
 class _Asker:
-    """Puts a keeper's question to the editor, in the words of the one that the engine asked."""
+    """Puts a keeper's question to the editor, in the words of the request that the engine sent.
+
+    What an engine does without a request is given as it is, with a number, and shown only if it has to be asked about.
+    """
 
     def __init__(
-        self, who: str, request: v1.RequestPermission, engines_own: Sequence[v1.PermissionOption], ask: AskUser
+        self,
+        who: str,
+        request: v1.RequestPermission | tuple[Passing, int],
+        engines_own: Sequence[v1.PermissionOption],
+        ask: AskUser,
     ) -> None:
         self.asked = False
+        self.refused: str | None = None
+        """Why a policy at the client refused it in the user's place."""
         self._who = who
         self._request = request
         self._engines_own = engines_own
@@ -221,8 +225,13 @@ class _Asker:
 
     async def __call__(self, question: Question) -> Choice:
         self.asked = True
-        shown = shown_to_user(self._request, question, self._who, self._engines_own)
-        outcome = (await self._ask(shown)).outcome
-        if isinstance(outcome, v1.Cancelled):
+        request, own = self._request, self._engines_own
+        if isinstance(request, tuple):
+            request = question_about(*request, None if question.before is None else question.before.text)
+            own = request.options
+        shown = shown_to_user(request, question, self._who, own)
+        result = await self._ask(shown)
+        if isinstance(result.outcome, v1.Cancelled):
             raise _CalledOff
-        return choice_of(shown, outcome)
+        self.refused = why_refused(result)
+        return choice_of(shown, result)

@@ -41,6 +41,8 @@ class Ruling(msgspec.Struct, frozen=True):
     rule: Rule | None
     source: str
     why: str
+    doubt: bool = False
+    """Whether it asks because a denial may apply, or because something could not be read: only a person may allow it then."""
 
 
 def decide(
@@ -83,9 +85,8 @@ def _denied(judge: Judge, rules: Iterable[Rule], source: str | None = None) -> R
             perhaps = perhaps or rule
     if perhaps is None:
         return None
-    return Ruling(
-        Verdict.ASK, perhaps, source or perhaps.source, f"The rule `{perhaps}` may deny it{_unclear(judge, perhaps)}."
-    )
+    why = f"The rule `{perhaps}` may deny it{_unclear(judge, perhaps)}."
+    return Ruling(Verdict.ASK, perhaps, source or perhaps.source, why, doubt=True)
 
 
 def _asked(judge: Judge, rules: Iterable[Rule]) -> Ruling | None:

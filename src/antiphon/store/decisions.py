@@ -15,7 +15,7 @@ import msgspec
 from antiphon.store.database import Database
 from antiphon.store.times import stamp, utc_now
 
-__all__ = ["Decision", "DecisionStore", "Scope", "Verdict"]
+__all__ = ["Decision", "DecisionStore", "Scope", "Verdict", "scope_key"]
 
 Scope: TypeAlias = Literal["session", "project", "everywhere"]
 Verdict: TypeAlias = Literal["allow", "deny"]
@@ -61,9 +61,7 @@ class DecisionStore:
             ValueError: a scope without what it is about, or a time without its zone.
         """
         until = _time(expires_at)
-        if (scope == "session" and not session_id) or (scope == "project" and not project):
-            raise ValueError(f"a decision for a {scope} has to say which")
-        about = (session_id if scope == "session" else "", project if scope == "project" else "", agent)
+        about = (*scope_key(scope, session_id, project).values(), agent)
         at = stamp(self._clock())
 
         def remember(connection: Connection) -> Decision:
@@ -107,6 +105,20 @@ class DecisionStore:
     async def revoke_all(self) -> int:
         """Forget everything; how many that were."""
         return await self.database.run(lambda connection: connection.execute("DELETE FROM decision").rowcount)
+
+
+def scope_key(scope: Scope, session_id: str, project: str) -> dict[str, str]:
+    """Return the session and the project that a decision of this scope is about; empty where the scope does not need them.
+
+    Raises:
+        ValueError: a scope without what it is about.
+    """
+    if (scope == "session" and not session_id) or (scope == "project" and not project):
+        raise ValueError(f"a decision for a {scope} has to say which")
+    return {
+        "session_id": session_id if scope == "session" else "",
+        "project": project if scope == "project" else "",
+    }
 
 
 def _time(moment: datetime | str | None) -> str | None:
