@@ -61,7 +61,8 @@ class DecisionStore:
             ValueError: a scope without what it is about, or a time without its zone.
         """
         until = _time(expires_at)
-        about = (*scope_key(scope, session_id, project).values(), agent)
+        key = scope_key(scope, session_id, project)
+        about = (key["session_id"], key["project"], agent)
         at = stamp(self._clock())
 
         def remember(connection: Connection) -> Decision:
