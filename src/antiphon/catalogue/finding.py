@@ -5,6 +5,7 @@ The user's own come first, so that a name can be given another command; then wha
 
 import logging
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -13,9 +14,10 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from antiphon.catalogue.known import DEMO, ENGINE, JOINT, KNOWN, OURS
+from antiphon.catalogue.known import DEMO, ENGINE, JOINT, KNOWN, OURS, keys_for
 from antiphon.catalogue.programs import CliMissing, find_cli
 from antiphon.catalogue.registry import Entry, Registry, RegistryProblem, launch
+from antiphon.config.environment import environment_for
 from antiphon.config.shapes import NOTHING, OwnAgent, Settings
 from antiphon.errors import AcpError
 
@@ -30,6 +32,7 @@ _log = logging.getLogger(__name__)
 LISTED: Final = 30
 """Names that an error lists: all but those of a long registry."""
 
+_REFERENCE: Final = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*")
 _NO_SETTINGS: Final = Settings()
 _NO_REGISTRY: Final = Registry({})
 
@@ -51,14 +54,20 @@ class Found(msgspec.Struct, frozen=True):
     """The words to start it with; the program by its whole path."""
     origin: Origin
     env: Mapping[str, str] = NOTHING
-    """What its environment has besides ours."""
+    """What the user's config file, or the registry, adds to its environment."""
     cwd: str | None = None
     on_demand: bool = False
     """Whether its first start downloads it."""
     version: str | None = None
     login: str = ""
+    keys: tuple[str, ...] = ()
+    """Whose keys its environment has."""
     drives: str | None = None
     """The program behind it, where it is an engine of ours: its version counts."""
+
+    def environment(self, ours: Mapping[str, str] = os.environ) -> dict[str, str]:
+        """Its whole environment: ours without the keys of other engines, and what the user's config file gives it."""
+        return environment_for(self.keys, ours, self.env)
 
     @property
     def where(self) -> str:
@@ -182,7 +191,15 @@ def _own(name: str, agent: OwnAgent, path: str | None) -> Found | Missing:
     if program is None:
         hint = f"there is no program `{agent.command[0]}`: install it, or correct `agents.{name}.command` in the config file"
         return Missing(name, title, hint, "own")
-    return Found(name, title, (program, *agent.command[1:]), "own", agent.env, agent.cwd)
+    return Found(
+        name, title, (program, *agent.command[1:]), "own", _given(agent.env), agent.cwd, keys=keys_for(agent.command)
+    )
+
+
+def _given(env: Mapping[str, str], ours: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The variables of an agent. One that is `$NAME` is the user's own of that name, and left out where there is none."""
+    known = {name: ours.get(value[1:]) if _REFERENCE.fullmatch(value) else value for name, value in env.items()}
+    return {name: value for name, value in known.items() if value is not None}
 
 
 def _known(name: str, path: str | None) -> Found | Missing:
@@ -190,7 +207,7 @@ def _known(name: str, path: str | None) -> Found | Missing:
     if name == OURS:
         from antiphon import __version__
 
-        return Found(name, agent.title, (sys.executable, *JOINT), "built in", version=__version__)
+        return Found(name, agent.title, (sys.executable, *JOINT), "built in", keys=agent.keys, version=__version__)
     if agent.drives is not None:
         environment = os.environ if path is None else {**os.environ, "PATH": path}
         try:
@@ -198,10 +215,10 @@ def _known(name: str, path: str | None) -> Found | Missing:
         except CliMissing as error:
             return Missing(name, agent.title, error.hint, "known", error.sentence)
         ours = (sys.executable, *ENGINE, name)
-        return Found(name, agent.title, ours, "known", login=agent.login, drives=behind.path)
+        return Found(name, agent.title, ours, "known", login=agent.login, keys=agent.keys, drives=behind.path)
     for command in agent.commands:
         if (program := _which(command[0], path)) is not None:
-            return Found(name, agent.title, (program, *command[1:]), "known", login=agent.login)
+            return Found(name, agent.title, (program, *command[1:]), "known", login=agent.login, keys=agent.keys)
     return Missing(name, agent.title, agent.install, "known")
 
 
@@ -210,7 +227,8 @@ def _of_registry(entry: Entry, path: str | None) -> Found | Missing:
     if not way.command:
         return Missing(entry.id, entry.name, way.hint, "registry")
     version = entry.version if way.on_demand else None  # of what is installed the registry knows nothing
-    return Found(entry.id, entry.name, way.command, "registry", way.env, None, way.on_demand, version)
+    keys = keys_for((entry.id, *way.command))
+    return Found(entry.id, entry.name, way.command, "registry", way.env, None, way.on_demand, version, keys=keys)
 
 
 def _platform() -> str:

@@ -3,13 +3,16 @@
 The commands are what each program's own documents say, tried against the programs themselves.
 """
 
+import os
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
 from antiphon.catalogue.programs import CLAUDE, CODEX, Cli
+from antiphon.config.environment import OWNERS
 
-__all__ = ["DEMO", "ENGINE", "JOINT", "KNOWN", "OURS", "KnownAgent"]
+__all__ = ["DEMO", "ENGINE", "JOINT", "KNOWN", "OURS", "KnownAgent", "keys_for"]
 
 OURS: Final = "antiphon"
 """The name of our own agent, which joins the engines."""
@@ -38,10 +41,17 @@ class KnownAgent(msgspec.Struct, frozen=True):
     note: str = ""
     drives: Cli | None = None
     """The program that our engine of this name drives."""
+    keys: tuple[str, ...] = ()
+    """Whose variables it gets, as `antiphon.config.environment` calls them."""
 
+
+EVERY: Final = tuple(OWNERS)
+"""For agents that work with the models of several providers."""
 
 _AGENTS: Final = (
-    KnownAgent(OURS, "Antiphon", (), "it is built in", note="our own agent: Claude Code and Codex in one session"),
+    KnownAgent(
+        OURS, "Antiphon", (), "it is built in", note="our own agent: Claude Code and Codex in one session", keys=EVERY
+    ),
     KnownAgent(
         "claude",
         CLAUDE.title,
@@ -50,6 +60,7 @@ _AGENTS: Final = (
         "run `antiphon agent --engine claude --login`, or set ANTHROPIC_API_KEY",
         "through our own engine; `claude` itself speaks no ACP",
         CLAUDE,
+        keys=("claude",),
     ),
     KnownAgent(
         "codex",
@@ -59,6 +70,7 @@ _AGENTS: Final = (
         "run `antiphon agent --engine codex --login`",
         "through our own engine; `codex` itself speaks no ACP",
         CODEX,
+        keys=("codex",),
     ),
     KnownAgent(
         "gemini",
@@ -66,6 +78,7 @@ _AGENTS: Final = (
         (("gemini", "--acp"),),
         "npm install -g @google/gemini-cli",
         "run `gemini` once and sign in, or set GEMINI_API_KEY",
+        keys=("gemini",),
     ),
     KnownAgent(
         "opencode",
@@ -73,6 +86,7 @@ _AGENTS: Final = (
         (("opencode", "acp"),),
         "npm install -g opencode-ai",
         "run `opencode auth login`",
+        keys=EVERY,
     ),
     KnownAgent(
         "kimi",
@@ -80,6 +94,7 @@ _AGENTS: Final = (
         (("kimi", "acp"),),
         "npm install -g @moonshot-ai/kimi-code",
         "run `kimi login`",
+        keys=("moonshot",),
     ),
     KnownAgent(
         "qwen",
@@ -87,6 +102,7 @@ _AGENTS: Final = (
         (("qwen", "--acp"),),
         "npm install -g @qwen-code/qwen-code",
         "run `qwen` once and sign in",
+        keys=("qwen", "codex"),
     ),
     KnownAgent(
         "copilot",
@@ -94,6 +110,7 @@ _AGENTS: Final = (
         (("copilot", "--acp"),),
         "npm install -g @github/copilot",
         "run `copilot` once and use /login",
+        keys=("github",),
     ),
     KnownAgent(
         "vibe",
@@ -101,6 +118,7 @@ _AGENTS: Final = (
         (("vibe-acp",),),
         "uv tool install mistral-vibe",
         "run `vibe --setup`, or set MISTRAL_API_KEY",
+        keys=("mistral",),
     ),
     KnownAgent(
         "goose",
@@ -108,6 +126,7 @@ _AGENTS: Final = (
         (("goose", "acp"),),
         "see https://block.github.io/goose/",
         "run `goose configure`",
+        keys=EVERY,
     ),
     KnownAgent(
         "claude-acp",
@@ -116,6 +135,7 @@ _AGENTS: Final = (
         "npm install -g @agentclientprotocol/claude-agent-acp",
         "run `claude auth login`, or set ANTHROPIC_API_KEY",
         "through the adapter from npm; `claude` is our own engine",
+        keys=("claude",),
     ),
     KnownAgent(
         "codex-acp",
@@ -124,6 +144,7 @@ _AGENTS: Final = (
         "npm install -g @agentclientprotocol/codex-acp",
         "run `codex login`, or set OPENAI_API_KEY",
         "through the adapter from npm; `codex` is our own engine",
+        keys=("codex",),
     ),
     KnownAgent(
         "fast-agent",
@@ -131,8 +152,17 @@ _AGENTS: Final = (
         (("fast-agent-acp",),),
         "uv tool install fast-agent-mcp",
         "set the key of your model's provider, such as OPENAI_API_KEY",
+        keys=EVERY,
     ),
 )
+
+
+def keys_for(words: Iterable[str]) -> tuple[str, ...]:
+    """Whose variables a command gets: those of each known agent whose program or package is one of its words."""
+    named = {os.path.basename(word).partition("@")[0] for word in words}
+    every = [(agent, {agent.name, *(command[0] for command in agent.commands)}) for agent in _AGENTS]
+    return tuple(dict.fromkeys(key for agent, programs in every if programs & named for key in agent.keys))
+
 
 KNOWN: Final = {agent.name: agent for agent in _AGENTS}
 """Name → agent, in the order in which they are listed. The demo is not among them: it is built in."""

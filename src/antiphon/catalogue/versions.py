@@ -64,7 +64,7 @@ async def _version(agent: Found, limit: float) -> str | None:
             [agent.drives or agent.where, "--version"],
             # Not here: a project's files are no business of such a question.
             cwd=home if home.is_dir() else "/",
-            env={**os.environ, **agent.env},
+            env=agent.environment(),
             output_limit=OUTPUT,
         )
     except SpawnFailed:

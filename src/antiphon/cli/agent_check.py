@@ -1,7 +1,6 @@
 """A handshake with one agent, and what it says it can do, in words."""
 
 import asyncio
-import os
 import sys
 from collections.abc import Sequence
 
@@ -43,7 +42,7 @@ class Report(msgspec.Struct, frozen=True, rename="camel"):
 async def check(name: str, settings: Settings, *, limit: float, as_json: bool) -> int:
     """Start the agent, let it introduce itself, end it."""
     found = start_of(name, settings)
-    env = {**os.environ, **found.env} if found.env else None
+    env = found.environment()
     try:
         async with (
             asyncio.timeout(limit),

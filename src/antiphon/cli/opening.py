@@ -6,12 +6,13 @@ Rule 2: what stands in a file and does not fit this agent is told and left out; 
 
 import os
 import shlex
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
-from antiphon.catalogue.known import OURS
+from antiphon.catalogue.known import OURS, keys_for
 from antiphon.cli.arguments import Misused, Options
 from antiphon.cli.choosing import default_agent
 from antiphon.cli.logs import note_report
@@ -21,6 +22,7 @@ from antiphon.client.permissions import Ask, Keeper
 from antiphon.client.retry import Retry
 from antiphon.client.rules_here import BROKEN, rules_in, settings_here
 from antiphon.client.terminals import Terminals
+from antiphon.config.environment import environment_for
 from antiphon.duet.wishes import AUTO_RESUME, says_auto_resume
 from antiphon.policy import Mode, RuleError, Rules
 from antiphon.protocol import v1
@@ -120,10 +122,12 @@ async def connected(options: Options, cwd: str, attendance: Attendance) -> Async
         name = agent_name(options, settings)
         keeper = _keeper(options, loaded, attendance, database, name)
         words, env, place = _command(name, settings)
+        if words[:1] != [sys.executable]:  # our own engines tell what they left out
+            await _warn_of_project(name, cwd, database, attendance)
         async with connect(
             words,
             cwd=place or cwd,
-            env={**os.environ, **env} if env else None,
+            env=env,
             permission=_noting(keeper, attendance.refused),
             elicitation=attendance.elicitation,
             authenticate=attendance.authenticate,
@@ -134,6 +138,17 @@ async def connected(options: Options, cwd: str, attendance: Attendance) -> Async
             terminal_login=attendance.terminal_login,
         ) as agent:
             yield Door(agent, name, cwd, keeper, loaded, database, attendance.warn, words)
+
+
+async def _warn_of_project(name: str, cwd: str, database: "Database", attendance: Attendance) -> None:
+    """Warn of what an agent may read in a project that is not trusted: what it does with that is not ours to prevent."""
+    from antiphon.config.project_files import ANY
+    from antiphon.engines.project import may_read
+    from antiphon.store.project_trust import look
+
+    found = await look(ANY, (cwd,), database)
+    if found.waiting:
+        attendance.warn(": ".join(may_read(f"`{name}`", found, cwd)))
 
 
 def _keeper(options: Options, loaded: "Loaded", attendance: Attendance, database: "Database", name: str) -> Keeper:
@@ -202,15 +217,17 @@ async def _database() -> AsyncIterator["Database"]:
 
 
 def _command(name: str, settings: "Settings") -> tuple[list[str], Mapping[str, str], str | None]:
+    """The words that start an agent, its whole environment, and its directory."""
     if name not in settings.agents and (" " in name.strip() or "/" in name):
         try:
-            return shlex.split(name), {}, None
+            words = shlex.split(name)
+            return words, environment_for(keys_for(words)), None
         except ValueError as error:
             raise Misused(f"the command `{name}` makes no sense: {str(error).lower()}") from error
     from antiphon.catalogue.finding import start_of
 
     found = start_of(name, settings)
-    env = found.env
+    env = found.environment()
     if found.origin == "built in" and found.name == OURS and not says_auto_resume(os.environ):
         # We know which session we want: a new one is a new one.
         env = {**env, AUTO_RESUME: "false"}

@@ -49,8 +49,9 @@ def parser() -> argparse.ArgumentParser:
 
     trust = commands.add_parser(
         "trust",
-        description="Let a project's own config file loosen the policy, as it is now. When it changes it has to be trusted again.",
-        help="let a project's config file loosen the policy",
+        description="Trust what a project says as it is now: its .antiphon/config.toml may loosen the policy, and engines read its "
+        "settings, hooks, MCP servers and commands (.claude, .mcp.json, .codex). What changes has to be trusted again.",
+        help="let a project loosen the policy and configure engines",
         allow_abbrev=False,
     )
     trust.add_argument("directory", metavar="DIR", nargs="?", default=".", help="in the project; without it, here")

@@ -10,10 +10,13 @@ import msgspec
 from antiphon.cli.arguments import Misused
 from antiphon.cli.saying import FAILED, fail
 from antiphon.cli.screen import exact, plain
-from antiphon.config.settings import find, settle
+from antiphon.config.project_files import NAMES, directories_above
+from antiphon.config.settings import find
+from antiphon.errors import AcpError
 from antiphon.store.audit import AuditEntry, AuditStore
 from antiphon.store.database import Database
 from antiphon.store.decisions import Decision, DecisionStore
+from antiphon.store.project_trust import trust_project
 from antiphon.store.schema import open_database
 from antiphon.store.trust import TrustStore
 
@@ -77,43 +80,54 @@ def _entry(row: AuditEntry) -> tuple[str, ...]:
 
 
 async def show_trusted() -> int:
-    """Which projects are trusted."""
+    """Show which projects and files are trusted."""
     async with _opened() as database:
-        found = [] if database is None else await TrustStore(database).all()
+        store = None if database is None else TrustStore(database)
+        found = [] if store is None else [*await store.all(), *await store.files()]
     _table(("PROJECT", "SINCE"), [(row.project, _time(row.trusted_at)) for row in found], "no project is trusted")
     return 0
 
 
 async def trust(directory: str) -> int:
-    """Trust the project's config file as it is now. What was read is what is trusted, whatever becomes of the file meanwhile."""
-    sources = find(_folder(directory))
-    file, project = sources.project, sources.directory
-    if file is None or project is None:
-        hint = "a project has its settings in .antiphon/config.toml."
-        return fail(f"there is no project to trust in `{plain(directory)}` or above it", hint, FAILED)
-    loaded = settle(msgspec.structs.replace(sources, user=None), trusted=False)
-    if loaded.problems:
-        sentence, _, hint = plain(loaded.problems[0]).partition("\nhint: ")
+    """Trust what the project says as it is now: its config file, and what engines read from it."""
+    try:
+        trusted = await trust_project([_folder(directory)])
+    except AcpError as error:
+        sentence, _, hint = plain(str(error)).partition("\nhint: ")
         return fail(sentence, hint or "correct it, then trust it.", FAILED)
-    async with open_database() as database:
-        await TrustStore(database).trust(str(project), file.digest)
-    sys.stderr.write(
-        f"trusted {plain(str(file.path))} as it is now; when it changes it has to be trusted again\n"
-        "hint: `antiphon policy distrust` takes it back\n"
-    )
+    for path in trusted:
+        sys.stderr.write(f"trusted {plain(path)} as it is now\n")
+    sys.stderr.write("hint: what changes has to be trusted again; `antiphon policy distrust` takes it back\n")
     return 0
 
 
 async def distrust(directory: str) -> int:
-    """Trust it no longer, also if its config file is gone."""
+    """Trust it no longer, also what is gone from it."""
     folder = _folder(directory)
     project = str(find(folder).directory or folder)
+    above = set(directories_above(folder))
     async with _opened() as database:
-        known = database is not None and await TrustStore(database).distrust(project)
+        known = False
+        if database is not None:
+            store = TrustStore(database)
+            files = [row.project for row in await store.files() if _is_of(row.project, project, above)]
+            gone = await store.distrust_files(files)
+            known = await store.distrust(project) or gone > 0
     if not known:
         return fail(f"`{plain(project)}` is not trusted", "`antiphon policy trust --list` shows what is.", FAILED)
     sys.stderr.write(f"{plain(project)} is trusted no longer\n")
     return 0
+
+
+def _is_of(path: str, project: str, above: set[str]) -> bool:
+    """Whether a trusted file is in a project, or in a directory above it, from where engines read too."""
+    if path.startswith(f"{project.rstrip('/')}/"):
+        return True
+    return any(
+        path == os.path.join(top, name) or path.startswith(f"{os.path.join(top, name)}/")
+        for top in above
+        for name in NAMES
+    )
 
 
 def _folder(directory: str) -> str:

@@ -98,6 +98,5 @@ def _named(name: str, cwd: str | os.PathLike[str] | None, env: Mapping[str, str]
         found = start_of(name)
     except (AgentMissing, UnknownAgent) as error:
         raise type(error)(f"{error}, or give a list of the words of its command") from None
-    if found.env:
-        env = {**(os.environ if env is None else env), **found.env}
+    env = found.environment() if env is None else {**env, **found.env}
     return Program(found.command, name, found.cwd if cwd is None else cwd, env)

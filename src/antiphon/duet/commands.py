@@ -14,7 +14,7 @@ __all__ = [
     "OWN", "Asked", "Command", "Explain", "ForEngine", "Nudge", "Plain", "Review", "Route", "offered", "parse", "reserved",
 ]  # fmt: skip
 
-PlainName: TypeAlias = Literal["clear", "help", "sessions", "status", "version"]
+PlainName: TypeAlias = Literal["clear", "help", "sessions", "status", "trust", "version"]
 
 
 class Own(msgspec.Struct, frozen=True):
@@ -40,6 +40,7 @@ OWN: Final = (
     Own("nudge", "Go on by itself while tasks are left after a limit, or not", "on, or off"),
     Own("status", "Show route, engines, modes, models and limits"),
     Own("explain", "Explain a piece of code in short", "a reference, such as src/a.py:10-20"),
+    Own("trust", "Trust this project's own settings, hooks and MCP servers as they are now"),
     Own("sessions", "Show the sessions of this directory"),
     Own("version", "Show the versions of Antiphon and of the engines"),
     Own("help", "Show what can be typed"),
@@ -47,7 +48,7 @@ OWN: Final = (
 """Every command of ours besides those that are called like the engines."""
 
 _PLAIN: Final[Mapping[str, PlainName]] = {
-    "clear": "clear", "help": "help", "sessions": "sessions", "status": "status", "version": "version",
+    "clear": "clear", "help": "help", "sessions": "sessions", "status": "status", "trust": "trust", "version": "version",
 }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ import msgspec
 from antiphon.config.shapes import REVIEWS
 from antiphon.duet.naming import prefixes
 from antiphon.duet.wishes import DUET, JOINT_ROUTES, REVIEW
+from antiphon.engines.project import TRUST
 from antiphon.protocol import v1
 
 __all__ = [
@@ -242,6 +243,8 @@ def commands_merged(
     listed = list(ours)
     for place, engine in enumerate(answering):
         for command in per_engine.get(engine, ()):
+            if command.name == TRUST.name:
+                continue  # the same for all of them, and ours
             hidden = command.name in {each.name for each in ours} or command.name.partition(":")[0] in engines
             if place and not hidden and command.name in taken:
                 continue  # who leads has it too: one word for both

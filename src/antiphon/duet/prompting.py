@@ -191,8 +191,23 @@ async def _plain(joint: "Joint", name: commands.PlainName) -> None:
         case "clear":
             await clear(joint)
             await joint.saying.say("A fresh start: nothing of what was said is known to the engines any more.")
+        case "trust":
+            await joint.saying.say(await _trust(joint))
         case _:
             await joint.saying.say(await about(joint, name))
+
+
+async def _trust(joint: "Joint") -> str:
+    """Trust what the project gives to the engines. Each of them looks again before its next prompt."""
+    from antiphon.engines.project import said_of
+    from antiphon.store.project_trust import NothingToTrust, trust_project
+
+    outer = joint.outer
+    try:
+        trusted = await trust_project((outer.cwd, *outer.directories), joint.store.database)
+    except NothingToTrust as error:
+        return told(error)[0]
+    return said_of(trusted, outer.cwd)
 
 
 def _instead(prompt: Sequence[v1.ContentBlock], text: str) -> list[v1.ContentBlock]:

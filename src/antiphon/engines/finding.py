@@ -12,11 +12,12 @@ from typing import Final
 import msgspec
 
 from antiphon.catalogue.programs import CLAUDE, CODEX, Cli, CliMissing, CliProblem, Found, Source, find_cli
+from antiphon.config.environment import environment_for
 from antiphon.engines.remembered import notes_folder, read_notes, write_notes
 
 __all__ = [
     "CLAUDE", "CODEX", "Cli", "CliMissing", "CliProblem", "CliTooOld", "Found", "Source", "Told", "ask", "ask_version",
-    "check_version", "find_cli", "known_version", "version_of",
+    "check_version", "find_cli", "home", "known_version", "version_of",
 ]  # fmt: skip
 
 PATIENCE: Final = 10.0
@@ -69,7 +70,7 @@ def ask_version(found: Found) -> str:
         CliMissing: it does not start, or does not say.
     """
     sign = _sign(found.path)
-    told = ask(found, "--version", cwd=_home())
+    told = ask(found, "--version", cwd=home())
     version = _VERSION.search(told.out)
     if told.status != 0 or version is None:
         said = (told.err or told.out).strip().partition("\n")[0][:200] or f"it ended with {told.status}"
@@ -117,6 +118,7 @@ def ask(found: Found, *words: str, cwd: str | None = None, limit: float = PATIEN
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=cwd,
+            env=environment_for(found.cli.name),
             start_new_session=True,  # a wrapper and what it started are ended together
         )
     except OSError as error:
@@ -144,7 +146,7 @@ def _versions(cli: Cli) -> Path:
     return notes_folder() / f"{cli.name}-versions.json"
 
 
-def _home() -> str:
-    """Not here: a project's files are no business of such a question."""
+def home() -> str:
+    """The home directory, in which no file of a project counts; the root if there is none."""
     home = os.path.expanduser("~")
     return home if os.path.isdir(home) else "/"

@@ -53,11 +53,20 @@ def _by_command(line: str) -> "Engine":
         raise UnknownEngine(
             f"`{line[:80]}` is no command: {error}\nhint: quote its words as a shell wants them"
         ) from error
+    from antiphon.catalogue.known import keys_for
+
     program = shutil.which(command[0]) if command else None
     if program is None:
         shown = command[0] if command else line
         raise AcpError(f"there is no program `{shown[:80]}`\nhint: install it, or give its whole path")
-    return _acp(os.path.basename(command[0]), os.path.basename(command[0]), (os.path.abspath(program), *command[1:]))
+    return _acp(
+        os.path.basename(command[0]),
+        os.path.basename(command[0]),
+        (os.path.abspath(program), *command[1:]),
+        None,
+        None,
+        keys_for(command),
+    )
 
 
 def _by_name(name: str) -> "Engine":
@@ -70,7 +79,7 @@ def _by_name(name: str) -> "Engine":
         raise UnknownEngine(
             f"there is no engine `{name[:80]}`\nhint: {there}; or give a whole command, as in --engine 'PROGRAM --acp'"
         ) from error
-    return _acp(name, found.title, found.command, found.env, found.cwd)
+    return _acp(name, found.title, found.command, found.env, found.cwd, found.keys)
 
 
 def _acp(name: str, title: str, *start: Any) -> "Engine":

@@ -104,7 +104,17 @@ _CONVERSATIONS: Final[Migration] = (
     "CREATE INDEX conversation_session ON conversation (session)",
 )
 
-MIGRATIONS: Final[tuple[Migration, ...]] = (_SESSIONS, _PERMISSIONS, _CONVERSATIONS)
+_TRUSTED_FILES: Final[Migration] = (
+    """
+    CREATE TABLE trusted_file (
+        path TEXT PRIMARY KEY,
+        digest TEXT NOT NULL,
+        trusted_at TEXT NOT NULL
+    ) WITHOUT ROWID
+    """,
+)
+
+MIGRATIONS: Final[tuple[Migration, ...]] = (_SESSIONS, _PERMISSIONS, _CONVERSATIONS, _TRUSTED_FILES)
 
 
 def open_database(directory: Path | None = None) -> Database:

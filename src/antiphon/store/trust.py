@@ -1,13 +1,20 @@
-"""Projects whose own configuration may loosen the policy. Trust is in one text: a file that has changed is a stranger again."""
+"""Projects whose own configuration may loosen the policy, and files of theirs that engines may read.
 
-from collections.abc import Callable
+Trust is in bytes: a file that has changed is not trusted any more.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from sqlite3 import Connection
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from antiphon.store.database import Database
 from antiphon.store.times import stamp, utc_now
+
+if TYPE_CHECKING:
+    from antiphon.config.project_files import ProjectFile
 
 __all__ = ["TrustStore", "TrustedProject"]
 
@@ -60,3 +67,31 @@ class TrustStore:
         """Trust it no longer. False: it was not trusted."""
         delete = "DELETE FROM trusted_project WHERE project = ?"
         return await self.database.run(lambda connection: connection.execute(delete, (project,)).rowcount > 0)
+
+    # Files that engines read.
+
+    async def trust_files(self, files: "Iterable[ProjectFile]") -> None:
+        """Trust these files as they are. One whose content is unknown is left out."""
+        now = stamp(self._clock())
+        rows = [(file.path, file.digest, now) for file in files if file.digest]
+        put = "INSERT OR REPLACE INTO trusted_file (path, digest, trusted_at) VALUES (?, ?, ?)"
+        await self.database.run(lambda connection: connection.executemany(put, rows).rowcount)
+
+    async def digests(self) -> "Mapping[str, str]":
+        """The digest of each trusted file."""
+        return {row.project: row.digest for row in await self.files()}
+
+    async def files(self) -> list[TrustedProject]:
+        """Every trusted file, in the shape of a project."""
+
+        def rows(connection: Connection) -> list[TrustedProject]:
+            found = "SELECT path, digest, trusted_at FROM trusted_file ORDER BY path"
+            return [TrustedProject(*row) for row in connection.execute(found)]
+
+        return await self.database.read(rows)
+
+    async def distrust_files(self, paths: "Iterable[str]") -> int:
+        """Trust these files no longer. How many of them were trusted."""
+        rows = [(path,) for path in paths]
+        delete = "DELETE FROM trusted_file WHERE path = ?"
+        return await self.database.run(lambda connection: max(connection.executemany(delete, rows).rowcount, 0))

@@ -19,6 +19,7 @@ CHAPTERS: Final = {
     "content": "What a prompt holds",
     "mcp": "MCP servers",
     "sessions": "Sessions",
+    "trust": "Projects that are not trusted",
     "robust": "When things go wrong",
 }
 """The part of an id before the dot → what it is about."""
@@ -141,6 +142,10 @@ BULLETS: Final = {
     "sessions.fast-list": "500 sessions are listed at once, by the ends of their files",
     "sessions.own-turns": "turns that the program starts by itself are told",
     "sessions.delete": "a deleted session is gone",
+    # Projects that are not trusted.
+    "trust.stranger": "a project of a stranger runs nothing and gets no key, and the user is told what was left out",
+    "trust.command": "`/trust` makes it count in the same session",
+    "trust.changed": "what has changed since it was trusted does not count, and the user is told",
     # When things go wrong.
     "robust.unknown": "messages and fields that nobody knows are ignored and counted",
     "robust.long-line": "a line of 20 MB works",

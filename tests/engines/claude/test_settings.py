@@ -84,14 +84,15 @@ def test_two_names_of_one_model_stay_what_was_chosen() -> None:
 
 
 def test_commands_are_short_and_those_of_the_machinery_hidden() -> None:
-    (command,) = commands_of(offer())
+    command, trust = commands_of(offer())
+    assert trust.name == "trust"
     assert (command.name, command.description) == ("review", "Look at the changes")
     assert command.input is not None and command.input.hint == "[branch]"
 
 
 def test_a_prompt_of_an_mcp_server_has_a_name_that_can_be_typed() -> None:
     of = offer_of({"commands": [{"name": "little:greet (MCP)"}, {"name": "plug:in"}]}, {})
-    assert [command.name for command in commands_of(of)] == ["mcp__little__greet", "plug:in"]
+    assert [command.name for command in commands_of(of)] == ["mcp__little__greet", "plug:in", "trust"]
 
 
 def test_settings_may_forbid_the_mode_without_questions() -> None:

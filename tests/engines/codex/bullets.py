@@ -23,6 +23,7 @@ CHAPTERS: Final = {
     "sessions": "Sessions",
     "commands": "Commands",
     "mcp": "MCP servers",
+    "trust": "Projects that are not trusted",
     "robust": "When things go wrong",
 }
 """The part of an id before the dot → what it is about."""
@@ -167,6 +168,10 @@ BULLETS: Final = {
     "mcp.stdio": "a server that is a program is started with its arguments and environment",
     "mcp.http": "a server over HTTP is reached with its headers",
     "mcp.failed": "a server that fails is a notice, and the session works without it",
+    # Projects that are not trusted.
+    "trust.stranger": "a project of a stranger runs nothing and gets no key, and the user is told what was left out",
+    "trust.command": "`/trust` makes it count in the same session",
+    "trust.changed": "what has changed since it was trusted does not count, and the user is told",
     # When things go wrong.
     "robust.unknown": "messages and fields that nobody knows are ignored and counted",
     "robust.bad-config": "a configuration that cannot be read is an error with the file and the key",

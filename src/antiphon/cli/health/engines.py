@@ -76,10 +76,8 @@ async def claude_login(ward: Ward) -> Sequence[Finding]:
     found = await _usable(CLAUDE, ward)
     if found is None:
         return []
-    # Here, not at home: a project's settings may name where its key comes from.
-    answer = await ask(
-        found.path, "auth", "status", "--json", limit=ward.limit, cwd=ward.cwd, env={**ward.environment, **_QUIET}
-    )
+    # At home, which is where `ask` asks: the settings of a project may name a program that gives a key, and it would be run.
+    answer = await ask(found.path, "auth", "status", "--json", limit=ward.limit, env={**ward.environment, **_QUIET})
     standing = _standing(answer.said)
     if standing is None:
         return _silent(CLAUDE, answer, "run `claude auth status` in a terminal to see what it says")
@@ -97,7 +95,7 @@ async def codex_login(ward: Ward) -> Sequence[Finding]:
     found = await _usable(CODEX, ward)
     if found is None:
         return []
-    answer = await ask(found.path, "login", "status", limit=ward.limit, cwd=ward.cwd, env=ward.environment)
+    answer = await ask(found.path, "login", "status", limit=ward.limit, env=ward.environment)
     if answer.status == 0:
         way = "with a ChatGPT account" if "ChatGPT" in answer.said else "with an API key"
         return ok(f"signed in {way}", method="chatgpt" if "ChatGPT" in answer.said else "apikey")

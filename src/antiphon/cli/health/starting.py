@@ -48,7 +48,7 @@ async def _through(found: Found, ward: Ward) -> Sequence[Finding]:
     began = time.monotonic()
     marks: dict[str, float] = {}
     with TemporaryDirectory(prefix="antiphon-doctor-", ignore_cleanup_errors=True) as folder:
-        env = {**ward.environment, **found.env}
+        env = found.environment(ward.environment)
         async with connect(found.command, cwd=found.cwd, env=env, files=None, retry=Retry(delays=())) as agent:
             marks["initialize"] = time.monotonic() - began
             await _open(agent, folder)

@@ -12,13 +12,13 @@ is made up for or refused with the reason when it is asked for:
 - what is added to a running turn, where it cannot be, comes back as "too late", and the editor sends it as a prompt.
 """
 
-import os
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from antiphon import __version__
+from antiphon.config.environment import environment_for, harmless_git
 from antiphon.engines.acp.ways import Ways
 from antiphon.engines.base import Engine
 
@@ -39,12 +39,14 @@ class Start(msgspec.Struct, frozen=True):
     title: str
     command: tuple[str, ...]
     env: dict[str, str]
-    """What its environment has besides ours."""
+    """What its environment has in addition."""
     cwd: str | None
+    keys: tuple[str, ...] = ()
+    """Whose keys it gets."""
 
-    def whole_env(self) -> dict[str, str] | None:
-        """Its environment; None for ours as it is."""
-        return {**os.environ, **self.env} if self.env else None
+    def whole_env(self) -> dict[str, str]:
+        """Its environment: ours without the keys of other engines."""
+        return harmless_git(environment_for(self.keys, own=self.env))
 
 
 class AcpEngine(Engine):
@@ -63,12 +65,13 @@ class AcpEngine(Engine):
         command: "Sequence[str]",
         env: "Mapping[str, str] | None" = None,
         cwd: str | None = None,
+        keys: "Sequence[str]" = (),
     ) -> None:
         self.name = name
         self.title = title
         self._ways = Ways(name, command)
         self.auth_methods: list[v1.AuthMethod] = self._ways.remembered()
-        self._start = Start(title, tuple(command), dict(env or {}), cwd)
+        self._start = Start(title, tuple(command), dict(env or {}), cwd, tuple(keys))
         self._client: v1.ClientCapabilities | None = None
         self._hub: Hub | None = None
 

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import structs
 
 from antiphon.agent.steering import STEERING
+from antiphon.config.project_files import ANY
 from antiphon.engines.acp.answering import Answering
 from antiphon.engines.acp.opening import Opening
 from antiphon.engines.acp.prompts import blocks_for
 from antiphon.engines.acp.refusing import clearly
 from antiphon.engines.acp.showing import Showing
 from antiphon.engines.base import EngineSession
+from antiphon.engines.project import Project
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.methods import Call, Notice
@@ -65,16 +67,23 @@ class AcpSession(EngineSession):
         """From nothing."""
         with clearly(self._hub.agent):
             await self._opening.create()
+        await self._warn()
 
     async def restore(self, *, telling: bool) -> None:
         """As it was left; `telling` all that was said in it."""
         with clearly(self._hub.agent):
             await self._opening.restore(telling=telling)
+        await self._warn()
 
     async def copy(self, source: str) -> None:
         """As another stands."""
         with clearly(self._hub.agent):
             await self._opening.copy(source)
+        await self._warn()
+
+    async def _warn(self) -> None:
+        """Tell what the agent may read in a project that is not trusted. What it does with that is not ours to prevent."""
+        await Project(self.session, self._hub.agent.name, ANY).warn()
 
     def lives_in(self, life: "Life") -> bool:
         """Whether it is open there."""

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from antiphon.config.project_files import CLAUDE
 from antiphon.engines.claude import settings, wire
+from antiphon.engines.claude.kept_rules import settings_with
 from antiphon.engines.claude.launch import HOOKS, Launch, command_of, environment_of
 from antiphon.engines.claude.login import sign_in_needed
 from antiphon.engines.claude.process import ControlRefused, Process
@@ -24,6 +26,7 @@ from antiphon.engines.claude.servers import ServerFile
 from antiphon.engines.claude.translate import news
 from antiphon.engines.claude.waiting import Waiting
 from antiphon.engines.mirror import mirrors
+from antiphon.engines.project import Project, is_trust, trust_by_command
 from antiphon.engines.running import Running
 from antiphon.engines.telling import Telling
 from antiphon.engines.titles import title_of
@@ -80,6 +83,9 @@ class Conversation:
             },
         )
         self._servers = ServerFile(session.mcp_servers)
+        self._project = Project(session, "Claude Code", CLAUDE)
+        self._trusted = False
+        """Whether the process was started with the settings of the project."""
         self._running: Running[Process] = Running(self)
         self._waiting: Waiting | None = None
         self._last_error: EndError | None = None
@@ -132,8 +138,12 @@ class Conversation:
                 None,
                 str(uuid.uuid4()),
             )  # nothing was said in it, and the CLI neither resumes it nor begins it again
+        self._trusted = await self._project.look()
+        await self._project.tell()
         launch = Launch(
             program=place.program,
+            cwd=self._session.cwd,
+            trusted=self._trusted,
             conversation=place.id,
             source=place.source if own is None else place.id,
             directories=self._session.directories,
@@ -152,7 +162,7 @@ class Conversation:
 
     def _settings(self) -> str | None:
         if self._session.rules is None:
-            return None
+            return settings_with(self._session.cwd)
         from antiphon.engines.claude.rules import settings_for  # late: most sessions have none
 
         return settings_for(self._session)
@@ -279,9 +289,12 @@ class Conversation:
 
     async def prompt(self, turn: "Turn") -> "Outcome":
         """Say what the user says, and wait for the end of it."""
+        if is_trust(turn):
+            await trust_by_command(turn)
+            return None
         content = await message_of(turn)
         await self._entitle(turn.text)
-        process = await self.ready()
+        process = await self._ready_for_project()
         self._last_error = None  # of what it did by itself
         waiting = self._waiting = Waiting(process, str(uuid.uuid4()))
         process.prompt(content, waiting.id)
@@ -316,6 +329,15 @@ class Conversation:
             with suppress(ControlRefused, ConnectionClosed):
                 await process.control("interrupt", {"cancel_queued": True})
             self._answering.withdraw_all(process)
+
+    async def _ready_for_project(self) -> Process:
+        """The process; another one, if it was started with other settings of the project than those that are trusted now."""
+        process = await self.ready()
+        if await self._project.look() != self._trusted:
+            self._running.give_up(process)
+            return await self.ready()
+        await self._project.tell()  # files may have come since
+        return process
 
     async def ready(self) -> Process:
         """The process, once it can be spoken to.

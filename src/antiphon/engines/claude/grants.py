@@ -46,6 +46,11 @@ class Rule(msgspec.Struct, frozen=True):
         return f"`{self.tool}`" if self.content is None else f"`{self.tool}({self.content})`"
 
     @property
+    def written(self) -> str:
+        """The rule as settings have it."""
+        return self.tool if self.content is None else f"{self.tool}({self.content})"
+
+    @property
     def plain(self) -> bool:
         """Whether a person sees all of it. Content that is blank would be a rule for everything that the tool can do."""
         said = self.content
@@ -58,6 +63,8 @@ class Grant(msgspec.Struct, frozen=True):
     option: v1.PermissionOption
     updates: tuple[dict[str, Any], ...]
     note: str | None = None
+    kept: tuple[str, ...] = ()
+    """Rules that hold in this project from now on."""
 
 
 def grants(request: "wire.CanUseTool", roots: Sequence[str]) -> list[Grant]:
@@ -76,8 +83,8 @@ def grants(request: "wire.CanUseTool", roots: Sequence[str]) -> list[Grant]:
     if lasting:
         passing = [rule for rule in rules if rule not in lasting]
         places = [("in this project", lasting), *([("in this session", passing)] if passing else [])]
-        # For the session too: 2.1.197 writes the rule down, but goes by it only where the directory was trusted in a terminal.
-        found.append(_grant(ALLOW_PROJECT, places, _add(lasting, "localSettings"), _add(rules, "session")))
+        grant = _grant(ALLOW_PROJECT, places, _add(rules, "session"))
+        found.append(msgspec.structs.replace(grant, kept=tuple(rule.written for rule in lasting)))
     return found
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from antiphon.config.environment import environment_for, harmless_git
 from antiphon.engines.claude.history import places
 
 __all__ = ["HOOKS", "Launch", "command_of", "environment_of", "may_bypass"]
@@ -15,6 +16,10 @@ STREAMING: Final = (
     "--include-partial-messages", "--permission-prompt-tool", "stdio",
 )  # fmt: skip
 """A conversation in JSON lines, with every token as it comes, and with questions instead of refusals."""
+
+UNTRUSTED: Final = ("--setting-sources", "user", "--strict-mcp-config")
+"""In a project that is not trusted: no settings, hooks, commands, agents or skills of the project or a directory above it, and no MCP
+servers but those of the session."""
 
 HOOKS: Final = {"PreToolUse": [{"matcher": "*", "hookCallbackIds": ["antiphon-rules"]}]}
 """What it is told once it runs, where a policy has to be kept: ask us before each tool."""
@@ -27,6 +32,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """What a process is started for. None means: as the user's own settings have it."""
 
     program: str
+    cwd: str = ""
+    """Where it works."""
     conversation: str
     """The id that it writes under."""
     source: str | None = None
@@ -39,6 +46,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     effort: str | None = None
     settings: str | None = None
     """More settings, as JSON: they count beside the user's own."""
+    trusted: bool = False
+    """Whether the settings, hooks and MCP servers of the project count. Without that, only the user's own do."""
     bypass: bool = False
     """Whether the mode without questions may be chosen later."""
 
@@ -63,14 +72,21 @@ def command_of(launch: Launch) -> list[str]:
     ):
         if value is not None:
             words += [flag, value]
-    if launch.directories:
-        words += ["--add-dir", *launch.directories]
+    directories = list(launch.directories)
+    if not launch.trusted:
+        words += UNTRUSTED
+        # Named as one more directory, its CLAUDE.md is read as text; the settings beside it are not.
+        directories = list(dict.fromkeys([*directories, launch.cwd])) if launch.cwd else directories
+    if directories:
+        words += ["--add-dir", *directories]
     return words
 
 
 def environment_of(environment: Mapping[str, str]) -> dict[str, str]:
-    """The user's own, so that keys, proxies and settings are where they are in a terminal."""
-    ours = {name: value for name, value in environment.items() if name not in _NESTED}
+    """The user's own, so that keys, proxies and settings are where they are in a terminal, without the keys of other engines."""
+    theirs = harmless_git(environment_for("claude", environment))
+    ours = {name: value for name, value in theirs.items() if name not in _NESTED}
+    ours.setdefault("CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD", "1")
     ours.setdefault("CLAUDE_CODE_ENABLE_TODO_TOOLS", "1")  # without them there is no plan to show
     if ours.get(
         places.VARIABLE

@@ -10,7 +10,7 @@ from typing import Final, NoReturn
 import msgspec
 
 from antiphon.engines.claude.ways import API_KEY, METHODS
-from antiphon.engines.finding import CLAUDE, Found, ask, find_cli, version_of
+from antiphon.engines.finding import CLAUDE, Found, ask, find_cli, home, version_of
 from antiphon.errors import AcpError, Code, RequestError
 
 __all__ = ["WAYS", "check_signed_in", "login", "sign_in_needed", "sign_out"]
@@ -52,8 +52,8 @@ def check_signed_in(found: Found, method_id: str) -> None:
     Raises:
         RequestError: it has not (-32000, with what to do), or does not say.
     """
-    # Here, not at home: a project's settings may name where its key comes from.
-    told = ask(found, "auth", "status", "--json")
+    # At home: the settings of a project may name a program that gives a key, and it would be run.
+    told = ask(found, "auth", "status", "--json", cwd=home())
     try:
         standing = msgspec.json.decode(told.out, type=Standing)
     except msgspec.DecodeError:
@@ -71,7 +71,7 @@ def sign_out(found: Found) -> None:
     Raises:
         RequestError: it could not.
     """
-    told = ask(found, "auth", "logout")
+    told = ask(found, "auth", "logout", cwd=home())
     if told.status != 0:
         said = (told.err or told.out).strip()[:500]
         raise RequestError(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from antiphon.engines.claude.elicitation import ask_for_server
 from antiphon.engines.claude.grants import Grant, grants
 from antiphon.engines.claude.inquiry import allow, deny
+from antiphon.engines.claude.kept_rules import keep_rules
 from antiphon.engines.claude.plans import ask_about_plan
 from antiphon.engines.claude.questions import ask_questions
 from antiphon.engines.elicitation import CANCEL, DECLINE
@@ -97,6 +98,8 @@ class Asker:
             return allow(request.input)
         for grant in lasting:
             if chosen is grant.option:
+                if grant.kept:
+                    await asyncio.to_thread(keep_rules, session.cwd, grant.kept)
                 return allow(request.input, *grant.updates)
         if chosen is _REJECT_WITH_WORDS:
             said = await words(stage, "What should Claude do instead?", "Your message", call.tool_call_id)

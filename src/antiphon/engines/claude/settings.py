@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from antiphon.engines.project import TRUST
 from antiphon.protocol import v1
 
 __all__ = [
@@ -160,13 +161,14 @@ def choices_of(offer: Offer, *, bypass: bool, mode: str, model: str, effort: str
 
 def commands_of(offer: Offer) -> list[v1.Command]:
     """The slash commands, for a client."""
-    return [
+    theirs = [
         v1.Command(
             _typed(each.name), _brief(each.description), v1.CommandInput(hint) if (hint := _hint(each)) else None
         )
         for each in offer.commands
-        if not each.name.startswith("_") and each.name not in _HIDDEN
+        if not each.name.startswith("_") and each.name not in (*_HIDDEN, TRUST.name)
     ]
+    return [*theirs, TRUST]
 
 
 _HIDDEN: Final = frozenset({"workflow-launch-exec", "heapdump"})

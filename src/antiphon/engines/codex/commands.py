@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any, Final
 
 from antiphon.engines.codex import wire
+from antiphon.engines.project import TRUST
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 
@@ -25,6 +26,7 @@ COMMANDS: Final = (
     v1.Command("status", "Show the account, its limits and the settings"),
     v1.Command("mcp", "Show the MCP servers and their tools"),
     v1.Command("skills", "Show the skills there are"),
+    TRUST,
 )
 
 AT_ONCE: Final = frozenset({"rename", "archive", "status", "mcp", "skills"})

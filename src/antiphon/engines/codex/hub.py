@@ -1,14 +1,15 @@
 """The one server that all sessions share: started when it is first needed, started again when it is gone, each word given to its thread."""
 
 import logging
-import os
 from typing import TYPE_CHECKING, Final, Protocol
 
 from antiphon import __version__
+from antiphon.config.environment import environment_for, harmless_git
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.login import Mark, kept_login
 from antiphon.engines.codex.refusing import plain
 from antiphon.engines.codex.server import Server
+from antiphon.engines.finding import home
 from antiphon.engines.recent import trim
 from antiphon.engines.running import Running
 from antiphon.errors import AcpError, Code, RequestError
@@ -167,10 +168,12 @@ class Hub:
     # Being the owner of a process.
 
     async def start(self) -> Server:
-        """A server, in the user's own environment: it finds its home, its login and its settings there."""
+        """A server, in the user's own environment: it finds its home, its login and its settings there. Not in the project's directory."""
         self._early.clear()  # the next one has its own
         self.login = kept_login()
-        return await Server.start([self.found.path, "app-server"], os.getcwd(), os.environ, self._expect)
+        return await Server.start(
+            [self.found.path, "app-server"], home(), harmless_git(environment_for("codex")), self._expect
+        )
 
     def _expect(self) -> None:
         for each in self._listeners.values():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.ways import API_KEY, KEYS, METHODS
-from antiphon.engines.finding import CODEX, Found, ask, find_cli, version_of
+from antiphon.engines.finding import CODEX, Found, ask, find_cli, home, version_of
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ async def _with_new_login(hub: "Hub", server: "Server") -> "tuple[Server, wire.A
 
 def _has_login(found: Found) -> bool:
     """Whether a new process would be signed in. It blocks."""
-    return ask(found, "login", "status").status == 0
+    return ask(found, "login", "status", cwd=home()).status == 0
 
 
 async def _request(hub: "Hub", method: str, params: dict[str, str] | None, what: str) -> None:

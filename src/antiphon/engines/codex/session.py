@@ -27,6 +27,7 @@ from antiphon.engines.codex.translate import Translator, news
 from antiphon.engines.codex.unseen import RAW, Unseen
 from antiphon.engines.codex.waiting import Waiting
 from antiphon.engines.mirror import mirrors
+from antiphon.engines.project import is_trust, trust_by_command
 from antiphon.engines.recent import Recent
 from antiphon.engines.telling import Telling
 from antiphon.engines.titles import title_of
@@ -236,7 +237,11 @@ class CodexSession(EngineSession):
     # Working.
 
     async def prompt(self, turn: "Turn") -> "Outcome":
+        if is_trust(turn):
+            await trust_by_command(turn)
+            return None
         content = await input_of(turn)
+        await self._thread.check_project()
         server = await self._thread.ready()
         if turn.command is not None and turn.command[0] in AT_ONCE:
             await self._at_once(server, turn, *turn.command)

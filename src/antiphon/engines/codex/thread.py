@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from antiphon.agent.stage import seen
+from antiphon.config.project_files import CODEX, directories_above, main_repository
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.configured import configured
 from antiphon.engines.codex.login import must_be_signed_in
@@ -13,6 +14,7 @@ from antiphon.engines.codex.refusing import clearly, is_archived, key_at_fault, 
 from antiphon.engines.codex.server import Server, ServerRefused
 from antiphon.engines.codex.servers import servers_of
 from antiphon.engines.codex.unseen import RAW_EVENTS
+from antiphon.engines.project import Project
 from antiphon.errors import Code, ConnectionClosed, RequestError
 
 if TYPE_CHECKING:
@@ -41,6 +43,9 @@ class OpenThread:
         self._choosing = choosing
         self._unseen = unseen
         self._listener = listener
+        self.project = Project(session, "Codex", CODEX)
+        self._level = ""
+        """How far the thread that is open was told to trust the project."""
         self._empty = False
 
     # Opening.
@@ -105,7 +110,7 @@ class OpenThread:
     async def _asked_for(self, server: Server, method: str, params: dict[str, Any]) -> wire.ThreadOpened:
         session, starts = self._session, method == "thread/start"
         wanted: dict[str, Any] = {"cwd": session.cwd, **params, **(RAW_EVENTS if starts else {})}
-        config = await self._profile(server)
+        config = {**await self._profile(server), **await self._projects()}
         if session.mcp_servers:
             config["mcp_servers"] = servers_of(session.mcp_servers)
         if config:
@@ -138,6 +143,30 @@ class OpenThread:
         if not self._choosing.has_profile:
             return {}
         return config_with_profile(await configured(server, self._session.cwd))
+
+    async def _projects(self) -> dict[str, Any]:
+        """Whether Codex counts the project as trusted. Told nothing, it trusts each project in which it may write, for ever."""
+        self._level = level = await self._level_now()
+        await self.project.tell()
+        above = directories_above(self._session.cwd)
+        places = dict.fromkeys([*above, *filter(None, map(main_repository, above))])
+        return {"projects": {place: {"trust_level": level} for place in places}}
+
+    async def _level_now(self) -> str:
+        trusted = await self.project.look()
+        return "trusted" if trusted or not self.project.has_files else "untrusted"
+
+    async def check_project(self) -> None:
+        """Close a thread that was opened with other settings of the project than those that are trusted now: it is opened again."""
+        server = self.server
+        if server is None or server.end is not None:
+            return
+        if await self._level_now() == self._level:
+            await self.project.tell()  # files may have come since
+            return
+        with suppress(ServerRefused, ConnectionClosed):
+            await server.request("thread/unsubscribe", {"threadId": self.id}, CLOSE_LIMIT)
+        self.left()
 
     def _opened(self, server: Server, thread: wire.Thread, *, live: bool) -> None:
         """Listen from now on: what the server says about it comes right behind its answer."""

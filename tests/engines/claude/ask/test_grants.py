@@ -32,8 +32,8 @@ def test_what_the_cli_would_forget_with_the_session_is_not_kept_for_longer() -> 
     session, project = grants(request, ROOTS)
     assert session.option.name == "Always allow `ls /etc` and `Read(//etc/**)` in this session"
     assert project.option.name == "Always allow `ls /etc` in this project, and `Read(//etc/**)` in this session"
-    kept, passing = project.updates
-    assert (kept["destination"], kept["rules"]) == ("localSettings", [{"toolName": "Bash", "ruleContent": "ls /etc"}])
+    (passing,) = project.updates
+    assert project.kept == ("Bash(ls /etc)",) and session.kept == ()
     assert (passing["destination"], passing["rules"]) == ("session", session.updates[0]["rules"])
 
 

@@ -33,7 +33,7 @@ ALWAYS = {"behavior": "allow", "updatedInput": INPUT}
     [
         ("allow", ALWAYS),
         ("allow_session", {**ALWAYS, "updatedPermissions": [added("session")]}),
-        ("allow_project", {**ALWAYS, "updatedPermissions": [added("localSettings"), added("session")]}),
+        ("allow_project", {**ALWAYS, "updatedPermissions": [added("session")]}),
         ("reject", {"behavior": "deny", "message": REJECTED}),
         ("allow_once", ALWAYS),
         ("allow_always", {"behavior": "deny", "message": NOT_ALLOWED}),

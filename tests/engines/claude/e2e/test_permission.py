@@ -64,12 +64,11 @@ async def test_what_is_allowed_for_the_session_is_not_asked_again_and_the_mode_s
 
 @proves("permission.always-project", "permission.rules-only", on=BOTH)
 async def test_what_is_allowed_for_the_project_is_not_asked_in_another_session(at: Place) -> None:
-    at.trust()
     async with connected(at) as client:
         client.decisions.append("allow_project")
         at.model.answers(touch("one"))
         await client.say("make a file")
-        assert (at.folder / ".claude" / "settings.local.json").exists()
+        assert not (at.folder / ".claude").exists()
         await client.open()
         at.model.answers(touch("one two"))
         at.model.answers(Call("Write", {"file_path": str(at.folder / "three"), "content": "3"}))

@@ -1,0 +1,56 @@
+"""The environment that a program which we start gets: the user's own, without the keys of other engines. The one table of them.
+
+A key in the environment is readable by every program in it and by all that these start. So an engine gets its own keys, and an agent
+that is not known gets those of no engine: the user's config file may give them to it (`[agents.NAME] env`).
+"""
+
+import os
+from collections.abc import Collection, Mapping
+from typing import Final
+
+__all__ = ["GIT_SAFETY", "OWNERS", "environment_for", "harmless_git", "owner_of"]
+
+OWNERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "claude": ("ANTHROPIC_", "CLAUDE_", "CLAUDECODE"),
+    "codex": ("OPENAI_", "CODEX_", "AZURE_OPENAI_"),
+    "gemini": ("GEMINI_",),
+    "mistral": ("MISTRAL_",),
+    "moonshot": ("MOONSHOT_", "KIMI_"),
+    "qwen": ("DASHSCOPE_", "QWEN_"),
+    "github": ("GITHUB_COPILOT_", "COPILOT_"),
+}
+"""Whose the variables are that begin with these words."""
+
+GIT_SAFETY: Final = {"core.fsmonitor": "false", "safe.bareRepository": "explicit"}
+"""Settings of git under which looking at a repository runs nothing that the repository names. Claude Code and Codex ask git how
+things stand when they start, before anybody has trusted anything."""
+
+
+HOMES: Final = ("CLAUDE_CONFIG_DIR", "CODEX_HOME")
+"""Variables that name a directory of an engine's own."""
+
+
+def owner_of(variable: str) -> str | None:
+    """Whose a variable is; None: it is not one of an engine."""
+    return next((owner for owner, words in OWNERS.items() if variable.startswith(words)), None)
+
+
+def environment_for(
+    owners: str | Collection[str], environment: Mapping[str, str] = os.environ, own: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The environment of a program that may have the keys of these owners, with what the user's config file gives it in addition."""
+    owners = (owners,) if isinstance(owners, str) else owners
+    kept = {name: value for name, value in environment.items() if (owner_of(name) or "") in ("", *owners)}
+    # Programs are started in the home directory or in a session's, where a relative path would mean another directory.
+    kept |= {name: os.path.abspath(os.path.expanduser(kept[name])) for name in HOMES if kept.get(name)}
+    return {**kept, **(own or {})}
+
+
+def harmless_git(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment with those settings of git added. They count above every file of git's own."""
+    count = environment.get("GIT_CONFIG_COUNT", "")
+    first = int(count) if count.isascii() and count.isdigit() else 0
+    changed = dict(environment)
+    for number, (key, value) in enumerate(GIT_SAFETY.items(), first):
+        changed |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return changed | {"GIT_CONFIG_COUNT": str(first + len(GIT_SAFETY))}

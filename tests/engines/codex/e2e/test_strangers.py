@@ -1,0 +1,56 @@
+"""A project of a stranger runs nothing and gets no key before the user trusts it; trust holds for its files as they are."""
+
+from pathlib import Path
+
+from antiphon.config.environment import OWNERS
+from tests.engines.codex.bullets import proves
+from tests.engines.codex.model.server import serving
+from tests.engines.codex.place import Place
+from tests.engines.codex.versions import BOTH
+from tests.engines.driving import connected
+from tests.engines.hostile import CODEX_WAYS, hostile, notices, ran
+
+MAY_WRITE = 'model_provider = "choir"\nsandbox_mode = "workspace-write"'
+"""Codex trusts a project for ever as soon as it works in it with a sandbox that may write."""
+
+
+@proves("trust.stranger", "trust.command", "trust.changed", on=BOTH)
+async def test_a_project_of_a_stranger_runs_nothing_until_it_is_trusted(at: Place, tmp_path: Path) -> None:
+    marks, below = tmp_path / "marks", at.folder / "below"
+    at.git("init", "--quiet")
+    below.mkdir()
+    at.settings(top=MAY_WRITE)
+    written = (at.codex_home / "config.toml").read_text(encoding="utf-8")
+    at.environment |= {"ANTHROPIC_API_KEY": "a-key-of-claude", "CLAUDE_CONFIG_DIR": str(tmp_path)}
+    with serving() as strangers_model:
+        hostile(at.folder, CODEX_WAYS, marks, strangers_model.address)
+        async with connected(at) as client:
+            await client.open(below)
+            told = await client.say("sing")
+            assert told.text.endswith("echo: sing") and ran(marks) == set() and strangers_model.asked == []
+            assert (at.codex_home / "config.toml").read_text(encoding="utf-8") == written
+            text = notices(client)
+            assert (
+                "so Codex works with your own settings only" in text
+                and ".codex/config.toml" in text
+                and "/trust" in text
+            )
+            _no_keys_of_others(at)
+
+            assert ".codex/config.toml" in (await client.say("/trust")).text
+            await client.say("again")
+            assert "mcp" in ran(marks) and strangers_model.asked == []
+            assert "sing" in str(at.model.asked[-1].body)  # what was said before is known
+
+            other = f'[mcp_servers.other]\ncommand = "sh"\nargs = ["-c", "touch {marks}/other"]\n'
+            (at.folder / ".codex" / "config.toml").write_text(other, encoding="utf-8")
+            await client.say("once more")
+            changed = notices(client)
+            assert "changed since you trusted it" in changed and "other" not in ran(marks)
+            assert (at.codex_home / "config.toml").read_text(encoding="utf-8") == written
+
+
+def _no_keys_of_others(at: Place) -> None:
+    for pid in at.processes():
+        names = {entry.partition(b"=")[0].decode() for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")}
+        assert "CHOIR_API_KEY" in names and not [name for name in names if name.startswith(OWNERS["claude"])]
