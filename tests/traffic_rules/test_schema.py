@@ -22,7 +22,8 @@ def validators(file: str) -> dict[str, Any]:
     return {name: jsonschema.Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": parts}) for name in parts}
 
 
-@pytest.mark.slow  # needs the package
+@pytest.mark.slow
+@pytest.mark.prove  # needs the package of npm
 def test_our_verdict_is_that_of_the_official_schema() -> None:
     if not INSTALLED.is_dir():
         pytest.skip("npm package @agentclientprotocol/sdk is not installed")

@@ -24,7 +24,7 @@ def offered(client: Client) -> dict[str, str]:
 
 
 async def test_our_commands_are_offered_with_the_engines_own(at: Place) -> None:
-    at.write(".claude/commands/hum.md", "---\ndescription: Hum a tune\n---\nHum $ARGUMENTS softly.\n")
+    at.claude.own_command("hum", "Hum a tune", "Hum $ARGUMENTS softly.")
     async with connected(at) as client:
         await client.open()
         await client.until(lambda: {"hum", "compact"} | OURS <= set(offered(client)))
@@ -43,7 +43,7 @@ async def test_the_commands_of_the_route_are_offered(at: Place) -> None:
 
 
 async def test_a_command_of_an_engine_that_ours_hides_is_reached_by_the_engines_name(at: Place) -> None:
-    at.write(".claude/commands/sessions.md", "---\ndescription: Sessions of song\n---\nSing $ARGUMENTS in turn.\n")
+    at.claude.own_command("sessions", "Sessions of song", "Sing $ARGUMENTS in turn.")
     async with connected(at) as client:
         await client.open()
         await client.until(lambda: "claude:sessions" in offered(client))

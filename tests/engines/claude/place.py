@@ -42,6 +42,12 @@ class Place(AnyPlace):
         folder.mkdir(exist_ok=True)
         (folder / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
 
+    def own_command(self, name: str, description: str, prompt: str) -> None:
+        """Add a slash command of the user's own."""
+        file = self.home / ".claude" / "commands" / f"{name}.md"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"---\ndescription: {description}\n---\n{prompt}\n", encoding="utf-8")
+
     def trust(self) -> None:
         """The user has said that the folder can be trusted: before that, older versions go by no rules of a project."""
         trusted = {"projects": {str(self.folder): {"hasTrustDialogAccepted": True}}}

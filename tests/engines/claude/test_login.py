@@ -14,7 +14,7 @@ from antiphon.client.remote import ConnectedAgent
 from antiphon.engines.claude.login import sign_in_needed
 from antiphon.errors import Code, RequestRefused
 from tests.engines.claude.place import AGENT, HERMETIC
-from tests.engines.claude.versions import BOTH, program
+from tests.engines.claude.versions import EACH, program
 
 
 def environment(tmp_path: Path, claude: Path | str, **more: str) -> dict[str, str]:
@@ -69,7 +69,7 @@ def test_the_login_becomes_that_of_the_program_with_the_users_terminal(
 
 
 @pytest.mark.slow  # needs the real program
-@pytest.mark.parametrize("installed", BOTH)
+@pytest.mark.parametrize("installed", EACH)
 def test_the_real_program_has_the_login_that_is_run(tmp_path: Path, installed: str) -> None:
     done = subprocess.run(
         [real(installed), "auth", "login", "--help"], env=environment(tmp_path, ""), capture_output=True, timeout=30
@@ -103,7 +103,7 @@ def test_the_demo_has_no_login(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("installed", BOTH)
+@pytest.mark.parametrize("installed", EACH)
 async def test_who_is_signed_in_is_welcome(tmp_path: Path, installed: str) -> None:
     env = environment(tmp_path, real(installed), ANTHROPIC_API_KEY="a-key-of-no-account")
     async with asyncio.timeout(30), antiphon.connect(AGENT, env=env, terminal_login=True) as agent:
@@ -112,7 +112,7 @@ async def test_who_is_signed_in_is_welcome(tmp_path: Path, installed: str) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("installed", BOTH)
+@pytest.mark.parametrize("installed", EACH)
 async def test_who_is_not_signed_in_is_told_what_to_do(tmp_path: Path, installed: str) -> None:
     env = environment(tmp_path, real(installed))
     async with asyncio.timeout(30), antiphon.connect(AGENT, env=env, terminal_login=True) as agent:
@@ -128,7 +128,7 @@ async def refusal(agent: ConnectedAgent, method: str) -> RequestRefused:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("installed", BOTH)
+@pytest.mark.parametrize("installed", EACH)
 async def test_signing_out_makes_the_program_forget(tmp_path: Path, installed: str) -> None:
     kept = tmp_path / ".claude" / ".credentials.json"
     kept.parent.mkdir()

@@ -5,11 +5,15 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Final
 
-__all__ = ["BOTH", "NEW", "OLD", "program"]
+from tests.engines.proofs import on_version
+
+__all__ = ["BOTH", "EACH", "NEW", "OLD", "program"]
 
 NEW: Final = "2.1.325"
 OLD: Final = "2.1.197"
 BOTH: Final = (NEW, OLD)
+EACH: Final = [on_version(version, NEW) for version in BOTH]
+"""Both, for `parametrize`."""
 
 OLD_PROGRAM: Final = Path(__file__).with_name("node_modules") / ".bin" / "claude"
 

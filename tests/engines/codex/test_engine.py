@@ -18,7 +18,7 @@ from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import playing
 from tests.engines.codex.alone import AGENT, environment, real, script
-from tests.engines.codex.versions import BOTH, PYPI, program
+from tests.engines.codex.versions import EACH, PYPI, program
 
 
 def initialize(**capabilities: Any) -> dict[str, Any]:
@@ -196,7 +196,7 @@ async def test_a_program_that_is_installed_after_the_first_try_is_found(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("installed", BOTH)
+@pytest.mark.parametrize("installed", EACH)
 async def test_the_server_is_gone_when_the_last_client_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: str
 ) -> None:

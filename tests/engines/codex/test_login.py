@@ -13,7 +13,7 @@ from antiphon.client.remote import ConnectedAgent
 from antiphon.engines.codex.login import sign_in_needed
 from antiphon.errors import Code, RequestRefused
 from tests.engines.codex.alone import AGENT, SETTINGS, environment, real, script
-from tests.engines.codex.versions import BOTH
+from tests.engines.codex.versions import EACH
 
 KEY = "a-key-of-no-account"
 
@@ -40,7 +40,7 @@ def test_the_login_becomes_that_of_the_program_with_the_users_terminal(
 
 
 @pytest.mark.slow  # needs the real program
-@pytest.mark.parametrize("installed", BOTH)
+@pytest.mark.parametrize("installed", EACH)
 def test_the_real_program_has_the_login_that_is_run(tmp_path: Path, installed: str) -> None:
     env = environment(tmp_path, "")
     done = subprocess.run([real(installed), "login", "--help"], env=env, capture_output=True, timeout=30)
@@ -78,7 +78,7 @@ def sign_in_elsewhere(installed: str, env: Mapping[str, str]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("installed", BOTH)
+@pytest.mark.parametrize("installed", EACH)
 async def test_who_is_not_signed_in_is_told_what_to_do(tmp_path: Path, installed: str) -> None:
     env = environment(tmp_path, real(installed))
     async with asyncio.timeout(30), antiphon.connect(AGENT, env=env, terminal_login=True) as agent:
@@ -92,7 +92,7 @@ async def test_who_is_not_signed_in_is_told_what_to_do(tmp_path: Path, installed
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("installed", BOTH)
+@pytest.mark.parametrize("installed", EACH)
 @pytest.mark.parametrize(
     "keys", [{"OPENAI_API_KEY": KEY}, {"CODEX_API_KEY": KEY, "OPENAI_API_KEY": "another"}], ids=["usual", "own"]
 )
@@ -115,7 +115,7 @@ async def test_a_key_in_the_environment_is_taken_when_the_user_chooses_so(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("installed", BOTH)
+@pytest.mark.parametrize("installed", EACH)
 async def test_a_login_in_a_terminal_counts_in_the_server_that_runs_already(tmp_path: Path, installed: str) -> None:
     """The server reads its login when it starts, and never again."""
     env = environment(tmp_path, real(installed))
@@ -130,7 +130,7 @@ async def test_a_login_in_a_terminal_counts_in_the_server_that_runs_already(tmp_
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("installed", BOTH)
+@pytest.mark.parametrize("installed", EACH)
 async def test_a_provider_that_wants_no_login_needs_none(tmp_path: Path, installed: str) -> None:
     provider = (
         'model_provider = "own"\n[model_providers.own]\nname = "own"\nbase_url = "http://127.0.0.1:9/v1"\n'

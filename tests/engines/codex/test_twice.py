@@ -12,12 +12,12 @@ from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import playing
 from tests.engines.codex.alone import real
 from tests.engines.codex.place import place
-from tests.engines.codex.versions import BOTH
+from tests.engines.codex.versions import EACH
 from tests.engines.model.steps import Gate, Text, Wait
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("which", BOTH)
+@pytest.mark.parametrize("which", EACH)
 async def test_a_prompt_is_told_when_somebody_else_opens_its_session(
     which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

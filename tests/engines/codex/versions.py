@@ -5,11 +5,15 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Final
 
-__all__ = ["BOTH", "NPM", "PYPI", "program"]
+from tests.engines.proofs import on_version
+
+__all__ = ["BOTH", "EACH", "NPM", "PYPI", "program"]
 
 PYPI: Final = "0.163.0"
 NPM: Final = "0.166.0"
 BOTH: Final = (PYPI, NPM)
+EACH: Final = [on_version(version, PYPI) for version in BOTH]
+"""Both, for `parametrize`."""
 
 FROM_NPM: Final = Path(__file__).with_name("node_modules") / ".bin" / "codex"
 

@@ -54,6 +54,7 @@ async def test_the_program_of_the_package_comes_last_and_the_package_is_not_impo
     )
     async with connected(at, command=(sys.executable, "-P", "-c", watched)) as client:
         await starts(client)
+        await at.runs(1)
         assert at.names() == [str(at.program)]
         agent = client.agent
     assert agent.stderr.endswith("untouched")

@@ -51,7 +51,8 @@ async def test_a_project_of_a_stranger_runs_nothing_until_it_is_trusted(at: Plac
             shutil.rmtree(marks)
             hostile(at.folder, {"mcp": CLAUDE_WAYS["mcp"]}, marks, strangers_model.address)
             (at.folder / ".mcp.json").write_text(
-                f'{{"mcpServers": {{"other": {{"command": "sh", "args": ["-c", "touch {marks}/other"]}}}}}}'
+                f'{{"mcpServers": {{"other": {{"command": "sh", "args": ["-c", "touch {marks}/other"]}}}}}}',
+                encoding="utf-8",
             )
             before = len(strangers_model.asked)
             await client.say("once more")

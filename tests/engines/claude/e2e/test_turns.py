@@ -125,7 +125,7 @@ async def test_compaction_is_told_and_what_was_said_is_summed_up(at: Place) -> N
 
 @proves("turn.commands")
 async def test_slash_commands_are_offered_and_work(at: Place) -> None:
-    at.write(".claude/commands/hum.md", "---\ndescription: Hum a tune\n---\nHum $ARGUMENTS softly.\n")
+    at.own_command("hum", "Hum a tune", "Hum $ARGUMENTS softly.")
     async with connected(at) as client:
         await client.open()
         await client.until(lambda: any(each.name == "hum" for each in client.session.commands or ()))
