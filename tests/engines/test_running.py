@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from antiphon.engines.program import Program
-from antiphon.engines.running import Running
+from antiphon.engines.running import TRIES, Running
 from antiphon.errors import ConnectionClosed, SpawnFailed
 from tests.transports.children import gone
 
@@ -51,6 +51,8 @@ class Owner:
         self.may_hear.set()
         self.no_start: Exception | None = None
         self.no_beginning: Exception | None = None
+        self.dying = 0
+        """How many die as soon as they can be spoken to."""
 
     async def start(self) -> Fake:
         self.tries += 1
@@ -65,6 +67,9 @@ class Owner:
     async def began(self, process: Fake) -> None:
         if self.no_beginning is not None:
             raise self.no_beginning
+        if self.dying > 0:
+            self.dying -= 1
+            process.die()
 
     def hear(self, process: Fake, line: str) -> Awaitable[None]:
         return self._hear(process, line)
@@ -179,6 +184,26 @@ async def test_one_that_dies_by_itself_is_followed_by_another() -> None:
     second = await running.ready()
     assert second is not first and second is await running.ready()
     assert owner.book == ["start 1", "1: last words", "end 1", "start 2"]
+    await running.close()
+
+
+async def test_a_process_that_dies_as_soon_as_it_is_ready_is_not_handed_out() -> None:
+    owner = Owner()
+    owner.dying = 2
+    running: Running[Fake] = Running(owner)
+    process = await running.ready()
+    assert process.end is None and process is running.process
+    assert owner.book == ["start 1", "end 1", "start 2", "end 2", "start 3"]
+    await running.close()
+
+
+async def test_processes_that_all_die_at_once_are_not_started_for_ever() -> None:
+    owner = Owner()
+    owner.dying = 1000
+    running: Running[Fake] = Running(owner)
+    with pytest.raises(ConnectionClosed, match="is dead"):
+        await running.ready()
+    assert len(owner.started) == TRIES
     await running.close()
 
 

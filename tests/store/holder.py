@@ -1,11 +1,14 @@
 """A process that wants the lock of a session. `hold DIR ID`: takes it and waits. `leave DIR ID`: takes it, starts a program that outlives it.
+`look DIR ID`: shares it, as one does who looks. `serve DIR -`: does what it is told.
 `race DIR ID COUNT`: takes and lets go when told to begin, and writes a file that only one may write at a time."""
 
+import fcntl
+import os
 import subprocess
 import sys
 from pathlib import Path
 
-from antiphon.store.locks import LiveElsewhere, SessionLock, holder
+from antiphon.store.locks import FOLDER, TABLE, LiveElsewhere, SessionLock, holder, place_of
 
 
 def hold(directory: Path, id: str) -> None:
@@ -23,6 +26,38 @@ def leave(directory: Path, id: str) -> None:
     child = subprocess.Popen(words, close_fds=False, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     print(child.pid, flush=True)
     sys.stdin.read()
+
+
+def look(directory: Path, id: str) -> None:
+    """Shares the lock, as one does who looks, until told to end."""
+    table = os.open(directory / FOLDER / TABLE, os.O_RDWR)
+    fcntl.lockf(table, fcntl.LOCK_SH, 1, place_of(id))
+    print("looking", flush=True)
+    sys.stdin.readline()
+    os.close(table)
+    print("free", flush=True)
+    sys.stdin.readline()
+
+
+def serve(directory: Path) -> None:
+    """Does what it is told: `take ID`, `release ID`, `look ID`."""
+    held: dict[str, SessionLock] = {}
+    for line in sys.stdin:
+        what, id = line.split()
+        match what:
+            case "take":
+                try:
+                    held[id] = SessionLock.take(directory, id, "a worker")
+                    print("taken", flush=True)
+                except LiveElsewhere:
+                    print("refused", flush=True)
+            case "release":
+                if id in held:
+                    held.pop(id).release()
+                print("done", flush=True)
+            case _:
+                found = holder(directory, id)
+                print("free" if found is None else found.pid, flush=True)
 
 
 def race(directory: Path, id: str, count: int) -> None:
@@ -51,5 +86,9 @@ if __name__ == "__main__":
             hold(Path(where), name)
         case "leave":
             leave(Path(where), name)
+        case "look":
+            look(Path(where), name)
+        case "serve":
+            serve(Path(where))
         case _:
             race(Path(where), name, int(rest[0]))

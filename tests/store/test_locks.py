@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 import signal
 import stat
 import sys
@@ -42,7 +43,7 @@ async def tell(process: Process) -> None:
 
 
 def files(directory: Path) -> list[str]:
-    return sorted(os.listdir(directory / FOLDER))
+    return sorted(path.name for path in (directory / FOLDER).glob("*.lock"))
 
 
 async def test_a_session_that_another_process_has_is_refused_with_who_has_it(tmp_path: Path) -> None:
@@ -203,13 +204,121 @@ def test_the_words_of_the_dead_are_not_told(tmp_path: Path) -> None:
         assert holder(tmp_path, "s") == Holder()
 
 
-def test_a_file_that_somebody_removed_locks_nothing_else(tmp_path: Path) -> None:
-    first = SessionLock.take(tmp_path, "s", "Zed")
-    first.path.unlink()
-    second = SessionLock.take(tmp_path, "s", "Emacs")
-    first.release()
-    assert (found := holder(tmp_path, "s")) is not None and found.who == "Emacs"
-    second.release()
+async def test_a_file_that_somebody_removed_is_still_locked(tmp_path: Path) -> None:
+    async with asyncio.timeout(30):
+        other = await process("hold", tmp_path, "s")
+        assert await heard(other) == "held"
+        for name in files(tmp_path):
+            (tmp_path / FOLDER / name).unlink()
+        with pytest.raises(LiveElsewhere):
+            SessionLock.take(tmp_path, "s", "Emacs")
+        await tell(other)
+        assert await heard(other) == "free"
+        SessionLock.take(tmp_path, "s", "Emacs").release()
+        await tell(other)
+        await other.wait()
+
+
+def test_hundreds_of_locks_take_one_descriptor(tmp_path: Path) -> None:
+    SessionLock.take(tmp_path, "first", "Zed").release()
+    before = len(os.listdir("/dev/fd"))
+    locks = [SessionLock.take(tmp_path, f"session-{number}", "Zed") for number in range(500)]
+    assert len(os.listdir("/dev/fd")) == before
+    assert len([found for _, found in look_at_all(tmp_path) if found]) == 500
+    for lock in locks:
+        lock.release()
+    assert files(tmp_path) == []
+
+
+async def test_one_who_takes_on_an_event_loop_lets_others_work_while_it_waits(tmp_path: Path) -> None:
+    """Another process shares the lock, as those who look do, and does not let go of it: that is told in the end."""
+    async with asyncio.timeout(30):
+        SessionLock.take(tmp_path, "s", "Zed").release()
+        other = await process("look", tmp_path, "s")
+        assert await heard(other) == "looking"
+        taking = asyncio.create_task(SessionLock.take_async(tmp_path, "s", "Zed"))
+        others = 0
+        while not taking.done():
+            await asyncio.sleep(0.001)
+            others += 1
+        with pytest.raises(LiveElsewhere):
+            taking.result()
+        assert others > 1
+        again = asyncio.create_task(SessionLock.take_async(tmp_path, "s", "Zed"))
+        await tell(other)
+        (await again).release()
+        await tell(other)
+        await other.wait()
+
+
+async def test_a_cancelled_taker_holds_nothing(tmp_path: Path) -> None:
+    async with asyncio.timeout(30):
+        SessionLock.take(tmp_path, "s", "Zed").release()
+        other = await process("look", tmp_path, "s")
+        assert await heard(other) == "looking"
+        taking = asyncio.create_task(SessionLock.take_async(tmp_path, "s", "Zed"))
+        await asyncio.sleep(0)
+        taking.cancel()
+        await asyncio.wait([taking])
+        await tell(other)
+        assert await heard(other) == "free"
+        assert holder(tmp_path, "s") is None
+        SessionLock.take(tmp_path, "s", "Zed").release()
+        await tell(other)
+        await other.wait()
+
+
+def test_a_child_made_by_fork_has_none_of_the_locks_of_its_parent(tmp_path: Path) -> None:
+    lock = SessionLock.take(tmp_path, "s", "Zed")
+    if (child := os.fork()) == 0:
+        status = 1
+        try:
+            SessionLock.take(tmp_path, "s", "its child")
+        except LiveElsewhere as refused:
+            status = 0 if refused.holder.pid == os.getppid() else 2
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    lock.release()
+
+
+async def test_whatever_processes_do_each_session_has_one_owner_and_the_dead_have_none(tmp_path: Path) -> None:
+    """Take, release and SIGKILL, from a seed; what three processes report is compared with what has to be."""
+    async with asyncio.timeout(120):
+        for seed in range(3):
+            await _owners(tmp_path / str(seed), random.Random(seed))
+
+
+async def _owners(directory: Path, rng: random.Random) -> None:
+    workers: dict[int, Process] = {}
+    owners: dict[str, int] = {}
+    for _ in range(120):
+        number, id = rng.randrange(3), rng.choice("abcdef")
+        if number not in workers:
+            workers[number] = await process("serve", directory, "-")
+        worker = workers[number]
+        what = rng.choice(("take", "take", "release", "look", "kill"))
+        if what == "kill" and rng.random() < 0.3:
+            worker.kill()
+            await worker.wait()
+            del workers[number]
+            owners = {session: owner for session, owner in owners.items() if owner != number}
+        elif what != "kill":
+            assert worker.stdin is not None
+            worker.stdin.write(f"{what} {id}\n".encode())
+            said = await heard(worker)
+            if what == "take":
+                assert said == ("taken" if id not in owners else "refused")
+                owners.setdefault(id, number)
+            elif what == "look":
+                assert said == ("free" if id not in owners else str(workers[owners[id]].pid))
+            elif owners.get(id) == number:
+                del owners[id]
+        found = {each.session_id: each.pid for _, each in look_at_all(directory) if each}
+        assert found == {session: workers[owner].pid for session, owner in owners.items()}
+    for worker in workers.values():
+        worker.kill()
+        await worker.wait()
 
 
 def test_a_place_where_no_file_can_be_is_told_with_a_hint(tmp_path: Path) -> None:
@@ -248,12 +357,6 @@ class Takers(RuleBasedStateMachine):
         if (lock := self.held.pop(id, None)) is not None:
             lock.release()
             lock.release()
-
-    @rule(id=st.sampled_from("abc"))
-    def crash(self, id: str) -> None:
-        if (lock := self.held.pop(id, None)) is not None:
-            assert lock._descriptor is not None
-            os.close(lock._descriptor)  # what the kernel does for us
 
     @invariant()
     def the_owners_are_known(self) -> None:

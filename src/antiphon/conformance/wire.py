@@ -4,6 +4,7 @@ Knows JSON-RPC only as far as telling questions from answers, because what it he
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -17,6 +18,8 @@ from antiphon.traffic.judging import Judge
 from antiphon.transports.base import Transport
 
 __all__ = ["Closed", "Wire"]
+
+_log = logging.getLogger(__name__)
 
 END_LIMIT: Final = 20.0
 """Seconds that the end of a peer may take; its own ladder is shorter."""
@@ -45,6 +48,7 @@ class Wire:
         """Whether the peer has said its last."""
         self.listener: Callable[[Entry], None] | None = None
         """Is told of everything the peer says, when it says it."""
+        self._failure: Exception | None = None
         self._ids = 0
         self._begun = time.monotonic()
         self._news = asyncio.Condition()
@@ -52,13 +56,20 @@ class Wire:
 
     async def _read(self) -> None:
         heard = 0
-        while heard < MOST_HEARD and (frame := await self.transport.receive()) is not None:
-            raw = bytes(frame) if isinstance(frame, bytes | bytearray) else frame.head  # over the limit: its beginning
-            heard += len(raw)
-            await self._note(self.says.other, raw.removesuffix(b"\r"))
-        async with self._news:
+        try:
+            while heard < MOST_HEARD and (frame := await self.transport.receive()) is not None:
+                raw = (
+                    bytes(frame) if isinstance(frame, bytes | bytearray) else frame.head
+                )  # over the limit: its beginning
+                heard += len(raw)
+                await self._note(self.says.other, raw.removesuffix(b"\r"))
+        except Exception as error:  # of ours, as in a rule: the peer is not to blame for what we did not hear
+            self._failure = error
+            _log.exception("a rule of ours failed")
+        finally:
             self.closed = True
-            self._news.notify_all()
+            async with self._news:
+                self._news.notify_all()
 
     async def _note(self, direction: Direction, raw: bytes) -> Entry:
         async with self._news:
@@ -121,6 +132,7 @@ class Wire:
         Raises:
             TimeoutError: it did not come within the limit.
             Closed: the peer is gone.
+            Exception: a rule of ours failed, and nothing is heard since.
         """
         seen = after
         async with asyncio.timeout(limit), self._news:
@@ -129,6 +141,8 @@ class Wire:
                     if entry.dir is not self.says and wanted(entry):
                         return entry
                 seen = max(seen, len(self.trace))
+                if self._failure is not None:
+                    raise self._failure
                 if self.closed:
                     raise Closed
                 await self._news.wait()

@@ -6,7 +6,7 @@ policy decides first. News of how things stand (modes, settings, commands, a tit
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Coroutine, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -92,6 +92,9 @@ class Joint:
         """Whether anybody has said anything to the prompt that is being played."""
         self._saved = b""
         self._preparing: set[asyncio.Task[None]] = set()
+        self._chores: set[asyncio.Task[None]] = set()
+        self.steering = asyncio.Lock()
+        """Held while something is added to the turn that runs: two additions at once would be stored in the wrong order."""
         guard.mode = state.mode or "default"
 
     # Who plays.
@@ -150,6 +153,14 @@ class Joint:
         if self._preparing:
             await asyncio.wait(tuple(self._preparing))
 
+    def do(self, work: "Coroutine[Any, Any, None]") -> Awaitable[None]:
+        """Begin work that is done even if its caller does not wait for it. It is over before the session is closed."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._chores.add(task)
+        task.add_done_callback(self._chores.discard)
+        task.add_done_callback(seen)
+        return task
+
     # What engines say.
 
     def heard(self, part: Part, update: v1.Update) -> Awaitable[None]:
@@ -171,6 +182,17 @@ class Joint:
                     return self.floor.say(part.name, update)
                 return self.tell_of(part.name, update)
 
+    def release(self, part: Part) -> list[Awaitable[None]]:
+        """Pass on the updates of an engine that were held back. Nothing can come between them and later ones, because nothing is awaited.
+
+        Returns what to wait for: the disk and the client. A caller that is cancelled need not wait.
+        """
+        held, part.collected = part.collected or [], None
+        return self._pass_on(part, held)
+
+    def _pass_on(self, part: Part, held: list[v1.Update]) -> list[Awaitable[None]]:
+        return [wait for update in held if (wait := self.heard(part, update)) is not NO_WAIT]
+
     def tell_of(self, name: str, update: v1.Update) -> Awaitable[None]:
         """Show what an engine says, with its label where one is due."""
         part = self.cast.speaking[name]
@@ -183,26 +205,35 @@ class Joint:
         self.spoken = self.spoken or isinstance(update, v1.AgentMessageChunk)
         return told
 
-    async def _mode_is(self, part: Part, mode: str) -> None:
+    def _mode_is(self, part: Part, mode: str) -> Awaitable[None]:
         """An engine has changed its mode by itself. In its turn that is by the user's consent (a plan was approved, say), and the session's
         mode follows; but never to the one without questions, and never for an agent of somebody else's, who need not have asked."""
-        if not part.obeying and not part.looking:
-            if part.working and part.name == self.lead and not part.engine.guarded and mode != BYPASS:
-                self.state.mode = self.guard.mode = mode
-            await self.standing.tell()
-            await self.save()
+        if part.obeying or part.looking:
+            return NO_WAIT
+        if part.working and part.name == self.lead and not part.engine.guarded and mode != BYPASS:
+            self.state.mode = self.guard.mode = mode
+        return self.do(self._saved_after(self.standing.tell()))
 
-    async def _titled(self, part: Part, update: v1.SessionInfoUpdate) -> None:
+    async def _saved_after(self, told: Awaitable[None]) -> None:
+        await told
+        await self.save()
+
+    def _titled(self, part: Part, update: v1.SessionInfoUpdate) -> Awaitable[None]:
         if part.name != self.lead or part.looking or not isinstance(update.title, str):
-            return
+            return NO_WAIT
         if self.saying.title is not None and (part.briefed or not part.working):
-            return  # ours is the first thing that the user said
-        await self.saying.entitle(update.title)
+            return NO_WAIT  # ours is the first thing that the user said
+        return self.do(self.saying.entitle(update.title))
 
     # What engines ask.
 
     async def asked(self, part: Part, call: "Call[P, R]", params: P, timeout: "Timeout" = UNSET) -> R:
         """An engine asks the client something: after all that it has said, and if the policy leaves it open."""
+        if (
+            part.working and part.collected
+        ):  # something is being added to its turn; the question may be about what it did before
+            held, part.collected = part.collected, []
+            _ = self._pass_on(part, held)
         if self.floor is not None:
             self.floor.claim(part.name)
         await self.journal.settled()
@@ -266,8 +297,12 @@ class Joint:
 
     async def close(self) -> None:
         """Free everything."""
-        await self.stop_preparing()
-        await self.cast.drop()
-        await self.journal.settled()
-        if self._lock is not None:
-            self._lock.release()
+        try:
+            await self.stop_preparing()
+            await self.cast.drop()
+            if self._chores:
+                await asyncio.wait(tuple(self._chores))
+            await self.journal.settled()
+        finally:
+            if self._lock is not None:
+                self._lock.release()

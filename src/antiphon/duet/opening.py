@@ -57,10 +57,10 @@ class Opening:
         row = await self.store.last(OURS, outer.cwd)
         state = State() if row is None else State.read(await self.store.state(row.id))
         wanted = wishes(guard.settings, os.environ).auto_resume if state.auto_resume is None else state.auto_resume
-        if row is not None and wanted and (lock := _free(row.id, outer)) is not None:
+        if row is not None and wanted and (lock := await _free(row.id, outer)) is not None:
             outer.id = row.id
             return await self._again(outer, guard, lock, tell=True, unasked=True)
-        async with self._opened(outer, guard, _lock(outer), State(auto_resume=state.auto_resume)) as joint:
+        async with self._opened(outer, guard, await _lock(outer), State(auto_resume=state.auto_resume)) as joint:
             await self._cast(joint)
         return joint
 
@@ -74,7 +74,7 @@ class Opening:
         row = await self.store.get(outer.id)
         if row is not None and row.engine == OURS:
             guard = await Guard.open(outer.cwd, outer.directories, self._database)
-            return await self._again(outer, guard, _lock(outer), tell=tell)
+            return await self._again(outer, guard, await _lock(outer), tell=tell)
         if row is not None:
             raise _not_found(
                 f"the session `{outer.id}` is one of `antiphon agent --engine {row.engine}`: open it there"
@@ -124,17 +124,10 @@ class Opening:
         outer.cwd = same_place(outer.cwd)
         guard = await Guard.open(outer.cwd, outer.directories, self._database)
         row = await self.store.get(source)
-        if ours := row is not None and row.engine == OURS:
-            state = State.read(await self.store.state(source))
-            for known in state.engines.values():
-                known.source, known.conversation = known.conversation or known.source, ""
-            packed = state.packed()  # at once: until then it would have the conversations of its source
-            await self.store.fork(source, outer.id, cwd=outer.cwd, directories=outer.directories, state=packed)
-        else:
-            name = await self._whose(source)
-            state = State(route=name, engines={name: EngineState(source=source)})
+        ours = row is not None and row.engine == OURS
         try:
-            async with self._opened(outer, guard, _lock(outer), state, kept=ours) as joint:
+            state = await (self._copied(source, outer) if ours else self._of_engine(source))
+            async with self._opened(outer, guard, await _lock(outer), state, kept=ours) as joint:
                 for event in await joint.history():
                     joint.journal.minutes.hear(event)
                 await self._cast(joint)
@@ -145,6 +138,20 @@ class Opening:
             raise
         return joint
 
+    async def _copied(self, source: str, outer: "Session") -> State:
+        """The state of a copy of one of our sessions, which is in the store now."""
+        state = State.read(await self.store.state(source))
+        for known in state.engines.values():
+            known.source, known.conversation = known.conversation or known.source, ""
+        packed = state.packed()  # at once: until then it would have the conversations of its source
+        await self.store.fork(source, outer.id, cwd=outer.cwd, directories=outer.directories, state=packed)
+        return state
+
+    async def _of_engine(self, source: str) -> State:
+        """The state of a copy of an engine's own session."""
+        name = await self._whose(source)
+        return State(route=name, engines={name: EngineState(source=source)})
+
     async def delete(self, id: str) -> None:
         """Forget a session, and the conversations that the engines have of it: they would be in the list as their own."""
         row = await self.store.get(id)
@@ -152,7 +159,7 @@ class Opening:
             await self._delete_of_engines(id)
             return
         try:
-            lock = SessionLock.take(state_dir(), id, "")
+            lock = await SessionLock.take_async(state_dir(), id, "")
         except LiveElsewhere as error:
             raise RequestError(Code.INVALID_REQUEST, "Invalid request", str(error)) from error
         with lock:
@@ -183,6 +190,24 @@ class Opening:
         self, outer: "Session", guard: Guard, lock: SessionLock, state: State, *, kept: bool = False
     ) -> AsyncIterator[Joint]:
         """A session that is opened in this block. What fails, or is called off, leaves nothing open and nothing locked."""
+        try:
+            joint, problems = self._made(outer, guard, lock, state, kept=kept)
+        except BaseException:
+            lock.release()
+            raise
+        try:
+            for problem in problems:
+                sentence, _, hint = problem.partition("\nhint: ")
+                await joint.saying.notice(sentence, hint or None, v1.NoticeSeverity.WARNING, kept=False)
+            yield joint
+        except BaseException:
+            await joint.close()
+            raise
+
+    def _made(
+        self, outer: "Session", guard: Guard, lock: SessionLock, state: State, *, kept: bool
+    ) -> tuple[Joint, list[str]]:
+        """The session, and what the user should know about its settings."""
         wanted = wishes(guard.settings, os.environ)
         first = chosen(wanted, list(self._engines))
         if state.route not in (*self._engines, *(JOINT_ROUTES if len(self._engines) > 1 else ())):
@@ -193,25 +218,10 @@ class Opening:
         joint = Joint(outer, self._engines, wanted, guard, self.store, lock, state)
         joint.absent = self._absent
         joint.journal.empty = not kept
-        nobody = (
-            ()
-            if [*self._engines] != [DEMO] or not self._absent
-            else (f"{NOBODY}\nhint: `antiphon doctor` tells how to get one",)
-        )
-        try:
-            for problem in (
-                *nobody,
-                *guard.problems,
-                *guard.notes,
-                *wanted.problems,
-                *(() if kept else first.problems),
-            ):
-                sentence, _, hint = problem.partition("\nhint: ")
-                await joint.saying.notice(sentence, hint or None, v1.NoticeSeverity.WARNING, kept=False)
-            yield joint
-        except BaseException:
-            await joint.close()
-            raise
+        alone = [*self._engines] == [DEMO] and self._absent
+        problems = [f"{NOBODY}\nhint: `antiphon doctor` tells how to get one"] if alone else []
+        problems += [*guard.problems, *guard.notes, *wanted.problems, *(() if kept else first.problems)]
+        return joint, problems
 
     async def _cast(self, joint: Joint) -> None:
         """Open the engine that leads, so that the client hears what it offers; the others of the route while it reads that."""
@@ -234,7 +244,7 @@ class Opening:
         name = await self._whose(outer.id)
         guard = await Guard.open(outer.cwd, outer.directories, self._database)
         state = State(route=name, engines={name: EngineState(conversation=outer.id)})
-        async with self._opened(outer, guard, _lock(outer), state) as joint:
+        async with self._opened(outer, guard, await _lock(outer), state) as joint:
             joint.journal.silent = not tell
             await self._cast(joint)  # opening it tells all that we do not know, which is everything
             if joint.saying.title is None:
@@ -259,17 +269,17 @@ def _not_found(why: str) -> RequestError:
     return RequestError(Code.RESOURCE_NOT_FOUND, "Resource not found", why)
 
 
-def _free(id: str, outer: "Session") -> SessionLock | None:
+async def _free(id: str, outer: "Session") -> SessionLock | None:
     """The lock of another session, if nobody has it."""
     try:
-        return SessionLock.take(state_dir(), id, _who(outer))
+        return await SessionLock.take_async(state_dir(), id, _who(outer))
     except LiveElsewhere:
         return None
 
 
-def _lock(outer: "Session") -> SessionLock:
+async def _lock(outer: "Session") -> SessionLock:
     try:
-        return SessionLock.take(state_dir(), outer.id, _who(outer))
+        return await SessionLock.take_async(state_dir(), outer.id, _who(outer))
     except LiveElsewhere as error:
         raise RequestError(Code.INVALID_REQUEST, "Invalid request", str(error)) from error
 

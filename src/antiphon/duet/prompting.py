@@ -56,21 +56,21 @@ async def steer(joint: "Joint", addition: Turn) -> bool:
     from antiphon.agent.sessions import settle
 
     taken: list[str] = []
-    for part in [part for part in joint.cast.parts.values() if part.working and part.engine.steers]:
-        own = Turn(part, addition.prompt)
-        held: list[v1.Update] = []
-        part.collected = held  # what it says to it comes after it
-        try:
-            if part.playing is not None and await settle(part.playing.steer(own)):
-                if not taken:
-                    joint.journal.note(Prompted(now(), list(addition.prompt), joint.saying.new_id(), steering=True))
-                taken.append(part.name)
-                joint.journal.note(Given(now(), part.name, addition.text))
-        finally:
-            own.end()
-            part.collected = None
-        for update in held:
-            await joint.heard(part, update)
+    async with joint.steering:
+        for part in [part for part in joint.cast.parts.values() if part.working and part.engine.steers]:
+            own = Turn(part, addition.prompt)
+            part.collected = []  # updates that answer the addition are shown after it
+            try:
+                if part.playing is not None and await settle(part.playing.steer(own)):
+                    if not taken:
+                        joint.journal.note(Prompted(now(), list(addition.prompt), joint.saying.new_id(), steering=True))
+                    taken.append(part.name)
+                    joint.journal.note(Given(now(), part.name, addition.text))
+            finally:
+                own.end()
+                waits = joint.release(part)
+            for wait in waits:
+                await wait
     return bool(taken)
 
 

@@ -2,15 +2,18 @@
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from antiphon.agent.stage import seen
-from antiphon.errors import ConnectionClosed
+from antiphon.errors import ConnectionClosed, fresh
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable
 
-__all__ = ["Owner", "Running", "Spoken"]
+__all__ = ["TRIES", "Owner", "Running", "Spoken"]
+
+TRIES: Final = 3
+"""Processes that are started for one caller of `ready`, if each dies as soon as it can be spoken to."""
 
 _log = logging.getLogger(__name__)
 L = TypeVar("L", covariant=True)
@@ -84,17 +87,27 @@ class Running(Generic[P]):
         """The process, once it can be spoken to. Raises what kept it from starting.
 
         Raises:
-            ConnectionClosed: it was ended for good.
+            ConnectionClosed: it was ended for good, or every one that was started died at once.
         """
-        if self._closed:
-            raise ConnectionClosed("the session is closed")
-        self.start_soon()
-        starting = self._starting
-        assert starting is not None  # noqa: S101 - just made
-        await asyncio.wait([starting])  # who stops waiting does not stop it
-        if starting.cancelled():
-            raise ConnectionClosed("the session is closed")
-        return starting.result()
+        death = ConnectionClosed("it ended")
+        for _ in range(TRIES):
+            if self._closed:
+                raise ConnectionClosed("the session is closed")
+            self.start_soon()
+            starting = self._starting
+            assert starting is not None  # noqa: S101 - just made
+            await asyncio.wait([starting])  # who stops waiting does not stop it
+            if starting.cancelled() or self._is_closed():
+                raise ConnectionClosed("the session is closed")
+            process = starting.result()
+            if process.end is None:
+                return process
+            death = process.end
+            # It died before we could run again: `ended` may have been called already, and will not be called again.
+        raise fresh(death)
+
+    def _is_closed(self) -> bool:
+        return self._closed
 
     async def _start(self) -> P:
         # Two of them would write to one file; and what the one before still has to say is not about the next one's work.
@@ -112,15 +125,19 @@ class Running(Generic[P]):
         return process
 
     async def _pump(self, process: P) -> None:
-        async for line in process.lines():
-            try:
-                await self._owner.hear(process, line)
-            except Exception:  # one line that went wrong does not silence the others
-                if self._closed:
-                    break
-                _log.exception("a line of an engine could not be handled: %.200r", line)
-        self.give_up(process)
-        await self._owner.ended(process)
+        try:
+            async for line in process.lines():
+                try:
+                    await self._owner.hear(process, line)
+                except Exception:  # one line that went wrong does not silence the others
+                    if self._closed:
+                        break
+                    _log.exception("a line of an engine could not be handled: %.200r", line)
+        except Exception:
+            _log.exception("the output of process %d could not be read to its end", process.pid)
+        finally:  # whatever happened, the prompts that wait for it are told
+            self.give_up(process)
+            await self._owner.ended(process)
 
     def give_up(self, process: P) -> None:
         """End a process without waiting for it. The next one waits until it is gone."""

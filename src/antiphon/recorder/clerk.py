@@ -137,6 +137,17 @@ class Clerk:
             before = progress
 
     def _work(self, command: list[str], redact: frozenset[str], quiet: bool) -> None:
+        """Record until the end. Whatever happens here, `finish` is not left waiting, and the user is told what it was."""
+        try:
+            self._record(command, redact, quiet)
+        except Exception as error:
+            self._complain(f"{self._shelf.path} ends here ({_reason(error)}): the conversation goes on unrecorded")
+        finally:
+            with suppress(OSError):
+                self._shelf.close()
+            self._done.release()
+
+    def _record(self, command: list[str], redact: frozenset[str], quiet: bool) -> None:
         # Here and not above: the agent has been started by now, and what is imported here is imported while it starts.
         from antiphon.recorder.lines import Wire
         from antiphon.recorder.notes import opening
@@ -157,8 +168,6 @@ class Clerk:
             time.sleep(NAP)
         self._empty(wires)
         self._write(b"".join(wire.end(self._tray.now) for wire in wires.values()))
-        self._shelf.close()
-        self._done.release()
 
     def _empty(self, wires: "dict[str, Wire]") -> None:
         lines: list[bytes] = []
@@ -188,10 +197,21 @@ class Clerk:
             self._shelf.write(self._cleared(lines))
         except OSError as error:
             self._lost_lines += lines.count(b"\n")
-            if not self._complained:
-                self._complained = True
-                why = error.strerror or error
-                self._say(f"{self._shelf.path} cannot be written ({why}): the conversation goes on unrecorded")
+            why = error.strerror or error
+            self._complain(f"{self._shelf.path} cannot be written ({why}): the conversation goes on unrecorded")
+        except Exception as error:  # of the redactor: lines that may hold a secret are not written as they are
+            self._lost_lines += lines.count(b"\n")
+            self._complain(f"some lines cannot be recorded in {self._shelf.path} ({_reason(error)}): they are left out")
+
+    def _complain(self, sentence: str) -> None:
+        if not self._complained:
+            self._complained = True
+            self._say(sentence)
 
     def _cleared(self, lines: bytes) -> bytes:
         return self._redact(lines) if self._redact is not None and lines else lines
+
+
+def _reason(error: Exception) -> str:
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,15 +1,18 @@
-"""One writer per session. A lock is the kernel's, on a small file: whoever crashes has let go of it, and no clock decides anything.
+"""One writer per session. A lock is the kernel's, on one byte of one file: a process that ends, however that happens, has released it.
 
-Rule 1: who writes a session has its file locked for itself alone; who only looks shares the lock for a moment. So a taker that finds
-the file locked can tell the two apart: it shares the lock with one who looks, and never with an owner.
-Rule 2: the file goes with the lock. Who has locked a file looks whether it still is the one at its path, and if not, begins again:
-somebody let go of it in between.
-Rule 3: what the file says (who, since when) is for people. Nothing is decided by it.
+One descriptor holds all locks of a process (ADR 0032), so the number of open sessions is not bounded by the number of descriptors.
+
+Rule 1: who writes a session has its byte locked for itself alone; who only looks shares the lock for a moment. So a taker that finds
+the byte locked can tell the two apart: it shares the lock with one who looks, and never with an owner.
+Rule 2: the kernel knows these locks by process. Within ours `_Table.held` says what is held, and the file is never closed: that
+would release every lock of this process.
+Rule 3: the small file beside it (process, client, since when) is for people. Nothing is decided by it.
 """
 
 import fcntl
 import os
 import re
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,10 +24,13 @@ import msgspec
 
 from antiphon.errors import AcpError
 
-__all__ = ["FOLDER", "Holder", "LiveElsewhere", "SessionLock", "holder", "look_at_all"]
+__all__ = ["FOLDER", "TABLE", "Holder", "LiveElsewhere", "SessionLock", "holder", "look_at_all", "place_of"]
 
 FOLDER: Final = "locks"
 """Where the files are, in the state directory."""
+
+TABLE: Final = "table"
+"""The file whose bytes are locked, one for each session. It is empty: a byte need not be there to be locked."""
 
 PATIENCE: Final = 0.5
 """Seconds that a taker gives those who only look. Each of them is done in microseconds."""
@@ -37,6 +43,10 @@ MOST: Final = 4096
 
 _PLAIN: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
 """Small letters only: some disks do not tell `A` from `a`."""
+
+_OURS: Final = re.compile(r"[0-9a-f]{32}")
+_PLACES: Final = (1 << 62) - 1
+"""A place in a file is a signed number of 64 bits."""
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -71,37 +81,66 @@ class LiveElsewhere(AcpError):
 class SessionLock:
     """A session that nobody else may write. It is free again with `release`, or when this process ends, however that happens."""
 
-    def __init__(self, path: Path, descriptor: int) -> None:
+    def __init__(self, path: Path, table: "_Table", place: int) -> None:
         self.path = path
-        self._descriptor: int | None = descriptor
+        """The file that says who has it."""
+        self._table: _Table | None = table
+        self._place = place
 
     @classmethod
     def take(cls, directory: Path, session_id: str, who: str) -> Self:
         """Take the lock of a session, now or not at all. `directory` is the state directory, `who` the client that wants it.
 
+        Waits for those who only look, at most `PATIENCE`. On an event loop use `take_async`.
+
         Raises:
             LiveElsewhere: another process has it, or another part of this one.
             AcpError: the file cannot be made or locked; with a hint.
         """
+        give_up = time.monotonic() + PATIENCE
+        while (lock := cls._try(directory, session_id, who, give_up)) is None:
+            time.sleep(PAUSE)
+        return lock
+
+    @classmethod
+    async def take_async(cls, directory: Path, session_id: str, who: str) -> Self:
+        """The same, without holding up the event loop. A caller that is cancelled while it waits holds nothing."""
+        import asyncio  # late: most commands have no event loop
+
+        give_up = time.monotonic() + PATIENCE
+        while (lock := cls._try(directory, session_id, who, give_up)) is None:
+            await asyncio.sleep(PAUSE)  # noqa: ASYNC110 - it is another process that we wait for
+        return lock
+
+    @classmethod
+    def _try(cls, directory: Path, session_id: str, who: str, give_up: float) -> Self | None:
+        """The lock; None: it is worth another try."""
         path = path_of(directory, session_id)
         with _explained(path):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor = _locked(path, session_id)
-            _write(descriptor, Holder(session_id, os.getpid(), who, round(time.time(), 3)))
-        return cls(path, descriptor)
+            table, place = _table(path.parent, make=True), place_of(session_id)
+            match table.take(place):
+                case "owned":
+                    raise LiveElsewhere(session_id, _read(path))
+                case "looked at":
+                    if time.monotonic() > give_up:
+                        raise LiveElsewhere(session_id, _read(path))
+                    return None
+                case _:
+                    _write(path, Holder(session_id, os.getpid(), who, round(time.time(), 3)))
+        return cls(path, table, place)
 
     def release(self) -> None:
-        """Let go of it, and leave no file. Twice is as good as once."""
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is None:
+        """Release it, and remove the file that says who has it. Twice is as good as once."""
+        table, self._table = self._table, None
+        if table is None:
             return
         try:
-            if _is_at(descriptor, self.path):  # as long as we hold it nobody else removes it
-                self.path.unlink()
+            self.path.unlink(missing_ok=True)  # as long as we hold the lock the file is ours
         except OSError:
-            pass  # a file that stays is in nobody's way: it is not locked
+            pass  # a file that stays is in nobody's way: nothing is locked by it
         finally:
-            os.close(descriptor)
+            table.release(self._place)
 
     def __enter__(self) -> Self:
         return self
@@ -112,21 +151,125 @@ class SessionLock:
         self.release()
 
 
+class _Table:
+    """The file whose bytes are locked, as this process has it open."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self.held: set[int] = set()
+        self._mutex = threading.Lock()
+
+    def take(self, place: int) -> str:
+        """Lock a byte for ourselves alone: `taken`; or not: `owned` by somebody, or `looked at` and worth another try."""
+        with self._mutex:
+            if place in self.held:
+                return "owned"
+            if self._lock(place, fcntl.LOCK_EX):
+                self.held.add(place)
+                return "taken"
+            return "looked at" if self._can_share(place) else "owned"
+
+    def is_owned(self, place: int) -> bool:
+        """Whether somebody has the byte for itself alone."""
+        with self._mutex:
+            # The kernel would take a second lock of ours for a change of the first.
+            return place in self.held or not self._can_share(place)
+
+    def release(self, place: int) -> None:
+        """Unlock a byte."""
+        with self._mutex:
+            if place in self.held:
+                self.held.discard(place)
+                self._unlock(place)
+
+    def _can_share(self, place: int) -> bool:
+        if not self._lock(place, fcntl.LOCK_SH):
+            return False
+        self._unlock(place)
+        return True
+
+    def _lock(self, place: int, how: int) -> bool:
+        try:
+            fcntl.lockf(self.descriptor, how | fcntl.LOCK_NB, 1, place)
+        except (BlockingIOError, PermissionError):  # the systems differ in how they say that it is locked
+            return False
+        return True
+
+    def _unlock(self, place: int) -> None:
+        fcntl.lockf(self.descriptor, fcntl.LOCK_UN, 1, place)
+
+
+_tables: Final[dict[tuple[int, int], _Table]] = {}
+"""By device and inode: one file has one table here, by whatever path it is named."""
+
+_opening = threading.Lock()
+
+
+def _table(folder: Path, *, make: bool) -> _Table:
+    """The table in this folder.
+
+    Raises:
+        FileNotFoundError: there is none, and it was not to be made.
+    """
+    path = folder / TABLE
+    with _opening:
+        try:
+            found = _tables.get(_identity(os.stat(path)))
+        except FileNotFoundError:
+            found = None
+        if found is not None:
+            return found
+        # No program that we start gets it. It stays open: see rule 2.
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if make else 0), 0o600)
+        return _tables.setdefault(_identity(os.fstat(descriptor)), _Table(descriptor))
+
+
+def _identity(file: os.stat_result) -> tuple[int, int]:
+    return file.st_dev, file.st_ino
+
+
+def _forget_tables() -> None:
+    """In a child process made by `fork`: the locks are its parent's."""
+    global _opening  # a thread of the parent may have held it
+    _opening = threading.Lock()
+    _tables.clear()
+
+
+os.register_at_fork(after_in_child=_forget_tables)
+
+
+def place_of(session_id: str) -> int:
+    """The byte of a session. Two sessions share one as seldom as two random numbers of 62 bits are the same."""
+    if _OURS.fullmatch(session_id):
+        return int(session_id, 16) & _PLACES
+    from hashlib import sha256  # late: it takes longer than all else here, and our own ids never need it
+
+    return int.from_bytes(sha256(session_id.encode("utf-8", "surrogatepass")).digest()[:8], "big") & _PLACES
+
+
 def holder(directory: Path, session_id: str) -> Holder | None:
     """Who has the session open; None: nobody. Takes nothing away from anybody."""
     path = path_of(directory, session_id)
     with _explained(path):
-        return _look(path)
+        return _read(path) if _is_owned(path.parent, session_id) else None
 
 
 def look_at_all(directory: Path) -> Iterator[tuple[Path, Holder | None]]:
-    """Every file there is and who holds it. None: it was left by somebody who crashed."""
+    """Every session that is open, or was when its process crashed, by its file, and who has it. None: nobody."""
     folder = directory / FOLDER
     with _explained(folder):
         for path in sorted(folder.glob("*.lock")):
-            found = _look(path)
+            session_id = _decoded(path).session_id or path.stem  # a full disk leaves an empty file
+            found = _read(path) if _is_owned(folder, session_id) else None
             if found is not None or path.exists():
                 yield path, found
+
+
+def _is_owned(folder: Path, session_id: str) -> bool:
+    try:
+        return _table(folder, make=False).is_owned(place_of(session_id))
+    except FileNotFoundError:
+        return False
 
 
 def path_of(directory: Path, session_id: str) -> Path:
@@ -139,82 +282,35 @@ def path_of(directory: Path, session_id: str) -> Path:
     return directory / FOLDER / f"{name}.lock"
 
 
-def _locked(path: Path, session_id: str) -> int:
-    """A descriptor of the file at this path, locked for us alone."""
-    give_up = time.monotonic() + PATIENCE
-    while True:
-        # No program that we start gets it: it would hold the session after us.
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def _write(path: Path, who: Holder) -> None:
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            taken = _taken(descriptor, path, session_id, give_up)
-        except BaseException:
+            os.write(descriptor, msgspec.json.encode(who))
+        finally:
             os.close(descriptor)
-            raise
-        if taken:
-            return descriptor
-        os.close(descriptor)
-        time.sleep(PAUSE)
-
-
-def _taken(descriptor: int, path: Path, session_id: str, give_up: float) -> bool:
-    """Whether the file is locked for us alone; False: it is worth another try."""
-    if _try(descriptor, fcntl.LOCK_EX):
-        return _is_at(descriptor, path)
-    if not _try(descriptor, fcntl.LOCK_SH) or time.monotonic() > give_up:
-        raise LiveElsewhere(session_id, _read(descriptor))
-    return False
-
-
-def _look(path: Path) -> Holder | None:
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
-    try:
-        if _try(descriptor, fcntl.LOCK_SH):
-            return None
-        return _read(descriptor) if _is_at(descriptor, path) else None
-    finally:
-        os.close(descriptor)
-
-
-def _try(descriptor: int, how: int) -> bool:
-    try:
-        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _is_at(descriptor: int, path: Path) -> bool:
-    try:
-        there = os.stat(path)
-    except FileNotFoundError:
-        return False
-    return os.path.samestat(os.fstat(descriptor), there)
-
-
-def _write(descriptor: int, who: Holder) -> None:
-    try:
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, msgspec.json.encode(who), 0)
     except (OSError, msgspec.EncodeError, UnicodeEncodeError):
         pass  # a full disk takes the names away, not the lock
 
 
-def _read(descriptor: int) -> Holder:
-    """What the owner wrote. Between its lock and its first word stand the words of one who crashed: those of the dead do not count."""
+def _decoded(path: Path) -> Holder:
     try:
-        found = msgspec.json.decode(os.pread(descriptor, MOST, 0), type=Holder)
+        with path.open("rb") as file:
+            return msgspec.json.decode(file.read(MOST), type=Holder)
     except (OSError, msgspec.DecodeError):
         return Holder()
+
+
+def _read(path: Path) -> Holder:
+    """What the owner of a session wrote. It may not have written yet: the record of a process that is gone does not count."""
+    found = _decoded(path)
     try:
         os.kill(found.pid, 0)
     except PermissionError:
         pass  # somebody else's, and alive
     except (OSError, OverflowError):
         return Holder()
-    return found
+    return found if found.pid > 0 else Holder()
 
 
 def _clock(since: float) -> str:

@@ -10,6 +10,7 @@ from antiphon.agent.stage import seen
 from antiphon.client.relay import Life, Relay
 from antiphon.engines.acp.refusing import Agent, clearly, need_method
 from antiphon.engines.acp.sessions import Sessions
+from antiphon.engines.recent import trim
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.methods import Call, Notice
@@ -92,10 +93,27 @@ class Hub:
             if session is None or session_id is None:
                 return v1.Declined()  # about no session: there is nobody here who could be asked
             if isinstance(params, v1.UrlElicitation):
-                self._pages[params.elicitation_id] = session
+                return await self._page(session, call, params)
         if session is None:
             raise RequestError(Code.INVALID_PARAMS, "Invalid params", f"there is no session `{session_id}` here")
         return await session.asked(call, params)
+
+    async def _page(self, session: "AcpSession", call: Call[Any, Any], params: v1.UrlElicitation) -> Any:
+        """The agent asks that the user opens a page. Whose it is, is known until it is completed, refused, or its session is closed."""
+        id, accepted = params.elicitation_id, False
+        self._pages[id] = session
+        trim(self._pages)  # most agents never say that a page is completed
+        try:
+            answer = await session.asked(call, params)
+            accepted = isinstance(answer, v1.Accepted)
+        finally:
+            if not accepted and self._pages.get(id) is session:
+                del self._pages[id]
+        return answer
+
+    def closed(self, session: "AcpSession") -> None:
+        """A session is closed: its pages are nobody's any more."""
+        self._pages = {id: each for id, each in self._pages.items() if each is not session}
 
     async def asked_otherwise(self, method: str, params: msgspec.Raw) -> object:
         """It asks by a method that is not the protocol's: the client knows whether it knows it."""

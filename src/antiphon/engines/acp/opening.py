@@ -9,7 +9,7 @@ from antiphon.client.place import Place
 from antiphon.engines.acp.refusing import need_method
 from antiphon.engines.acp.wanted import Wanted
 from antiphon.engines.content import begins_with_command
-from antiphon.errors import Code, NotSupported, RequestError, RequestRefused
+from antiphon.errors import Code, ConnectionClosed, NotSupported, RequestError, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 
@@ -45,6 +45,7 @@ class Opening:
         self._showing = showing
         self._answering = answering
         self._ear: Ear | None = None
+        self._closed = False
         self._reopening = asyncio.Lock()
         self._summary = ""
         """What the agent is to be told of the conversation, because it forgot it."""
@@ -152,13 +153,20 @@ class Opening:
         self._opened(life, answer)
 
     async def _listen(self, life: "Life", id: str) -> "Ear":
-        if self._ear is not None:
-            await self._ear.close()
-            self._hub.sessions.forget(self._owner, self.id)
-        self.id = id
-        self._ear = await life.listen(id, self._showing.tell)
+        await self._stop_listening()
+        ear = await life.listen(id, self._showing.tell)
+        if self._closed:  # while we waited: nobody would close this one
+            await ear.close()
+            raise ConnectionClosed("the session is closed")
+        self.id, self._ear = id, ear
         self._hub.sessions.put(self._owner, id)
-        return self._ear
+        return ear
+
+    async def _stop_listening(self) -> None:
+        ear, self._ear = self._ear, None
+        if ear is not None:
+            self._hub.sessions.forget(self._owner, self.id)
+            await ear.close()
 
     def _opened(self, life: "Life", answer: _Answer) -> None:
         settings = self._session.settings
@@ -169,16 +177,17 @@ class Opening:
 
     async def close(self) -> None:
         """Hear no more."""
-        if self._ear is not None:
-            await self._ear.close()
-            self._hub.sessions.forget(self._owner, self.id)
-            self._ear = None
+        self._closed = True
+        self._hub.closed(self._owner)
+        await self._stop_listening()
 
     # Again.
 
     async def ready(self) -> "Life":
         """The agent, with the session open in it."""
         async with self._reopening:
+            if self._closed:
+                raise ConnectionClosed("the session is closed")
             life = await self._hub.alive()
             if life is not self.life:
                 await self._reopen(life)

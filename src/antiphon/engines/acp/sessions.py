@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from antiphon.engines.recent import trim
+
 if TYPE_CHECKING:
     from antiphon.engines.acp.session import AcpSession
 
@@ -57,6 +59,7 @@ class Sessions:
     def rename(self, session_id: str, id: str) -> None:
         """What our client knows by its id has another one at the agent now."""
         self._other_names[session_id] = id
+        trim(self._other_names)
 
     def deleted(self, session_id: str) -> None:
         """Nobody will name it again."""

@@ -27,7 +27,7 @@ from antiphon.engines.claude.translate import news
 from antiphon.engines.claude.waiting import Waiting
 from antiphon.engines.mirror import mirrors
 from antiphon.engines.project import Project, is_trust, trust_by_command
-from antiphon.engines.running import Running
+from antiphon.engines.running import TRIES, Running
 from antiphon.engines.telling import Telling
 from antiphon.engines.titles import title_of
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
@@ -262,9 +262,11 @@ class Conversation:
             _log.info("Claude Code said things that nobody here knows: %s", dict(self._translator.unknown))
         if self._session.closed:
             return
-        await self._close_calls(background=True)
-        if self._waiting is not None and self._waiting.process is process:
-            self._waiting.fail(self._gone(process.end or ConnectionClosed("Claude Code ended")))
+        try:
+            await self._close_calls(background=True)
+        finally:
+            if self._waiting is not None and self._waiting.process is process:
+                self._waiting.fail(self._gone(process.end or ConnectionClosed("Claude Code ended")))
 
     async def _close_calls(self, *, background: bool = False) -> None:
         for each in self._translator.close_open(background=background):
@@ -296,6 +298,7 @@ class Conversation:
         await self._entitle(turn.text)
         process = await self._ready_for_project()
         self._last_error = None  # of what it did by itself
+        # No await from here to the end of `Waiting`: `ended` is called once, and fails the prompt that waits at that moment.
         waiting = self._waiting = Waiting(process, str(uuid.uuid4()))
         process.prompt(content, waiting.id)
         try:
@@ -331,13 +334,23 @@ class Conversation:
             self._answering.withdraw_all(process)
 
     async def _ready_for_project(self) -> Process:
-        """The process; another one, if it was started with other settings of the project than those that are trusted now."""
-        process = await self.ready()
-        if await self._project.look() != self._trusted:
-            self._running.give_up(process)
-            return await self.ready()
-        await self._project.tell()  # files may have come since
-        return process
+        """The process; another one, if it was started with other settings of the project than those that are trusted now.
+
+        Raises:
+            RequestError: it does not start, or each one dies before it can be spoken to.
+        """
+        death = ConnectionClosed("Claude Code ended")
+        for _ in range(TRIES):
+            process = await self.ready()
+            if await self._project.look() != self._trusted:
+                self._running.give_up(process)
+                process = await self.ready()
+            else:
+                await self._project.tell()  # files may have come since
+            if process.end is None:  # it may have died while we looked
+                return process
+            death = process.end
+        raise self._gone(death)
 
     async def ready(self) -> Process:
         """The process, once it can be spoken to.
