@@ -108,8 +108,8 @@ class SessionLock:
         import asyncio  # late: most commands have no event loop
 
         give_up = time.monotonic() + PATIENCE
-        while (lock := cls._try(directory, session_id, who, give_up)) is None:
-            await asyncio.sleep(PAUSE)  # noqa: ASYNC110 - it is another process that we wait for
+        while (lock := cls._try(directory, session_id, who, give_up)) is None:  # noqa: ASYNC110 - other processes send no event
+            await asyncio.sleep(PAUSE)
         return lock
 
     @classmethod
