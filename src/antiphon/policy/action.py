@@ -13,7 +13,7 @@ import msgspec
 from antiphon.policy.input_names import LABELS, PATHS, plain
 from antiphon.policy.inputs import Said, what_it_says
 from antiphon.policy.lines import Line
-from antiphon.policy.plain_files import file_operands, looks_like_file_work
+from antiphon.policy.plain_files import FileWork, file_work, looks_like_file_work
 from antiphon.policy.programs import BASH_LIKE
 from antiphon.policy.tools import FILE_KINDS, KIND_OF, QUIET_KINDS, TOOL_OF_KIND, canonical, worst
 from antiphon.policy.where import Resolve, Where
@@ -43,7 +43,8 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
 
     `paths` are absolute and real; `spellings` are other names of the same, which only a deny looks at. `unread` means that it
     may do more than is said here. `variables` names environment variables it sets. `plain_files` means that it is a command
-    line of nothing but `mkdir`, `rm` and `mv`, and `paths` are what that touches.
+    line of nothing but `mkdir`, `rm` and `mv`, and `paths` are what that touches. `folders` are names of directories that are made, `moved` names of
+    what is moved and where to.
     """
 
     kind: str = "other"
@@ -57,9 +58,13 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     variables: tuple[str, ...] = ()
     unread: bool = False
     plain_files: bool = False
+    folders: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
     cwd: str = "/"
     roots: tuple[str, ...] = ()
     home: str | None = None
+    resolve: Resolve = posixpath.normpath
+    """How links are followed: what a command touches is only worked out if a rule needs it."""
     raw: Any = None
     title: str = ""
     """The agent's title of the call, for people. No rule looks at it."""
@@ -95,7 +100,8 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         return cls(
             kind=kind, claimed=claimed, name=name, paths=where.real(paths), spellings=where.spelled(paths), url=said.url,
             unread=said.unread or (kind in FILE_KINDS and (said.strange or _is_patch(name, raw))),
-            cwd=where.real_cwd, roots=where.all_roots, home=home, raw=raw,
+            moved=where.names(paths) if kind == "move" else (),
+            cwd=where.real_cwd, roots=where.all_roots, home=home, resolve=resolve, raw=raw,
         )  # fmt: skip
 
     @classmethod
@@ -172,7 +178,7 @@ def _is_patch(name: str | None, raw: object) -> bool:
 def _file(name: str, kind: str, path: str, where: Where) -> Action:
     return Action(
         kind=kind, claimed=(kind,), name=name, paths=where.real([path]), spellings=where.spelled([path]),
-        cwd=where.real_cwd, roots=where.all_roots, home=where.home,
+        cwd=where.real_cwd, roots=where.all_roots, home=where.home, resolve=where.resolve,
     )  # fmt: skip
 
 
@@ -196,11 +202,13 @@ def _command(
     line, words = said.command, said.words
     if words is not None and len(words) == 3 and _runs_a_line(words):
         line, words = _without_going_there(words[2], there.real_cwd, said.folder), None
-    operands = None if variables else _file_work(line, words)
+    work = None if variables else _file_work(line, words)
+    files = work or FileWork(())
     return Action(
         kind="execute", claimed=claimed, name=name, command=line, words=words, url=said.url, variables=variables,
-        unread=said.unread, plain_files=operands is not None, paths=there.real(operands or ()),
-        cwd=there.real_cwd, roots=where.all_roots, home=where.home, raw=raw,
+        unread=said.unread, plain_files=work is not None, paths=there.real(files.paths), spellings=there.spelled(files.paths),
+        folders=there.names(files.made), moved=there.names(files.moved),
+        cwd=there.real_cwd, roots=where.all_roots, home=where.home, resolve=where.resolve, raw=raw,
     )  # fmt: skip
 
 
@@ -218,16 +226,16 @@ def _without_going_there(line: str, *folders: str | None) -> str:
     return line
 
 
-def _file_work(line: str | None, words: tuple[str, ...] | None) -> tuple[str, ...] | None:
+def _file_work(line: str | None, words: tuple[str, ...] | None) -> FileWork | None:
     if words is not None:
-        return file_operands(Line.of_words(words))
+        return file_work(Line.of_words(words))
     if line is None or not looks_like_file_work(line):
         return None
     from antiphon.policy.shell import (
         read_line,
     )  # the grammar is loaded for lines that begin with mkdir, rm or mv, and no others
 
-    return file_operands(read_line(line))
+    return file_work(read_line(line))
 
 
 def _harmless(name: str, value: str) -> bool:

@@ -27,9 +27,6 @@ __all__ = ["Ruling", "decide"]
 _PLAN_KINDS: Final = QUIET_KINDS | {"fetch", "switch_mode"}
 """What `plan` leaves to the rules: looking, and leaving `plan`, which the user is asked about."""
 
-_PROTECTED: Final = frozenset({".git", ".antiphon"})
-"""Folders whose files name programs to run or say what is allowed. `acceptEdits` does not reach into them."""
-
 _MODE: Final = "mode"
 _REMEMBERED: Final = "remembered"
 
@@ -122,12 +119,14 @@ def _by_mode(judge: Judge, rules: Rules, mode: Mode) -> Ruling:
     if action.kind in QUIET_KINDS and not action.unread:
         return Ruling(Verdict.ALLOW, None, _MODE, f"`{action.kind}` is allowed in every mode.")
     if mode is Mode.ACCEPT_EDITS and _is_work_on_files(action):
-        if all(inside(path, action.roots) and not _protected(path) for path in action.paths):
+        if not all(inside(path, action.roots) for path in action.paths):
+            return Ruling(Verdict.ASK, None, _MODE, "It reaches outside the session's folders.")
+        if judge.protected:
             return Ruling(
-                Verdict.ALLOW, None, _MODE, "In `acceptEdits` work on files inside the session's folders is allowed."
+                Verdict.ASK, None, _MODE, f"{_protected_because(judge.protected)} `acceptEdits` asks about it."
             )
         return Ruling(
-            Verdict.ASK, None, _MODE, "It reaches outside the session's folders, or into one that is protected."
+            Verdict.ALLOW, None, _MODE, "In `acceptEdits` work on files inside the session's folders is allowed."
         )
     return Ruling(
         Verdict.ASK,
@@ -141,8 +140,8 @@ def _is_work_on_files(action: Action) -> bool:
     return bool(action.paths) and not action.unread and (action.kind in FILE_KINDS or action.plain_files)
 
 
-def _protected(path: str) -> bool:
-    return not _PROTECTED.isdisjoint(path.casefold().split("/"))
+def _protected_because(name: str) -> str:
+    return f"A file of this name (`{name}`) can name programs that run later:"
 
 
 def _unclear(judge: Judge, rule: Rule) -> str:
@@ -152,11 +151,17 @@ def _unclear(judge: Judge, rule: Rule) -> str:
 
 
 def _hint(judge: Judge, rules: Rules) -> str:
-    """Why Bash patterns did not help, if there are any: the question everybody asks then."""
+    """Why allow rules did not help, if there are any: the question everybody asks then."""
+    if (
+        judge.action.kind in FILE_KINDS
+        and judge.protected
+        and any(judge.covers_but_for_protection(rule) for rule in rules.allow)
+    ):
+        return f" {_protected_because(judge.protected)} no wildcard covers it, so a rule has to name it."
     if judge.action.tool != "Bash" or not any(rule.command is not None for rule in rules.allow):
         return ""
-    return (
-        f" No pattern covers it: {judge.uncovered}."
-        if judge.uncovered
-        else " Its patterns do not cover every command in it."
-    )
+    if judge.uncovered:
+        return f" No pattern covers it: {judge.uncovered}."
+    if judge.protected:
+        return f" Its patterns do not cover `{judge.protected}`, which can name programs that run later: a rule has to name it."
+    return " Its patterns do not cover every command in it."

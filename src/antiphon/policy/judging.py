@@ -2,7 +2,7 @@
 
 import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -11,10 +11,11 @@ from antiphon.policy.behind import commands_behind
 from antiphon.policy.lines import Line, Part
 from antiphon.policy.paths import path_covered, path_forbidden
 from antiphon.policy.patterns import Words
-from antiphon.policy.rules import Rule
-from antiphon.policy.tools import KIND_OF, also_forbidden_as, permitted_as
+from antiphon.policy.protected import mentioned, named_by, protected, protected_move, protected_words
+from antiphon.policy.rules import PathPattern, Rule
+from antiphon.policy.tools import FILE_KINDS, KIND_OF, also_forbidden_as, permitted_as
 from antiphon.policy.verdicts import Match
-from antiphon.policy.where import inside
+from antiphon.policy.where import Where, inside, through
 
 __all__ = ["Judge", "host_of"]
 
@@ -77,6 +78,58 @@ class Judge:
             names |= also_forbidden_as(kind, named=action.name is not None)
         return frozenset(names)
 
+    # --- files that name programs to run ---
+
+    @cached_property
+    def protected(self) -> str:
+        """The name for which what it would write is protected; empty if nothing is. For a command that may be a guess."""
+        action = self.action
+        if action.kind in FILE_KINDS or action.plain_files:
+            names = (*action.paths, *action.spellings)
+            made = frozenset(action.folders)
+            found = (protected(name, directory=name in made) for name in names)
+            return next(filter(None, found), "") or protected_move(action.moved)
+        if action.kind != "execute":
+            return ""
+        line = self.line
+        if line.unclear or line.special:
+            return mentioned(" ".join(action.words or ()) or action.command or "")
+        words = (part.command[at] for part in line.parts for at in sorted(self._protected_words(part)))
+        return next(("an unknown file" if word is None else word for word in words), "")
+
+    def _protected_words(self, part: Part) -> frozenset[int]:
+        return protected_words(part.command, self._names_of)
+
+    @cached_property
+    def _places(self) -> tuple[tuple[Where, ...], tuple[tuple[str, str], ...]]:
+        """Where the words of a line may be meant: where it runs, and where it goes. And the protected links of the roots."""
+        action = self.action
+        going = [part.command[1] for part in self.line.parts if len(part.command) == 2 and part.command[0] in _GOING]
+        folders = [folder for folder in going if folder]
+        here = Where(action.cwd, action.roots, action.home, action.resolve)
+        joined = posixpath.join(".", *folders)
+        return tuple(here.at(folder) for folder in dict.fromkeys([".", *folders, joined])), here.links()
+
+    def _names_of(self, word: str) -> Sequence[str]:
+        places, links = self._places
+        names = dict.fromkeys(path for where in places for path in where.real([word]))
+        said = (posixpath.normpath(posixpath.join(where.cwd, word)) for where in places)
+        return tuple(names | dict.fromkeys([*said, *through(links, names)]))
+
+    @cached_property
+    def _protected_elsewhere(self) -> frozenset[str]:
+        """Protected names that only another spelling of its paths has, through a link."""
+        action = self.action
+        return frozenset(map(protected, action.spellings)) - set(map(protected, action.paths))
+
+    def covers_but_for_protection(self, rule: Rule) -> bool:
+        """Whether an allow rule about files would cover the action if none of its files were protected."""
+        if not self._may_permit(rule):
+            return False
+        return rule.bare or (
+            rule.path is not None and any(path_covered(rule.path, path, self.action) for path in self.action.paths)
+        )
+
     # --- deny and ask ---
 
     def forbids(self, rule: Rule) -> Match:
@@ -129,6 +182,8 @@ class Judge:
         for rule in rules:
             if not self._may_permit(rule):
                 continue
+            if rule.bare and self.action.kind in FILE_KINDS and self.protected:
+                continue  # all edits are not all files: one that names programs has to be named
             if rule.bare or (rule.host is not None and host_fits(rule.host, host_of(self.action.url))):
                 return rule
             if rule.command is not None:
@@ -165,7 +220,8 @@ class Judge:
             # Other rules count on being inside the session's folders: no `*` leads out of them, also not one that stands for nothing.
             rules = [rule for rule in rules if rule.command is not None and None not in rule.command.items]
             return _first(rules, part.words, frozenset(range(len(part.words))))
-        return _first(rules, part.words, part.guarded)
+        written = frozenset(at + part.settings for at in self._protected_words(part))
+        return _first(rules, part.words, part.guarded | written)
 
     def _stays(self, command: Words) -> bool:
         folder = command[1] if len(command) == 2 else None
@@ -179,11 +235,22 @@ class Judge:
         action = self.action
         if action.unread or not action.paths:
             return None
+        writes = action.kind in FILE_KINDS
+        if writes and (name := protected_move(action.moved)):
+            rules = [rule for rule in rules if rule.path is not None and _names(rule.path, name)]
         covering = [
-            next((rule for rule in rules if rule.path is not None and path_covered(rule.path, path, action)), None)
-            for path in action.paths
+            next((rule for rule in rules if self._path_covered(rule, path, writes)), None) for path in action.paths
         ]
         return covering[0] if all(covering) else None
+
+    def _path_covered(self, rule: Rule, path: str, writes: bool) -> bool:
+        pattern, action = rule.path, self.action
+        if pattern is None or not path_covered(pattern, path, action):
+            return False
+        if not writes:
+            return True
+        names = {protected(path)} | self._protected_elsewhere
+        return all(_names(pattern, name) for name in names if name)
 
 
 def host_of(url: str | None) -> str | None:
@@ -202,6 +269,12 @@ def host_fits(pattern: str, host: str | None) -> bool:
 def _forbids_host(pattern: str, url: str | None) -> Match:
     host = host_of(url)
     return Match.MAYBE if host is None else _yes(host_fits(pattern, host))
+
+
+def _names(pattern: PathPattern, name: str) -> bool:
+    """Whether a path pattern says for itself that it is about a protected name: it has it, or has no wildcard at all."""
+    literal = all(len(piece) == 1 and piece[0] for piece in pattern.segments)
+    return literal or named_by(pattern.segments, name)
 
 
 def _first(rules: list[Rule], words: tuple[str | None, ...], guarded: frozenset[int]) -> Rule | None:

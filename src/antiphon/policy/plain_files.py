@@ -2,9 +2,11 @@
 
 from typing import Final
 
+import msgspec
+
 from antiphon.policy.lines import Line
 
-__all__ = ["file_operands", "looks_like_file_work"]
+__all__ = ["FileWork", "file_work", "looks_like_file_work"]
 
 _OPTIONS: Final = {
     "mkdir": frozenset({"-p", "-v", "-pv", "-vp", "--parents", "--verbose"}),
@@ -19,17 +21,29 @@ def looks_like_file_work(text: str) -> bool:
     return text.lstrip().partition(" ")[0] in _OPTIONS
 
 
-def file_operands(line: Line) -> tuple[str, ...] | None:
-    """The paths that the line makes, removes or moves; None if it is anything else or anything more."""
+class FileWork(msgspec.Struct, frozen=True):
+    """The paths that a line makes, removes or moves."""
+
+    paths: tuple[str, ...]
+    made: tuple[str, ...] = ()
+    """Those that only `mkdir` names: directories."""
+    moved: tuple[str, ...] = ()
+    """Those that `mv` names."""
+
+
+def file_work(line: Line) -> FileWork | None:
+    """What the line does to files; None if it does anything else or anything more."""
     if line.unclear or line.special or not line.parts:
         return None
-    found: list[str] = []
+    found: dict[str, list[str]] = {"mkdir": [], "rm": [], "mv": []}
     for part in line.parts:
         operands = _operands(tuple(word for word in part.words if word is not None), len(part.words))
         if not operands:
             return None
-        found += operands
-    return tuple(found)
+        found[part.words[0] or ""] += operands
+    made, moved = tuple(found["mkdir"]), tuple(found["mv"])
+    others = {*moved, *found["rm"]}
+    return FileWork((*made, *found["rm"], *moved), tuple(path for path in made if path not in others), moved)
 
 
 def _operands(words: tuple[str, ...], count: int) -> list[str] | None:

@@ -4,11 +4,13 @@ Links are the caller's business: `resolve` is given an absolute path and returns
 """
 
 import posixpath
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-__all__ = ["Resolve", "Where", "inside"]
+from antiphon.policy.protected import LINKED
+
+__all__ = ["Resolve", "Where", "inside", "through"]
 
 Resolve = Callable[[str], str]
 
@@ -43,8 +45,26 @@ class Where(msgspec.Struct, frozen=True):
         return _once(self._real(path) for one in said for path in self._readings(one))
 
     def spelled(self, said: Iterable[str]) -> tuple[str, ...]:
-        """The same with links left as they are."""
-        return _once(posixpath.normpath(path) for one in said for path in self._readings(one))
+        """The same with links left as they are, and as a protected link in a root would spell them."""
+        said = tuple(said)
+        spelled = [posixpath.normpath(path) for one in said for path in self._readings(one)]
+        return _once([*spelled, *through(self.links() if said else (), self.real(said))])
+
+    def names(self, said: Iterable[str]) -> tuple[str, ...]:
+        """Every name of these paths: the real ones and the others."""
+        said = tuple(said)
+        return _once([*self.real(said), *self.spelled(said)])
+
+    def links(self) -> tuple[tuple[str, str], ...]:
+        """Links with a protected name in the roots, each with where it leads."""
+        found = []
+        for root in _once(map(self._real, self.roots)):
+            for name in LINKED if root.startswith("/") else ():
+                link = posixpath.join(root, name)
+                target = self._real(link)
+                if target != link:
+                    found.append((link, target))
+        return tuple(found)
 
     def _readings(self, said: str) -> list[str]:
         """One path, or two if it begins with `~`: some tools take that for a home, some for a name."""
@@ -64,6 +84,13 @@ class Where(msgspec.Struct, frozen=True):
             return path.lstrip("/")
         # `//x` may be another place than `/x`, says POSIX; on the systems we run on it is not.
         return "/" + posixpath.normpath(real).lstrip("/")
+
+
+def through(links: Iterable[tuple[str, str]], real: Iterable[str]) -> Iterator[str]:
+    """Other names of real paths: where `.vscode` is a link to `conf`, `conf/x` is `.vscode/x`."""
+    paths = tuple(real)
+    for link, target in links:
+        yield from (link + path[len(target) :] for path in paths if path == target or inside(path, (target,)))
 
 
 def inside(path: str, roots: Iterable[str]) -> bool:

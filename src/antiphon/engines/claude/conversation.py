@@ -18,7 +18,7 @@ import msgspec
 from antiphon.config.project_files import CLAUDE
 from antiphon.engines.claude import settings, wire
 from antiphon.engines.claude.kept_rules import settings_with
-from antiphon.engines.claude.launch import HOOKS, Launch, command_of, environment_of
+from antiphon.engines.claude.launch import EDIT_HOOKS, HOOKS, Launch, command_of, environment_of
 from antiphon.engines.claude.login import sign_in_needed
 from antiphon.engines.claude.process import ControlRefused, Process
 from antiphon.engines.claude.prompts import message_of
@@ -172,7 +172,7 @@ class Conversation:
         _ = self._answering  # imported now, while the CLI starts
         self._last_error = None
         # Also where there is no rule yet that stops anything: it may be told to look only.
-        hooks = {} if self._session.rules is None else {"hooks": HOOKS}
+        hooks = {"hooks": EDIT_HOOKS if self._session.rules is None else HOOKS}
         try:
             initialized = await process.control("initialize", {"forwardSubagentText": True, **hooks}, START_LIMIT)
         except BaseException:

@@ -9,7 +9,7 @@ import msgspec
 from antiphon.config.environment import environment_for, harmless_git
 from antiphon.engines.claude.history import places
 
-__all__ = ["HOOKS", "Launch", "command_of", "environment_of", "may_bypass"]
+__all__ = ["EDIT_HOOKS", "HOOKS", "Launch", "command_of", "environment_of", "may_bypass"]
 
 STREAMING: Final = (
     "-p", "--verbose", "--input-format", "stream-json", "--output-format", "stream-json",
@@ -23,6 +23,11 @@ servers but those of the session."""
 
 HOOKS: Final = {"PreToolUse": [{"matcher": "*", "hookCallbackIds": ["antiphon-rules"]}]}
 """What it is told once it runs, where a policy has to be kept: ask us before each tool."""
+
+EDIT_HOOKS: Final = {
+    "PreToolUse": [{"matcher": "Bash|Edit|MultiEdit|NotebookEdit|Write", "hookCallbackIds": ["antiphon-rules"]}]
+}
+"""The same where there is no policy: ask us before each tool that may write a file which names programs to run."""
 
 _NESTED: Final = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID")
 """What Claude Code tells its own children. We may be one of them; the program that we start is not."""

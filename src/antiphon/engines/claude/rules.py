@@ -4,6 +4,9 @@ They are given to it twice. As its own permission settings, as far as they can b
 tool runs, in every mode and for sub-agents too, the CLI asks us, and our own reading of the rules decides. The hook alone would be enough
 as long as nothing fails; the settings hold whatever happens to it.
 
+In `acceptEdits` the hook also stops at files that name programs to run: the list of the CLI is shorter than ours. There it is asked about
+without any rules too.
+
 Who is only to look is kept to that by the hook alone: the user's own settings may allow more, and the CLI goes by them in `plan` too.
 """
 
@@ -14,14 +17,15 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from antiphon.engines.claude.translate.tools import describe
-from antiphon.policy import Action, Mode, Rules, Verdict, decide
+from antiphon.policy import Action, Mode, Rules, Ruling, Verdict, decide
+from antiphon.policy.judging import Judge
 from antiphon.policy.looking import judge_onlooker
 from antiphon.policy.tools import KIND_OF, permitted_as
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
     from antiphon.agent.session import Session
-    from antiphon.policy import Rule, Ruling
+    from antiphon.policy import Rule
     from antiphon.policy.patterns import CommandPattern
     from antiphon.protocol.base import JsonObject
 
@@ -126,12 +130,14 @@ def before_tool(session: "Session", fields: "JsonObject") -> dict[str, Any]:
     told = fields.get("input")
     told = told if isinstance(told, dict) else {}
     name = told.get("tool_name")
-    if session.rules is None or told.get("hook_event_name", "PreToolUse") != "PreToolUse":
+    if told.get("hook_event_name", "PreToolUse") != "PreToolUse":
         return {}
+    mode = told.get("permission_mode", Mode.ACCEPT_EDITS)
     try:
         if not isinstance(name, str):
             raise ValueError("the call has no name")
-        ruling = _judged(session, session.rules, _action(session, name, told.get("tool_input"), told.get("cwd")))
+        action = _action(session, name, told.get("tool_input"), told.get("cwd"))
+        ruling = _judged(session, session.rules or Rules(), action, accepts_edits=mode == Mode.ACCEPT_EDITS)
     except Exception as error:  # what cannot be judged is asked, and never let through
         _log.exception("a call of Claude Code could not be judged")
         return _decided(
@@ -147,11 +153,14 @@ def before_tool(session: "Session", fields: "JsonObject") -> dict[str, Any]:
             return {}
 
 
-def _judged(session: "Session", rules: Rules, action: Action) -> "Ruling":
+def _judged(session: "Session", rules: Rules, action: Action, *, accepts_edits: bool) -> "Ruling":
     if session.looking and action.name != _FOR_THE_USER:
         return judge_onlooker(action, rules)
     # What no rule of these stops is not for us to decide.
-    return decide(action, Rules(deny=rules.deny, ask=rules.ask), Mode.BYPASS)
+    ruling = decide(action, Rules(deny=rules.deny, ask=rules.ask), Mode.BYPASS)
+    if ruling.verdict is Verdict.ALLOW and accepts_edits and (name := Judge(action).protected):
+        return Ruling(Verdict.ASK, None, "mode", f"A file of this name (`{name}`) can name programs that run later.")
+    return ruling
 
 
 def _action(session: "Session", name: str, given: Any, cwd: Any) -> Action:

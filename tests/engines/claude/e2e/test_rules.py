@@ -1,5 +1,6 @@
 """Rules of the policy that Claude Code keeps too, also in the modes in which it does not ask."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -147,3 +148,38 @@ async def test_a_policy_that_cannot_be_read_makes_claude_ask_also_where_it_would
         client.decisions.append("reject")
         await client.say("write")
     assert len(client.asked) == 1 and not (at.folder / "free.txt").exists()
+
+
+@pytest.mark.parametrize("command", [(), GUARDED], ids=["alone", "guarded"])
+@on_versions(*BOTH)
+async def test_accepting_edits_stops_at_files_that_name_programs(at: Place, command: Sequence[str]) -> None:
+    at.write("x", "do\n")
+    (at.folder / "conf").mkdir()
+    (at.folder / ".idea").symlink_to("conf")
+    paths = [
+        ".claude/settings.json",
+        ".mcp.json",
+        ".github/workflows/ci.yml",
+        ".envrc",
+        "conf/workspace.xml",
+        "docs.git/hooks/pre-receive",
+    ]
+    lines = [
+        "cp x .pre-commit-config.yaml",
+        "mv x .gitlab-ci.yml",
+        "mkdir -p .circleci",
+        "echo la > .npmrc",
+        "cp x conf/y.xml",
+    ]
+    for path in paths:
+        at.model.answers(write(at.folder / path))
+    for line in lines:
+        at.model.answers(bash(line))
+    at.model.answers(write(at.folder / "free.txt"))
+    at.model.answers(Text("Done."))
+    async with connected(at, command=command) as client:
+        await in_mode(client, "acceptEdits")
+        await client.say("write")
+    asked = [str(each.tool_call.raw_input) for each in client.asked]
+    assert [what for what in (*paths, *lines) if not any(what in each for each in asked)] == []
+    assert not any("free.txt" in each for each in asked)
