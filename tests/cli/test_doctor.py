@@ -80,10 +80,10 @@ def test_every_known_agent_is_told_with_how_to_get_it(clinic: Clinic) -> None:
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (["xylophone"], "name a part, an engine or an agent"),
+        (["xylophone"], "an engine or an agent"),
         (["claud"], "did you mean `claude`?"),
-        (["start.demo"], "--start looks at that"),
-        (["network"], "--network looks at that"),
+        (["start.demo"], "`--start` looks at that"),
+        (["network"], "`--network` looks at that"),
         (["--loud"], "--help"),
         (["--timeout", "soon"], "--help"),
         (["--timeout", "0"], "--help"),

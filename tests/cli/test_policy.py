@@ -190,7 +190,7 @@ def test_what_is_remembered_is_listed_and_revoked(policy: Policy) -> None:
     assert policy("revoke", "2") == (0, "", "forgot 1 answer\n")
     assert policy("revoke", "Bash(git status)") == (0, "", "forgot 1 answer\n")
     status, _, said = policy("revoke", "2")
-    assert status == 1 and "`2`" in said and "hint: " in said
+    assert status == 2 and "`2`" in said and "hint: " in said
     assert [msgspec.json.decode(line)["rule"] for line in policy("list", "--json")[1].splitlines()] == ["Read"]
     assert policy("revoke", "--all") == (0, "", "forgot 1 answer\n")
     assert policy("revoke", "--all") == (0, "", "forgot 0 answers\n")
@@ -229,7 +229,7 @@ def test_a_project_may_loosen_only_while_it_is_trusted_as_it_is(policy: Policy, 
     assert verdicts() == ["allow", "allow"]
     assert policy("distrust")[0] == 0
     assert verdicts() == ["ask", "ask"]
-    assert policy("distrust")[0] == 1
+    assert policy("distrust")[0] == 2
 
 
 def test_there_has_to_be_something_to_trust_and_it_has_to_make_sense(policy: Policy, home: Path) -> None:

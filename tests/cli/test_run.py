@@ -75,14 +75,14 @@ def test_a_picture_is_refused_with_a_reason_where_it_is_not_taken(place: Place) 
         ((), "there is no prompt"),
         (("  ",), "there is no prompt"),
         (("x", "--loud"), "unknown option `--loud`"),
-        (("x", "--timeout", "soon"), "no time"),
-        (("x", "--timeout", "0"), "no time"),
+        (("x", "--timeout", "soon"), "is not a time"),
+        (("x", "--timeout", "0"), "is not a time"),
         (("x", "--max-retries", "-1"), "--max-retries"),
-        (("x", "--set", "key"), "no setting"),
-        (("x", "--json", "--quiet"), "not allowed with"),
-        (("x", "--session", "a", "--continue"), "not allowed with"),
-        (("x", "--permission-mode", "yolo"), "invalid choice"),
-        (("x", "--on-ask", "maybe"), "invalid choice"),
+        (("x", "--set", "key"), "is not a setting"),
+        (("x", "--json", "--quiet"), "cannot be used together with"),
+        (("x", "--session", "a", "--continue"), "cannot be used together with"),
+        (("x", "--permission-mode", "yolo"), "`--permission-mode` does not take `yolo`"),
+        (("x", "--on-ask", "maybe"), "`--on-ask` does not take `maybe`"),
         (("x", "--cwd", "nowhere"), "there is no directory"),
         (("x", "--add-dir", "nowhere"), "there is no directory"),
         (("x", "--file", "nowhere"), "cannot read `nowhere`"),
@@ -93,7 +93,7 @@ def test_a_picture_is_refused_with_a_reason_where_it_is_not_taken(place: Place) 
 )
 def test_what_makes_no_sense_ends_with_2_and_a_hint(words: tuple[str, ...], why: str, place: Place) -> None:
     done = place.run(*words)
-    assert (done.status, done.out) == (2, "")
+    assert done.status == 2 and (done.out == "") == ("--json" not in words)
     lines = done.err.splitlines()
     assert lines[0].startswith("error: ") and why in done.err and lines[-1].startswith("hint: ")
 

@@ -39,8 +39,8 @@ def test_a_check_of_the_demo_by_its_name_writes_every_report(
     [
         ([], "there is no agent to check"),
         (["demo", "--only", "handshak"], "did you mean `handshake`?"),
-        (["demo", "--timeout", "0"], "--timeout takes"),
-        (["demo", "--jobs", "0"], "--jobs takes"),
+        (["demo", "--timeout", "0"], "`0` is not a time"),
+        (["demo", "--jobs", "0"], "`0` is not a number from 1 on"),
         (["demo", "--oops"], "come after `--`"),
         (["demo", "--badge", "badge.svg", "--only", "handshake"], "for the whole check"),
         (["demo", "--junit", "/nowhere/report.xml"], "no such directory"),
@@ -80,8 +80,8 @@ def test_the_prompts_that_are_printed_can_be_read_back(tmp_path: Path, capsys: p
 
 def test_all_requirements_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--list", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert {"id", "level", "text", "link", "fix", "needs", "scenario"} == set(found[0])
+    for line in capsys.readouterr().out.splitlines():
+        assert {"id", "level", "text", "link", "fix", "needs", "scenario"} == set(json.loads(line))
 
 
 def test_a_check_that_is_terminated_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from antiphon.cli.inspect import parser, run
+from antiphon.cli.inspect import parser
 from antiphon.cli.inspect_pen import many
+from antiphon.cli.main import main
 from tests.recorder.inspected import Tape
 from tools.inspect_page import page
 
@@ -29,7 +30,7 @@ class Desk:
         self.err = ""
 
     def inspect(self, *words: str) -> str:
-        self.status = run(list(words))
+        self.status = main(["inspect", *words])
         done = self._capsys.readouterr()
         self.err = done.err
         return done.out
@@ -87,7 +88,7 @@ def test_runs_of_pieces_are_one_arrow(desk: Desk) -> None:
 def test_a_terminal_without_unicode_gets_ascii(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", out)
-    run([desk.tape(singing().meet().prompt(2, "sing " * 100)), "--diagram"])
+    main(["inspect", desk.tape(singing().meet().prompt(2, "sing " * 100)), "--diagram"])
     out.flush()
     text = out.buffer.getvalue().decode("ascii")
     assert "session/prompt sing a song ---" in text and "\\u" not in text
@@ -168,17 +169,17 @@ def test_what_is_no_recording_is_said(desk: Desk, text: str, why: str) -> None:
     path = desk.folder / "x.jsonl"
     path.write_text(text, encoding="utf-8")
     assert desk.inspect(str(path)) == "" and desk.status == 1
-    assert f"`{path}` is no recording: {why}" in desk.err and "hint: a line is" in desk.err
-    assert desk.json(str(path))["undecodable"] == len(text.splitlines()) and desk.status == 1
+    assert f"`{path}` is not a recording: {why}" in desk.err and "hint: a line is" in desk.err
+    assert why in desk.json(str(path))["error"]["message"] and desk.status == 1
 
 
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
-        (("nowhere.jsonl",), 1, "no such file"),
+        (("nowhere.jsonl",), 2, "no such file"),
         ((), 2, "name a recording"),
-        ((DEMO, "--turn", "x"), 2, "`x` is no number"),
-        ((DEMO, "--turn", "3-1"), 2, "`3-1` is no range"),
+        ((DEMO, "--turn", "x"), 2, "`x` is neither a number"),
+        ((DEMO, "--turn", "3-1"), 2, "`3-1` is not a range"),
         ((DEMO, "--messages"), 2, "--messages is for --json"),
         ((DEMO, "-f", "--json"), 2, "--follow"),
         ((DEMO, "--json", "--html"), 2, "ask for one"),
@@ -187,7 +188,7 @@ def test_what_is_no_recording_is_said(desk: Desk, text: str, why: str) -> None:
     ],
 )
 def test_misuse_is_said_with_a_hint(desk: Desk, words: tuple[str, ...], status: int, said: str) -> None:
-    assert desk.inspect(*words) == "" and desk.status == status
+    assert (desk.inspect(*words) == "") == ("--json" not in words) and desk.status == status
     assert said in desk.err and "hint: " in desk.err
 
 

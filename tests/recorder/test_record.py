@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from antiphon.cli.record import run as run_record
+from antiphon.cli.main import main
 
 PATIENCE = 50
 RECORD = [sys.executable, "-m", "antiphon", "record"]
@@ -180,23 +180,23 @@ def test_the_agent_is_started_before_anything_heavy_is_loaded() -> None:
      ["--from", "x"], ["--from", "x", "-o", "y", "--redact", "all", "--", "cat"], ["-o", "", "--", "cat"]],
 )  # fmt: skip
 def test_words_that_make_no_sense_are_told(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_record(words) == 2
+    assert main(["record", *words]) == 2
     said = capsys.readouterr()
     assert said.out == "" and said.err.startswith("error: ") and said.err.splitlines()[-1].startswith("hint: ")
 
 
 def test_a_file_that_cannot_be_made_is_told_before_anything_starts(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_record(["-o", "/not/here/a.jsonl", "--", "cat"]) == 1
+    assert main(["record", "-o", "/not/here/a.jsonl", "--", "cat"]) == 1
     assert capsys.readouterr().err.startswith("error: /not/here/a.jsonl: No such file or directory\n")
 
 
 def test_a_recording_is_redacted_afterwards(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, target = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
     source.write_text('{"t":0,"dir":"c2a","msg":{"password":"hunter2"}}\n', encoding="utf-8")
-    assert run_record(["--from", str(source), "-o", str(target), "--redact", "all"]) == 0
+    assert main(["record", "--from", str(source), "-o", str(target), "--redact", "all"]) == 0
     assert said_in(target, "c2a") == [{"password": "[secret 1]"}]
     assert capsys.readouterr().err == f"antiphon record: 1 lines to {target}\n"
-    assert run_record(["--from", str(tmp_path / "none"), "-o", str(target), "--redact", "all"]) == 1
+    assert main(["record", "--from", str(tmp_path / "none"), "-o", str(target), "--redact", "all"]) == 2
 
 
 @pytest.mark.slow

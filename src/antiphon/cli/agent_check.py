@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from antiphon.catalogue.finding import Found, start_of
-from antiphon.cli.saying import FAILED, fail
+from antiphon.cli.grammar import shown_default
 from antiphon.cli.screen import plain
 from antiphon.client.connect import connect
 from antiphon.client.link import VERSION
@@ -50,14 +50,13 @@ async def check(name: str, settings: Settings, *, limit: float, as_json: bool) -
         ):
             report = _report(found, agent)
     except TimeoutError:
-        return fail(
-            f"`{name}` did not answer within {limit:g} seconds",
-            f"check that `{plain(found.shown)}` speaks ACP on stdin and stdout, or give it more time with --timeout.",
-            FAILED,
-        )
+        raise AcpError(
+            f"`{name}` did not answer within {shown_default(limit)}\n"
+            f"hint: check that `{found.shown}` speaks ACP on stdin and stdout, or give it more time with --timeout"
+        ) from None
     except AcpError as error:
-        sentence, _, hint = plain(str(error)).partition("\nhint: ")
-        return fail(f"`{name}` cannot be used: {sentence}", hint or _what_to_do(found), FAILED)
+        sentence, _, hint = str(error).partition("\nhint: ")
+        raise AcpError(f"`{name}` cannot be used: {sentence}\nhint: {hint or _what_to_do(found)}") from error
     text = msgspec.json.encode(report).decode() if as_json else _text(report, found)
     sys.stdout.write(f"{text}\n")
     return 0
@@ -136,4 +135,4 @@ def _text(report: Report, found: Found) -> str:
 
 def _what_to_do(found: Found) -> str:
     start = f"try `{plain(found.shown, one_line=True)}` by hand: it has to speak ACP on stdin and stdout"
-    return f"{start}; to sign in, {found.login}." if found.login else f"{start}."
+    return f"{start}; to sign in, {found.login}" if found.login else start

@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING, Final
 from antiphon.catalogue import fetching
 from antiphon.catalogue.finding import names
 from antiphon.catalogue.registry import Registry, RegistryProblem
-from antiphon.cli.arguments import Misused, Paragraphs, Parser
+from antiphon.cli.grammar import Parser, duration, shown_default, split_command
 from antiphon.cli.here import tell
-from antiphon.cli.saying import FAILED, MISUSED, fail
+from antiphon.cli.saying import Misused
 from antiphon.cli.screen import plain
 from antiphon.client.rules_here import settings_here
-from antiphon.errors import AcpError
 
 if TYPE_CHECKING:
     from antiphon.config.settings import Loaded
 
 __all__ = ["parser", "run"]
 
-HELP_HINT: Final = "`antiphon agents --help` shows what there is."
 CHECK_LIMIT: Final = 60.0
 """Seconds for a handshake, unless told otherwise: the first start of some agents is a download."""
 
@@ -35,39 +33,39 @@ def parser() -> argparse.ArgumentParser:
     """The command line, also for shell completion."""
     top = Parser(
         prog="antiphon agents",
-        description="The agents there are: found, checked, added.",
+        description="List, check and add agents.",
         epilog=EPILOG,
-        formatter_class=Paragraphs,
-        allow_abbrev=False,
     )
     form = top.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON object per line")
     form.add_argument("--names", action="store_true", help="only the names, one per line; nothing is looked for")
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
+    commands = top.add_subparsers()
 
-    check = commands.add_parser(
-        "check", help="start an agent, shake hands and print what it can do", allow_abbrev=False
-    )
+    check = commands.add_parser("check", help="start an agent, and print what it can do")
     check.add_argument("agent", metavar="AGENT", help="its name")
     check.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="as one JSON object")
-    check.add_argument("--timeout", metavar="SECONDS", type=float, default=CHECK_LIMIT, help="how long to wait (60)")
+    check.add_argument(
+        "--timeout",
+        metavar="TIME",
+        type=duration,
+        default=CHECK_LIMIT,
+        help=f"how long to wait (default: {shown_default(CHECK_LIMIT)})",
+    )
 
     add = commands.add_parser(
         "add",
-        usage="antiphon agents add [--help] NAME -- PROGRAM [ARGUMENT …]",
+        usage="antiphon agents add [OPTIONS] NAME -- PROGRAM [ARGUMENT …]",
         help="add an agent of your own to the config file",
-        allow_abbrev=False,
     )
     add.add_argument("name", metavar="NAME", help="how it is called; a known name then means this command")
 
-    remove = commands.add_parser("remove", help="take an agent of your own out of the config file", allow_abbrev=False)
+    remove = commands.add_parser("remove", help="take an agent of your own out of the config file")
     remove.add_argument("agent", metavar="AGENT", help="its name")
 
     registry = commands.add_parser(
         "registry",
         description="Read a registry of agents and keep a copy; without an argument, tell which one is kept.",
         help="read a registry of agents from a file or an address",
-        allow_abbrev=False,
     )
     registry.add_argument("source", metavar="FILE|URL", nargs="?", help="a registry.json, or its https:// address")
     registry.add_argument("--forget", action="store_true", help="remove the copy")
@@ -76,24 +74,11 @@ def parser() -> argparse.ArgumentParser:
 
 def run(arguments: list[str]) -> int:
     """Do one of these commands."""
-    # By hand: what argparse does to a `--` depends on the Python.
-    cut = arguments.index("--") if "--" in arguments else len(arguments)
-    words, program = arguments[:cut], arguments[cut + 1 :]
-    try:
-        options = parser().parse_args(words)
-        if cut < len(arguments) and options.command != "add":
-            raise Misused("only `add` takes a program after `--`")
-    except Misused as error:
-        return fail(str(error), HELP_HINT, MISUSED)
-    except SystemExit as end:  # --help
-        return int(end.code or 0)
-    try:
-        return _do(options, program)
-    except AcpError as error:
-        sentence, _, hint = plain(str(error)).partition("\nhint: ")
-        return fail(sentence, hint or HELP_HINT, FAILED)
-    except KeyboardInterrupt:
-        return 130
+    words, program = split_command(arguments)
+    options = parser().parse_args(words)
+    if program is not None and options.command != "add":
+        raise Misused("only `add` takes a program after `--`")
+    return _do(options, program or [])
 
 
 def _do(options: argparse.Namespace, program: list[str]) -> int:
@@ -107,7 +92,7 @@ def _do(options: argparse.Namespace, program: list[str]) -> int:
             from antiphon.cli.agent_editing import add
 
             if not program:
-                return fail("there is no program to add", "antiphon agents add NAME -- PROGRAM [ARGUMENT …]", MISUSED)
+                raise Misused("PROGRAM is missing\nhint: antiphon agents add NAME -- PROGRAM [ARGUMENT …]")
             return add(options.name, program)
         case "remove":
             from antiphon.cli.agent_editing import remove
@@ -132,7 +117,7 @@ def _list(options: argparse.Namespace) -> int:
 
 def _registry(source: str | None, forget: bool) -> int:
     if forget and source is not None:
-        return fail("a registry is read or forgotten, not both", HELP_HINT, MISUSED)
+        raise Misused("`--forget` takes no FILE or URL")
     if forget:
         sys.stderr.write("forgotten\n" if fetching.forget() else "there was none\n")
         return 0

@@ -1,27 +1,19 @@
-"""The command lines of `run` and `chat`: what can be said, once, for both, for their help and for shell completion.
-
-Knows words and numbers. Looks at no file, starts nothing, and never exits: what cannot be understood is `Misused`.
-"""
+"""The options of `run` and `chat`: defined once, for both, for their help and for shell completion."""
 
 import argparse
 from collections.abc import Sequence
-from typing import Final, NoReturn
+from typing import Final
+
+from antiphon.cli.grammar import Paragraphs, Parser, count, duration
+from antiphon.cli.saying import Misused
 
 __all__ = [
-    "Misused",
-    "Options",
-    "Paragraphs",
-    "Parser",
-    "add_agent",
-    "add_permissions",
-    "add_session",
-    "add_troubles",
+    "MODES", "Misused", "Options", "Paragraphs", "Parser", "add_agent", "add_permissions", "add_session", "add_troubles", "count", "duration",
     "run_parser",
-]
+]  # fmt: skip
 
 MODES: Final = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
 ON_ASK: Final = ("deny", "fail", "allow")
-UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 EPILOG: Final = """\
 The prompt is what stands in the arguments; `-` is what comes on stdin, and without any prompt stdin is it. `@path` in it sends a file
@@ -32,38 +24,6 @@ stdout has what the agent says (with --json events, with --quiet its last messag
 exit status: 0 the turn ended, 1 error, 2 wrong arguments, 3 the agent refused, 4 its token or turn limit was reached,
 5 something was denied because nobody was there to ask, 6 one of several engines failed, 124 timeout, 130 cancelled.
 """
-
-
-class Misused(Exception):
-    """The arguments make no sense; the text says why."""
-
-
-class Paragraphs(argparse.HelpFormatter):
-    """Fills each paragraph by itself, to the width of the terminal; what is indented stays as it is written."""
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        import textwrap
-
-        return "\n\n".join(
-            part
-            if part.startswith(" ")
-            else textwrap.fill(
-                " ".join(part.split()),
-                width,
-                initial_indent=indent,
-                subsequent_indent=indent,
-                break_on_hyphens=False,
-                break_long_words=False,
-            )
-            for part in text.rstrip().split("\n\n")
-        )
-
-
-class Parser(argparse.ArgumentParser):
-    """Says what is wrong instead of exiting."""
-
-    def error(self, message: str) -> NoReturn:
-        raise Misused(message)
 
 
 class Options(argparse.Namespace):
@@ -106,11 +66,7 @@ class Options(argparse.Namespace):
         # By hand: argparse forgets about it when options stand between words.
         end = words.index("--") if "--" in words else len(words)
         # Intermixed: options may stand before, behind and between the words of a prompt.
-        options, unknown = parser.parse_known_intermixed_args(words[:end], namespace=cls())
-        if unknown:
-            raise Misused(
-                f"unknown option `{unknown[0]}`" if unknown[0].startswith("-") else f"`{unknown[0]}` is too much"
-            )
+        options: Options = parser.parse_intermixed_args(words[:end], namespace=cls())
         if end < len(words):
             options.prompt = [*options.prompt, *words[end + 1 :]]
         return options
@@ -120,11 +76,9 @@ def run_parser() -> argparse.ArgumentParser:
     """The command line of `antiphon run`."""
     parser = Parser(
         prog="antiphon run",
-        usage="antiphon run [OPTIONS] [--] PROMPT …",
-        description="One prompt to an agent, in this directory.",
+        usage="antiphon run [OPTIONS] [--] [PROMPT …]",
+        description="Send one prompt to an agent in this directory, and print the answer.",
         epilog=EPILOG,
-        formatter_class=Paragraphs,
-        allow_abbrev=False,
     )
     parser.add_argument(
         "prompt", metavar="PROMPT", nargs="*", help="what to say; several words are joined, `-` is stdin"
@@ -142,7 +96,10 @@ def run_parser() -> argparse.ArgumentParser:
     form.add_argument("-q", "--quiet", action="store_true", help="only the agent's last message, and errors")
     add_troubles(parser)
     parser.add_argument(
-        "--timeout", metavar="TIME", type=duration, help="cancel the turn after so many seconds, or 5m, or 1h"
+        "--timeout",
+        metavar="TIME",
+        type=duration,
+        help="cancel the turn after this time: seconds, or 90s, 5m, 1h (default: never)",
     )
     return parser
 
@@ -151,7 +108,7 @@ def add_agent(parser: argparse.ArgumentParser) -> None:
     """Who is to work, and where."""
     group = parser.add_argument_group("agent")
     group.add_argument("--agent", metavar="NAME", help="an agent that `antiphon agents` lists, or a command in quotes")
-    group.add_argument("--cwd", metavar="DIR", help="the directory to work in; without it, this one")
+    group.add_argument("--cwd", metavar="DIR", help="the directory to work in (default: this one)")
     group.add_argument(
         "--add-dir", metavar="DIR", action="append", default=[], help="one more directory that it may use"
     )
@@ -190,39 +147,24 @@ def add_permissions(parser: argparse.ArgumentParser) -> None:
         "--permission-mode", metavar="MODE", choices=MODES, help=f"what no rule decides: {', '.join(MODES)}"
     )
     group.add_argument(
-        "--on-ask", choices=ON_ASK, help="do not ask, but deny (the default without a terminal), fail or allow"
+        "--on-ask",
+        choices=ON_ASK,
+        help="answer permission requests without asking: deny, fail or allow (default: ask; deny without a terminal)",
     )
 
 
 def add_troubles(parser: argparse.ArgumentParser) -> None:
     """What to do when things go wrong."""
-    group = parser.add_argument_group("troubles")
-    group.add_argument("--max-retries", metavar="N", type=count, help="how often to ask a lost or slow agent again (4)")
+    group = parser.add_argument_group("problems")
+    group.add_argument(
+        "--max-retries", metavar="N", type=count, help="how often to ask a lost or slow agent again (default: 4)"
+    )
     group.add_argument("-v", "--verbose", action="store_true", help="say what happens, on stderr too")
-
-
-def duration(text: str) -> float:
-    """Seconds, or a number with `s`, `m` or `h`."""
-    number, unit = (text[:-1], text[-1:]) if text[-1:] in UNITS else (text, "s")
-    try:
-        seconds = float(number) * UNITS[unit]
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"`{text}` is no time: give seconds, or `90s`, `5m`, `1h`")
-    return seconds
-
-
-def count(text: str) -> int:
-    """A number from 0 on."""
-    if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"`{text}` is no number")
-    return int(text)
 
 
 def pair(text: str) -> tuple[str, str]:
     """A setting and its value."""
     key, equals, value = text.partition("=")
     if not key or not equals:
-        raise argparse.ArgumentTypeError(f"`{text}` is no setting: write `key=value`")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a setting: write `key=value`")
     return key, value

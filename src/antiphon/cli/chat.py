@@ -7,17 +7,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from antiphon.cli.arguments import (
-    Misused,
-    Options,
-    Paragraphs,
-    Parser,
-    add_agent,
-    add_permissions,
-    add_session,
-    add_troubles,
-)
-from antiphon.cli.saying import FAILED, MISUSED, fail
+from antiphon.cli.arguments import Options, add_agent, add_permissions, add_session, add_troubles
+from antiphon.cli.grammar import Parser
+from antiphon.cli.saying import Misused, coloured, fail, kind_of, status_of
+from antiphon.errors import AcpError
 
 if TYPE_CHECKING:
     from antiphon.client.hearing import OnUpdate
@@ -25,8 +18,6 @@ if TYPE_CHECKING:
     from antiphon.tui.doors import Attending, Open, Opened
 
 __all__ = ["parser", "run"]
-
-HINT = "`antiphon chat --help` shows what there is."
 
 EPILOG = """\
 Enter sends, Alt-Enter begins a new line, Tab completes /commands and @paths, Ctrl-C cancels what runs, Ctrl-D leaves. /help in the
@@ -38,11 +29,8 @@ def parser() -> argparse.ArgumentParser:
     """The command line of `antiphon chat`."""
     words = Parser(
         prog="antiphon chat",
-        usage="antiphon chat [OPTIONS] [AGENT]",
-        description="A conversation with an agent, in this directory.",
+        description="Chat with an agent in the terminal, in this directory.",
         epilog=EPILOG,
-        formatter_class=Paragraphs,
-        allow_abbrev=False,
     )
     words.add_argument("who", metavar="AGENT", nargs="?", help="the same as --agent AGENT")
     add_agent(words)
@@ -54,38 +42,37 @@ def parser() -> argparse.ArgumentParser:
 
 def run(arguments: list[str]) -> int:
     """Talk until the user leaves."""
-    try:
-        options = Options.read(parser(), arguments)
-    except Misused as error:
-        return fail(str(error), HINT, MISUSED)
-    except SystemExit as end:  # --help
-        return int(end.code or 0)
+    options = Options.read(parser(), arguments)
     who: str | None = getattr(options, "who", None)
     if who is not None and options.agent is not None:
-        return fail(f"two agents were named: `{who}` and `{options.agent}`", HINT, MISUSED)
+        raise Misused(f"two agents were named: `{who}` and `{options.agent}`")
     options.agent = who or options.agent
-    return _without_terminal() or _without_packages() or _chat(options)
+    _check_terminal()
+    _check_packages()
+    return _chat(options)
 
 
-def _without_terminal() -> int | None:
+def _check_terminal() -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return fail("a chat needs a terminal", 'use `antiphon run "…"` in scripts and pipes.', FAILED)
+        raise AcpError('a chat needs a terminal\nhint: use `antiphon run "…"` in scripts and pipes')
     if os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
-        return fail(
-            "this terminal cannot move its cursor (TERM is not set, or `dumb`)", 'use `antiphon run "…"`.', FAILED
+        raise AcpError(
+            'this terminal cannot move its cursor (TERM is not set, or `dumb`)\nhint: use `antiphon run "…"`'
         )
-    return None
 
 
-def _without_packages() -> int | None:
+def _check_packages() -> None:
     from importlib.util import find_spec
 
     missing = [name for name in ("prompt_toolkit", "rich") if find_spec(name) is None]
     if missing:
-        return fail(
-            f"the chat needs {' and '.join(missing)}", "pip install 'antiphon[chat]', or use `antiphon run`.", FAILED
+        raise ExtraMissing(
+            f"the chat needs {' and '.join(missing)}\nhint: pip install 'antiphon[chat]', or use `antiphon run`"
         )
-    return None
+
+
+class ExtraMissing(AcpError):
+    """A package of an extra is not installed."""
 
 
 def _chat(options: Options) -> int:
@@ -97,30 +84,20 @@ def _chat(options: Options) -> int:
     from antiphon.config.places import state_dir
     from antiphon.tui.chat import Chat
 
-    try:
-        cwd = work_place(options)
-    except Misused as error:
-        return fail(str(error), HINT, MISUSED)
+    cwd = work_place(options)
 
     async def talk() -> Chat:
-        chat = Chat(_opener(options, cwd), state_dir() / "chat_history", cwd, colour=not os.environ.get("NO_COLOR"))
+        chat = Chat(_opener(options, cwd), state_dir() / "chat_history", cwd, colour=coloured(sys.stdout))
         await chat.run()
         return chat
 
     # Not on stderr as well: that is the screen.
     with logging_to_file(verbose=False):
-        try:
-            chat = asyncio.run(talk())
-        except Misused as error:
-            return fail(str(error), HINT, MISUSED)
+        chat = asyncio.run(talk())
     if chat.failure is not None:
         sentence, hint = sentence_and_hint(chat.failure)
-        from antiphon.catalogue.finding import UnknownAgent
-        from antiphon.cli.servers import ServersError
-        from antiphon.cli.session_opening import Unsettable
-
-        wrong = isinstance(chat.failure, Unsettable | UnknownAgent | ServersError)
-        return fail(sentence, hint or "`antiphon agents` lists what is installed.", MISUSED if wrong else FAILED)
+        status, kind = status_of(chat.failure), kind_of(chat.failure)
+        return fail(sentence, hint or "`antiphon agents` lists what is installed", status, kind)
     if (said := chat.farewell) is not None:
         sys.stderr.write(f"\n{said}{_same_agent(options)}\n")
     return 0

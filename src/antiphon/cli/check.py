@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from antiphon.cli.arguments import Misused, Paragraphs, Parser
-from antiphon.cli.ending import ended
+from antiphon.cli.grammar import Parser, duration, number_from, shown_default
+from antiphon.cli.saying import Misused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["parser", "run"]
 
-HELP_HINT: Final = "`antiphon check --help` shows what there is."
+PATIENCE: Final = 0.25
+"""Seconds of a silence, unless told otherwise."""
 
 EPILOG: Final = """\
 The agent is started anew for about a dozen scenarios; the others share one. Each works in an empty directory of its own. What the agent is asked to do
@@ -33,11 +34,9 @@ def parser() -> argparse.ArgumentParser:
     """The command line, also for shell completion."""
     top = Parser(
         prog="antiphon check",
-        usage="antiphon check [OPTIONS] [--] CMD …",
-        description="Whether an agent is correct: what it must, should and says it can do, each shown by a scenario.",
+        usage="antiphon check [OPTIONS] AGENT\n       antiphon check [OPTIONS] -- CMD …",
+        description="Test an agent's conformance: what it must, should and says it can do, each shown by a scenario.",
         epilog=EPILOG,
-        formatter_class=Paragraphs,
-        allow_abbrev=False,
     )
     top.add_argument(
         "command", metavar="CMD", nargs="*", help="the command that starts the agent, or the name of a known one"
@@ -72,24 +71,22 @@ def add_reports(top: argparse.ArgumentParser) -> None:
     )
     top.add_argument("--strict", action="store_true", help="what should hold has to hold, and be seen")
     top.add_argument(
-        "--timeout", metavar="SECONDS", type=float, help="how long an answer may take (30, the first one 60)"
+        "--timeout", metavar="TIME", type=duration, help="how long an answer may take (default: 30s, the first one 60s)"
     )
     top.add_argument(
         "--patience",
-        metavar="SECONDS",
-        type=float,
-        default=0.25,
-        help="how long a silence has to be to count as one (0.25)",
+        metavar="TIME",
+        type=duration,
+        default=PATIENCE,
+        help=f"how long a silence has to be to count as one (default: {shown_default(PATIENCE)})",
     )
-    top.add_argument("--jobs", metavar="N", type=int, default=4, help="how many are started at once (4)")
+    top.add_argument(
+        "--jobs", metavar="N", type=number_from(1), default=4, help="how many are started at once (default: 4)"
+    )
 
 
 def run(arguments: list[str]) -> int:
     """Check an agent and report."""
-    return ended(lambda: _run(arguments), HELP_HINT)
-
-
-def _run(arguments: list[str]) -> int:
     from antiphon.cli import check_doing as doing
 
     before, command = doing.split(arguments)

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from antiphon.cli.arguments import Misused, Paragraphs, Parser
 from antiphon.cli.check import add_reports
-from antiphon.cli.ending import ended
+from antiphon.cli.grammar import Parser
+from antiphon.cli.saying import Misused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from antiphon.conformance.results import Report, Scene
 
 __all__ = ["parser", "run"]
-
-HELP_HINT: Final = "`antiphon check-client --help` shows what there is."
 
 EPILOG: Final = """\
 {agent} anywhere in CMD is replaced by the command that the client has to start: one path, without spaces or arguments. CMD has to make the client open a
@@ -39,10 +37,8 @@ def parser() -> argparse.ArgumentParser:
     top = Parser(
         prog="antiphon check-client",
         usage="antiphon check-client [OPTIONS] -- CMD … {agent} …",
-        description="Whether a client is correct: what it must and should do, and what it says it can, each shown by a scenario.",
+        description="Test a client's conformance: what it must and should do, and what it says it can, each shown by a scenario.",
         epilog=EPILOG,
-        formatter_class=Paragraphs,
-        allow_abbrev=False,
     )
     top.add_argument("command", metavar="CMD", nargs="*", help="the command that makes the client send a prompt")
     top.add_argument(
@@ -55,10 +51,6 @@ def parser() -> argparse.ArgumentParser:
 
 def run(arguments: list[str]) -> int:
     """Check a client and report."""
-    return ended(lambda: _run(arguments), HELP_HINT)
-
-
-def _run(arguments: list[str]) -> int:
     from antiphon.cli import check_doing as doing
 
     before, command = doing.split(arguments)
@@ -80,7 +72,7 @@ def _run(arguments: list[str]) -> int:
 
     place = Commands.of(words, options.commands)
     if "{" not in words[0] and shutil.which(words[0]) is None:
-        raise Misused(f"cannot start `{words[0]}`: no such program\nhint: install it, or give its full path.")
+        raise Misused(f"cannot start `{words[0]}`: no such program\nhint: install it, or give its full path")
     wishes = ClientWishes(limit=options.timeout or LIMIT, patience=options.patience)
 
     def check(only: "Sequence[str]", progress: "Callable[[Scene], None]") -> "Coroutine[Any, Any, Report]":

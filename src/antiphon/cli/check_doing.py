@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import math
 import os
 import signal
 import sys
@@ -12,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from antiphon.cli.arguments import Misused
 from antiphon.cli.check_report import PARTS, write
-from antiphon.cli.saying import FAILED
+from antiphon.cli.saying import FAILED, Misused, did_you_mean
 from antiphon.cli.screen import Screen
 from antiphon.conformance.prompts import PURPOSES, Prompts
 
@@ -36,8 +34,10 @@ def parsed(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Na
     try:
         return parser.parse_args(words)
     except Misused as error:
-        if "unrecognized" in str(error):
-            raise Misused(f"{error}\nhint: options of the command itself come after `--`.") from None
+        if "unknown option" in str(error):
+            sentence, _, hint = str(error).partition("\nhint: ")
+            meant = f"{hint.partition('? ')[0]}? " if hint.startswith("did you mean") else ""
+            raise Misused(f"{sentence}\nhint: {meant}options of the command itself come after `--`") from None
         raise
 
 
@@ -51,12 +51,6 @@ def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def check_numbers(options: argparse.Namespace) -> None:
     """Numbers that make no sense are said so before anything is started."""
-    for name in ("timeout", "patience"):
-        value = getattr(options, name)
-        if value is not None and not (value > 0 and math.isfinite(value)):
-            raise Misused(f"--{name} takes a number of seconds above 0")
-    if options.jobs < 1:
-        raise Misused("--jobs takes a number of 1 or more")
     if options.badge is not None and options.only:
         raise Misused("a badge is for the whole check: leave --only away")
     for path in (options.junit, options.badge):
@@ -101,11 +95,8 @@ def scenarios_of(suite: "Suite[Any]", names: Sequence[str]) -> list[str]:
             shown = (one for one in requirements.values() if one.id.partition(".")[0] in PARTS[name])
             found += [one.scenario for one in shown if one.scenario in suite.scenarios]
         else:
-            from difflib import get_close_matches
-
-            near = get_close_matches(name, [*suite.scenarios, *requirements, *PARTS], n=1)
-            meant = f"did you mean `{near[0]}`? " if near else ""
-            raise Misused(f"there is no scenario or requirement `{name}`\nhint: {meant}--list prints them all.")
+            meant = did_you_mean(name, [*suite.scenarios, *requirements, *PARTS])
+            raise Misused(f"there is no scenario or requirement `{name}`\nhint: {meant}--list prints them all")
     return list(dict.fromkeys(found))
 
 
@@ -122,7 +113,7 @@ def show_requirements(suite: "Suite[Any]", *, as_json: bool) -> int:
     """All requirements, in their order."""
     found = suite.requirements().values()
     if as_json:
-        sys.stdout.write(msgspec.json.encode(list(found)).decode() + "\n")
+        sys.stdout.write("".join(f"{msgspec.json.encode(one).decode()}\n" for one in found))
         return 0
     wide = max(len(one.id) for one in found)
     for one in found:

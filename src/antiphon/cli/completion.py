@@ -4,10 +4,9 @@ import argparse
 import sys
 from typing import Final
 
-from antiphon.cli.arguments import Misused, Parser
 from antiphon.cli.completion_tree import tree
+from antiphon.cli.grammar import Parser
 from antiphon.cli.main import COMMANDS
-from antiphon.cli.saying import MISUSED, fail
 
 __all__ = ["SHELLS", "parser", "run"]
 
@@ -28,7 +27,6 @@ def parser() -> argparse.ArgumentParser:
         description="Print a script that completes the words of antiphon's command line.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     top.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, zsh or fish")
     return top
@@ -36,12 +34,7 @@ def parser() -> argparse.ArgumentParser:
 
 def run(arguments: list[str]) -> int:
     """Print the script."""
-    try:
-        options = parser().parse_args(arguments)
-    except Misused as error:
-        return fail(str(error), "`antiphon completion --help` shows how it is used.", MISUSED)
-    except SystemExit as end:  # --help
-        return int(end.code or 0)
+    options = parser().parse_args(arguments)
     from antiphon.cli import completion_scripts
 
     sys.stdout.write(getattr(completion_scripts, options.shell)(tree(COMMANDS)))

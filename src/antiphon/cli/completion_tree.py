@@ -8,6 +8,8 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from antiphon.cli.saying import COLORS
+
 __all__ = ["Node", "Option", "Value", "tree"]
 
 Value: TypeAlias = Literal["file", "directory", "agent", "anything"] | tuple[str, ...]
@@ -54,7 +56,11 @@ class Node(msgspec.Struct, frozen=True):
 def tree(commands: Mapping[str, str]) -> Node:
     """The whole command line. `commands`: name → what it is."""
     nodes = tuple(_node(("antiphon", name), help, _parser_of(name)) for name, help in commands.items())
-    options = (Option(("-h", "--help"), "show what there is"), Option(("--version",), "show the version"))
+    options = (
+        Option(("-h", "--help"), "show this help"),
+        Option(("--version",), "show the version"),
+        Option(("--color",), "when to use colours", COLORS),
+    )
     return Node(("antiphon",), "", options, commands=nodes)
 
 
@@ -73,7 +79,7 @@ def _parser_of(name: str) -> argparse.ArgumentParser | None:
 
 def _node(path: tuple[str, ...], help: str, parser: argparse.ArgumentParser | None) -> Node:
     if parser is None:
-        return Node(path, help, (Option(("-h", "--help"), "show what there is"),))
+        return Node(path, help, (Option(("-h", "--help"), "show this help"),))
     options: list[Option] = []
     commands: list[Node] = []
     value: Value | None = None

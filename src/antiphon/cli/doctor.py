@@ -3,13 +3,13 @@
 import argparse
 import asyncio
 import logging
-import math
 import sys
 from typing import TYPE_CHECKING, Final
 
 from antiphon.catalogue.known import KNOWN
-from antiphon.cli.arguments import Misused, Paragraphs, Parser
-from antiphon.cli.saying import FAILED, MISUSED, fail
+from antiphon.cli.grammar import Parser, duration
+from antiphon.cli.saying import FAILED, Misused, did_you_mean
+from antiphon.errors import AcpError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["parser", "run"]
 
-HELP_HINT: Final = "`antiphon doctor --help` shows what there is."
 LIMIT: Final = 10.0
 """Seconds that a program may take for an answer, unless told otherwise."""
 
@@ -55,49 +54,35 @@ def parser() -> argparse.ArgumentParser:
     """The command line, also for shell completion."""
     top = Parser(
         prog="antiphon doctor",
-        usage="antiphon doctor [OPTIONS] [NAME …]",
-        description="What is installed, signed in and reachable; what is wrong, and what to do.",
+        description="Diagnose the installation: what is installed, signed in and reachable; what is wrong, and what to do.",
         epilog=EPILOG,
-        formatter_class=Paragraphs,
-        allow_abbrev=False,
     )
     top.add_argument(
         "names",
         metavar="NAME",
         nargs="*",
         choices=_Offered(NAMES),
-        help="look only at this; without any, at everything",
+        help="look only at this (default: at everything)",
     )
     top.add_argument("--json", action="store_true", help="the report as one JSON object")
     top.add_argument("--network", action="store_true", help="also try the addresses of the models")
     top.add_argument("--start", action="store_true", help="also really start the agents")
     top.add_argument(
         "--timeout",
-        metavar="SECONDS",
-        type=float,
-        help="how long a program may take to answer (10), and an agent to start (60)",
+        metavar="TIME",
+        type=duration,
+        help="how long a program may take to answer and an agent to start (default: 10s and 60s)",
     )
     return top
 
 
 def run(arguments: list[str]) -> int:
     """Look at everything, or at what is named, and report."""
-    try:
-        options = parser().parse_intermixed_args(arguments)
-        limit = options.timeout
-        if limit is not None and not (limit > 0 and math.isfinite(limit)):
-            raise Misused("--timeout takes a number of seconds above 0")
-    except Misused as error:
-        return fail(str(error), HELP_HINT, MISUSED)
-    except SystemExit as end:  # --help
-        return int(end.code or 0)
+    options = parser().parse_intermixed_args(arguments)
     log = logging.getLogger("antiphon")
     log.addHandler(logging.NullHandler())  # what is wrong is in the report; the rooms below would say it once more
     log.propagate = False
-    try:
-        return asyncio.run(_visit(options))
-    except KeyboardInterrupt:
-        return 130
+    return asyncio.run(_visit(options))
 
 
 async def _visit(options: argparse.Namespace) -> int:
@@ -105,12 +90,12 @@ async def _visit(options: argparse.Namespace) -> int:
 
     ward = await _admitted(options)
     if ward is None:
-        return fail(
-            "the configuration could not be read in time", "look whether a disk is busy or stuck, and try again", FAILED
+        raise AcpError(
+            "the configuration could not be read in time\nhint: look whether a disk is busy or stuck, and try again"
         )
     checks, unknown = selected(checks_of(ward, network=options.network, start=options.start), options.names)
     if unknown:
-        return fail(f"there is nothing named `{unknown[0][:80]}` to look at", _meant(unknown[0], ward), MISUSED)
+        raise Misused(f"there is nothing named `{unknown[0][:80]}` to look at\nhint: {_meant(unknown[0], ward)}")
     return _tell(options, await _examined(checks, ward))
 
 
@@ -162,14 +147,11 @@ def _tell(options: argparse.Namespace, results: "tuple[Result, ...]") -> int:
 
 
 def _meant(word: str, ward: "Ward") -> str:
-    from difflib import get_close_matches
-
     from antiphon.cli.health.table import PARTS, checks_of
 
     checks = checks_of(ward, network=True, start=True)
     for name, option in (("network", "--network"), ("start", "--start")):
         if word.partition(".")[0] == name:
-            return f"{option} looks at that. {HELP_HINT}"
+            return f"`{option}` looks at that"
     known = dict.fromkeys((*PARTS, *(name for check in checks for name in (*check.about, check.id))))
-    near = get_close_matches(word, known, n=1)
-    return f"did you mean `{near[0]}`? {HELP_HINT}" if near else f"name a part, an engine or an agent. {HELP_HINT}"
+    return f"{did_you_mean(word, known)}name a part ({', '.join(PARTS)}), an engine or an agent"

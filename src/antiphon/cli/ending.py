@@ -1,30 +1,179 @@
-"""How a command of ours ends: its status, whatever happens in it."""
+"""How every command begins and ends: the standard streams, the exit status, and one sentence with a hint for whatever fails.
 
+A command returns its status or raises. Nothing it raises becomes a traceback, and nothing it wrote is lost in silence.
+"""
+
+import io
 import os
+import select
 import sys
-from collections.abc import Callable
+from contextlib import suppress
+from errno import EACCES, EBADF, ENOSPC, EPERM, EPIPE, EROFS
 
-from antiphon.cli.arguments import Misused
-from antiphon.cli.saying import FAILED, MISUSED, fail
-from antiphon.cli.screen import plain
+from antiphon.cli.saying import CANCELLED, FAILED, OutputLost, fail, kind_of, manner, status_of
 from antiphon.errors import AcpError
 
-__all__ = ["ended"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from _typeshed import ReadableBuffer
+
+__all__ = ["ended", "leave_stdout", "require_streams"]
 
 
-def ended(do: Callable[[], int], help_hint: str) -> int:
-    """Do it: its status, or that of how it failed, with a sentence and a hint."""
+def ended(do: "Callable[[], int]") -> int:
+    """Do it, and return its status, or that of how it failed."""
+    _prepare_streams()
     try:
-        status = do()
+        status = _status(do)
         sys.stdout.flush()
+    except OutputLost as error:  # raised in `do`, or by the last flush
+        status = _lost(error)
+    except OSError as error:  # a stdout that is not ours
+        status = _lost(OutputLost(error.errno, error.strerror))
+    with suppress(OSError, ValueError):
+        sys.stderr.flush()
         return status
+    _redirect(2)
+    return status
+
+
+def _status(do: "Callable[[], int]") -> int:
+    try:
+        return do()
     except SystemExit as end:  # --help
         return int(end.code or 0)
-    except (Misused, AcpError) as error:
-        sentence, _, hint = plain(str(error)).partition("\nhint: ")
-        return fail(sentence, hint or help_hint, MISUSED if isinstance(error, Misused) else FAILED)
-    except BrokenPipeError:  # `… | head`: who reads has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except KeyboardInterrupt:
-        return 130
+        with suppress(OSError):
+            sys.stderr.write("\n" if sys.stderr.isatty() else "")
+        return CANCELLED
+    except OutputLost:
+        raise
+    except Exception as error:
+        return _failed(_first(error))
+
+
+def _failed(error: Exception) -> int:
+    if isinstance(error, OutputLost):
+        raise error
+    kind = kind_of(error)
+    if kind == "fault":
+        return _fault(error)
+    if kind == "system" and isinstance(error, OSError):
+        return fail(*_words_of(error), FAILED, kind)
+    sentence, _, hint = str(error).partition("\nhint: ")
+    return fail(sentence, hint or f"`{manner.prog} --help` shows the usage", status_of(error), kind)
+
+
+def _first(error: Exception) -> Exception:
+    """Return what is inside a group of errors: tasks that run together raise one."""
+    while isinstance(error, ExceptionGroup):
+        error = next((each for each in error.exceptions if isinstance(each, OutputLost)), error.exceptions[0])
+    return error
+
+
+def _fault(error: Exception) -> int:
+    """Report a fault of our own. The traceback goes to the log, where there is one."""
+    import logging
+
+    from antiphon.cli.logs import log_file, logging_to_file
+
+    more = "report it with the command that you gave"
+    with suppress(Exception), logging_to_file(verbose=False):
+        logging.getLogger("antiphon.cli").error("a fault of this program", exc_info=error)
+        more = f"{log_file()} has more"
+    return fail(f"{type(error).__name__}: {error}", f"this is a fault of antiphon; {more}", FAILED, "fault")
+
+
+def _words_of(error: OSError) -> tuple[str, str]:
+    """Return a sentence and a hint for an error of the system that no command has handled."""
+    try:
+        os.getcwd()
+    except OSError:
+        return "the current directory does not exist any more", "change to another directory"
+    why = (error.strerror or str(error)).lower()
+    hints = {
+        ENOSPC: "free some space on that disk",
+        EACCES: "check its permissions",
+        EPERM: "check its permissions",
+        EROFS: "the disk is read-only: ANTIPHON_STATE_DIR and ANTIPHON_CONFIG_DIR name other places",
+    }
+    where = f"`{os.fsdecode(error.filename)}`: " if isinstance(error.filename, str | bytes) else ""
+    return f"{where}{why}", hints.get(error.errno or 0, "check what it is")
+
+
+# The standard streams.
+
+
+class _Stdout(io.FileIO):
+    """Stdout, whose errors can be told from those of other files."""
+
+    def write(self, data: "ReadableBuffer", /) -> int:
+        try:
+            while (written := super().write(data)) is None:  # somebody made it non-blocking: wait for its reader
+                select.select([], [self.fileno()], [])
+        except OSError as error:
+            raise OutputLost(error.errno, error.strerror) from error
+        return written
+
+
+def _prepare_streams() -> None:
+    """Make stdin, stdout and stderr usable: a descriptor that is closed would become that of the next file which is opened."""
+    for fd in range(3):
+        try:
+            os.fstat(fd)
+        except OSError:
+            # Stdout is opened for reading: whoever writes to it gets an error, and nobody believes that it was written.
+            opened = os.open(os.devnull, os.O_WRONLY if fd == 2 else os.O_RDONLY)
+            if opened != fd:
+                os.dup2(opened, fd)
+                os.close(opened)
+            os.set_inheritable(fd, True)
+            manner.closed |= {fd}
+    if sys.stdin is None:
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - it stays open as long as we live
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    out, unchanged = sys.stdout, sys.stdout is sys.__stdout__
+    if out is None or (unchanged and out.fileno() == 1):
+        encoding = "utf-8" if out is None else out.encoding
+        raw = _Stdout(1, "w", closefd=False)
+        # What cannot be encoded is shown by its number: a name in a list is no reason to lose the list.
+        sys.stdout = io.TextIOWrapper(
+            io.BufferedWriter(raw), encoding=encoding, errors="backslashreplace", line_buffering=os.isatty(1)
+        )
+
+
+def _lost(error: OutputLost) -> int:
+    """Return the status where stdout took no more. A reader that has gone has seen enough; anything else is an error."""
+    leave_stdout()
+    if error.errno == EPIPE:
+        return 0
+    manner.json = False
+    if error.errno == EBADF:
+        return fail("stdout is closed", "give it a place to go: a terminal, a file, or `> /dev/null`", FAILED, "output")
+    why = (error.strerror or str(error)).lower()
+    hint = "free some space there" if error.errno == ENOSPC else "send it somewhere else"
+    return fail(f"stdout cannot be written: {why}", hint, FAILED, "output")
+
+
+def require_streams() -> None:
+    """Raise AcpError if stdin or stdout was closed from the start: for commands that speak ACP on them."""
+    names = [name for fd, name in enumerate(("stdin", "stdout")) if fd in manner.closed]
+    if names:
+        raise AcpError(
+            f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} closed\nhint: a client starts this with pipes on both"
+        )
+
+
+def leave_stdout() -> None:
+    """Write no more to stdout. Python would try to write the rest when it exits, and complain."""
+    _redirect(1)
+
+
+def _redirect(fd: int) -> None:
+    with suppress(OSError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, fd)
+        os.close(nowhere)

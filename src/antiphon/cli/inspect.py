@@ -4,15 +4,13 @@ import argparse
 import sys
 from typing import Final
 
-from antiphon.cli.arguments import Misused, Paragraphs, Parser, duration
-from antiphon.cli.ending import ended
+from antiphon.cli.grammar import Parser, duration, shown_default
 from antiphon.cli.inspect_choosing import Choice, span
 from antiphon.cli.inspect_doing import BESIDE, SHORT, Inspection, Wanted
+from antiphon.cli.saying import Misused
 from antiphon.recorder.telling import SLOW
 
 __all__ = ["parser", "run"]
-
-HELP_HINT: Final = "`antiphon inspect --help` shows what there is."
 
 EPILOG: Final = """\
 FILE has one JSON object per line, as `antiphon record` writes them: {"t": seconds, "dir": "c2a" or "a2c", "msg": the message}. Files of
@@ -32,10 +30,8 @@ def parser() -> argparse.ArgumentParser:
     top = Parser(
         prog="antiphon inspect",
         usage="antiphon inspect [OPTIONS] FILE",
-        description="What a recording says: turns, tool calls, waits, errors, deviations.",
+        description="Analyse a recording: turns, tool calls, waits, errors, deviations.",
         epilog=EPILOG,
-        formatter_class=Paragraphs,
-        allow_abbrev=False,
     )
     top.add_argument("file", metavar="FILE", nargs="?", help="the recording; `-` is stdin")
     top.add_argument("-f", "--follow", action="store_true", help="show messages as they are written, until Ctrl-C")
@@ -45,7 +41,9 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument(
         "--html", metavar="OUT", nargs="?", const=BESIDE, help="write a page with pictures; without OUT, beside FILE"
     )
-    top.add_argument("--slow", metavar="SECONDS", type=duration, help=f"from when on something is slow ({SLOW:g})")
+    top.add_argument(
+        "--slow", metavar="TIME", type=duration, help=f"from when on something is slow (default: {shown_default(SLOW)})"
+    )
     top.add_argument("--strict", action="store_true", help="status 1 where the protocol was not kept")
     choice = top.add_argument_group("choice of messages")
     choice.add_argument("--session", metavar="ID", help="of this session; the beginning of its id will do")
@@ -61,15 +59,11 @@ def parser() -> argparse.ArgumentParser:
 
 def run(arguments: list[str]) -> int:
     """Inspect a recording."""
-    return ended(lambda: _inspect(arguments), HELP_HINT)
-
-
-def _inspect(arguments: list[str]) -> int:
     options = parser().parse_args(arguments, namespace=Wanted())
     if options.file is None and options.html:  # `--html FILE`: it took the word that was meant for FILE
         options.file, options.html = options.html, BESIDE
     if options.file is None:
-        raise Misused("name a recording; `-` is stdin")
+        raise Misused("FILE is missing\nhint: name a recording; `-` is stdin")
     choice = Choice(
         options.session, options.turn, options.method, options.dir, options.errors, options.deviations, options.grep,
         options.message,

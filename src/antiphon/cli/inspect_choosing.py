@@ -63,8 +63,8 @@ def span(text: str) -> range:
     first, dash, last = text.partition("-")
     numbers = [first, last if dash else first]
     if not all(number.isascii() and number.isdigit() for number in numbers):
-        raise argparse.ArgumentTypeError(f"`{text}` is no number and no range such as 3-5")
+        raise argparse.ArgumentTypeError(f"`{text}` is neither a number nor a range such as 3-5")
     found = range(int(numbers[0]), int(numbers[1]) + 1)
     if not found or found[0] < 1:
-        raise argparse.ArgumentTypeError(f"`{text}` is no range: numbers count from 1")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a range: numbers count from 1")
     return found

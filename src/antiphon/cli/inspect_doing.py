@@ -6,14 +6,13 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import msgspec
 
-from antiphon.cli.arguments import Misused
 from antiphon.cli.inspect_choosing import Choice
 from antiphon.cli.inspect_pen import Pen
-from antiphon.cli.saying import FAILED, fail
+from antiphon.cli.saying import FAILED, Misused
 from antiphon.cli.screen import exact
 from antiphon.errors import AcpError
 from antiphon.recorder.telling import SLOW, Telling
@@ -102,21 +101,24 @@ class Inspection:
         with _opened(self._file) as lines:
             self._read(lines)
         story = self._telling.story(self._reading)
+        if not story.conversations:
+            self._nothing()
         if self._options.json:
             self._print_json(story)
-        elif self._options.html is not None and story.conversations:
+        elif self._options.html is not None:
             self._write_page(story, self._options.html)
-        elif story.conversations:
+        else:
             for number, line in enumerate(self._lines(story, Pen())):
                 sys.stdout.write((line if number else line.lstrip("\n")) + "\n")
-        if not story.conversations:
-            return self._nothing()
         return self._status(story)
 
-    def _nothing(self) -> int:
+    def _nothing(self) -> NoReturn:
         name = exact(self._file, one_line=True)
         said = f"no message in {counted(self._reading.lines, 'line')}" if self._reading.lines else "it is empty"
-        return fail(f"`{name}` is no recording: {said}", 'a line is {"t": seconds, "dir": "c2a" or "a2c", "msg": …}, as `antiphon record` writes it.', FAILED)  # fmt: skip
+        raise Unusable(
+            f"`{name}` is not a recording: {said}"
+            '\nhint: a line is {"t": seconds, "dir": "c2a" or "a2c", "msg": …}, as `antiphon record` writes it'
+        )
 
     def _status(self, story: "Story") -> int:
         broken = story.undecodable or any(one.level != "advice" for one in story.deviations)
@@ -144,7 +146,7 @@ class Inspection:
                 file.write(page)
         except OSError as error:
             reason = (error.strerror or "no reason is known").lower()
-            raise Unusable(f"`{path}` cannot be written: {reason}\nhint: `--html OUT` names another place.") from error
+            raise Unusable(f"`{path}` cannot be written: {reason}\nhint: `--html OUT` names another place") from error
         sys.stderr.write(f"wrote `{exact(str(path), one_line=True)}`\n")
 
     def _lines(self, story: "Story", pen: Pen) -> Iterator[str]:
@@ -235,4 +237,4 @@ def _opened(name: str) -> Iterator[Iterable[bytes]]:
             yield file
     except OSError as error:
         reason = (error.strerror or "it cannot be read").lower()
-        raise Unusable(f"`{name}` cannot be read: {reason}\nhint: `antiphon record` makes recordings.") from error
+        raise Misused(f"`{name}` cannot be read: {reason}\nhint: `antiphon record` makes recordings") from error

@@ -1,4 +1,4 @@
-"""The front door: reads the first words of the command line. Knows no protocol and loads nothing it does not need.
+"""The front door: reads the first words of the command line, runs one command, and ends as every command ends.
 
 Nothing here, nor anything it imports at the top, may need a POSIX system: the refusal on Windows has to be readable.
 """
@@ -6,30 +6,44 @@ Nothing here, nor anything it imports at the top, may need a POSIX system: the r
 import sys
 
 from antiphon import __version__
-from antiphon.cli.saying import FAILED, MISUSED, fail
+from antiphon.cli.saying import COLORS, FAILED, Misused, did_you_mean, fail, manner
 
-__all__ = ["main"]
+__all__ = ["COMMANDS", "GROUPS", "main"]
 
-COMMANDS = {
-    "run": "one prompt in this directory: what a script types",
-    "chat": "a conversation in the terminal",
-    "agents": "the agents there are: found, checked, added",
-    "sessions": "conversations with our agent: listed, shown, searched, exported, resumed",
-    "policy": "what is allowed, why, and what was decided",
-    "doctor": "what is installed and signed in, what is wrong, what to do",
-    "check": "whether an agent is correct: what it must, should and says it can do",
-    "check-client": "whether a client is correct, by being the agent that it starts",
-    "record": "a tap in place of an agent: what was said, line by line",
-    "inspect": "what a recording says: turns, tool calls, waits, errors, deviations",
-    "replay": "a recording as a stand-in for an agent or a client",
-    "agent": "the agent an editor starts: speaks ACP on stdin and stdout",
-    "setup": "Antiphon in an editor: Zed, JetBrains, Neovim, Emacs, VS Code",
-    "completion": "completion for bash, zsh and fish",
+GROUPS = {
+    "talk to an agent": {
+        "run": "Send one prompt and print the answer",
+        "chat": "Chat in the terminal",
+        "sessions": "List, search and export saved sessions",
+    },
+    "manage": {
+        "agents": "List, check and add agents",
+        "policy": "Explain and manage permissions",
+        "doctor": "Diagnose the installation",
+    },
+    "serve editors": {
+        "agent": "Serve ACP on stdio (for editors)",
+        "setup": "Configure an editor",
+    },
+    "test and debug": {
+        "check": "Test an agent's conformance",
+        "check-client": "Test a client's conformance",
+        "record": "Record the traffic of an agent",
+        "inspect": "Analyse a recording",
+        "replay": "Replay a recording as agent or client",
+    },
+    "more": {
+        "completion": "Print a shell completion script",
+        "help": "Show the help of a command",
+    },
 }
-"""Name → what it is. Each is a module of this room (`_` for `-`) with a function `run`."""
+"""What the commands are for, each with a line about it."""
 
-DESCRIPTION = "The Agent Client Protocol (ACP): agents, clients and what is between them."
-HELP_HINT = "`antiphon --help` shows what there is."
+COMMANDS = {name: what for group in GROUPS.values() for name, what in group.items()}
+"""Name → what it does. Each is a module of this package (`_` for `-`) with the functions `parser` and `run`.
+
+`run` takes the arguments and returns the exit status, or raises: `ended` turns every error into a sentence, a hint and a status.
+"""
 
 
 def main(arguments: list[str] | None = None, *, platform: str = sys.platform) -> int:
@@ -37,47 +51,56 @@ def main(arguments: list[str] | None = None, *, platform: str = sys.platform) ->
     if arguments is None:
         arguments = sys.argv[1:]
     if platform == "win32":
-        return fail("Antiphon does not run on Windows yet.", "use it inside WSL, or on Linux.", FAILED)
-    if arguments and arguments[0] in COMMANDS:
-        from importlib import import_module
+        return fail("Antiphon does not run on Windows yet", "use it inside WSL, or on Linux", FAILED)
+    from antiphon.cli.ending import ended
 
-        status: int = import_module(f"antiphon.cli.{arguments[0].replace('-', '_')}").run(arguments[1:])
-        return status
-    if arguments in (["--version"], ["-V"]):  # argparse would take most of the time this answer needs
+    manner.begin()
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    manner.json = "--json" in arguments[:end]
+    return ended(lambda: _run(arguments))
+
+
+def _run(arguments: list[str]) -> int:
+    words = _without_color(arguments)
+    if words in (["--version"], ["-V"]):  # argparse would take most of the time this answer needs
         sys.stdout.write(f"antiphon {__version__}\n")
         return 0
-    return parse(arguments)
+    name = words[0] if words else "help"
+    if name in ("-h", "--help"):
+        name = "help"
+    if name.startswith("-"):
+        meant = did_you_mean(name, ("--help", "--version", "--color"))
+        raise Misused(f"unknown option `{name}`\nhint: {meant}`antiphon --help` lists the commands")
+    if name not in COMMANDS:
+        raise Misused(f"unknown command `{name}`\nhint: {_meant(name)}`antiphon --help` lists the commands")
+    from importlib import import_module
+
+    manner.prog = f"antiphon {name}"
+    status: int = import_module(f"antiphon.cli.{name.replace('-', '_')}").run(words[1:])
+    return status
 
 
-def parse(arguments: list[str]) -> int:
-    """Answer everything that is neither a command nor the plain `--version`."""
-    if arguments and not arguments[0].startswith("-") and arguments[0] != "help":
-        return fail(f"unknown command `{arguments[0]}`", f"{_meant(arguments[0])}{HELP_HINT}", MISUSED)
-    import argparse
+def _without_color(arguments: list[str]) -> list[str]:
+    """Take `--color WHEN` out, wherever it stands before a `--`: it is an option of every command."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    ours, words = list(arguments[:end]), []
+    while ours:
+        word = ours.pop(0)
+        name, equals, when = word.partition("=")
+        if name != "--color":
+            words.append(word)
+            continue
+        if not equals:
+            when = ours.pop(0) if ours else ""
+        if when not in COLORS:
+            from antiphon.cli.grammar import check_choice
 
-    listed = "\n".join(f"  {name:<14}{what}" for name, what in COMMANDS.items())
-    parser = argparse.ArgumentParser(
-        prog="antiphon",
-        usage="antiphon [--help] [--version] COMMAND …",
-        description=DESCRIPTION,
-        epilog=f"commands:\n{listed}\n\n`antiphon COMMAND --help` says more about one.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        exit_on_error=False,
-        allow_abbrev=False,
-    )
-    parser.add_argument("-V", "--version", action="version", version=f"antiphon {__version__}")
-    try:
-        _, unknown = parser.parse_known_args([word for word in arguments if word != "help"])
-    except argparse.ArgumentError as error:
-        return fail(str(error), HELP_HINT, MISUSED)
-    if unknown:
-        return fail(f"unknown option `{unknown[0]}`", HELP_HINT, MISUSED)
-    parser.print_help()
-    return 0
+            check_choice(when, COLORS, "--color")
+        manner.color = when
+    return [*words, *arguments[end:]]
 
 
 def _meant(word: str) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(word, COMMANDS, n=1)
-    return f"did you mean `{near[0]}`? " if near else ""
+    if " " in word:
+        return '`antiphon run "…"` sends a prompt; '
+    return did_you_mean(word, COMMANDS)

@@ -4,12 +4,9 @@ import argparse
 import asyncio
 from typing import Final
 
-from antiphon.cli.arguments import MODES, Misused, Options, Paragraphs, Parser, count
-from antiphon.cli.ending import ended
+from antiphon.cli.arguments import MODES, Misused, Options, Parser, count
 
 __all__ = ["parser", "run"]
-
-HELP_HINT: Final = "`antiphon policy --help` shows what there is."
 
 EXPLAIN: Final = """\
 Print `allow`, `deny` or `ask`, then the rule that gave it and why. Counts the rules given here, the config files and what is remembered
@@ -27,23 +24,20 @@ def parser() -> argparse.ArgumentParser:
     """The command line, also for shell completion."""
     top = Parser(
         prog="antiphon policy",
-        description="What is allowed and why, what is remembered, and what was decided.",
-        allow_abbrev=False,
+        description="Explain what is allowed and why; list and forget remembered answers; show what was decided.",
     )
-    commands = top.add_subparsers(
-        dest="command", metavar="COMMAND", title="commands", parser_class=Parser, required=True
-    )
+    commands = top.add_subparsers(required=True)
     _add_explain(commands)
 
-    listed = commands.add_parser("list", help='what was answered with "always" and still holds', allow_abbrev=False)
+    listed = commands.add_parser("list", help='what was answered with "always" and still holds')
     listed.add_argument("--json", action="store_true", help="one JSON object per line")
 
-    revoke = commands.add_parser("revoke", help="forget such answers", allow_abbrev=False)
+    revoke = commands.add_parser("revoke", help="forget such answers")
     revoke.add_argument("which", metavar="ID|RULE", nargs="?", help="the number that `list` shows, or the rule")
     revoke.add_argument("--all", action="store_true", help="all of them")
 
-    log = commands.add_parser("log", help="what was decided, the latest last", allow_abbrev=False)
-    log.add_argument("--limit", metavar="N", type=count, default=50, help="how many; 50 if not given")
+    log = commands.add_parser("log", help="what was decided, the latest last")
+    log.add_argument("--limit", metavar="N", type=count, default=50, help="how many (default: 50)")
     log.add_argument("--session", metavar="ID", help="only those of this session")
     log.add_argument("--json", action="store_true", help="one JSON object per line")
 
@@ -52,13 +46,12 @@ def parser() -> argparse.ArgumentParser:
         description="Trust what a project says as it is now: its .antiphon/config.toml may loosen the policy, and engines read its "
         "settings, hooks, MCP servers and commands (.claude, .mcp.json, .codex). What changes has to be trusted again.",
         help="let a project loosen the policy and configure engines",
-        allow_abbrev=False,
     )
-    trust.add_argument("directory", metavar="DIR", nargs="?", default=".", help="in the project; without it, here")
+    trust.add_argument("directory", metavar="DIR", nargs="?", default=".", help="in the project (default: this one)")
     trust.add_argument("--list", action="store_true", help="show which projects are trusted instead")
 
-    distrust = commands.add_parser("distrust", help="take that back", allow_abbrev=False)
-    distrust.add_argument("directory", metavar="DIR", nargs="?", default=".", help="in the project; without it, here")
+    distrust = commands.add_parser("distrust", help="take that back")
+    distrust.add_argument("directory", metavar="DIR", nargs="?", default=".", help="in the project (default: this one)")
     return top
 
 
@@ -68,8 +61,6 @@ def _add_explain(commands: "argparse._SubParsersAction[Parser]") -> None:
         usage="antiphon policy explain [OPTIONS] TOOL [INPUT]",
         description=EXPLAIN,
         help="what would be decided about a call, and why",
-        formatter_class=Paragraphs,
-        allow_abbrev=False,
     )
     explain.add_argument("tool", metavar="TOOL", help="such as Bash, Edit, Read, mcp__server__tool, kind:edit")
     explain.add_argument("input", metavar="INPUT", nargs="?", help="what it would be called with")
@@ -78,19 +69,14 @@ def _add_explain(commands: "argparse._SubParsersAction[Parser]") -> None:
     explain.add_argument(
         "--mode", "--permission-mode", dest="permission_mode", metavar="MODE", choices=MODES, help=", ".join(MODES)
     )
-    explain.add_argument("--cwd", metavar="DIR", default=".", help="the session's directory; without it, this one")
+    explain.add_argument("--cwd", metavar="DIR", default=".", help="the session's directory (default: this one)")
     explain.add_argument("--add-dir", metavar="DIR", action="append", default=[], help="one more directory of it")
     explain.add_argument("--json", action="store_true", help="as one JSON object")
 
 
 def run(arguments: list[str]) -> int:
     """Do one of these commands."""
-
-    def do() -> int:
-        options = parser().parse_args(arguments, namespace=Options())
-        return asyncio.run(_do(options))
-
-    return ended(do, HELP_HINT)
+    return asyncio.run(_do(parser().parse_args(arguments, namespace=Options())))
 
 
 async def _do(options: Options) -> int:

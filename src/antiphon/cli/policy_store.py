@@ -7,12 +7,10 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from antiphon.cli.arguments import Misused
-from antiphon.cli.saying import FAILED, fail
+from antiphon.cli.saying import Misused
 from antiphon.cli.screen import exact, plain
 from antiphon.config.project_files import NAMES, directories_above
 from antiphon.config.settings import find
-from antiphon.errors import AcpError
 from antiphon.store.audit import AuditEntry, AuditStore
 from antiphon.store.database import Database
 from antiphon.store.decisions import Decision, DecisionStore
@@ -58,7 +56,7 @@ async def revoke(which: str | None) -> int:
             number = int(which) if which is not None and which.isascii() and which.isdigit() else which
             gone = await (store.revoke_all() if number is None else store.revoke(number))
     if gone == 0 and which is not None:
-        return fail(f"nothing is remembered as `{plain(which)}`", "`antiphon policy list` shows what is.", FAILED)
+        raise Misused(f"nothing is remembered as `{which}`\nhint: `antiphon policy list` shows what is")
     sys.stderr.write(f"forgot {gone} answer{'' if gone == 1 else 's'}\n")
     return 0
 
@@ -90,11 +88,7 @@ async def show_trusted() -> int:
 
 async def trust(directory: str) -> int:
     """Trust what the project says as it is now: its config file, and what engines read from it."""
-    try:
-        trusted = await trust_project([_folder(directory)])
-    except AcpError as error:
-        sentence, _, hint = plain(str(error)).partition("\nhint: ")
-        return fail(sentence, hint or "correct it, then trust it.", FAILED)
+    trusted = await trust_project([_folder(directory)])
     for path in trusted:
         sys.stderr.write(f"trusted {plain(path)} as it is now\n")
     sys.stderr.write("hint: what changes has to be trusted again; `antiphon policy distrust` takes it back\n")
@@ -114,7 +108,7 @@ async def distrust(directory: str) -> int:
             gone = await store.distrust_files(files)
             known = await store.distrust(project) or gone > 0
     if not known:
-        return fail(f"`{plain(project)}` is not trusted", "`antiphon policy trust --list` shows what is.", FAILED)
+        raise Misused(f"`{project}` is not trusted\nhint: `antiphon policy trust --list` shows what is")
     sys.stderr.write(f"{plain(project)} is trusted no longer\n")
     return 0
 

@@ -6,8 +6,9 @@ An editor waits for this, so the usual command line is read by hand and argparse
 import os
 import sys
 
-from antiphon.cli.saying import FAILED, MISUSED, fail
-from antiphon.errors import SpawnFailed
+from antiphon.cli.ending import require_streams
+from antiphon.cli.saying import Misused, fail, kind_of
+from antiphon.errors import AcpError, SpawnFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ NOT_FOUND = 127
 """What a shell answers for a program that is not there."""
 
 WHAT = ("secrets", "home", "files")
-HELP_HINT = "`antiphon record --help` shows what there is."
 UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 
 EPILOG = """\
@@ -47,21 +47,14 @@ exit status: that of CMD, 128 and the number of the signal that ended it, 127 if
 def run(arguments: list[str]) -> int:
     """Start the command and pass everything on until it ends; with `--from`, rewrite a recording instead."""
     if "--" not in arguments and not {"--from", "-h", "--help"} & {word.partition("=")[0] for word in arguments}:
-        return fail(
-            "there is no command to start", "put it behind `--`, as in `antiphon record -- my-agent --acp`", MISUSED
-        )
+        raise Misused("CMD is missing\nhint: put it behind `--`, as in `antiphon record -- my-agent --acp`")
     end = arguments.index("--") if "--" in arguments else len(arguments)
     command = arguments[end + 1 :]
-    options = _quickly(arguments[:end])
-    if options is None:
-        read = _carefully(arguments[:end])
-        if isinstance(read, int):
-            return read
-        options = read
+    options = _quickly(arguments[:end]) or _carefully(arguments[:end])
     if options.source is not None:
         return _rewrite(options, command)
     if not command:
-        return fail("there is no command behind `--`", HELP_HINT, MISUSED)
+        raise Misused("CMD is missing behind `--`")
     return _record(options, command)
 
 
@@ -95,15 +88,13 @@ def _quickly(words: list[str]) -> _Options | None:
 
 def parser() -> "argparse.ArgumentParser":
     """The command line, also for shell completion."""
-    from antiphon.cli.arguments import Paragraphs, Parser, count
+    from antiphon.cli.grammar import Parser, count
 
     top = Parser(
         prog="antiphon record",
         usage="antiphon record [OPTIONS] -- CMD …\n       antiphon record --from FILE -o FILE --redact WHAT",
-        description="A tap in place of an agent: passes everything on, and writes down what was said, line by line.",
+        description="Record the traffic of an agent: start this in its place; it forwards every message and writes a copy to a file.",
         epilog=EPILOG,
-        formatter_class=Paragraphs,
-        allow_abbrev=False,
     )
     top.add_argument("-o", "--output", metavar="FILE", help="where to write; `{time}` and `{pid}` in it are replaced")
     top.add_argument("-q", "--quiet", action="store_true", help="do not say on stderr where it is written")
@@ -114,7 +105,7 @@ def parser() -> "argparse.ArgumentParser":
         type=_size,
         help="begin a new file before this size, such as 50M; the old one is FILE.1",
     )
-    top.add_argument("--keep", metavar="N", type=count, help="keep only so many old files; without it, all")
+    top.add_argument("--keep", metavar="N", type=count, help="keep only so many old files (default: all)")
     top.add_argument(
         "--redact",
         metavar="WHAT",
@@ -128,18 +119,11 @@ def parser() -> "argparse.ArgumentParser":
     return top
 
 
-def _carefully(words: list[str]) -> "_Options | int":
-    from antiphon.cli.arguments import Misused
-
+def _carefully(words: list[str]) -> _Options:
     options = _Options()
-    try:
-        parser().parse_args(words, namespace=options)
-        if options.output == "":
-            raise Misused("-o takes the name of a file")
-    except Misused as error:
-        return fail(str(error), HELP_HINT, MISUSED)
-    except SystemExit as end:  # --help
-        return int(end.code or 0)
+    parser().parse_args(words, namespace=options)
+    if options.output == "":
+        raise Misused("`--output` needs the name of a file")
     return options
 
 
@@ -148,7 +132,7 @@ def _size(text: str) -> int:
 
     number, unit = (text[:-1], text[-1:].upper()) if text[-1:].isalpha() else (text, "")
     if not number.isascii() or not number.isdigit() or unit not in UNITS or not int(number):
-        raise argparse.ArgumentTypeError(f"`{text}` is no size: give bytes, or `500K`, `50M`, `1G`")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a size: give bytes, or `500K`, `50M`, `1G`")
     return int(number) * UNITS[unit]
 
 
@@ -165,6 +149,7 @@ def _record(options: _Options, command: list[str]) -> int:
     from antiphon.recorder.shelf import Shelf
     from antiphon.recorder.tap import tap
 
+    require_streams()
     path = _place(options.output, command)
     shelf = Shelf(path, limit=options.rotate, keep=options.keep)
     try:
@@ -172,13 +157,13 @@ def _record(options: _Options, command: list[str]) -> int:
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         shelf.open()
     except (OSError, ValueError) as error:
-        return _no_file(path, error)
+        raise _no_file(path, error) from error
     try:
         return tap(command, shelf, redact=options.redact, with_stderr=options.stderr, quiet=options.quiet)
     except SpawnFailed as error:
         shelf.discard()
-        sentence, _, hint = _shown(str(error)).partition("\nhint: ")
-        return fail(sentence, hint, NOT_FOUND)
+        sentence, _, hint = str(error).partition("\nhint: ")
+        return fail(sentence, hint, NOT_FOUND, kind_of(error))
 
 
 def _place(output: str | None, command: list[str]) -> str:
@@ -196,12 +181,10 @@ def _place(output: str | None, command: list[str]) -> str:
 
 def _rewrite(options: _Options, command: list[str]) -> int:
     if command:
-        return fail("`--from` reads a recording and starts no command", HELP_HINT, MISUSED)
+        raise Misused("`--from` reads a recording and starts no command")
     if options.output is None or not options.redact:
-        return fail(
-            "`--from` needs `-o FILE` and `--redact WHAT`",
-            "as in `antiphon record --from FILE -o OUT --redact all`",
-            MISUSED,
+        raise Misused(
+            "`--from` needs `-o FILE` and `--redact WHAT`\nhint: as in `antiphon record --from FILE -o OUT --redact all`"
         )
     from antiphon.recorder.clearing import rewrite
 
@@ -209,17 +192,19 @@ def _rewrite(options: _Options, command: list[str]) -> int:
     try:
         lines, left_out = rewrite(options.source or "", path, options.redact)
     except (OSError, ValueError) as error:
-        at_source = isinstance(error, OSError) and error.filename == options.source
-        return _no_file(options.source if at_source and options.source else path, error)
+        if isinstance(error, OSError) and error.filename == options.source:
+            why = (error.strerror or str(error)).lower()
+            raise Misused(f"`{options.source}` cannot be read: {why}\nhint: name a recording with `--from`") from error
+        raise _no_file(path, error) from error
     if not options.quiet:
         what_not = f"; {left_out} that were no JSON were left out" if left_out else ""
         sys.stderr.write(f"antiphon record: {lines} lines to {_shown(path)}{what_not}\n")
     return 0
 
 
-def _no_file(path: str, error: Exception) -> int:
+def _no_file(path: str, error: Exception) -> AcpError:
     why = error.strerror if isinstance(error, OSError) else error
-    return fail(f"{_shown(path)}: {why}", "name another file with `-o`", FAILED)
+    return AcpError(f"{_shown(path)}: {why}\nhint: name another file with `-o`")
 
 
 def _shown(text: str) -> str:

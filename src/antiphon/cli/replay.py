@@ -5,8 +5,8 @@ An editor may wait for this, so the usual command line is read by hand and argpa
 
 import sys
 
-from antiphon.cli.saying import FAILED, fail
-from antiphon.errors import AcpError
+from antiphon.cli.ending import require_streams
+from antiphon.cli.saying import FAILED, Misused
 from antiphon.visible import exact
 
 TYPE_CHECKING = False
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from antiphon.recorder.script import Script
 
 __all__ = ["parser", "run"]
-
-HELP_HINT = "`antiphon replay --help` shows what there is."
 
 EPILOG = """\
 FILE has a JSON object on each line: `{"t": seconds, "dir": "c2a" | "a2c", "msg": the message}`; `antiphon record` makes them.
@@ -55,14 +53,7 @@ class Wishes:
 
 def run(arguments: list[str]) -> int:
     """Play the recording to its end, or until the other side ends."""
-    wishes = _quickly(arguments)
-    try:
-        return _play(wishes) if wishes is not None else _carefully(arguments)
-    except AcpError as error:
-        sentence, _, hint = exact(str(error)).partition("\nhint: ")
-        return fail(sentence, hint or HELP_HINT, FAILED)
-    except KeyboardInterrupt:
-        return 130
+    return _play(_quickly(arguments) or _carefully(arguments))
 
 
 def _quickly(arguments: list[str]) -> Wishes | None:
@@ -80,46 +71,43 @@ def _quickly(arguments: list[str]) -> Wishes | None:
     return wishes
 
 
-def _carefully(arguments: list[str]) -> int:
-    from antiphon.cli.arguments import Misused
-    from antiphon.cli.ending import ended
+def _carefully(arguments: list[str]) -> Wishes:
+    from antiphon.cli.grammar import split_command
 
-    def do() -> int:
-        words, command = arguments, []
-        if "--" in arguments:
-            words, command = arguments[: arguments.index("--")], arguments[arguments.index("--") + 1 :]
-        wishes = parser().parse_intermixed_args(words, namespace=Wishes())
-        wishes.command = command
-        if wishes.role == "client" and not command:
-            raise Misused("--as client needs the agent to start: `-- COMMAND …`")
-        if wishes.role == "agent" and (command or wishes.json or wishes.cwd is not None):
-            raise Misused("a command, --json and --cwd are for --as client")
-        return _play(wishes)
-
-    return ended(do, HELP_HINT)
+    words, command = split_command(arguments)
+    wishes: Wishes = parser().parse_intermixed_args(words, namespace=Wishes())
+    wishes.command = command or []
+    if wishes.role == "client" and not command:
+        raise Misused("`--as client` needs the agent to start: `-- COMMAND …`")
+    if wishes.role == "agent" and (command or wishes.json or wishes.cwd is not None):
+        raise Misused("a command, `--json` and `--cwd` are for `--as client`")
+    return wishes
 
 
 def parser() -> "argparse.ArgumentParser":
     """The command line, also for shell completion."""
-    from antiphon.cli.arguments import Paragraphs, Parser, duration
+    from antiphon.cli.grammar import Parser, duration, number_from
 
     top = Parser(
         prog="antiphon replay",
         usage="antiphon replay [OPTIONS] FILE\n       antiphon replay --as client [OPTIONS] FILE -- COMMAND …",
-        description="A recording as a stand-in for an agent or a client, for tests and demos.",
+        description="Replay a recording as agent or client, for tests and demos.",
         epilog=EPILOG,
-        formatter_class=Paragraphs,
-        allow_abbrev=False,
     )
     top.add_argument("file", metavar="FILE", help="the recording")
-    top.add_argument("--as", dest="role", choices=("agent", "client"), help="whose part to play (agent)")
+    top.add_argument("--as", dest="role", choices=("agent", "client"), help="whose part to play (default: agent)")
     mode = top.add_mutually_exclusive_group()
     mode.add_argument("--strict", action="store_true", help="everything has to be as recorded")
-    mode.add_argument("--tolerant", dest="strict", action="store_false", help="what differs is taken (the default)")
+    mode.add_argument("--tolerant", dest="strict", action="store_false", help="what differs is taken (default)")
     top.add_argument(
-        "--speed", metavar="N", type=_speed, help="so many times faster than recorded (1); 0 or max: without pauses"
+        "--speed",
+        metavar="N",
+        type=_speed,
+        help="so many times faster than recorded; 0 or max: without pauses (default: 1)",
     )
-    top.add_argument("--conversation", metavar="N", type=_count, help="which one, if the file holds several (1)")
+    top.add_argument(
+        "--conversation", metavar="N", type=number_from(1), help="which one, if the file holds several (default: 1)"
+    )
     top.add_argument(
         "--ignore",
         metavar="PLACE",
@@ -133,10 +121,13 @@ def parser() -> "argparse.ArgumentParser":
     )
     client = top.add_argument_group("as a client")
     client.add_argument(
-        "--cwd", metavar="DIR", help="the directory to work in, for the recorded one; without it, this one"
+        "--cwd", metavar="DIR", help="the directory to work in, for the recorded one (default: this one)"
     )
     client.add_argument(
-        "--timeout", metavar="TIME", type=duration, help="how long the agent may be silent when it is its turn (60s)"
+        "--timeout",
+        metavar="TIME",
+        type=duration,
+        help="how long the agent may be silent when it is its turn (default: 60s)",
     )
     client.add_argument("--json", action="store_true", help="the result as one JSON object on stdout")
     return top
@@ -149,11 +140,7 @@ def _speed(text: str) -> float:
         speed = float(text)
     except ValueError:
         speed = -1.0
-    return speed if 0 <= speed < float("inf") else _wrong(f"`{text}` is no speed: give a number from 0 on, or `max`")
-
-
-def _count(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and int(text) else _wrong(f"`{text}` is no number from 1 on")
+    return speed if 0 <= speed < float("inf") else _wrong(f"`{text}` is not a speed: give a number from 0 on, or `max`")
 
 
 def _wrong(sentence: str) -> "NoReturn":
@@ -169,6 +156,8 @@ def _play(wishes: Wishes) -> int:
 
         return play_client(script, wishes)
     from antiphon.recorder.replay_serving import serve
+
+    require_streams()
 
     player = _player(script, wishes)
 
@@ -196,7 +185,8 @@ def _script(wishes: Wishes) -> "Script":
         with open(wishes.file, "rb") as file:
             found = conversations(entries_of(file))
     except OSError as error:
-        raise BadRecording(f"`{wishes.file}` cannot be read: {error.strerror}") from error
+        why = (error.strerror or "it cannot be read").lower()
+        raise Misused(f"`{wishes.file}` cannot be read: {why}\nhint: `antiphon record` makes recordings") from error
     if len(found) > 1 and wishes.conversation is None:
         sys.stderr.write(
             f"note: the file holds {len(found)} conversations; this is the first, --conversation chooses\n"

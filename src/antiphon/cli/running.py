@@ -30,6 +30,7 @@ from antiphon.cli.outcome import (
 from antiphon.cli.printing import Printer, QuietPrinter, TailOf, TextPrinter, WordOf
 from antiphon.cli.recording import JsonPrinter, tokens_event, usage_event
 from antiphon.cli.remedies import denied_line, remedy
+from antiphon.cli.saying import OutputLost
 from antiphon.cli.screen import Screen
 from antiphon.cli.session_opening import Opened, Unsettable, open_session
 from antiphon.cli.stopping import CANCELLED, Stopping
@@ -104,7 +105,7 @@ class Runner:
                 raise
         except AcpError as failure:
             error = failure
-        except (Misused, BrokenPipeError):
+        except (Misused, OutputLost, BrokenPipeError):
             raise
         except Exception as failure:  # a fault of ours, which is no reason for a page of traces and no result
             _log.exception("a fault of this program")

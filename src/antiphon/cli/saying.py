@@ -1,14 +1,152 @@
-"""How commands speak to people: data on stdout, words on stderr, an error and then what to do about it."""
+"""How every command speaks: data on stdout, words on stderr, an error and then a hint, in colour where that is wanted.
 
+Imported before anything else, so it loads nothing heavy and nothing that only POSIX has.
+"""
+
+import os
 import sys
 
-__all__ = ["FAILED", "MISUSED", "fail"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import TextIO
+
+__all__ = [
+    "CANCELLED", "COLORS", "FAILED", "MISUSED", "STATUSES", "Manner", "Misused", "OutputLost", "coloured", "did_you_mean", "fail", "kind_of",
+    "manner", "status_of",
+]  # fmt: skip
 
 FAILED = 1
 MISUSED = 2
+CANCELLED = 130
+
+STATUSES = {
+    0: "done",
+    FAILED: "it failed, or what was checked is wrong",
+    MISUSED: "wrong arguments, or what they name does not exist: a command, option, agent, program, file, directory, session or id",
+    CANCELLED: "interrupted",
+}
+"""Exit statuses that mean the same in every command. `run` and `record` have more; their help lists them."""
+
+COLORS = ("auto", "always", "never")
+
+_USAGE = "usage"
+_KINDS = {
+    "Misused": _USAGE,
+    "RuleError": _USAGE,
+    "Unsettable": _USAGE,
+    "ServersError": _USAGE,
+    "AttachmentError": _USAGE,
+    "UnknownAgent": "unknown_agent",
+    "UnknownEngine": "unknown_agent",
+    "AgentMissing": "agent_missing",
+    "SpawnFailed": "spawn_failed",
+    "AuthRequired": "auth_required",
+    "RequestTimeout": "timeout",
+    "ProcessDied": "agent_died",
+    "ConnectionClosed": "connection_closed",
+    "RequestError": "refused",
+    "ProtocolError": "protocol",
+    "StoreError": "store",
+    "ExtraMissing": "extra_missing",
+    "OutputLost": "output",
+    "AcpError": "failed",
+    "OSError": "system",
+}
+"""Class of an error → the `kind` of it in JSON; the nearest base class counts. By name, because the classes are loaded late."""
+
+_MISUSES = frozenset({_USAGE, "unknown_agent"})
 
 
-def fail(sentence: str, hint: str, status: int) -> int:
-    """Say on stderr what went wrong and what to do about it."""
-    sys.stderr.write(f"error: {sentence}\n\nhint: {hint}\n")
+class Misused(Exception):
+    """The arguments make no sense, or name what does not exist; the text says why, and may end with a line `hint: …`."""
+
+
+class OutputLost(OSError):
+    """Stdout takes no more: its reader is gone, its disk is full, or it was closed from the start."""
+
+
+class Manner:
+    """How this invocation speaks. There is one, because a process runs one command."""
+
+    json: bool
+    """Whether an error is also a JSON object on stdout."""
+    color: str
+    prog: str
+    """The command and subcommand that read the arguments: a hint names its help."""
+
+    closed: "frozenset[int]" = frozenset()
+    """The standard streams that were closed when we were started, by their descriptors."""
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget the invocation before: tests run several in one process."""
+        self.json, self.color, self.prog = False, "auto", "antiphon"
+
+
+manner = Manner()
+
+
+def fail(sentence: str, hint: str, status: int, kind: str | None = None) -> int:
+    """Report an error on stderr, with what to do about it; with `--json`, also as an object on stdout. Return the status."""
+    from antiphon.visible import PROSE
+
+    sentence, hint = (
+        text.strip().replace("\r\n", "\n").translate(PROSE).removesuffix(".") for text in (sentence, hint)
+    )
+    if manner.json:
+        _write_json(sentence, hint, status, kind or (_USAGE if status == MISUSED else "failed"))
+    error, advice = ("\x1b[1;31merror:\x1b[0m", "\x1b[36mhint:\x1b[0m") if coloured(sys.stderr) else ("error:", "hint:")
+    try:
+        sys.stderr.write(f"{error} {sentence}\n\n{advice} {hint}\n")
+        sys.stderr.flush()
+    except OSError:  # stderr is full or its reader gone: the status still says it
+        pass
     return status
+
+
+def _write_json(sentence: str, hint: str, status: int, kind: str) -> None:
+    import json
+
+    found = {"type": "error", "exitCode": status, "error": {"kind": kind, "message": sentence, "hint": hint}}
+    try:
+        sys.stdout.write(f"{json.dumps(found, ensure_ascii=False)}\n")
+        sys.stdout.flush()
+    except OSError:
+        pass
+
+
+def kind_of(error: BaseException) -> str:
+    """Return the kind of an error, as JSON has it."""
+    return next((_KINDS[base.__name__] for base in type(error).__mro__ if base.__name__ in _KINDS), "fault")
+
+
+def status_of(error: BaseException) -> int:
+    """Return the exit status of an error: the same mistake has the same status in every command."""
+    return MISUSED if kind_of(error) in _MISUSES else FAILED
+
+
+def coloured(stream: "TextIO", environment: "Mapping[str, str]" = os.environ) -> bool:
+    """Whether to write colours: `--color` decides, then NO_COLOR, then FORCE_COLOR, then whether it is a terminal."""
+    if manner.color != "auto":
+        return manner.color == "always"
+    if environment.get("NO_COLOR"):
+        return False
+    if environment.get("FORCE_COLOR", "0") not in ("", "0"):
+        return True
+    return stream.isatty() and environment.get("TERM", "") not in ("", "dumb")
+
+
+def did_you_mean(word: str, known: "Iterable[str]") -> str:
+    """Return `did you mean …? ` for the nearest of the known words, or nothing."""
+    from difflib import get_close_matches
+
+    words = list(known)
+    lower = {each.lower(): each for each in reversed(words)}
+    near = [each for each in lower if sorted(each) == sorted(word.lower())]  # two letters were swapped
+    near = near or get_close_matches(word.lower(), lower, n=1)
+    if not near and len(word) > 2:
+        near = [each for each in lower if each.startswith(word.lower())][:1]
+    return f"did you mean `{lower[near[0]]}`? " if near else ""

@@ -5,12 +5,11 @@ import asyncio
 import os
 from typing import Final
 
-from antiphon.cli.arguments import Misused, Paragraphs, Parser, count
-from antiphon.cli.ending import ended
+from antiphon.cli.grammar import Parser, count
+from antiphon.cli.saying import Misused, did_you_mean
 
 __all__ = ["parser", "run"]
 
-HELP_HINT: Final = "`antiphon sessions --help` shows what there is."
 FORMATS: Final = ("markdown", "json", "html")
 _UNLESS_SAID: Final = argparse.SUPPRESS
 """The default of options that may stand before the command as well: what was said there holds."""
@@ -31,47 +30,45 @@ def parser() -> argparse.ArgumentParser:
     """The command line, also for shell completion."""
     top = Parser(
         prog="antiphon sessions",
-        usage="antiphon sessions [OPTIONS] [COMMAND …]",
-        description="The conversations with `antiphon agent`: find one, read it, keep it, go on with it.",
+        description="List, search and export the saved sessions of `antiphon agent`, and go on with one.",
         epilog=EPILOG,
-        formatter_class=Paragraphs,
-        allow_abbrev=False,
     )
     _add_list(top)
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
-    listed = commands.add_parser("list", help="the sessions there are, the last used first", allow_abbrev=False)
+    commands = top.add_subparsers()
+    listed = commands.add_parser("list", help="the sessions there are, the last used first")
     _add_list(listed, _UNLESS_SAID)
 
-    show = commands.add_parser("show", help="what was said in a session, as Markdown", allow_abbrev=False)
+    show = commands.add_parser("show", help="what was said in a session, as Markdown")
     show.add_argument("id", metavar="ID", help="which one")
     form = show.add_mutually_exclusive_group()
-    form.add_argument("--markdown", action="store_true", help="as Markdown; so it is without this, too")
+    form.add_argument("--markdown", action="store_true", help="as Markdown (default)")
     form.add_argument("--json", action="store_true", default=_UNLESS_SAID, help="as one JSON object, with everything")
     show.add_argument("--thoughts", action="store_true", help="with what the agents thought")
     calls = argparse.BooleanOptionalAction
     show.add_argument("--calls", action=calls, default=True, help="with what the agents did, or without it")
 
-    search = commands.add_parser("search", help="find sessions by what was said in them", allow_abbrev=False)
+    search = commands.add_parser("search", help="find sessions by what was said in them")
     search.add_argument("words", metavar="WORD", nargs="+", help="all of them have to be in it; case does not count")
     search.add_argument(
-        "--all", action="store_true", default=_UNLESS_SAID, help="in every directory; without it, in this one"
+        "--all", action="store_true", default=_UNLESS_SAID, help="in every directory (default: in this one)"
     )
     search.add_argument("--json", action="store_true", default=_UNLESS_SAID, help="one JSON object per line")
 
-    export = commands.add_parser("export", help="a session as a file: Markdown, JSON or HTML", allow_abbrev=False)
+    export = commands.add_parser("export", help="a session as a file: Markdown, JSON or HTML")
     export.add_argument("id", metavar="ID", help="which one")
-    export.add_argument("-o", "--output", metavar="FILE", help="where to; without it, stdout")
-    export.add_argument("--format", choices=FORMATS, help="without it, what the end of FILE's name says; else markdown")
+    export.add_argument("-o", "--output", metavar="FILE", help="where to write (default: stdout)")
+    export.add_argument(
+        "--format", choices=FORMATS, help="the format (default: by the end of FILE's name, else markdown)"
+    )
 
-    delete = commands.add_parser("delete", help="forget sessions", allow_abbrev=False)
+    delete = commands.add_parser("delete", help="forget sessions")
     delete.add_argument("ids", metavar="ID", nargs="+", help="which ones")
     delete.add_argument("-y", "--yes", action="store_true", help="do not ask")
 
     resume = commands.add_parser(
         "resume",
-        usage="antiphon sessions resume ID [CHAT OPTIONS]",
+        usage="antiphon sessions resume ID [OPTIONS OF CHAT]",
         help="go on with a session in `antiphon chat`",
-        allow_abbrev=False,
     )
     resume.add_argument("id", metavar="ID", help="which one")
     resume.add_argument("chat", metavar="OPTIONS", nargs=argparse.REMAINDER, help="options of `antiphon chat`")
@@ -80,24 +77,18 @@ def parser() -> argparse.ArgumentParser:
 
 def _add_list(words: argparse.ArgumentParser, default: str | None = None) -> None:
     where = words.add_mutually_exclusive_group()
-    where.add_argument(
-        "--all", action="store_true", default=default, help="of every directory; without it, of this one"
-    )
+    where.add_argument("--all", action="store_true", default=default, help="of every directory (default: of this one)")
     where.add_argument("--cwd", metavar="DIR", default=default, help="of this directory")
-    words.add_argument("--limit", metavar="N", type=count, default=default, help="how many; 20 if not given")
+    words.add_argument("--limit", metavar="N", type=count, default=default, help="how many (default: 20)")
     words.add_argument("--json", action="store_true", default=default, help="one JSON object per line")
 
 
 def run(arguments: list[str]) -> int:
     """Do one of these commands."""
-
-    def do() -> int:
-        options = parser().parse_args(arguments)
-        if options.command == "resume":
-            return _resume(options.id, options.chat)
-        return asyncio.run(_do(options))
-
-    return ended(do, HELP_HINT)
+    options = parser().parse_args(arguments)
+    if options.command == "resume":
+        return _resume(options.id, options.chat)
+    return asyncio.run(_do(options))
 
 
 async def _do(options: argparse.Namespace) -> int:
@@ -147,5 +138,6 @@ def _format(path: str | None) -> str:
         "": "markdown",
     }
     if ending not in known:
-        raise Misused(f"`{path}` does not say in which format: give --format {', '.join(FORMATS)}")
+        meant = did_you_mean(ending, (each for each in known if each))
+        raise Misused(f"`{path}` does not say in which format\nhint: {meant}give --format {', '.join(FORMATS)}")
     return known[ending]

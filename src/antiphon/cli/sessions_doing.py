@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from antiphon.cli.agreeing import agreed
-from antiphon.cli.saying import FAILED, fail
+from antiphon.cli.saying import FAILED, Misused
 from antiphon.cli.screen import Screen, exact, plain
 from antiphon.cli.sessions_search import Hit, hits_in, pattern_of
 from antiphon.cli.sessions_shelf import Shelf, opened
@@ -48,10 +48,10 @@ async def show_list(folder: str | None, *, limit: int, as_json: bool) -> int:
     if as_json:
         listed = (Listed(**msgspec.structs.asdict(about), open_in=owners[about.id]) for about in shown)
         sys.stdout.write("".join(f"{msgspec.json.encode(each).decode()}\n" for each in listed))
-        return 0
     if not rows:
         elsewhere = f"; {len(shelf.rows)} elsewhere: `antiphon sessions --all` lists them" if shelf.rows else ""
         sys.stderr.write(f"there is no session{'' if folder is None else ' in this directory'} yet{elsewhere}\n")
+    if as_json or not rows:
         return 0
     paint = Paint()
     cells = [_cells(shelf, about, owners[about.id], everywhere=folder is None) for about in shown]
@@ -114,7 +114,7 @@ def _save(path: str, data: bytes) -> int:
         with open(os.path.expanduser(path), "wb") as file:
             file.write(data)
     except OSError as error:
-        return fail(f"`{plain(path)}` cannot be written: {error.strerror}", "give another FILE.", FAILED)
+        raise AcpError(f"`{path}` cannot be written: {error.strerror}\nhint: give another FILE") from error
     sys.stderr.write(f"wrote {plain(path)}\n")
     return 0
 
@@ -123,7 +123,7 @@ async def search(words: Sequence[str], *, everywhere: bool, as_json: bool) -> in
     """Sessions in which all of these words were said, told as they are found."""
     wanted = [word for word in words if word.strip()]
     if not wanted:
-        return fail("there is nothing to search for", "antiphon sessions search WORD …", FAILED)
+        raise Misused("WORD is missing")
     paint, found, pattern = Paint(), 0, pattern_of(wanted)
     async with opened() as shelf:
         for row in shelf.rows if everywhere else shelf.in_directory(os.getcwd()):
@@ -141,10 +141,10 @@ async def search(words: Sequence[str], *, everywhere: bool, as_json: bool) -> in
                 sys.stdout.write("".join(f"{line}\n" for hit in hits for line in _hit(hit, pattern, paint)))
             sys.stdout.flush()
             found += 1
-    if not found and not as_json:
+    if not found:
         elsewhere = "" if everywhere else " in this directory; --all looks in every one"
         sys.stderr.write(f"no session has that{elsewhere}\n")
-    return 0 if found else FAILED
+    return 0
 
 
 def _hit(hit: Hit, pattern: "re.Pattern[str]", paint: Paint) -> list[str]:

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
+from antiphon.cli.saying import Misused
 from antiphon.cli.screen import plain
 from antiphon.cli.sessions_telling import About, Told, about, tell
 from antiphon.duet.events import Prompted, unpack
-from antiphon.errors import AcpError
 from antiphon.protocol import v1
 from antiphon.store.conversations import ConversationStore
 from antiphon.store.database import Database
@@ -62,24 +62,22 @@ class Shelf:
         """The session that is meant: by its id, the beginning of it, or `last`.
 
         Raises:
-            AcpError: there is none, or there are several.
+            Misused: there is none, or there are several.
         """
         if word == LAST:
             here = self.in_directory(os.getcwd())
             if not here:
-                raise AcpError("there is no session in this directory\nhint: `antiphon sessions --all` lists all")
+                raise Misused("there is no session in this directory\nhint: `antiphon sessions --all` lists all")
             return here[0]
         found = [row for row in self.rows if row.id == word] or [
             row for row in self.rows if word and row.id.startswith(word)
         ]
         if not found:
-            raise AcpError(
-                f"there is no session `{plain(word)}`\nhint: `antiphon sessions --all` lists those there are"
-            )
+            raise Misused(f"there is no session `{plain(word)}`\nhint: `antiphon sessions --all` lists those there are")
         if len(found) > 1:
             listed = [f"\n  {self.short(row.id)}  {plain(row.title or row.cwd, one_line=True)}" for row in found]
             more = f"\n  … and {len(found) - CANDIDATES} more" if len(found) > CANDIDATES else ""
-            raise AcpError(
+            raise Misused(
                 f"`{plain(word)}` is the beginning of {len(found)} sessions:{''.join(listed[:CANDIDATES])}{more}"
                 "\nhint: give some more letters of the one you mean"
             )

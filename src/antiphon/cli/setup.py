@@ -1,22 +1,17 @@
 """`antiphon setup`: Antiphon in an editor's settings, shown first, written on yes, and taken out again."""
 
 import argparse
-import os
-import sys
 from pathlib import Path
 from typing import Final
 
-from antiphon.cli.arguments import Misused, Paragraphs, Parser
-from antiphon.cli.saying import FAILED, MISUSED, fail
-from antiphon.cli.screen import plain
+from antiphon.cli.grammar import Parser
+from antiphon.cli.saying import Misused
 from antiphon.cli.setup_changing import NAME, set_up, undo
 from antiphon.cli.setup_editors import EDITORS
 from antiphon.engines.known import ENGINES
-from antiphon.errors import AcpError
 
 __all__ = ["parser", "run"]
 
-HELP_HINT: Final = "`antiphon setup --help` shows how it is used."
 LONGEST_NAME: Final = 60
 """Letters of a name in an editor's menu."""
 
@@ -41,21 +36,18 @@ def parser() -> argparse.ArgumentParser:
     """The command line, also for shell completion."""
     top = Parser(
         prog="antiphon setup",
-        usage="antiphon setup [OPTIONS] EDITOR",
         description=DESCRIPTION,
         epilog=EPILOG,
-        formatter_class=Paragraphs,
-        allow_abbrev=False,
     )
     top.add_argument("editor", metavar="EDITOR", choices=[*EDITORS], help=", ".join(EDITORS))
     top.add_argument(
         "--engine",
         metavar="NAME",
         choices=[*ENGINES],
-        help="one engine alone; without it, all that are installed, as one agent",
+        help="one engine alone (default: all that are installed, as one agent)",
     )
-    top.add_argument("--name", metavar="TEXT", help=f"what the editor calls it; without it, {NAME}")
-    top.add_argument("--file", metavar="FILE", help="the settings, if they are not in the usual place")
+    top.add_argument("--name", metavar="TEXT", help=f"what the editor calls it (default: {NAME})")
+    top.add_argument("--file", metavar="FILE", help="the settings (default: in the usual place)")
     top.add_argument("-y", "--yes", action="store_true", help="do not ask")
     top.add_argument("--undo", action="store_true", help="take out what was put in")
     return top
@@ -63,27 +55,13 @@ def parser() -> argparse.ArgumentParser:
 
 def run(arguments: list[str]) -> int:
     """Set an editor up, or take that back."""
-    try:
-        options = parser().parse_args(arguments)
-        name = _name(options.name, options.engine)
-        path = None if options.file is None else Path(options.file).expanduser().absolute()
-        if options.undo:
-            asked = None if options.name is None and options.engine is None else name
-            return undo(options.editor, asked, path, yes=options.yes)
-        return set_up(options.editor, name, options.engine, path, yes=options.yes)
-    except Misused as error:
-        return fail(str(error), HELP_HINT, MISUSED)
-    except SystemExit as end:  # --help
-        return int(end.code or 0)
-    except AcpError as error:
-        sentence, _, hint = plain(str(error)).partition("\nhint: ")
-        return fail(sentence, hint or HELP_HINT, FAILED)
-    except BrokenPipeError:  # `… | head`: who reads has seen enough, and nothing was written
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except KeyboardInterrupt:
-        sys.stderr.write("\n")
-        return 130
+    options = parser().parse_args(arguments)
+    name = _name(options.name, options.engine)
+    path = None if options.file is None else Path(options.file).expanduser().absolute()
+    if options.undo:
+        asked = None if options.name is None and options.engine is None else name
+        return undo(options.editor, asked, path, yes=options.yes)
+    return set_up(options.editor, name, options.engine, path, yes=options.yes)
 
 
 def _name(given: str | None, engine: str | None) -> str:

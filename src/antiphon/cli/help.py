@@ -1,0 +1,94 @@
+"""`antiphon help`: the help of all, or of one command and its subcommands."""
+
+import argparse
+import sys
+from typing import Final
+
+from antiphon.cli.grammar import Paragraphs, Parser
+from antiphon.cli.main import COMMANDS, GROUPS
+from antiphon.cli.saying import COLORS, STATUSES, Misused, did_you_mean, manner
+
+__all__ = ["parser", "run"]
+
+DESCRIPTION: Final = "The Agent Client Protocol (ACP): run agents, serve editors, test both."
+
+EXAMPLES: Final = """\
+examples:
+  antiphon chat                          chat with the agents that are installed
+  antiphon run "explain this project"    one prompt, the answer on stdout
+  antiphon run --agent codex -f task.md --json
+  antiphon setup zed                     use Antiphon in an editor
+  antiphon doctor                        what is installed, signed in, and wrong
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line of `antiphon help`."""
+    top = Parser(prog="antiphon help", description="Show the help of a command, as its --help does.")
+    top.add_argument(
+        "command", metavar="COMMAND", nargs="?", choices=(*COMMANDS,), help="the command (default: all of them)"
+    )
+    top.add_argument("subcommand", metavar="SUBCOMMAND", nargs="?", help="one of its subcommands")
+    return top
+
+
+def run(arguments: list[str]) -> int:
+    """Show the help that is asked for."""
+    words = [word for word in arguments if not word.startswith("-")]
+    if not words:
+        sys.stdout.write(_everything())
+        return 0
+    name = words[0]
+    if name not in COMMANDS:
+        meant = did_you_mean(name, COMMANDS)
+        raise Misused(f"unknown command `{name}`\nhint: {meant}`antiphon --help` lists the commands")
+    if name == "help":
+        parser().print_help(sys.stdout)
+        return 0
+    from importlib import import_module
+
+    manner.prog = f"antiphon {name}"
+    status: int = import_module(f"antiphon.cli.{name.replace('-', '_')}").run([*words[1:2], "--help"])
+    return status
+
+
+def _everything() -> str:
+    """Return what `antiphon --help` prints."""
+    statuses = ", ".join(f"{number} {what}" for number, what in STATUSES.items())
+    top = _Everything(
+        prog="antiphon",
+        usage="antiphon [OPTIONS] COMMAND …",
+        description=DESCRIPTION,
+        epilog=f"{EXAMPLES}\n`antiphon help COMMAND` says more about one.\n\nexit status, in every command: {statuses}.",
+        formatter_class=_Written,
+        add_help=False,
+    )
+    top.add_argument("-h", "--help", action="store_true", help="show this help")
+    top.add_argument("-V", "--version", action="store_true", help="show the version")
+    top.add_argument(
+        "--color", metavar="WHEN", choices=COLORS, help=f"when to use colours: {', '.join(COLORS)} (default: auto)"
+    )
+    return top.format_help()
+
+
+class _Written(Paragraphs):
+    """Paragraphs; what has an indented second line stays as it is written."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        parts = text.rstrip().split("\n\n")
+        return "\n\n".join(
+            part if "\n  " in part else super(_Written, self)._fill_text(part, width, indent) for part in parts
+        )
+
+
+class _Everything(argparse.ArgumentParser):
+    """The help of all commands, which are listed in groups before the options."""
+
+    def format_help(self) -> str:
+        text = super().format_help()
+        listed = "\n\n".join(
+            "\n".join((f"{title}:", *(f"  {name:<14}{what}" for name, what in group.items())))
+            for title, group in GROUPS.items()
+        )
+        head, options, tail = text.partition("options:\n")
+        return f"{head}{listed}\n\n{options}{tail}"
