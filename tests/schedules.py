@@ -177,6 +177,8 @@ class World:
                 self.judge(task.exception(), task.get_name())
             else:
                 self.trouble(f"never ended: {where(task)}")
+        self._started.clear()  # with their tracebacks, and what the frames in them hold
+        self.main = None
 
     def last(self) -> None:
         """The checks of the scenario."""
@@ -187,7 +189,6 @@ class World:
                 self.trouble("a check failed", error)
         self._checks.clear()
         self._ends.clear()
-        self._started.clear()
 
 
 # The loop.
@@ -410,8 +411,9 @@ async def _live(scenario: Scenario, world: World, limit: float) -> None:
         world.trouble(f"a task is left after {limit:g} seconds: {where(task)}")
     world.judge_tasks()
     del main, rest
-    gc.collect()  # tasks and futures tell the loop about an exception that nobody took when they are collected
-    await asyncio.sleep(0)
+    for _ in range(3):
+        gc.collect()  # tasks and futures tell the loop about an exception that nobody took when they are collected
+        await asyncio.sleep(0)
 
 
 class _Policy(asyncio.DefaultEventLoopPolicy):

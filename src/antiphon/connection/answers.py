@@ -141,8 +141,10 @@ class Answers:
             raise TypeError(f"it returned {type(result).__name__}, not {expected.__name__}")
 
     def _refuse(self, request: Request, error: Exception) -> None:
-        if self._wire.lost is not None or (self._wire.over and isinstance(error, ConnectionClosed)):
-            return  # nobody to tell, and a handler that ends because the peer is gone has not failed
+        # A handler that ends because the peer is gone has not failed; it may notice before we do, by a write.
+        gone = self._wire.over or self._wire.transport.deaf
+        if self._wire.lost is not None or (gone and isinstance(error, ConnectionClosed)):
+            return
         if not isinstance(error, RequestError) or isinstance(error, RequestRefused):
             self._wire.handler_failed(request.method, error)
         self._wire.send(self._peer.refuse(request.id, _to_wire(error)))

@@ -1,6 +1,7 @@
 """How much may wait to be read, and when reading pauses."""
 
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Inbox:
         self._open_requests = 0
         self._paused = False
         self._choked = False  # the peer does not read what we have to say
+        self._chokes = 0
         self._wide_open = False
 
     @property
@@ -88,13 +90,16 @@ class Inbox:
         """Stop listening until the peer has read some of what we have to say. Not for ever: it may be waiting for us in turn."""
         if not self._choked and not self._wide_open:
             self._choked = True
+            self._chokes += 1
             self._decide()
-            self._transport.when_drained(self._breathe)
-            self._transport.loop.call_later(CHOKED_FOR, self._breathe)
+            release = partial(self._breathe, self._chokes)
+            self._transport.when_drained(release)
+            self._transport.loop.call_later(CHOKED_FOR, release)
 
-    def _breathe(self) -> None:
-        self._choked = False
-        self._decide()
+    def _breathe(self, choke: int) -> None:
+        if choke == self._chokes:  # each is released by what comes first; what comes second must not release a later one
+            self._choked = False
+            self._decide()
 
     def open_wide(self) -> None:
         """The end: nothing pauses any more, so that the last words get through."""

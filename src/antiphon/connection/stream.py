@@ -171,6 +171,8 @@ class Stream(Generic[R]):
         await self.close()
 
     def __del__(self) -> None:
-        # Left by `break` and forgotten. Without this its backlog would fill up and pause the connection for good.
-        if not self._backlog.over and not self._answer.get_loop().is_closed():
-            self._backlog.abandon()
+        # Left by `break` and forgotten. Without this its backlog would count against the limit, and pause the connection for good.
+        backlog, loop = self._backlog, self._answer.get_loop()
+        if (backlog or not backlog.over) and not loop.is_closed():
+            # Not at once: the collector runs anywhere, also while another frame is encoded into the buffer that `cancel` goes to.
+            loop.call_soon_threadsafe(backlog.abandon)

@@ -99,6 +99,11 @@ class Transport(ABC):
         """Bytes that we have and the peer has not."""
         return len(self.out)
 
+    @property
+    def deaf(self) -> bool:
+        """Whether the peer reads no more, though it may still send."""
+        return self.lost is not None
+
     def linger(self) -> None:  # noqa: B027 - an offer; most transports have nothing to gain
         """A word from the peer may come within microseconds: look out for it, where that is worth it."""
 

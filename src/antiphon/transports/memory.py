@@ -17,7 +17,7 @@ class MemoryTransport(Transport):
         self._framer = LineFramer(limit)
         self._other: MemoryTransport | None = None
         self._incoming: list[bytes] = []
-        self._scheduled = self._paused = self._over = False
+        self._scheduled = self._paused = self._over = self._closed = False
         self._drained = asyncio.Event()
 
     def _connect(self, other: "MemoryTransport") -> None:
@@ -28,6 +28,10 @@ class MemoryTransport(Transport):
         """What the other end has not read counts too: a slow reader is felt."""
         waiting = sum(map(len, self._other._incoming)) if self._other else 0
         return len(self.out) + waiting
+
+    @property
+    def deaf(self) -> bool:
+        return self._over
 
     def flush(self) -> None:
         if self.out and self._other is not None and not self._over:
@@ -72,15 +76,18 @@ class MemoryTransport(Transport):
             self._finish("the other end closed")
 
     async def close(self) -> None:
-        if self._over:
+        if self._closed:
             return
-        self.flush()
-        self._over = True
-        if self._other is not None:
-            self._other._over = True
-            self._other._drained.set()
-            self._other._deliver_soon()
+        self._closed = True
+        if not self._over:
+            self.flush()
+            self._over = True
+            if self._other is not None:
+                self._other._over = True
+                self._other._drained.set()
+                self._other._deliver_soon()
         self._finish("the connection is closed")
+        self._incoming.clear()  # nothing arrives after the sink was told that nothing will
 
     def _finish(self, why: str) -> None:
         if self.lost is None and self.sink is not None:

@@ -159,6 +159,10 @@ class PipeTransport(Transport):
     def unsent(self) -> int:
         return len(self.out) + len(self._aside)
 
+    @property
+    def deaf(self) -> bool:
+        return self._broken or self._closed
+
     def flush(self) -> None:
         if not self.out or self._full:
             return
