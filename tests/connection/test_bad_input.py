@@ -10,8 +10,12 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+from antiphon.connection.reports import Report
+from antiphon.connection.wire import NOISE_KEPT
 from antiphon.errors import Code
+from antiphon.rpc.envelope import NOISE_KEPT as LINE_KEPT
 from antiphon.transports.process import ProcessTransport, spawn
+from tests.connection.ends import against_raw
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 100_000
@@ -159,3 +163,28 @@ async def test_half_a_surrogate_pair_in_a_notification_arrives_mended(mirror: Pr
         seen = (await hear(mirror))["result"]
         assert seen["value"]["update"]["content"]["text"] == "�!"
         await a_good_request_works(mirror)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[INFO] %b",
+        b'{"level":"info","payload":"%b"}',
+        b'  {"level":"info","payload":{"deep":["%b"]}}  ',
+        b"\xff%b",
+        b"2026 %b",
+        b'"%b"',
+        b'[{"a":"%b"}]',
+        b'{"a":"%b"',
+    ],
+)
+async def test_lines_that_are_no_protocol_take_a_bounded_amount_of_memory(line: bytes) -> None:
+    reports: list[Report] = []
+    async with asyncio.timeout(20), against_raw(tolerant=True, reports=reports) as (connection, raw):
+        for _ in range(2 * NOISE_KEPT):
+            await raw.say(line % (b"x" * 20_000))
+        await raw.say(b'{"jsonrpc":"2.0","id":1,"method":"_last","params":{}}')
+        while "error" not in (heard := await raw.hear()) or heard.get("id") != 1:
+            pass
+        assert len(reports) == 2 * NOISE_KEPT
+        assert sum(map(len, connection.noise)) <= NOISE_KEPT * LINE_KEPT

@@ -1,8 +1,11 @@
 """The handshake before the loop: quick, and nothing lost in the handover."""
 
 import asyncio
+import os
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -87,3 +90,59 @@ def test_no_first_line_is_the_end() -> None:
 def test_a_question_in_a_dialect_is_answered_in_it() -> None:
     (answer,) = answers(b'{"id":1,"method":"initialize","params":{"protocolVersion":1,"capabilities":{}}}\n')
     assert "capabilities" in answer["result"]
+
+
+BOASTER = """
+import sys
+from antiphon.agent import Agent
+
+class Boaster(Agent):
+    def initialize(self, asked):
+        print("asked", file=sys.stderr, flush=True)
+        return super().initialize(asked)
+
+    async def prompt(self, turn): ...
+
+Boaster("boaster", title="x" * int(sys.argv[1])).run()
+"""
+
+
+def wait_until_it_sleeps(pid: int) -> None:
+    """Until the process waits for something. Where that cannot be seen, go on."""
+    state, deadline = Path(f"/proc/{pid}/stat"), time.monotonic() + 20
+    while state.exists() and state.read_text("utf-8").rpartition(") ")[2][0] == "R" and time.monotonic() < deadline:
+        os.sched_yield()
+
+
+@pytest.mark.parametrize(("size", "room"), [(10, 0), (9000, 5000), (200_000, 1)])
+def test_the_first_answer_is_whole_also_where_stdout_does_not_block_and_has_little_room(size: int, room: int) -> None:
+    read_fd, write_fd = os.pipe()
+    os.set_blocking(write_fd, False)
+    filled = 0
+    with suppress(BlockingIOError):
+        while True:
+            filled += os.write(write_fd, b"." * 4096)
+    filled -= len(os.read(read_fd, room)) if room else 0
+    command = [sys.executable, "-c", BOASTER, str(size)]
+    with (
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=write_fd, stderr=subprocess.PIPE) as agent,
+        os.fdopen(read_fd, "rb") as output,
+    ):
+        os.close(write_fd)
+        assert agent.stdin is not None and agent.stderr is not None
+        agent.stdin.write(HELLO + NEW)
+        agent.stdin.close()
+        assert agent.stderr.readline() == b"asked\n"
+        wait_until_it_sleeps(agent.pid)
+        assert output.read(filled) == b"." * filled
+        lines = [msgspec.json.decode(line) for line in output.read().splitlines()]
+    assert agent.returncode == 0
+    assert [line["id"] for line in lines] == [0, "n"] and "x" * size in lines[0]["result"]["agentInfo"]["title"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device that is always full is Linux's")
+def test_an_agent_whose_first_answer_cannot_be_written_ends() -> None:
+    command = [sys.executable, "-c", BOASTER, "10"]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(command, input=HELLO + NEW, stdout=full, stderr=subprocess.PIPE, check=False, timeout=60)
+    assert done.returncode == 0 and done.stderr == b"asked\n"

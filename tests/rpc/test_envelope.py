@@ -9,6 +9,7 @@ from msgspec import UNSET
 from antiphon.errors import Code
 from antiphon.rpc.envelope import (
     MAX_ID,
+    NOISE_KEPT,
     ErrorObject,
     Malformed,
     Noise,
@@ -92,6 +93,24 @@ def test_bad_input_is_named_and_its_id_found(line: bytes, code: int, id: Request
 )
 def test_a_line_that_is_no_protocol_is_noise(line: bytes) -> None:
     assert isinstance(decode(line), Noise)
+
+
+PIECES = st.sampled_from(
+    [b"[INFO] ", b"{", b'"level":"info"', b":", b",", b"}", b'"', b"\\ud800", b"\xff", b" ", b"1.5", b"null", b"[", b"]", b'"x":',
+     b'{"deep":[1,{"a":"b"}]}', b'{"msg":"up"}', b"\xc3\xa9", b"true"]
+)  # fmt: skip
+
+
+@given(
+    st.lists(PIECES, min_size=1, max_size=6), st.integers(0, 6), st.sampled_from([b"x", b" ", b"\xc3\xa9", b"[", b"9"])
+)
+def test_no_line_however_long_is_kept_longer_than_the_limit_of_noise(
+    pieces: list[bytes], place: int, filler: bytes
+) -> None:
+    pieces.insert(place, filler * (3 * NOISE_KEPT))
+    for line in (b"".join(pieces), b'{"level":"info","payload":"' + b"".join(pieces).replace(b'"', b"") + b'"}'):
+        message = decode(line)
+        assert not isinstance(message, Noise) or len(message.raw) <= NOISE_KEPT
 
 
 def test_half_a_surrogate_pair_does_not_lose_a_notification() -> None:

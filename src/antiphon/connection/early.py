@@ -7,9 +7,11 @@ it if it is a sound `initialize`, and hands over whatever else it has read. It i
 
 import errno
 import os
+import select
 from typing import TYPE_CHECKING, Final
 
 from antiphon.protocol.base import encode
+from antiphon.protocol.timeouts import START_TIMEOUT
 from antiphon.protocol.v1.methods import INITIALIZE
 from antiphon.rpc.envelope import Request, decode, head_of_answer
 from antiphon.transports.closed import stdio_closed
@@ -56,12 +58,31 @@ def answer_initialize(
     answer = _answer(line, initialize) if end else None
     if answer is None:
         return read
+    _write(stdout, answer)
+    return rest
+
+
+def _write(stdout: int, answer: bytes) -> None:
+    """Write all of it. If that cannot be, nothing follows it either: after half a frame nothing can be read."""
     try:
         while answer:
-            answer = answer[os.write(stdout, answer) :]
-    except OSError:  # the client is gone already; the connection will notice
-        return b""
-    return rest
+            try:
+                answer = answer[os.write(stdout, answer) :]
+            except BlockingIOError:  # whoever shares it with us made it non-blocking, and it is full
+                if not _has_room(stdout):
+                    raise
+    except OSError:  # the client is gone already, or the disk is full; the connection will notice
+        read_fd, write_fd = os.pipe()
+        os.close(read_fd)
+        os.dup2(write_fd, stdout)
+        os.close(write_fd)
+
+
+def _has_room(stdout: int) -> bool:
+    """Wait until something can be written, as long as a client waits for an answer to `initialize`."""
+    poll = select.poll()
+    poll.register(stdout, select.POLLOUT)
+    return bool(poll.poll(START_TIMEOUT * 1000))
 
 
 def _end_of(stdin: int) -> None:

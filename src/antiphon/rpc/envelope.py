@@ -175,9 +175,7 @@ def _message(envelope: _Envelope, frame: Line) -> Message:
         return Response(None if isinstance(id, UnsetType) else id, error=_error(envelope.error))
     if isinstance(id, UnsetType):
         if envelope.jsonrpc is UNSET and envelope.params is UNSET and envelope.result is UNSET:
-            return Noise(
-                bytes(frame.strip()), is_json=True
-            )  # an object with nothing of ours in it: somebody's structured log
+            return Noise(_clipped(frame), is_json=True)  # an object with nothing of ours in it: a structured log
         return _malformed("the message has neither `method` nor `id`", UNSET, frame)
     if isinstance(envelope.result, UnsetType):
         return _malformed("the message has an `id` but no `method`, `result` or `error`", id, frame)
