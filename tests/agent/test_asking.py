@@ -1,6 +1,8 @@
 """Questions to the user: forms, choices, pages; and what a client cannot show."""
 
+import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -8,7 +10,7 @@ import pytest
 from antiphon.agent.permission import is_question
 from antiphon.agent.turn import Turn
 from antiphon.connection.router import Router
-from antiphon.errors import NotSupported, RemoteProtocolError
+from antiphon.errors import NotSupported, RemoteProtocolError, RequestError, RequestRefused, RequestTimeout
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import FULL, only_prompt, playing
@@ -182,3 +184,40 @@ async def test_a_page_may_be_done_after_the_turn() -> None:
         await kept[0].complete()
         await editor.until("elicitation/complete")
     assert len(user.completed) == 1
+
+
+@pytest.mark.parametrize("end", ["cancelled", "withdrawn", "refused", "in vain", "unanswered"])
+@pytest.mark.parametrize("verb", ["choose", "permitted"])
+async def test_a_call_that_a_question_is_about_ends_however_the_question_ends(verb: str, end: str) -> None:
+    asked = asyncio.Event()
+
+    async def prompt(turn: Turn) -> None:
+        timeout = 0.01 if end == "unanswered" else None
+        with suppress(RequestRefused, RequestTimeout):
+            if verb == "choose":
+                await turn.choose("Which?", ["a", "b"], timeout=timeout)
+            else:
+                async with turn.tool("Dangerous") as call:
+                    await call.permitted(timeout=timeout)
+
+    async def answer(request: v1.RequestPermission) -> v1.PermissionResult:
+        asked.set()
+        if end == "refused":
+            raise RequestError(-32000, "not now")
+        if end != "in vain":
+            await asyncio.Event().wait()
+        return v1.PermissionResult(v1.Cancelled())
+
+    router = Router()
+    router.on_request(m.REQUEST_PERMISSION, answer)
+    async with playing(only_prompt(prompt), None, router) as editor:
+        session = await editor.open()
+        turn = editor.prompt(session)
+        await asked.wait()
+        if end == "cancelled":
+            editor.cancel(session)
+        if end == "withdrawn":
+            turn.cancel()
+        await asyncio.wait([turn])
+        await editor.until(lambda: any("prompt" in word for word in editor.order))
+        assert editor.updates()[-1].get("status") == "failed", editor.order

@@ -291,7 +291,7 @@ async def test_a_session_that_never_closes_does_not_keep_the_agent(
         async def close_session(self, session: Session) -> None:
             await asyncio.Event().wait()
 
-    async with playing(Endless(), leaves=2) as editor:
+    async with playing(Endless(), leaves=1) as editor:
         await editor.open()
     assert "closing a session takes too long (1 times)" in caplog.text
 

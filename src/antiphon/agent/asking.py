@@ -1,12 +1,13 @@
 """Questions to the user: may I, which one, what is, please look at this page."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from antiphon.agent.forms import misfits
 from antiphon.agent.permission import OPTIONS, QUESTION, Permission
 from antiphon.agent.stage import Stage
-from antiphon.errors import NotSupported, RemoteProtocolError
+from antiphon.errors import AcpError, NotSupported, RemoteProtocolError
 from antiphon.protocol import v1
 from antiphon.protocol.timeouts import NO_TIMEOUT
 from antiphon.protocol.v1 import methods as m
@@ -114,14 +115,20 @@ class Asking(Stage):
         once = v1.PermissionOptionKind.ALLOW_ONCE
         options = [v1.PermissionOption(key, title, once) for key, title in titles.items()]
         id = self.next_id("question")
-        await self.update(v1.ToolCall(id, message))
+        status = v1.ToolStatus.FAILED
         call = v1.ToolCallPatch(id, title=message, kind=v1.ToolKind.OTHER)
         question = v1.RequestPermission(self.session.id, call, [*options, _NONE_OF_THESE], meta=QUESTION)
-        answer = (await self.request(m.REQUEST_PERMISSION, question, timeout=timeout)).outcome
-        # By its id alone: all choices are of one kind, so a client that answers with the kind has chosen none of them.
-        picked = answer.option_id if isinstance(answer, v1.Selected) and answer.option_id in titles else None
-        status = v1.ToolStatus.FAILED if picked is None else v1.ToolStatus.COMPLETED
-        await self.update(v1.ToolCallUpdate(id, status=status))
+        try:
+            await self.update(v1.ToolCall(id, message))
+            answer = (await self.request(m.REQUEST_PERMISSION, question, timeout=timeout)).outcome
+            # By its id alone: all choices are of one kind, so a client that answers with the kind has chosen none of them.
+            picked = answer.option_id if isinstance(answer, v1.Selected) and answer.option_id in titles else None
+            if picked is not None:
+                status = v1.ToolStatus.COMPLETED
+        finally:
+            with suppress(AcpError):  # the turn may be over, or the client gone
+                # Not awaited: this may be a cancelled task, and a slow client must not hold it up.
+                _ = self.update(v1.ToolCallUpdate(id, status=status))
         return picked
 
     async def visit(

@@ -39,6 +39,7 @@ async def serve(agent: "Agent", transport: "Transport", asked: v1.Initialize | N
             finally:  # also when we are told to stop while the client is still there
                 await service.sessions.end()
     finally:
+        await service.sessions.end()  # those that were being opened until the connection was closed
         ahead.cancel()
         agent.clients -= 1
         if not agent.clients:

@@ -65,6 +65,8 @@ class Sessions:
         self._client = client
         self._open: dict[str, _Open] = {}
         self._chores: set[asyncio.Task[None]] = set()
+        self._endings: set[asyncio.Task[None]] = set()
+        self._over = False
 
     # Opening.
 
@@ -109,16 +111,26 @@ class Sessions:
     def _introduced(self) -> None:
         if not self._client.introduced:
             raise RequestError(Code.INVALID_REQUEST, "Invalid request", "send `initialize` first")
+        if self._over:
+            raise _stopping()
 
     async def _begin(self, session: Session, hook: "Callable[..., Maybe[None]]", *more: str) -> None:
         try:
             await settle(hook(session, *more))
-            while session.id in self._open:  # somebody opened it while the hook was at it
-                await self._end(session.id)
         except BaseException:
             session.close()  # what the hook left running has nobody to speak to
             raise
-        self._open[session.id] = _Open(session)
+        # From here on the agent holds something for it, so it is closed however this ends.
+        opened = _Open(session)
+        try:
+            while session.id in self._open:  # somebody opened it while the hook was at it
+                await self._end(session.id)
+            if self._over:
+                raise _stopping()
+        except BaseException:
+            _ = self._begin_end(opened)
+            raise
+        self._open[session.id] = opened
 
     def _choices(
         self, session: Session
@@ -249,19 +261,31 @@ class Sessions:
         return v1.DeleteSessionResult()
 
     async def end(self) -> None:
-        """The client is gone: free everything."""
+        """The client is gone, or we are told to stop: open nothing more, and close everything.
+
+        A hook that opens a session may still be at work. Call it again when no hook is.
+        """
+        self._over = True
         for chore in self._chores:
             chore.cancel()
-        await wait_for_ends([asyncio.ensure_future(self._end(id)) for id in self._open], "a session")
+        for found in tuple(self._open.values()):
+            _ = self._begin_end(found)
+        endings, self._endings = self._endings, set()  # each is waited for once, also one that takes too long
+        await wait_for_ends(tuple(endings), "a session")
 
     async def _end(self, session_id: str) -> None:
         found = self._open.get(session_id)
-        if found is None:
-            return
+        if found is not None:
+            await asyncio.shield(self._begin_end(found))
+
+    def _begin_end(self, found: _Open) -> "asyncio.Task[None]":
         if found.ending is None:
             # A task of its own: whoever asked for it may be gone before it is done, and what the session holds must be freed.
-            found.ending = asyncio.get_running_loop().create_task(self._close(found), name=f"close {session_id}")
-        await asyncio.shield(found.ending)
+            name = f"close {found.session.id}"
+            found.ending = asyncio.get_running_loop().create_task(self._close(found), name=name)
+            self._endings.add(found.ending)
+            found.ending.add_done_callback(self._endings.discard)
+        return found.ending
 
     async def _close(self, found: _Open) -> None:
         try:
@@ -269,7 +293,12 @@ class Sessions:
             await settle(self._agent.close_session(found.session))
         finally:
             found.session.close()
-            del self._open[found.session.id]
+            if self._open.get(found.session.id) is found:
+                del self._open[found.session.id]
+
+
+def _stopping() -> RequestError:
+    return RequestError(Code.INTERNAL_ERROR, "Internal error", "the agent is about to end and opens no more sessions")
 
 
 def _new_id() -> str:

@@ -97,7 +97,9 @@ class Inbox:
             self._transport.loop.call_later(CHOKED_FOR, release)
 
     def _breathe(self, choke: int) -> None:
-        if choke == self._chokes:  # each is released by what comes first; what comes second must not release a later one
+        if (
+            choke == self._chokes
+        ):  # each is released by what comes first; what comes second must not release a later one
             self._choked = False
             self._decide()
 
