@@ -2,11 +2,12 @@
 
 import json
 import os
+import random
 import resource
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -66,12 +67,12 @@ class Agent:
 
 
 @contextmanager
-def agent(place: Place, limit: tuple[int, int], **more: Any) -> Iterator[Agent]:
-    """One under a limit of the system: which one, and how much of it."""
+def agent(place: Place, limit: tuple[int, int] | None = None, **more: Any) -> Iterator[Agent]:
+    """One, under a limit of the system: which one, and how much of it."""
     with subprocess.Popen(
         [sys.executable, "-m", "antiphon", "agent"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         cwd=place.cwd, env={**NO_ENGINES, **place.env, "ANTIPHON_AUTO_RESUME": "false"},
-        preexec_fn=lambda: resource.setrlimit(limit[0], (limit[1], limit[1])),
+        preexec_fn=None if limit is None else lambda: resource.setrlimit(limit[0], (limit[1], limit[1])),
     ) as process:  # fmt: skip
         try:
             made = Agent(process)
@@ -80,6 +81,7 @@ def agent(place: Place, limit: tuple[int, int], **more: Any) -> Iterator[Agent]:
         finally:
             assert process.stdin is not None
             process.stdin.close()
+            process.wait(60)
 
 
 def test_hundreds_of_sessions_are_open_at_once_with_few_descriptors(place: Place) -> None:
@@ -98,3 +100,148 @@ def test_hundreds_of_sessions_are_open_at_once_with_few_descriptors(place: Place
         one.process.wait()
         with agent(place, (resource.RLIMIT_NOFILE, DESCRIPTORS)) as other:
             assert "result" in other.ask("session/load", sessionId=sessions[0], cwd=str(place.cwd), mcpServers=[])
+
+
+class Disk:
+    """The disk of a place: full, or not, when a test says so."""
+
+    def __init__(self, place: Place) -> None:
+        self._state = place.state
+        self.full = False
+
+    def fill(self, process: "subprocess.Popen[bytes]") -> None:
+        """From now on nothing more fits."""
+        self.full = True
+
+    def free(self, process: "subprocess.Popen[bytes]") -> None:
+        """There is room again."""
+        self.full = False
+
+    def close(self) -> None:
+        """Leave nothing."""
+
+
+class LimitedFiles(Disk):
+    """No file may grow: what a user without rights can do to a process."""
+
+    def fill(self, process: "subprocess.Popen[bytes]") -> None:
+        super().fill(process)
+        size = (self._state / "antiphon.sqlite3").stat().st_size
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+    def free(self, process: "subprocess.Popen[bytes]") -> None:
+        super().free(process)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
+class SmallDisk(Disk):
+    """A disk of its own, with a file that takes what is left."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        place.state.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs", place.state], check=True)
+
+    def fill(self, process: "subprocess.Popen[bytes]") -> None:
+        super().fill(process)
+        with suppress(OSError), (self._state / "filler").open("ab", buffering=0) as filler:
+            while True:
+                filler.write(bytes(4096))
+
+    def free(self, process: "subprocess.Popen[bytes]") -> None:
+        super().free(process)
+        (self._state / "filler").unlink(missing_ok=True)
+
+    def close(self) -> None:
+        subprocess.run(["umount", "-l", self._state], check=True)
+
+
+def _can_mount() -> bool:
+    probe = ["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+    try:
+        return os.geteuid() == 0 and subprocess.run(probe, check=False, capture_output=True).returncode == 0
+    except OSError:
+        return False
+
+
+DISKS = [LimitedFiles, SmallDisk] if _can_mount() else [LimitedFiles]
+NOTICES: dict[str, Any] = {"clientCapabilities": {"session": {"notices": {}}}}
+
+
+class Turns:
+    """What was said in a session, and which of it the user was told is not saved."""
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+        self.unsaved: set[str] = set()
+
+    def say(self, one: Agent, session: str, size: int) -> None:
+        """One more turn."""
+        text = f"turn-{len(self.sent)} " + "x" * size
+        before = len(one.updates)
+        assert one.prompt(session, text)["result"]["stopReason"] == "end_turn"
+        self.sent.append(text)
+        for update in one.updates[before:]:
+            words = json.dumps(update)
+            if "This session is saved again" in words:
+                assert "Nothing of it is missing" in words
+                self.unsaved.clear()
+            elif "This session is not being saved" in words:
+                assert "antiphon.sqlite3` cannot" in words  # what is full
+                self.unsaved.add(text)
+
+    def check(self, one: Agent, session: str, cwd: Path) -> None:
+        """What is loaded is what was said, but for what the user was told of."""
+        before = len(one.updates)
+        assert "result" in one.ask("session/load", sessionId=session, cwd=str(cwd), mcpServers=[])
+        loaded = [each["content"]["text"] for each in one.updates[before:] if each["sessionUpdate"] == "user_message_chunk"]  # fmt: skip
+        assert loaded == [text for text in self.sent if text in loaded]
+        assert {text for text in self.sent if text not in loaded} <= self.unsaved
+        self.sent, self.unsaved = loaded, set()
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="this system cannot change the limits of another process")
+@pytest.mark.parametrize("more", [{}, NOTICES], ids=["message", "notice"])
+@pytest.mark.parametrize("disk", DISKS)
+@pytest.mark.parametrize("seed", range(2))
+def test_what_a_full_disk_does_not_take_is_told_and_stored_when_there_is_room(
+    place: Place, disk: type[Disk], more: dict[str, Any], seed: int
+) -> None:
+    rng, turns, drive = random.Random(seed), Turns(), disk(place)
+    session = ""
+    try:
+        for _ in range(3):
+            with agent(place, **more) as one:
+                if session:
+                    turns.check(one, session, place.cwd)
+                else:
+                    session = one.new(place.cwd)
+                    turns.say(one, session, 0)
+                for _ in range(6):
+                    match rng.randrange(4):
+                        case 0:
+                            drive.fill(one.process)
+                        case 1:
+                            drive.free(one.process)
+                        case _:
+                            turns.say(one, session, rng.choice((10, 1000, 100_000)))
+                if rng.random() < 0.5 or isinstance(
+                    drive, SmallDisk
+                ):  # room at the end of the process: nothing is missing
+                    drive.free(one.process)
+                    turns.unsaved.clear()
+        with agent(place, **more) as one:
+            turns.check(one, session, place.cwd)
+    finally:
+        drive.close()
+
+
+@pytest.mark.parametrize("size", [0, 4096])
+def test_nothing_of_a_full_disk_is_a_traceback_in_run(place: Place, size: int) -> None:
+    place.run("hi", "--agent", "antiphon")
+    done = subprocess.run(
+        place.words("hi", "--agent", "antiphon"), env={**place.env, **NO_ENGINES}, cwd=place.cwd, capture_output=True, text=True,
+        check=False, timeout=60, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)),
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr and "Logging error" not in done.stderr
+    assert "antiphon.sqlite3` cannot" in done.stderr

@@ -61,6 +61,17 @@ class Redact(logging.Formatter):
         return plain(text).replace("\n", "\n    ")[:LINE_LIMIT]
 
 
+class _LogFile(logging.FileHandler):
+    """A log that cannot be written, as on a full disk, is no reason to disturb the user."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Leave the entry out."""
+
+    def close(self) -> None:
+        with suppress(OSError):
+            super().close()
+
+
 def log_file(directory: Path | None = None) -> Path:
     """Where the log is."""
     return (state_dir() if directory is None else directory) / "logs" / "antiphon.log"
@@ -105,6 +116,6 @@ def _file_handler(path: Path) -> logging.Handler:
         if path.stat().st_size > LOG_LIMIT:
             path.replace(path.with_suffix(".log.1"))
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
-    handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
+    handler = _LogFile(path, encoding="utf-8", errors="backslashreplace")
     handler.setFormatter(Redact("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"))
     return handler

@@ -302,7 +302,9 @@ class Joint:
             await self.cast.drop()
             if self._chores:
                 await asyncio.wait(tuple(self._chores))
-            await self.journal.settled()
+            await self.journal.close()
+            if self.journal.failed:
+                await self.save()
         finally:
             if self._lock is not None:
                 self._lock.release()

@@ -6,12 +6,14 @@ which it came. `settled` waits until all of it has been; a question to the clien
 
 import asyncio
 import logging
+import os
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final, cast
 
 from antiphon.connection.wire import NO_WAIT
 from antiphon.duet.events import Cleared, Event, now, pack, shown
 from antiphon.duet.minutes import Minutes
+from antiphon.duet.saying import notice_update
 from antiphon.protocol import v1
 from antiphon.store.errors import NoSuchSession
 
@@ -28,6 +30,12 @@ OURS: Final = "antiphon"
 
 ROOM: Final = 4 * 1024 * 1024
 """Bytes that may wait for the disk before those who speak have to wait, too."""
+
+LATE_ROOM: Final = 64 * 1024 * 1024
+"""Bytes that are kept in memory while they cannot be stored, as on a full disk. Beyond it the history has a gap, which says so."""
+
+RETRY: Final = 2.0
+"""Seconds between two tries to store what could not be stored."""
 
 _PASSING: Final = (
     v1.AvailableCommandsUpdate,
@@ -66,8 +74,20 @@ class Journal:
         self._writer: asyncio.Task[None] | None = None
         self.silent = False
         """Whether what is told is only kept: the client does not want to hear it."""
-        self._late: list[bytes] = []  # what could not be written when it was said
-        self._unsaved = False
+        self._late: list[bytes] = []
+        """Events that were shown and could not be stored yet, in order."""
+        self._late_size = 0
+        self._left_out = 0
+        """Events after those for which there was no room in memory."""
+        self._reason: Exception | None = None
+        """Why the last try to store them failed."""
+        self.failed = False
+        """Whether something could not be stored when it was to be. It may have been stored since."""
+        self._retry: asyncio.TimerHandle | None = None
+        self._closing = False
+        self._is_due = False
+        self._told_unsaved = False
+        """Whether the user was told in this turn that something is not stored."""
 
     def tell(self, update: "v1.Update", engine: str = "") -> Awaitable[None]:
         """Show an update, once it is on the disk. Await it: it waits while the disk or the client is slow."""
@@ -112,10 +132,35 @@ class Journal:
         self._waiting.append(_Item(None, None, done))
         return done
 
+    def turn_begins(self) -> None:
+        """From now on the user is told again if something cannot be stored."""
+        self._told_unsaved = False
+        if self._late:
+            self._try_again()
+
+    async def close(self) -> None:
+        """Wait for everything, and try a last time to store what could not be stored."""
+        self._closing = True
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+        if self._late:
+            self._try_again()
+        await self.settled()
+        if self._late:
+            _log.error("session %s: %d events were not stored: %s", self._session.id, len(self._late), self._reason)
+
+    def _try_again(self) -> None:
+        if self._retry is not None:
+            self._retry.cancel()
+        self._retry, self._is_due = None, True
+        if self._writer is None:
+            self._writer = asyncio.get_running_loop().create_task(self._write(), name="journal")
+
     async def _write(self) -> None:
         batch: list[_Item] = []
         try:
-            while self._waiting:
+            while self._waiting or self._is_due:
                 batch, self._waiting = self._waiting, []
                 self._size = 0
                 await self._keep([item.kept for item in batch if item.kept is not None])
@@ -138,16 +183,45 @@ class Journal:
                 _log.exception("an update could not be shown")
 
     async def _keep(self, kept: list[bytes]) -> None:
-        """Write it down. What cannot be written is shown all the same, and tried again with what comes next."""
-        kept = [*self._late, *kept]
-        if not kept:
+        """Store events. What cannot be stored is shown all the same, kept in memory, and tried again soon."""
+        due, self._is_due = self._is_due, False
+        behind = bool(self._late)
+        if not kept and not (behind and due):
             return
-        try:
-            await self._append(kept)
-            self._late = []
-        except Exception as error:
-            self._late = kept if sum(map(len, kept)) < ROOM else []
-            await self.unsaved(error)
+        if not behind or due:
+            try:
+                await self._append([*self._late, *self._gap(), *kept])
+            except Exception as error:
+                self._reason = error
+                self.failed = True
+                if self._retry is None and not self._closing:
+                    self._retry = asyncio.get_running_loop().call_later(RETRY, self._try_again)
+            else:
+                missing, self._reason = self._left_out, None
+                self._late, self._late_size, self._left_out = [], 0, 0
+                if behind:
+                    _log.info("session %s is stored again", self._session.id)
+                    lost = f"{missing} updates are missing in it" if missing else "Nothing of it is missing"
+                    await self._notice("This session is saved again", f"{lost}.")
+                return
+        self._keep_late(kept)
+        if self._reason is not None:
+            await self.unsaved(self._reason)
+
+    def _keep_late(self, kept: list[bytes]) -> None:
+        for event in kept:
+            if self._left_out or self._late_size + len(event) > LATE_ROOM:
+                self._left_out += 1
+            else:
+                self._late.append(event)
+                self._late_size += len(event)
+
+    def _gap(self) -> list[bytes]:
+        """What the history says where events are missing."""
+        if not self._left_out:
+            return []
+        text = f"*{self._left_out} updates are missing here*: they could not be stored.\n\n"
+        return [pack(shown(v1.AgentMessageChunk(v1.TextBlock(text), _new_id())))]
 
     async def _append(self, kept: list[bytes]) -> None:
         session = self._session
@@ -164,9 +238,29 @@ class Journal:
         self.empty = False
 
     async def unsaved(self, error: Exception) -> None:
-        """Something of the session cannot be kept: the user is told, once."""
-        _log.error("session %s cannot be kept: %s", self._session.id, error)
-        if not self._unsaved:
-            self._unsaved = True
-            sentence, _, hint = str(error).partition("\nhint: ")
-            await self._session.notice("This session is not being saved", hint or sentence, v1.NoticeSeverity.WARNING)
+        """Something of the session cannot be stored: the user is told, once in each turn, what is the matter and what becomes of it."""
+        self.failed = True
+        if self._told_unsaved:
+            return
+        self._told_unsaved = True
+        _log.error("session %s cannot be stored: %s", self._session.id, error)
+        sentence, _, hint = str(error).partition("\nhint: ")
+        rest = "What is said meanwhile is kept in memory, and stored as soon as that works"
+        if self._left_out:
+            rest = f"{self._left_out} updates are lost, because there is no more room for them in memory"
+        await self._notice("This session is not being saved", f"{sentence}. {rest}{f': {hint}' if hint else ''}.")
+
+    async def _notice(self, title: str, description: str) -> None:
+        """Show something at once: it is no part of the history."""
+        session = self._session
+        severity = v1.NoticeSeverity.WARNING if self._reason is not None else v1.NoticeSeverity.INFO
+        if session.closed:
+            return
+        try:
+            await session.update(notice_update(session, title, description, severity, _new_id()))
+        except Exception:  # a client that is gone
+            _log.debug("a notice could not be shown: %s", title)
+
+
+def _new_id() -> str:
+    return f"antiphon-{os.urandom(6).hex()}"

@@ -36,6 +36,7 @@ async def prompt(joint: "Joint", turn: Turn) -> "Outcome":
         await joint.saying.say(missing)
         await joint.journal.settled()
         return None
+    joint.journal.turn_begins()
     asked = commands.parse(turn.text, list(joint.cast.engines))
     playing = _is_for_engines(asked)
     joint.journal.note(Prompted(now(), list(turn.prompt), joint.saying.new_id(), "" if playing else "command"))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from antiphon.duet.journal import Journal
     from antiphon.store.sessions import SessionStore
 
-__all__ = ["Saying", "failure_of", "told"]
+__all__ = ["Saying", "failure_of", "notice_update", "told"]
 
 
 class Saying:
@@ -47,12 +47,7 @@ class Saying:
         kept: bool = True,
     ) -> None:
         """Something that the user should know. A client without notices gets it as a message. What only matters now is not kept."""
-        update: v1.Update
-        if self._outer.client.shows_notices:
-            update = v1.NoticeUpdate(severity, title, description)
-        else:
-            text = f"*{title}*: {description}\n\n" if description else f"*{title}*\n\n"
-            update = v1.AgentMessageChunk(v1.TextBlock(text), self.new_id())
+        update = notice_update(self._outer, title, description, severity, self.new_id())
         await (self._journal.tell(update) if kept else self._journal.pass_on(update))
 
     async def failed(self, who: str, error: AcpError, *, kept: bool = True) -> None:
@@ -91,6 +86,16 @@ class Saying:
             self._kept_title = self.title
         except StoreError as error:
             await self._journal.unsaved(error)
+
+
+def notice_update(
+    outer: "Session", title: str, description: str | None, severity: v1.NoticeSeverity, id: str
+) -> v1.Update:
+    """A notice as the client can show it: one without notices gets a message with this id."""
+    if outer.client.shows_notices:
+        return v1.NoticeUpdate(severity, title, description)
+    text = f"*{title}*: {description}\n\n" if description else f"*{title}*\n\n"
+    return v1.AgentMessageChunk(v1.TextBlock(text), id)
 
 
 def failure_of(who: str, error: AcpError) -> tuple[str, str | None]:
