@@ -121,6 +121,16 @@ class RequestError(AcpError):
         return meaning_of(self.code, self.message)
 
     @property
+    def wants_sign_in(self) -> bool:
+        """Whether somebody has to sign in first: by its meaning, since -32000 also says that a connection was closed."""
+        return self.code == Code.AUTH_REQUIRED and self.meaning == _NAMES[Code.AUTH_REQUIRED]
+
+    @property
+    def says_closed(self) -> bool:
+        """Whether the peer answers that a connection was closed: its own to whoever does the work, since it still answers."""
+        return self.meaning == "connection closed"
+
+    @property
     def reason(self) -> str:
         """The message, with what `data` says in words: peers put the part that helps in there, as text or under one of these names."""
         data = self.data

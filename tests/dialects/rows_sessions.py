@@ -12,6 +12,7 @@ __all__ = ["SESSION_ROWS"]
 MODES = [{"id": "code", "name": "Code"}, {"id": "plan", "name": "Plan", "description": "Look, do not touch"}]
 STATE = {"currentModeId": "plan", "availableModes": MODES}
 EXAMPLES = "Python SDK 0.12.1 and 1.0.0rc3, example agents"
+OWN = {"antiphon/ownDirectory": True}
 OPENING = ("session/new", "session/load", "session/resume", "session/fork")
 
 
@@ -47,11 +48,11 @@ OPENING_ROWS = [
     ),
     Row(
         "a session loaded without cwd", OPENCODE, "session/load", "params", b'{"sessionId":"s9"}',
-        {"sessionId": "s9", "cwd": "", "mcpServers": []}, ("session without cwd", "no MCP servers"), **_answered({}),
+        {"sessionId": "s9", "cwd": "", "mcpServers": [], "_meta": OWN}, ("session without cwd", "no MCP servers"), **_answered({}),
     ),
     Row(
         "a session resumed by its older name", BANJO_NOTES, "session/resume", "params", b'{"sessionId":"s9"}',
-        {"sessionId": "s9", "cwd": ""}, ("session without cwd",), sent_as="unstable_resumeSession", says={"modes": STATE},
+        {"sessionId": "s9", "cwd": "", "_meta": OWN}, ("session without cwd",), sent_as="unstable_resumeSession", says={"modes": STATE},
     ),
     Row(
         "a session resumed by its older name, in full", BANJO_NOTES, "session/resume", "params",

@@ -3,6 +3,7 @@
 Nothing here imports the event loop. `run` answers `initialize` first and imports the rest while the editor reads the answer.
 """
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from antiphon.agent.capabilities import VERSION, capabilities
@@ -11,7 +12,7 @@ from antiphon.errors import LocalProtocolError
 from antiphon.protocol.v1.initialize import Implementation, InitializeResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from antiphon.agent.hooks import Maybe
     from antiphon.protocol.v1.auth import AuthMethod
@@ -48,6 +49,8 @@ class Agent(Hooks):
     """Kinds of content that a prompt may hold though clients are not told so, because only words about them reach the model."""
     mcp: "Collection[str]" = ()
     auth_methods: "Sequence[AuthMethod]" = ()
+    auth_aliases: "Mapping[str, str]" = MappingProxyType({})
+    """Other ids of ways to sign in, which clients know from elsewhere → those on offer."""
     ahead: "Callable[[], Maybe[None]] | None" = None
     """What to do once a client is there, before it asks for anything. Nobody waits for it or hears that it failed."""
     clients = 0

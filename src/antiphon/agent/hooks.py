@@ -35,6 +35,10 @@ class HooksApart:
         """Forget a session for good. One that does not exist is no error."""
         raise _missing("session/delete")
 
+    def session_directory(self, session_id: str) -> "Maybe[str | None]":
+        """The directory of an earlier session, for clients that open it without naming one. None: look into `list_sessions`."""
+        return None
+
     def authenticate(self, method_id: str) -> "Maybe[None]":
         """Sign in by one of the methods on offer."""
 

@@ -101,11 +101,12 @@ class Service:
 
     async def _authenticate(self, asked: v1.Authenticate) -> v1.AuthenticateResult:
         offered = [getattr(method, "id", None) for method in self._agent.auth_methods]
-        if asked.method_id not in offered:
+        method_id = self._agent.auth_aliases.get(asked.method_id, asked.method_id)
+        if method_id not in offered:
             names = ", ".join(f"`{each}`" for each in offered) or "none: there is nothing to sign in to"
             wrong = f"there is no way to sign in called `{asked.method_id}`; on offer: {names}"
             raise RequestError(Code.INVALID_PARAMS, "Invalid params", wrong)
-        await settle(self._agent.authenticate(asked.method_id))
+        await settle(self._agent.authenticate(method_id))
         return v1.AuthenticateResult()
 
     async def _logout(self, _: v1.Logout) -> v1.LogoutResult:

@@ -16,6 +16,7 @@ from antiphon.agent.turns import Turns
 from antiphon.connection.router import Then
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
+from antiphon.protocol.dialects.hints import OWN_DIRECTORY
 
 if TYPE_CHECKING:
     from antiphon.agent.agent import Agent
@@ -28,6 +29,9 @@ __all__ = ["CLOSE_GRACE", "Sessions", "settle", "wait_for_ends"]
 
 CLOSE_GRACE: Final = 5.0
 """Seconds that sessions may take to free what they hold when the client is gone, before we go without them."""
+
+MOST_PAGES: Final = 1000
+"""Pages of an agent's list in which a session is looked for. One that has more repeats itself."""
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -74,6 +78,7 @@ class Sessions:
         """A session from nothing."""
         session = self._make(_new_id(), asked)
         await self._begin(session, self._agent.new_session)
+        await self._choose_as_asked(session, asked)
         return Then(v1.NewSessionResult(session.id, *self._choices(session)), session.open)
 
     async def load(self, asked: v1.LoadSession) -> v1.LoadSessionResult:
@@ -96,17 +101,66 @@ class Sessions:
         await self._begin(session, self._agent.fork_session, asked.session_id)
         return Then(v1.ForkSessionResult(session.id, *self._choices(session)), session.open)
 
-    def _make(self, id: str, asked: "Asked") -> Session:
+    def _make(self, id: str, asked: "Asked", cwd: str | None = None) -> Session:
         self._introduced()
-        check_place(asked.cwd, asked.additional_directories)
+        cwd = asked.cwd if cwd is None else cwd
+        check_place(cwd, asked.additional_directories)
         check_servers(asked.mcp_servers, self._agent.mcp)
-        return Session(id, asked.cwd, self._client, asked.additional_directories, asked.mcp_servers)
+        return Session(id, cwd, self._client, asked.additional_directories, asked.mcp_servers)
+
+    async def _choose_as_asked(self, session: Session, asked: v1.NewSession) -> None:
+        """Set the mode and the model that some clients ask for with the session. One that is not on offer is told, and not fatal."""
+        model = asked.model.model_id if asked.model is not None else None
+        try:
+            for what, wanted, choose in (
+                ("mode", asked.mode_id, self._choose_mode),
+                ("model", model, self._choose_model),
+            ):
+                if wanted is not None:
+                    try:
+                        await choose(session, wanted)
+                    except RequestError as error:
+                        await session.notice(f"The {what} is not `{wanted}`", error.reason, v1.NoticeSeverity.WARNING)
+        except BaseException:
+            await self._end(session.id)  # nobody learns its id
+            raise
 
     async def _again(self, asked: v1.LoadSession | v1.ResumeSession) -> Session:
-        session = self._make(asked.session_id, asked)
+        own = not asked.cwd and (asked.meta or {}).get(OWN_DIRECTORY) is True
+        session = self._make(asked.session_id, asked, await self._directory_of(asked.session_id) if own else None)
         session.series = f"{os.urandom(2).hex()}-"
         await self._end(asked.session_id)  # opened twice is not open twice: what the first one holds is freed
         return session
+
+    async def _directory_of(self, session_id: str) -> str:
+        """The directory of an earlier session: who opens it need not name one.
+
+        Raises:
+            RequestError: the agent does not know such a session.
+        """
+        self._introduced()
+        if (found := self._open.get(session_id)) is not None:
+            return found.session.cwd
+        directory = await settle(self._agent.session_directory(session_id))
+        if directory is None and self._agent.does("list_sessions"):
+            directory = await self._listed_directory(session_id)
+        if directory is None:
+            raise RequestError(
+                Code.RESOURCE_NOT_FOUND, "Resource not found", f"there is no session `{session_id}`: name its `cwd`"
+            )
+        return directory
+
+    async def _listed_directory(self, session_id: str) -> str | None:
+        cursor: str | None = None
+        for _ in range(MOST_PAGES):
+            page = await self.list(v1.ListSessions(cursor=cursor))
+            for info in page.sessions:
+                if info.session_id == session_id:
+                    return info.cwd
+            cursor = page.next_cursor
+            if not cursor:
+                break
+        return None
 
     def _introduced(self) -> None:
         if not self._client.introduced:
@@ -216,26 +270,32 @@ class Sessions:
     async def set_mode(self, asked: v1.SetMode) -> "Then[v1.SetModeResult]":
         """Another mode."""
         session = self._find(asked.session_id).session
-        session.settings.check_mode(asked.mode_id)
-        await settle(self._agent.set_mode(session, asked.mode_id))
-        changed = session.settings.choose_mode(asked.mode_id)
+        changed = await self._choose_mode(session, asked.mode_id)
         return Then(v1.SetModeResult(), partial(_tell_options, session, changed))
+
+    async def _choose_mode(self, session: Session, mode_id: str) -> bool:
+        session.settings.check_mode(mode_id)
+        await settle(self._agent.set_mode(session, mode_id))
+        return session.settings.choose_mode(mode_id)
 
     async def set_model(self, asked: v1.SetModel) -> "Then[v1.SetModelResult]":
         """Another model, in the way of older clients."""
         session = self._find(asked.session_id).session
         self._client.chooses_models = True
-        session.settings.check_model(asked.model_id)
-        await settle(self._agent.set_model(session, asked.model_id))
-        changed = session.settings.choose_model(asked.model_id)
+        changed = await self._choose_model(session, asked.model_id)
         return Then(v1.SetModelResult(), partial(_tell_options, session, changed))
+
+    async def _choose_model(self, session: Session, model_id: str) -> bool:
+        session.settings.check_model(model_id)
+        await settle(self._agent.set_model(session, model_id))
+        return session.settings.choose_model(model_id)
 
     async def set_config_option(self, asked: v1.SetConfigOption) -> "Then[v1.SetConfigOptionResult]":
         """Another value of a setting."""
         session = self._find(asked.session_id).session
-        session.settings.check_option(asked.config_id, asked.value)
-        await settle(self._agent.set_config_option(session, asked.config_id, asked.value))
-        mode_too = session.settings.choose_option(asked.config_id, asked.value)
+        value = session.settings.meant(asked.config_id, asked.value)
+        await settle(self._agent.set_config_option(session, asked.config_id, value))
+        mode_too = session.settings.choose_option(asked.config_id, value)
         shown = session.settings.shown(self._client.shows_booleans)
         return Then(v1.SetConfigOptionResult(shown), partial(_tell_mode, session, mode_too))
 

@@ -4,8 +4,8 @@ Older clients know modes and models, newer ones know settings with the categorie
 they are two views of one choice, so a change of the one changes the other.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Chosen", "Settings"]
 
+_SWITCHES: Final = (("true", "false"), ("on", "off"))
+"""The words for a setting with two values, of which one is yes."""
+
 
 class Settings:
     """The choices of one session and what is chosen."""
@@ -28,6 +31,8 @@ class Settings:
         self.modes: ModeState | None = None
         self.options: list[ConfigOption] = []
         self.models: ModelState | None = None
+        self._spelled: dict[str, dict[str, str]] = {}
+        """Settings that the client switches in other words than we do → our word → its word."""
 
     # Whether a choice is on offer.
 
@@ -49,6 +54,26 @@ class Settings:
         elif not isinstance(value, bool):
             raise RequestError(Code.INVALID_PARAMS, "Invalid params", f"`{config_id}` is on or off, not {value!r}")
         return option
+
+    def meant(self, config_id: str, value: bool | str) -> bool | str:
+        """The value of a setting that is meant: `true` and `false` switch what is `on` or `off`, and the other way round.
+
+        Raises:
+            RequestError: there is no such setting, or it cannot have this value.
+        """
+        option = next((each for each in self.options if getattr(each, "id", None) == config_id), None)
+        word = str(value).lower()
+        said = next((pair for pair in _SWITCHES if word in pair), None)
+        if said is not None and isinstance(option, BooleanConfig):
+            value = word == said[0]
+        elif said is not None and isinstance(option, SelectConfig):
+            offered = [choice.value for choice in choices(option)]
+            ours = next((pair for pair in _SWITCHES if set(pair) == set(offered)), None)
+            if ours is not None and value not in offered:
+                self._spelled[config_id] = dict(zip(ours, said, strict=True))
+                value = ours[said.index(word)]
+        self.check_option(config_id, value)
+        return value
 
     # Choosing. Each returns whether the settings, which are the other view of the same choice, changed with it.
 
@@ -92,7 +117,11 @@ class Settings:
 
     def shown(self, booleans: bool) -> "list[ConfigOption]":
         """The settings as a client gets them: one that does not know on/off settings is not shown any."""
-        return [option for option in self.options if booleans or not isinstance(option, BooleanConfig)]
+        return [
+            _spelled(option, self._spelled)
+            for option in self.options
+            if booleans or not isinstance(option, BooleanConfig)
+        ]
 
 
 class Chosen:
@@ -142,6 +171,19 @@ def choices(option: SelectConfig) -> Iterator[SelectOption]:
             yield from entry.options
         else:
             yield entry
+
+
+def _spelled(option: "ConfigOption", words: "Mapping[str, Mapping[str, str]]") -> "ConfigOption":
+    """A setting in the words of a client that has its own for the values."""
+    if not isinstance(option, SelectConfig) or option.id not in words:
+        return option
+    own = words[option.id]
+    values: list[SelectOption | SelectGroup] = [
+        each if isinstance(each, SelectGroup) else msgspec.structs.replace(each, value=own.get(each.value, each.value))
+        for each in option.options
+    ]
+    current = own.get(option.current_value, option.current_value)
+    return msgspec.structs.replace(option, current_value=current, options=values)
 
 
 def _mode_ids(modes: "ModeState") -> list[str]:

@@ -231,6 +231,8 @@ class Runner:
         if error is None and keeper is not None and keeper.failed is not None and self._stop.why is None:
             what = keeper.failed.subject
             error = AcpError(f"`{what}` had to be asked, and nobody was there\nhint: {remedy([keeper.failed])}")
+        if error is None and stopped is not None and stopped.stop_reason.value == "tool_error":
+            error = AcpError("the agent stopped because a tool failed\nhint: what it said before tells which one")
         failure = _failure(error) if self._stop.why is None else None
         status = self._status(stopped, failure, wrong=isinstance(error, _wrong_arguments()))
         session = self._opened.session if self._opened is not None else None

@@ -187,7 +187,7 @@ class Link:
         except RequestRefused as error:
             if error.meaning == "unsupported protocol version":
                 raise RemoteProtocolError(f"{self.name} does not speak version {VERSION} of ACP: {error}") from error
-            if error.code == Code.AUTH_REQUIRED:
+            if error.wants_sign_in:
                 raise AuthRequired(error.code, error.message, error.data) from error
             raise
         if welcome.protocol_version != VERSION:
@@ -233,7 +233,14 @@ class Link:
                 raise self._auth_required(refusal) from refusal
             await self._ask_to_sign_in(self._authenticate, refusal, before)
 
-        return Tries(self.retry, can_reconnect=lambda: self._target.restartable and not self.closed, sign_in=sign_in)
+        async def reconnect() -> None:
+            if self._connection is not None:
+                await self.end(self._connection)
+
+        def can_reconnect() -> bool:
+            return self._target.restartable and not self.closed
+
+        return Tries(self.retry, can_reconnect=can_reconnect, sign_in=sign_in, reconnect=reconnect)
 
     async def attempt(
         self,
@@ -268,7 +275,7 @@ class Link:
 
     def explained(self, error: AcpError) -> AcpError:
         """The error; if it is the lack of a sign-in, with the ways to sign in."""
-        if isinstance(error, RequestRefused) and error.code == Code.AUTH_REQUIRED:
+        if isinstance(error, RequestRefused) and error.wants_sign_in:
             return self._auth_required(error)
         self._add_last_words(error)
         return error

@@ -1,7 +1,7 @@
 """Opening a session again after it expired or its agent was lost: resumed, else loaded, else a new one in its place."""
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from antiphon.errors import AcpError, Code, RequestRefused
 from antiphon.protocol import v1
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["reopen"]
 
 _log = logging.getLogger(__name__)
-
-_NOT_ABOUT_THE_SESSION: Final = (Code.AUTH_REQUIRED, Code.REQUEST_TIMEOUT)
-"""Refusals after which another way of opening it is no better."""
 
 
 async def reopen(session: "Session", connection: "Connection", sessions: "Sessions") -> v1.NoticeUpdate:
@@ -41,7 +38,9 @@ async def reopen(session: "Session", connection: "Connection", sessions: "Sessio
             return await way(session, connection, sessions)
         except RequestRefused as error:
             # Which code says that there is no such session differs from agent to agent.
-            if error.code in _NOT_ABOUT_THE_SESSION:
+            if (
+                error.wants_sign_in or error.says_closed or error.code == Code.REQUEST_TIMEOUT
+            ):  # another way is no better
                 raise
             _log.info("session `%s` cannot be opened again this way: %s", session.id, error)
             refusal = error

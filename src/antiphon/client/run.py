@@ -3,7 +3,8 @@
 The consumer holds a `Turn`; this is what remains when it stops caring. Rules:
 
 1. Updates wait on the connection until somebody takes them, so a slow consumer slows the wire.
-2. A prompt is sent again only if it was refused before it began: with -32003, or for the lack of a sign-in, and before any update.
+2. A prompt is sent again only if it was refused before it began: because the session had expired, for the lack of a sign-in (by an
+   error, or by the stop reason `auth_required`), or because the agent has lost a connection; and before any update.
 3. A turn that is called off ends as `cancelled`: by the agent's answer, or, if there is none in time, with the agent.
 """
 
@@ -13,7 +14,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -32,6 +33,9 @@ __all__ = ["Run"]
 _log = logging.getLogger(__name__)
 
 CANCELLED = v1.PromptResult(v1.StopReason.CANCELLED)
+
+AUTH_REQUIRED: Final = "auth_required"
+"""A stop reason that is in no schema. It means what the error -32000 means, and is treated as that."""
 
 
 class Run:
@@ -144,8 +148,10 @@ class Run:
                     self._send(connection)
                 elif (news := await self._stream.take()) is not None:
                     return self._heard(news.update)
+                elif (result := self._stream.result).stop_reason.value == AUTH_REQUIRED and self.called_off is None:
+                    await self._failed(RequestRefused(Code.AUTH_REQUIRED, "Authentication required"))
                 else:
-                    self._finish(self._stream.result)
+                    self._finish(result)
             except AcpError as error:
                 await self._failed(error)
             except TimeoutError:
@@ -268,4 +274,6 @@ class Run:
 
 def _before_it_began(error: AcpError) -> bool:
     """Whether a refusal says that the prompt was not even looked at."""
-    return isinstance(error, RequestRefused) and error.code in (Code.SESSION_EXPIRED, Code.AUTH_REQUIRED)
+    if not isinstance(error, RequestRefused):
+        return False
+    return error.code == Code.SESSION_EXPIRED or error.wants_sign_in or error.says_closed

@@ -16,7 +16,7 @@ from antiphon.errors import AcpError, Code, RequestError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from antiphon.agent.hooks import Maybe, Outcome
+    from antiphon.agent.hooks import Outcome
     from antiphon.agent.session import Session
     from antiphon.agent.turn import Turn
     from antiphon.duet.joint import Joint
@@ -62,6 +62,7 @@ class _Whole(Agent):
         self._database: Database | None = None
         every = list(engines.values())
         self._ways = dict(_ways(engines))
+        self.auth_aliases = dict(_aliases(self._ways))
         self.also_takes = _all(engine.also_takes for engine in every)
         self.ahead = self._warm_up
         super().__init__(
@@ -117,14 +118,37 @@ class _Whole(Agent):
         known = await clearly(opening.conversations.conversations())
         return await clearly(list_sessions(query, self.engines, opening.store, known))
 
+    async def session_directory(self, session_id: str) -> str | None:
+        row = await clearly(self._opened().store.get(session_id))
+        return None if row is None else row.cwd
+
     async def delete_session(self, session_id: str) -> None:
         await clearly(self._opened().delete(session_id))
 
     # The accounts.
 
-    def authenticate(self, method_id: str) -> "Maybe[None]":
-        _, engine, own = self._ways[method_id]
-        return engine.authenticate(own)
+    async def authenticate(self, method_id: str) -> None:
+        """Sign in one of the engines' ways. Some clients try the first way only, and give up if it fails: where another engine is
+        signed in they may go on, unless the user has been to a terminal for it and wants to know what came of that."""
+        from antiphon.agent.sessions import settle
+        from antiphon.protocol.v1.auth import TerminalAuth
+
+        shown, engine, own = self._ways[method_id]
+        try:
+            await settle(engine.authenticate(own))
+        except RequestError as error:
+            if error.code != Code.AUTH_REQUIRED or isinstance(shown, TerminalAuth):
+                raise
+            if not await self._another_is_signed_in(engine):
+                raise
+
+    async def _another_is_signed_in(self, engine: "Engine") -> bool:
+        from antiphon.agent.sessions import settle
+
+        for other in self.engines.values():
+            if other is not engine and await settle(other.signed_in()):
+                return True
+        return False
 
     async def logout(self) -> None:
         from antiphon.agent.sessions import settle
@@ -219,6 +243,14 @@ def _ways(engines: "Mapping[str, Engine]") -> "Iterator[tuple[str, tuple[v1.Auth
             id = own if own not in taken else f"{name}-{own}"
             taken.add(id)
             yield id, (_named(method, id, name), engine, own)
+
+
+def _aliases(ways: "Mapping[str, tuple[v1.AuthMethod, Engine, str]]") -> "Iterator[tuple[str, str]]":
+    """Other ids of the ways that clients may use → ours."""
+    for id, (_, engine, own) in ways.items():
+        for alias, meant in engine.auth_aliases.items():
+            if meant == own and alias not in ways:
+                yield alias, id
 
 
 def _named(method: "v1.AuthMethod", id: str, engine: str) -> "v1.AuthMethod":

@@ -4,12 +4,13 @@ An engine's front module is imported before `initialize` is answered, so it impo
 that are imported when the first one is opened.
 """
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from antiphon.errors import Code, RequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from antiphon.agent.hooks import Maybe, Outcome
     from antiphon.agent.session import Session
@@ -63,6 +64,8 @@ class Engine:
     mcp: "Collection[str]" = ()
     """Kinds of MCP server besides child processes: "http", "sse"."""
     auth_methods: "Sequence[v1.AuthMethod]" = ()
+    auth_aliases: "Mapping[str, str]" = MappingProxyType({})
+    """Other ids of ways to sign in, which clients know from elsewhere → ours."""
     steers: bool = False
     """Whether something can be added to a turn while it runs."""
     unique_ids: bool = False
@@ -98,12 +101,20 @@ class Engine:
         """The sessions there are, newest first."""
         raise _missing("session/list")
 
+    def directory(self, session_id: str) -> "Maybe[str | None]":
+        """The directory of an earlier session; None: it is in the list, or there is none."""
+        return None
+
     def delete(self, session_id: str) -> "Maybe[None]":
         """Forget a session."""
         raise _missing("session/delete")
 
     def authenticate(self, method_id: str) -> "Maybe[None]":
         """Sign in."""
+
+    def signed_in(self) -> "Maybe[bool]":
+        """Whether it could answer a prompt now. One that has no ways to sign in always could; of others nothing is known here."""
+        return not self.auth_methods
 
     def logout(self) -> "Maybe[None]":
         """Sign out."""

@@ -35,6 +35,7 @@ class _Whole(Agent):
     def __init__(self, engine: "Engine") -> None:
         self.engine = engine
         self.also_takes = engine.also_takes
+        self.auth_aliases = engine.auth_aliases
         self.ahead = engine.warm_up if engine.does("warm_up") else None
         super().__init__(
             engine.name,
@@ -56,6 +57,9 @@ class _Whole(Agent):
 
     def list_sessions(self, query: "v1.ListSessions") -> "Maybe[v1.ListSessionsResult | Iterable[v1.SessionInfo]]":
         return self.engine.list(query)
+
+    def session_directory(self, session_id: str) -> "Maybe[str | None]":
+        return self.engine.directory(session_id)
 
     def delete_session(self, session_id: str) -> "Maybe[None]":
         return self.engine.delete(session_id)

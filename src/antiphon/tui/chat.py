@@ -315,7 +315,10 @@ class Chat:
             self.screen.end_turn()
         finally:
             self._turn = self._cancelling = None
-        if (word := STOPPED.get(result.stop_reason.meaning)) is not None:
+        word = STOPPED.get(result.stop_reason.meaning)
+        if result.stop_reason.value == "tool_error":  # in no schema, but some agents say it
+            word = "stopped: a tool failed"
+        if word is not None:
             self.note([Text(f"({word})", "yellow")])
 
     async def _sign_in(self) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from antiphon.client.place import Place
 from antiphon.engines.acp.refusing import need_method
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["Opening"]
 
 _Answer: TypeAlias = v1.NewSessionResult | v1.LoadSessionResult | v1.ResumeSessionResult | v1.ForkSessionResult
-
-_NOT_ABOUT_THE_SESSION: Final = (Code.AUTH_REQUIRED, Code.REQUEST_TIMEOUT)
-"""Refusals after which another way of opening it is no better."""
 
 _log = logging.getLogger(__name__)
 
@@ -218,7 +215,9 @@ class Opening:
                 try:
                     await way(life, place, id)
                 except RequestRefused as error:
-                    if error.code in _NOT_ABOUT_THE_SESSION:
+                    if (
+                        error.wants_sign_in or error.says_closed or error.code == Code.REQUEST_TIMEOUT
+                    ):  # another way is no better
                         raise
                     _log.info("session `%s` cannot be opened again by `%s`: %s", id, method, error)
                 else:

@@ -17,7 +17,7 @@ from antiphon.errors import (
 )
 from antiphon.protocol import v1
 
-__all__ = ["Agent", "clearly", "need_method", "same"]
+__all__ = ["Agent", "check_end", "clearly", "need_method", "same"]
 
 
 class Agent:
@@ -39,7 +39,7 @@ def clearly(agent: Agent) -> Iterator[None]:
     try:
         yield
     except RequestRefused as error:
-        raise _sign_in(agent, error) if error.code == Code.AUTH_REQUIRED else same(error) from error
+        raise _sign_in(agent, error) if error.wants_sign_in else same(error) from error
     except NotSupported as error:
         raise RequestError(Code.INVALID_PARAMS, "Invalid params", str(error)) from error
     except SpawnFailed as error:
@@ -51,6 +51,21 @@ def clearly(agent: Agent) -> Iterator[None]:
         raise RequestError(Code.REQUEST_TIMEOUT, f"{agent.name} does not respond", str(error)) from error
     except RemoteProtocolError as error:
         raise RequestError(Code.INTERNAL_ERROR, f"{agent.name} makes no sense", str(error)) from error
+
+
+def check_end(agent: Agent, result: v1.PromptResult) -> None:
+    """Stop reasons that are in no schema and say that the turn failed are errors, which every client understands.
+
+    Raises:
+        RequestError: the turn failed.
+    """
+    match result.stop_reason.value:
+        case "auth_required":
+            raise RequestRefused(Code.AUTH_REQUIRED, "Authentication required")
+        case "tool_error":
+            raise RequestError(Code.INTERNAL_ERROR, f"{agent.name} stopped because a tool failed")
+        case _:
+            pass
 
 
 def need_method(abilities: Abilities, method: str) -> None:

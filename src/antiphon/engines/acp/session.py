@@ -16,7 +16,7 @@ from antiphon.config.project_files import ANY
 from antiphon.engines.acp.answering import Answering
 from antiphon.engines.acp.opening import Opening
 from antiphon.engines.acp.prompts import blocks_for
-from antiphon.engines.acp.refusing import clearly
+from antiphon.engines.acp.refusing import check_end, clearly
 from antiphon.engines.acp.showing import Showing
 from antiphon.engines.base import EngineSession
 from antiphon.engines.project import Project
@@ -121,6 +121,7 @@ class AcpSession(EngineSession):
             blocks = await blocks_for(turn, life.welcome.agent_capabilities.prompt_capabilities)
             with self._opening.reminding(blocks) as reminded:
                 result = await self._play(life, v1.Prompt(self._opening.id, reminded))
+            check_end(self._hub.agent, result)
         return structs.replace(result, session_id=None)
 
     async def _play(self, life: "Life", prompt: v1.Prompt) -> v1.PromptResult:

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 from antiphon import __version__
 from antiphon.engines.base import Engine
-from antiphon.engines.claude.ways import METHODS
+from antiphon.engines.claude.ways import ALIASES, METHODS
+from antiphon.errors import AcpError
 
 if TYPE_CHECKING:
     from antiphon.agent.session import Session
@@ -26,6 +27,7 @@ class Claude(Engine):
     also_takes = ("audio",)
     mcp = ("http", "sse")
     auth_methods = METHODS
+    auth_aliases = ALIASES
     steers = True
     unique_ids = True
     read_only = "plan"
@@ -93,6 +95,13 @@ class Claude(Engine):
 
         found, _ = await _find()
         await asyncio.to_thread(check_signed_in, found, method_id)
+
+    async def signed_in(self) -> bool:
+        try:
+            await self.authenticate("")
+        except AcpError:  # not, not installed, or it does not say
+            return False
+        return True
 
     async def logout(self) -> None:
         import asyncio

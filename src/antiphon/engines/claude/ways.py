@@ -1,11 +1,12 @@
 """The ways to sign in to Claude Code that clients are told of. Imported before `initialize` is answered, so it imports little."""
 
 import sys
+from types import MappingProxyType
 from typing import Final
 
 from antiphon.protocol.v1.auth import AgentAuth, TerminalAuth
 
-__all__ = ["API_KEY", "CONSOLE", "METHODS", "SUBSCRIPTION"]
+__all__ = ["ALIASES", "API_KEY", "CONSOLE", "METHODS", "SUBSCRIPTION"]
 
 
 def _in_a_terminal(id: str, name: str, description: str, *words: str) -> TerminalAuth:
@@ -30,3 +31,6 @@ API_KEY: Final = AgentAuth(
 )
 
 METHODS: Final = (SUBSCRIPTION, CONSOLE, API_KEY)
+
+ALIASES: Final = MappingProxyType({"claude-login": SUBSCRIPTION.id})
+"""Ids that clients know from other agents of Claude Code → ours."""

@@ -119,6 +119,18 @@ class Codex(Engine):
 
         await sign_in(hub, method_id)
 
+    async def signed_in(self) -> bool:
+        from antiphon.engines.codex.login import must_be_signed_in
+        from antiphon.engines.codex.refusing import clearly
+        from antiphon.errors import AcpError
+
+        try:
+            with clearly():
+                await must_be_signed_in(await self._shared())
+        except AcpError:  # not, not installed, or its server does not start
+            return False
+        return True
+
     async def logout(self) -> None:
         hub = await self._shared()
         from antiphon.engines.codex.login import sign_out

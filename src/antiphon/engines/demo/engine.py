@@ -60,6 +60,9 @@ class Demo(Engine):
     async def list(self, query: "v1.ListSessions") -> "v1.ListSessionsResult":
         return await self._kept().list(query)
 
+    async def directory(self, session_id: str) -> str | None:
+        return await self._kept().directory(session_id)
+
     async def delete(self, session_id: str) -> None:
         await self._kept().delete(session_id)
 
@@ -83,6 +86,9 @@ class Demo(Engine):
 
     def authenticate(self, method_id: str) -> None:
         self._signed_in = True
+
+    def signed_in(self) -> bool:
+        return self._signed_in
 
     def logout(self) -> None:
         self._signed_in = False

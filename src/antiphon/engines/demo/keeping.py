@@ -95,6 +95,12 @@ class Keeping:
             kept.always = {}
         return kept
 
+    async def directory(self, session_id: str) -> str | None:
+        """The directory of a session of ours."""
+        await self._created()
+        row = await self._store.get(session_id)
+        return row.cwd if row is not None and row.engine == ENGINE else None
+
     async def open_calls(self, session_id: str) -> list[str]:
         """The tool calls that were never finished: the process was killed meanwhile."""
         states: dict[str, str] = {}

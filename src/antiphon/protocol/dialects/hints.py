@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Literal
 
-__all__ = ["HINTS", "METHOD_ALIASES", "Half", "Reply"]
+__all__ = ["HINTS", "METHOD_ALIASES", "OWN_DIRECTORY", "Half", "Reply"]
 
 Half = Literal["params", "result"]
 Reply = Callable[[bytes], bytes]
@@ -22,3 +22,6 @@ HINTS: dict[tuple[str, str], tuple[bytes, ...]] = {
 
 METHOD_ALIASES: dict[str, str] = {"unstable_resumeSession": "session/resume"}
 """Older names of methods → today's."""
+
+OWN_DIRECTORY = "antiphon/ownDirectory"
+"""In the `_meta` of a request to open an earlier session: it came without a directory, so the session's own is meant."""

@@ -7,6 +7,7 @@ the modes flat. Whoever asks that way is answered that way.
 from collections.abc import Iterator
 from typing import Final
 
+from antiphon.protocol.dialects.hints import OWN_DIRECTORY
 from antiphon.protocol.dialects.rule import (
     Answer,
     Change,
@@ -20,6 +21,7 @@ from antiphon.protocol.dialects.rule import (
     packed,
     renamed,
     text_of,
+    with_meta,
 )
 from antiphon.protocol.dialects.sources import BANJO_NOTES, BANJO_WIRE, OPENCODE
 
@@ -34,8 +36,8 @@ def _model_and_mode(fields: Fields) -> Fields | None:
 
 
 def _without_cwd(fields: Fields) -> Fields | None:
-    """An empty directory says: the one that the session had."""
-    return {**fields, "cwd": packed("")} if is_null(fields.get("cwd")) else None
+    """The directory is the one that the session had, which only the agent knows. An empty one that was sent stays an error."""
+    return with_meta({**fields, "cwd": packed("")}, OWN_DIRECTORY, True) if is_null(fields.get("cwd")) else None
 
 
 def _with_flat_modes(question: Fields, answer: bytes) -> bytes:
