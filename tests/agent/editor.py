@@ -71,9 +71,12 @@ class Editor:
             self._news.clear()
             await self._news.wait()
 
-    async def introduce(self, capabilities: v1.ClientCapabilities | None = None) -> v1.InitializeResult:
+    async def introduce(
+        self, capabilities: v1.ClientCapabilities | None = None, name: str | None = None
+    ) -> v1.InitializeResult:
         """`initialize`."""
-        asked = v1.Initialize(1, capabilities or v1.ClientCapabilities())
+        info = None if name is None else v1.Implementation(name, "1")
+        asked = v1.Initialize(1, capabilities or v1.ClientCapabilities(), info)
         return await self.connection.request(m.INITIALIZE, asked)
 
     async def open(self, cwd: str = "/w") -> str:
@@ -109,6 +112,7 @@ async def playing(
     *,
     introduced: bool = True,
     leaves: int = 0,
+    name: str | None = None,
 ) -> AsyncIterator[Editor]:
     """An editor with this agent at the other end. When it leaves, nothing of the agent may be left running (but `leaves` tasks)."""
     before, troubles = asyncio.all_tasks(), list[dict[str, Any]]()
@@ -119,7 +123,7 @@ async def playing(
         editor = Editor(near, router)
         async with editor.connection:
             if introduced:
-                await editor.introduce(capabilities)
+                await editor.introduce(capabilities, name)
             yield editor
         await serving
         for _ in range(5):

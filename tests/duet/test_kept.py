@@ -164,11 +164,11 @@ async def test_a_session_that_is_open_elsewhere_is_an_error_that_says_so(state: 
 
 async def test_a_new_session_goes_on_where_the_last_one_ended_and_says_so(resumes: None) -> None:
     alto = Singer("alto")
-    async with playing(choir(alto), FULL) as editor:
+    async with playing(choir(alto), FULL, name="zed") as editor:
         session = await editor.open()
         await editor.prompt(session, "la")
         assert await editor.open() != session, "it is open already"
-    async with playing(choir(alto), FULL) as editor:
+    async with playing(choir(alto), FULL, name="zed") as editor:
         assert await editor.open() == session
         await editor.until("notice")
         order = editor.order

@@ -31,6 +31,17 @@ async def opened(directory: Path) -> AsyncIterator[SessionStore]:
         yield SessionStore(database, Clock())
 
 
+def create_as_before(connection: Connection, id: str, engine: str, cwd: str, length: int = 0) -> None:
+    """A session as versions wrote it that did not know clients."""
+    columns = "id, engine, cwd, directories, title, created_at, updated_at, length, state"
+    at = START.isoformat()
+    values = (id, engine, cwd, "[]", f"about {id}", at, at, length, b'{"route":"demo"}')
+    connection.execute(f"INSERT INTO session ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+    key = connection.execute("SELECT key FROM session WHERE id = ?", (id,)).fetchone()[0]
+    for seq in range(1, length + 1):
+        connection.execute("INSERT INTO history (session, seq, data) VALUES (?, ?, ?)", (key, seq, f"{seq}".encode()))
+
+
 def file_in(directory: Path) -> Path:
     return directory / FILE_NAME
 

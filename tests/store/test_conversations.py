@@ -10,8 +10,7 @@ from antiphon.store.database import Database
 from antiphon.store.errors import NoSuchSession, SessionExists
 from antiphon.store.schema import MIGRATIONS
 from antiphon.store.searching import SearchStore
-from antiphon.store.sessions import SessionStore
-from tests.store.shelf import file_in, opened
+from tests.store.shelf import create_as_before, file_in, opened
 
 
 async def test_a_conversation_leads_to_its_session(tmp_path: Path) -> None:
@@ -129,7 +128,7 @@ async def test_words_are_found_in_histories_and_titles_newest_first(tmp_path: Pa
 async def test_a_file_from_before_gets_the_table_of_conversations(tmp_path: Path) -> None:
     async with asyncio.timeout(10):
         async with Database(file_in(tmp_path), MIGRATIONS[:2]) as before:
-            await SessionStore(before).create("s", "antiphon", "/w")
+            await before.run(lambda connection: create_as_before(connection, "s", "antiphon", "/w"))
         async with opened(tmp_path) as store:
             await ConversationStore(store.database).set_conversations("s", {"claude": "1"})
             assert await ConversationStore(store.database).by_conversation("claude", "1") == "s"

@@ -10,7 +10,7 @@ from antiphon.store.database import Database
 from antiphon.store.decisions import Decision, DecisionStore
 from antiphon.store.schema import MIGRATIONS, open_database
 from antiphon.store.sessions import SessionStore
-from tests.store.shelf import START, Clock, file_in
+from tests.store.shelf import START, Clock, create_as_before, file_in
 
 
 def rules(decisions: list[Decision]) -> list[str]:
@@ -112,7 +112,7 @@ async def test_what_was_decided_for_a_session_of_an_agent_is_revoked_and_nothing
 async def test_a_file_from_before_gets_the_new_tables_and_keeps_what_it_has(tmp_path: Path) -> None:
     async with asyncio.timeout(10):
         async with Database(file_in(tmp_path), MIGRATIONS[:1]) as before:
-            await SessionStore(before, Clock()).create("s", "demo", "/w")
+            await before.run(lambda connection: create_as_before(connection, "s", "demo", "/w"))
         async with open_database(tmp_path) as database:
             await DecisionStore(database).remember("r", "allow", "everywhere")
             assert rules(await DecisionStore(database).all()) == ["r"]

@@ -27,6 +27,11 @@ class Client:
         self.capabilities = asked.client_capabilities if asked is not None else ClientCapabilities()
 
     @property
+    def name(self) -> str:
+        """What it calls itself; empty if it does not say."""
+        return self.info.name if self.info is not None else ""
+
+    @property
     def reads_files(self) -> bool:
         """`fs/read_text_file`."""
         return self.capabilities.fs.read_text_file

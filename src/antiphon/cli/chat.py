@@ -113,6 +113,7 @@ def _same_agent(options: Options) -> str:
 def _opener(options: Options, cwd: str) -> "Open":
     from antiphon.cli.opening import Attendance, Door, connected
     from antiphon.cli.session_opening import keep_name, open_session, reopen
+    from antiphon.config.clients import CHAT
     from antiphon.duet.present import DEMO
     from antiphon.tui.doors import Opened
 
@@ -135,6 +136,7 @@ def _opener(options: Options, cwd: str) -> "Open":
     @asynccontextmanager
     async def opened(attending: "Attending") -> AsyncIterator["Opened"]:
         attendance = Attendance(
+            client=CHAT,
             ask=attending.ask,
             elicitation=attending.elicitation,
             authenticate=attending.authenticate,

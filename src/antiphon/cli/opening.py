@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
+from antiphon import __version__
 from antiphon.catalogue.known import OURS, keys_for
 from antiphon.cli.arguments import Misused, Options
 from antiphon.cli.choosing import default_agent
@@ -22,8 +23,8 @@ from antiphon.client.permissions import Ask, Keeper
 from antiphon.client.retry import Retry
 from antiphon.client.rules_here import BROKEN, rules_in, settings_here
 from antiphon.client.terminals import Terminals
-from antiphon.config.environment import environment_for
-from antiphon.duet.wishes import AUTO_RESUME, says_auto_resume
+from antiphon.config.clients import Client
+from antiphon.config.environment import environment_for, with_new_sessions
 from antiphon.policy import Mode, RuleError, Rules
 from antiphon.protocol import v1
 from antiphon.store.audit import AuditEntry, AuditStore
@@ -48,6 +49,8 @@ DELAYS: Final = (1.0, 2.0, 4.0, 8.0)
 class Attendance:
     """Who is there, and what they want to hear."""
 
+    client: Client
+    """As which of our clients we introduce ourselves to the agent."""
     ask: Ask | None = None
     """Asks about permission; None: nobody is there."""
     elicitation: Asking | None = None
@@ -134,6 +137,7 @@ async def connected(options: Options, cwd: str, attendance: Attendance) -> Async
             files=keeper.guard_files(attendance.files),
             terminals=keeper.guard_terminals(attendance.terminals),
             retry=_retry(options),
+            info=v1.Implementation(attendance.client.name, __version__, attendance.client.title),
             observer=note_report,
             terminal_login=attendance.terminal_login,
         ) as agent:
@@ -228,9 +232,8 @@ def _command(name: str, settings: "Settings") -> tuple[list[str], Mapping[str, s
 
     found = start_of(name, settings)
     env = found.environment()
-    if found.origin == "built in" and found.name == OURS and not says_auto_resume(os.environ):
-        # We know which session we want: a new one is a new one.
-        env = {**env, AUTO_RESUME: "false"}
+    if found.origin == "built in" and found.name == OURS:
+        env = with_new_sessions(env)  # we know which session we want: a new one is a new one
     return list(found.command), env, found.cwd
 
 

@@ -36,6 +36,7 @@ from antiphon.cli.session_opening import Opened, Unsettable, open_session
 from antiphon.cli.stopping import CANCELLED, Stopping
 from antiphon.cli.tails import KeptTerminals
 from antiphon.client.handlers import Elicitation, Elicited
+from antiphon.config.clients import RUN
 from antiphon.duet.present import DEMO
 from antiphon.errors import AcpError, AuthRequired
 from antiphon.protocol import v1
@@ -183,6 +184,7 @@ class Runner:
     def _attendance(self) -> Attendance:
         person = self._person if self._options.on_ask is None else None
         return Attendance(
+            client=RUN,
             ask=None if person is None else person.decide,
             elicitation=Elicitation(self._fill_in, self._visit),
             files=self._files,

@@ -8,7 +8,10 @@ import os
 from collections.abc import Collection, Mapping
 from typing import Final
 
-__all__ = ["GIT_SAFETY", "OWNERS", "environment_for", "harmless_git", "owner_of"]
+__all__ = ["AUTO_RESUME", "GIT_SAFETY", "OWNERS", "environment_for", "harmless_git", "owner_of", "says_auto_resume", "with_new_sessions"]  # fmt: skip
+
+AUTO_RESUME: Final = "ANTIPHON_AUTO_RESUME"
+"""The variable that says whether the first `session/new` of a client goes on with its last session. Also read as `BANJO_AUTO_RESUME`."""
 
 OWNERS: Final[Mapping[str, tuple[str, ...]]] = {
     "claude": ("ANTHROPIC_", "CLAUDE_", "CLAUDECODE"),
@@ -28,6 +31,16 @@ things stand when they start, before anybody has trusted anything."""
 
 HOMES: Final = ("CLAUDE_CONFIG_DIR", "CODEX_HOME")
 """Variables that name a directory of an engine's own."""
+
+
+def says_auto_resume(environment: Mapping[str, str]) -> bool:
+    """Whether an environment says anything about that."""
+    return any(environment.get(name, "").strip() for name in (AUTO_RESUME, AUTO_RESUME.replace("ANTIPHON_", "BANJO_")))
+
+
+def with_new_sessions(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The environment of an agent whose new sessions are to be new, unless the user has said otherwise."""
+    return {**environment} if says_auto_resume(environment) else {**environment, AUTO_RESUME: "false"}
 
 
 def owner_of(variable: str) -> str | None:

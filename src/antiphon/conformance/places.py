@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from antiphon.config.environment import with_new_sessions
 from antiphon.transports.base import Transport
 from antiphon.transports.process import spawn
 
@@ -15,7 +16,7 @@ class Program:
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str] | None = None) -> None:
         self.command = list(command)
-        self._env = env
+        self._env = with_new_sessions() if env is None else env
 
     async def start(self) -> Transport:
         return await spawn(self.command, env=self._env)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from antiphon.duet.joint import Joint
     from antiphon.duet.part import Part
 
-__all__ = ["clear", "set_mode", "set_model", "set_option", "set_route"]
+__all__ = ["clear", "put_away", "set_mode", "set_model", "set_option", "set_route"]
 
 
 async def set_route(joint: "Joint", route: str) -> None:
@@ -109,6 +109,12 @@ async def _set_of_engine(joint: "Joint", option: str, value: bool | str) -> None
 
 async def clear(joint: "Joint") -> None:
     """Begin afresh. What was said stays in the list of sessions, under an id of its own; the client's session goes on, empty."""
+    await put_away(joint)
+    joint.prepare()
+
+
+async def put_away(joint: "Joint") -> None:
+    """End what the engines do, and give what was said a session of its own."""
     await joint.save()
     await joint.stop_preparing()
     await joint.cast.drop()
@@ -122,4 +128,3 @@ async def clear(joint: "Joint") -> None:
     joint.saying.title = None
     with suppress(StoreError):  # what was allowed in the session that was
         await joint.guard.forget_session(joint.outer.id)
-    joint.prepare()

@@ -11,7 +11,7 @@ import msgspec
 from antiphon.protocol import v1
 
 __all__ = [
-    "OWN", "Asked", "Command", "Explain", "ForEngine", "Nudge", "Plain", "Review", "Route", "offered", "parse", "reserved",
+    "OWN", "Asked", "Command", "Continue", "Explain", "ForEngine", "Nudge", "Plain", "Review", "Route", "offered", "parse", "reserved",
 ]  # fmt: skip
 
 PlainName: TypeAlias = Literal["clear", "help", "sessions", "status", "trust", "version"]
@@ -36,6 +36,7 @@ OWN: Final = (
         "what to do, or `fix` or `report` for what becomes of the findings",
         engines=2,
     ),
+    Own("continue", "Go on with the last session of this directory", "the beginning of an id, for another session"),
     Own("clear", "Begin afresh; what was said so far stays in the list of sessions"),
     Own("nudge", "Go on by itself while tasks are left after a limit, or not", "on, or off"),
     Own("status", "Show route, engines, modes, models and limits"),
@@ -79,6 +80,12 @@ class Explain(msgspec.Struct, frozen=True):
     reference: str = ""
 
 
+class Continue(msgspec.Struct, frozen=True):
+    """Go on with an earlier session: the one whose id begins like this; empty: the last one."""
+
+    id: str = ""
+
+
 class Plain(msgspec.Struct, frozen=True):
     """A command that takes nothing."""
 
@@ -92,7 +99,7 @@ class ForEngine(msgspec.Struct, frozen=True):
     text: str
 
 
-Asked: TypeAlias = Route | Review | Nudge | Explain | Plain | ForEngine
+Asked: TypeAlias = Route | Review | Nudge | Explain | Continue | Plain | ForEngine
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -158,5 +165,7 @@ def _asked(name: str, rest: str) -> Asked | None:
             return Nudge(odd=rest)
         case "explain":
             return Explain(rest)
+        case "continue":
+            return Continue(rest.strip())
         case _:
             return Plain(_PLAIN[name]) if name in _PLAIN else None

@@ -226,16 +226,20 @@ class Journal:
     async def _append(self, kept: list[bytes]) -> None:
         session = self._session
         if self.empty and await self._store.get(session.id) is None:
-            await self._store.create(session.id, OURS, session.cwd, session.directories)
+            await self._create()
         try:
             await self._store.append(session.id, kept)
         except (
             NoSuchSession
         ):  # somebody deleted it while it was open: what was said so far is gone, and this begins it anew
             _log.warning("session %s was deleted while it was open", session.id)
-            await self._store.create(session.id, OURS, session.cwd, session.directories)
+            await self._create()
             await self._store.append(session.id, kept)
         self.empty = False
+
+    async def _create(self) -> None:
+        session = self._session
+        await self._store.create(session.id, OURS, session.cwd, session.directories, client=session.client.name)
 
     async def unsaved(self, error: Exception) -> None:
         """Something of the session cannot be stored: the user is told, once in each turn, what is the matter and what becomes of it."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from antiphon.agent.sessions import settle
+from antiphon.config.clients import is_script
 from antiphon.duet.journal import OURS
 from antiphon.duet.place import same_place
 from antiphon.errors import AcpError, Code, RequestError
@@ -202,8 +203,15 @@ async def list_sessions(
 
 
 def _row(row: "SessionRow") -> v1.SessionInfo:
+    made = {"client": row.client} if row.client else {}
+    marks = {**made, "script": True} if is_script(row.client) else made
     return v1.SessionInfo(
-        row.id, row.cwd, title=row.title, updated_at=row.updated_at, additional_directories=list(row.directories)
+        row.id,
+        row.cwd,
+        title=row.title,
+        updated_at=row.updated_at,
+        additional_directories=list(row.directories),
+        meta={"antiphon": marks} if marks else None,
     )
 
 

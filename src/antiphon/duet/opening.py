@@ -9,8 +9,10 @@ import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
 from antiphon.agent.sessions import settle
+from antiphon.config.clients import is_script
 from antiphon.config.places import state_dir
 from antiphon.duet.beyond import left_open
 from antiphon.duet.guard import Guard
@@ -29,9 +31,11 @@ from antiphon.store.locks import LiveElsewhere, SessionLock
 from antiphon.store.sessions import SessionStore
 
 if TYPE_CHECKING:
+    from antiphon.agent.client import Client
     from antiphon.agent.session import Session
     from antiphon.engines.base import Engine
     from antiphon.store.database import Database
+    from antiphon.store.sessions import SessionRow
 
 __all__ = ["Opening"]
 
@@ -48,21 +52,35 @@ class Opening:
         self._absent = absent
         self._database = database
         self.store = SessionStore(database)
+        self._begun: WeakKeyDictionary[Client, set[str]] = WeakKeyDictionary()
+        """Clients → the directories in which each has begun a session."""
         self.conversations = ConversationStore(database)
 
     async def new(self, outer: "Session") -> Joint:
-        """From nothing; or where the last session of this directory ended, if the user wants that."""
+        """From nothing; or, if the user wants that, where this client's last session in this directory ended."""
         outer.cwd = same_place(outer.cwd)
         guard = await Guard.open(outer.cwd, outer.directories, self._database)
         row = await self.store.last(OURS, outer.cwd)
         state = State() if row is None else State.read(await self.store.state(row.id))
         wanted = wishes(guard.settings, os.environ).auto_resume if state.auto_resume is None else state.auto_resume
-        if row is not None and wanted and (lock := await _free(row.id, outer)) is not None:
-            outer.id = row.id
+        last = await self._to_resume(outer) if wanted else None
+        if last is not None and (lock := await _free(last.id, outer)) is not None:
+            outer.id = last.id
             return await self._again(outer, guard, lock, tell=True, unasked=True)
         async with self._opened(outer, guard, await _lock(outer), State(auto_resume=state.auto_resume)) as joint:
             await self._cast(joint)
         return joint
+
+    async def _to_resume(self, outer: "Session") -> "SessionRow | None":
+        """The session that a client's first new session in a directory goes on with: the last one there that the same client made.
+
+        A client that does not say who it is has none, and neither has a script.
+        """
+        begun = self._begun.setdefault(outer.client, set())
+        first = outer.cwd not in begun
+        begun.add(outer.cwd)
+        name = outer.client.name
+        return await self.store.last(OURS, outer.cwd, client=name) if first and name and not is_script(name) else None
 
     async def load(self, outer: "Session", *, tell: bool) -> Joint:
         """As it was left; with all that was said again, if wished.
@@ -116,7 +134,9 @@ class Opening:
                     if joint.saying.title
                     else "Going on with the last session here"
                 )
-                await joint.saying.notice(title, "/clear begins afresh.", kept=False)
+                await joint.saying.notice(
+                    title, "/clear begins afresh; the setting `auto_resume` turns this off.", kept=False
+                )
         return joint
 
     async def fork(self, outer: "Session", source: str) -> Joint:
@@ -144,7 +164,9 @@ class Opening:
         for known in state.engines.values():
             known.source, known.conversation = known.conversation or known.source, ""
         packed = state.packed()  # at once: until then it would have the conversations of its source
-        await self.store.fork(source, outer.id, cwd=outer.cwd, directories=outer.directories, state=packed)
+        await self.store.fork(
+            source, outer.id, cwd=outer.cwd, directories=outer.directories, state=packed, client=outer.client.name
+        )
         return state
 
     async def _of_engine(self, source: str) -> State:

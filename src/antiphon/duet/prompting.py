@@ -8,6 +8,7 @@ import msgspec
 from antiphon.agent.turn import Turn
 from antiphon.duet import commands
 from antiphon.duet.changing import clear, set_route
+from antiphon.duet.continuing import go_on
 from antiphon.duet.events import Given, Prompted, now
 from antiphon.duet.playing import Playing
 from antiphon.duet.reviewing import Reference, code_reference, explain_prompt, reference_in
@@ -119,6 +120,8 @@ async def _do(joint: "Joint", turn: Turn, command: "commands.Command | None") ->
             return await _explain(joint, turn, reference)
         case commands.Nudge() as nudge:
             await _nudge(joint, nudge)
+        case commands.Continue(id=id):
+            await go_on(joint, id)
         case commands.Plain(name=name):
             await _plain(joint, name)
     return None

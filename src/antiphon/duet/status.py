@@ -2,7 +2,7 @@
 
 import asyncio
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from antiphon import __version__
 from antiphon.catalogue.programs import CLAUDE, CODEX
@@ -101,15 +101,20 @@ async def _sessions(joint: "Joint") -> list[SessionLine]:
     page = await list_sessions(v1.ListSessions(joint.outer.cwd), joint.cast.engines, joint.store, known)
     return [
         SessionLine(
-            row.session_id, _when(row.updated_at), row.title or "", _engine_of(row), row.session_id == joint.outer.id
+            row.session_id,
+            _when(row.updated_at),
+            row.title or "",
+            str(_marks(row).get("engine", "")),
+            row.session_id == joint.outer.id,
+            _marks(row).get("script") is True,
         )
         for row in page.sessions
     ]
 
 
-def _engine_of(row: v1.SessionInfo) -> str:
+def _marks(row: v1.SessionInfo) -> dict[str, Any]:
     ours = (row.meta or {}).get("antiphon")
-    return str(ours.get("engine", "")) if isinstance(ours, dict) else ""
+    return ours if isinstance(ours, dict) else {}
 
 
 def _when(at: str | None) -> str:

@@ -63,6 +63,8 @@ class SessionLine(msgspec.Struct, frozen=True):
     title: str = ""
     engine: str = ""
     current: bool = False
+    script: bool = False
+    """Whether a script made it."""
 
 
 def help_text(ours: Sequence[v1.Command], per_engine: Mapping[str, Sequence[v1.Command]] | None = None) -> str:
@@ -119,7 +121,7 @@ def sessions_text(sessions: Sequence[SessionLine]) -> str:
     rows = [
         (
             _cell(each.when),
-            _short(each.title) + (" (this one)" if each.current else ""),
+            _short(each.title) + (" (this one)" if each.current else " (script)" if each.script else ""),
             _cell(each.engine),
             _code(each.id),
         )

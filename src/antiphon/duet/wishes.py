@@ -9,16 +9,16 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from antiphon.config.environment import AUTO_RESUME
 from antiphon.config.shapes import NAME, REVIEWS, Settings
 
 __all__ = [
-    "AUTO_RESUME", "DUET", "JOINT_ROUTES", "PRIMARY", "REVIEW", "REVIEWS", "ROUTE", "TASKS", "Chosen", "Review", "Wishes", "chosen", "says_auto_resume", "wishes",
+    "DUET", "JOINT_ROUTES", "PRIMARY", "REVIEW", "REVIEWS", "ROUTE", "TASKS", "Chosen", "Review", "Wishes", "chosen", "wishes",
 ]  # fmt: skip
 
 ROUTE: Final = "ANTIPHON_ROUTE"
 PRIMARY: Final = "ANTIPHON_PRIMARY_AGENT"
-AUTO_RESUME: Final = "ANTIPHON_AUTO_RESUME"
-"""The variables. Each has a second name that begins with `BANJO_`, for those who come from there."""
+"""The variables, besides `AUTO_RESUME`. Each has a second name that begins with `BANJO_`, for those who come from there."""
 
 TASKS_PROGRAM: Final = "DOT_EXECUTABLE"
 """The variable that names another `dot`."""
@@ -80,11 +80,6 @@ def wishes(settings: Settings, environ: Mapping[str, str]) -> Wishes:
     rest = msgspec.structs.asdict(said)
     settled = {name: rest[name] if value is None else value for name, value in {**rest, **found}.items()}
     return Wishes(**{name: value for name, value in settled.items() if value is not None}, problems=tuple(problems))
-
-
-def says_auto_resume(environ: Mapping[str, str]) -> bool:
-    """Whether the environment says anything about it."""
-    return _said(environ, AUTO_RESUME) is not None
 
 
 def chosen(wanted: Wishes, engines: Sequence[str]) -> Chosen:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
+from antiphon.config.environment import with_new_sessions
 from antiphon.errors import ConnectionClosed
 from antiphon.recorder.replay_client import ClientPlayer
 from antiphon.transports.process import ProcessTransport, spawn
@@ -16,7 +17,7 @@ TAIL: Final = 1.0
 
 async def drive(player: ClientPlayer, command: Sequence[str], cwd: str, patience: float) -> str | None:
     """Play against this agent. Why it ended early, in words, if it did: it died, or was silent for so many seconds."""
-    agent = await spawn(command, cwd=cwd)
+    agent = await spawn(command, cwd=cwd, env=with_new_sessions())
     try:
         return await _converse(player, agent, patience)
     except ConnectionClosed as error:

@@ -99,7 +99,7 @@ class _Agent:
             self._stderr, its_stderr = os.pipe()
             ends.append((its_stderr, 2))
         try:
-            self._pid = _spawn(command, tree.marked(os.environ, self._mark), ends)
+            self._pid = _spawn(command, tree.marked(_environment(), self._mark), ends)
         except (OSError, ValueError) as error:
             raise SpawnFailed(command[0], error) from error
         finally:
@@ -158,6 +158,15 @@ class _Agent:
         guard.forget(self._pid, self._mark)
         code = os.waitstatus_to_exitcode(status)
         return code if code >= 0 else 128 - code
+
+
+def _environment() -> "dict[str, str]":
+    """Ours, in which a new session of our own agent is new: a recording begins with nothing that was said before.
+
+    As `config.environment` has it, which is not imported here because it takes too long.
+    """
+    said = any(os.environ.get(name, "").strip() for name in ("ANTIPHON_AUTO_RESUME", "BANJO_AUTO_RESUME"))
+    return {**os.environ} if said else {**os.environ, "ANTIPHON_AUTO_RESUME": "false"}
 
 
 def _spawn(command: list[str], environment: "dict[str, str]", ends: list[tuple[int, int]]) -> int:

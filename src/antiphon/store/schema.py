@@ -114,7 +114,10 @@ _TRUSTED_FILES: Final[Migration] = (
     """,
 )
 
-MIGRATIONS: Final[tuple[Migration, ...]] = (_SESSIONS, _PERMISSIONS, _CONVERSATIONS, _TRUSTED_FILES)
+# Sessions of before have an unknown client, which is nobody's.
+_CLIENTS: Final[Migration] = ("ALTER TABLE session ADD COLUMN client TEXT NOT NULL DEFAULT ''",)
+
+MIGRATIONS: Final[tuple[Migration, ...]] = (_SESSIONS, _PERMISSIONS, _CONVERSATIONS, _TRUSTED_FILES, _CLIENTS)
 
 
 def open_database(directory: Path | None = None) -> Database:

@@ -1,7 +1,7 @@
 """Sessions and what was said in them. An update is bytes here: it is kept and given back, never opened."""
 
 import base64
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from datetime import datetime
 from sqlite3 import Connection, IntegrityError
 from typing import Any, Final
@@ -20,7 +20,7 @@ PAGE_BYTES: Final = 1024 * 1024
 MAX_LIST: Final = 1000
 """Most rows of one list. Who wants more follows the cursor."""
 
-_COLUMNS: Final = "id, engine, cwd, directories, title, created_at, updated_at, length"
+_COLUMNS: Final = "id, engine, cwd, directories, title, created_at, updated_at, length, client"
 
 
 class SessionRow(msgspec.Struct, frozen=True):
@@ -35,6 +35,8 @@ class SessionRow(msgspec.Struct, frozen=True):
     updated_at: str
     length: int
     """How many updates its history has."""
+    client: str = ""
+    """The name of the client that made it; empty if that did not say, or was not kept yet."""
 
 
 class SessionStore:
@@ -45,7 +47,14 @@ class SessionStore:
         self._clock = clock
 
     async def create(
-        self, id: str, engine: str, cwd: str, directories: Sequence[str] = (), *, created_at: datetime | None = None
+        self,
+        id: str,
+        engine: str,
+        cwd: str,
+        directories: Sequence[str] = (),
+        *,
+        created_at: datetime | None = None,
+        client: str = "",
     ) -> SessionRow:
         """Begin a session with an empty history.
 
@@ -53,15 +62,15 @@ class SessionStore:
             SessionExists: the id is taken.
         """
         at = self._time(created_at)
-        row = (id, engine, cwd, _pack(directories), at, at)
+        row = (id, engine, cwd, _pack(directories), at, at, client)
 
         def create(connection: Connection) -> SessionRow:
-            places = "id, engine, cwd, directories, created_at, updated_at"
+            places = "id, engine, cwd, directories, created_at, updated_at, client"
             try:
-                connection.execute(f"INSERT INTO session ({places}) VALUES (?, ?, ?, ?, ?, ?)", row)  # noqa: S608
+                connection.execute(f"INSERT INTO session ({places}) VALUES (?, ?, ?, ?, ?, ?, ?)", row)  # noqa: S608
             except IntegrityError as error:
                 raise SessionExists(id) from error
-            return SessionRow(id, engine, cwd, tuple(directories), None, at, at, 0)
+            return SessionRow(id, engine, cwd, tuple(directories), None, at, at, 0, client)
 
         return await self.database.run(create)
 
@@ -124,11 +133,26 @@ class SessionStore:
         more, rows = len(rows) > limit, rows[:limit]
         return rows, _pack_cursor(rows[-1]) if more else None
 
-    async def last(self, engine: str, cwd: str) -> SessionRow | None:
-        """The session of this engine and directory that was used last, of those in which anything was said."""
-        where = "WHERE engine = ? AND cwd = ? AND length > 0 ORDER BY updated_at DESC, id DESC LIMIT 1"
-        rows = await self.database.read(lambda connection: read_rows(connection, where, (engine, cwd)))
+    async def last(
+        self, engine: str, cwd: str, *, client: str | None = None, not_by: Collection[str] = (), but: str = ""
+    ) -> SessionRow | None:
+        """The session of this engine and directory that was used last, of those in which anything was said.
+
+        `client`: of those that this client made; `not_by`: of those that none of these made; `but`: not this one.
+        """
+        where = (
+            "WHERE engine = ? AND cwd = ? AND length > 0 AND client = ifnull(?, client) AND id != ?"
+            f" AND client NOT IN ({', '.join('?' * len(not_by))}) ORDER BY updated_at DESC, id DESC LIMIT 1"
+        )
+        values = (engine, cwd, client, but, *not_by)
+        rows = await self.database.read(lambda connection: read_rows(connection, where, values))
         return rows[0] if rows else None
+
+    async def beginning(self, id: str, engine: str | None = None) -> Sequence[SessionRow]:
+        """The sessions whose ids begin like this, the last used first; the one with just this id alone."""
+        where = "WHERE substr(id, 1, length(?1)) = ?1 AND engine = ifnull(?2, engine) ORDER BY updated_at DESC, id DESC"
+        rows = await self.database.read(lambda connection: read_rows(connection, where, (id, engine)))
+        return [row for row in rows if row.id == id] or rows
 
     async def rename(self, id: str, title: str | None) -> None:
         """Give it a title, or take it away."""
@@ -159,6 +183,7 @@ class SessionStore:
         cwd: str | None = None,
         directories: Sequence[str] | None = None,
         state: bytes | None = None,
+        client: str = "",
     ) -> SessionRow:
         """Begin a session with the history, title and state of another, or with a state of its own; the two go on apart.
 
@@ -172,12 +197,12 @@ class SessionStore:
         def fork(connection: Connection) -> SessionRow:
             key = _key(connection, source)
             copy = (
-                "INSERT INTO session (id, engine, cwd, directories, title, created_at, updated_at, length, state)"
-                " SELECT ?, engine, ifnull(?, cwd), ifnull(?, directories), title, ?, ?, length, ifnull(?, state)"
+                "INSERT INTO session (id, engine, cwd, directories, title, created_at, updated_at, length, state, client)"
+                " SELECT ?, engine, ifnull(?, cwd), ifnull(?, directories), title, ?, ?, length, ifnull(?, state), ?"
                 " FROM session WHERE key = ?"
             )
             try:
-                new_key = connection.execute(copy, (new_id, cwd, packed, at, at, state, key)).lastrowid
+                new_key = connection.execute(copy, (new_id, cwd, packed, at, at, state, client, key)).lastrowid
             except IntegrityError as error:
                 raise SessionExists(new_id) from error
             connection.execute(
@@ -206,8 +231,8 @@ class SessionStore:
             except IntegrityError as error:
                 raise SessionExists(new_id) from error
             connection.execute(
-                "INSERT INTO session (id, engine, cwd, directories, created_at, updated_at, state)"
-                " SELECT ?, engine, cwd, directories, created_at, ?, ? FROM session WHERE key = ?",
+                "INSERT INTO session (id, engine, cwd, directories, created_at, updated_at, state, client)"
+                " SELECT ?, engine, cwd, directories, created_at, ?, ?, client FROM session WHERE key = ?",
                 (id, at, state, key),
             )
             return read_rows(connection, "WHERE id = ?", (new_id,))[0]

@@ -58,7 +58,7 @@ class Keeping:
     def create(self, session: "Session") -> "asyncio.Future[object]":
         """A new session. Await it for what went wrong; everything else that is asked here waits for it."""
         creating: asyncio.Future[object] = asyncio.ensure_future(
-            self._store.create(session.id, ENGINE, session.cwd, session.directories)
+            self._store.create(session.id, ENGINE, session.cwd, session.directories, client=session.client.name)
         )
         self._creating.add(creating)
         creating.add_done_callback(self._creating.discard)
@@ -72,7 +72,9 @@ class Keeping:
         """A new session with the history of another."""
         await self._created()
         try:
-            await self._store.fork(source, session.id, cwd=session.cwd, directories=session.directories)
+            await self._store.fork(
+                source, session.id, cwd=session.cwd, directories=session.directories, client=session.client.name
+            )
         except NoSuchSession as error:
             raise _not_found(source) from error
         kept = await self.find(session.id, session.cwd)

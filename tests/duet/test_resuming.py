@@ -1,0 +1,143 @@
+"""A new session is new, or the same client's last one in that directory; `/continue` goes on with anybody's."""
+
+import asyncio
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from antiphon.protocol import v1
+from antiphon.protocol.v1 import methods as m
+from tests.agent.editor import FULL, Editor, playing
+from tests.duet.choir import Singer, choir, state_of
+
+PEOPLE = ("zed", "neovim", "antiphon-chat")
+SCRIPTS = ("antiphon-run", "antiphon-check")
+CLIENTS = (*PEOPLE, *SCRIPTS, None)
+
+
+@pytest.fixture(autouse=True)
+def state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    state_of(monkeypatch.setenv, tmp_path)
+    monkeypatch.setenv("ANTIPHON_AUTO_RESUME", "true")
+    return tmp_path / "state"
+
+
+def said(editor: Editor, kind: str = "user_message_chunk") -> list[str]:
+    updates = [frame["params"]["update"] for frame in editor.heard if frame.get("method") == "session/update"]
+    return [update["content"]["text"] for update in updates if update["sessionUpdate"] == kind]
+
+
+def notices(editor: Editor) -> list[dict[str, Any]]:
+    updates = [frame["params"]["update"] for frame in editor.heard if frame.get("method") == "session/update"]
+    return [update for update in updates if update["sessionUpdate"] == "notice"]
+
+
+VISITS = st.lists(
+    st.tuples(
+        st.sampled_from(CLIENTS),
+        st.lists(st.tuples(st.sampled_from(("/w", "/v")), st.booleans()), min_size=1, max_size=3),
+    ),
+    min_size=1,
+    max_size=6,
+)
+"""Who comes, and in which directories each begins sessions one after the other, with a prompt or without."""
+
+
+@settings(max_examples=25)
+@given(VISITS)
+async def test_whoever_comes_gets_a_new_session_or_the_last_of_their_own(
+    visits: list[tuple[str | None, list[tuple[str, bool]]]],
+) -> None:
+    last: dict[tuple[str | None, str], str] = {}
+    known: set[str] = set()
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        state_of(patch.setenv, Path(folder))
+        patch.setenv("ANTIPHON_AUTO_RESUME", "true")
+        for client, opened in visits:
+            begun: set[str] = set()
+            async with playing(choir(Singer("alto")), FULL, name=client) as editor:
+                for cwd, speaks in opened:
+                    expected = last.get((client, cwd)) if client in PEOPLE and cwd not in begun else None
+                    begun.add(cwd)
+                    id = await editor.open(cwd)
+                    if expected is None:
+                        assert id not in known, f"a new session of {client} in {cwd} is not new"
+                    else:
+                        assert id == expected, f"{client} goes on in {cwd} with somebody else's"
+                    known.add(id)
+                    if speaks:
+                        await editor.prompt(id, f"{client} was here")
+                        last[client, cwd] = id
+
+
+async def test_a_thread_that_was_closed_is_not_opened_again_by_a_new_one() -> None:
+    async with playing(choir(Singer("alto")), FULL, name="zed") as editor:
+        first = await editor.open()
+        await editor.prompt(first, "la")
+        await editor.connection.request(m.CLOSE_SESSION, v1.CloseSession(first))
+        assert await editor.open() != first
+
+
+async def test_a_person_sees_that_a_session_was_resumed_and_how_to_have_it_otherwise() -> None:
+    alto = Singer("alto")
+    async with playing(choir(alto), FULL, name="zed") as editor:
+        await editor.prompt(await editor.open(), "a song about rivers")
+    async with playing(choir(alto), FULL, name="zed") as editor:
+        await editor.open()
+        await editor.until("notice")
+        (told,) = notices(editor)
+        assert "a song about rivers" in told["title"] and "/clear" in told["description"]
+        assert "auto_resume" in told["description"] and said(editor) == ["a song about rivers"]
+
+
+@pytest.mark.parametrize("said_before", [[], ["/status"], ["something else"]], ids=["nothing", "a command", "a prompt"])
+async def test_continue_goes_on_with_the_last_session_of_whoever_made_it(said_before: list[str]) -> None:
+    alto = Singer("alto")
+    async with playing(choir(alto), FULL, name="neovim") as editor:
+        theirs = await editor.open()
+        await editor.prompt(theirs, "a song about rivers")
+    async with playing(choir(Singer("alto")), FULL, name="antiphon-run") as editor:
+        await editor.prompt(await editor.open(), "a script")
+    async with playing(choir(alto), FULL, name="zed") as editor:
+        session = await editor.open()
+        assert session != theirs and not said(editor)
+        for text in said_before:
+            await editor.prompt(session, text)
+        await editor.prompt(session, "/continue")
+        assert said(editor)[-1] == "a song about rivers" and "a script" not in said(editor)
+        assert any("a song about rivers" in each["title"] for each in notices(editor))
+        await editor.prompt(session, "go on")
+        rows = (await editor.connection.request(m.LIST_SESSIONS, v1.ListSessions())).sessions
+        made = {row.session_id: (row.meta or {}).get("antiphon", {}) for row in rows}
+    assert theirs in made and made[session] == {"client": "zed"} and made[theirs] == {"client": "neovim"}
+    assert {"client": "antiphon-run", "script": True} in made.values()
+    async with playing(choir(alto), FULL, name="zed") as editor:  # what it became is what it is from now on
+        await editor.connection.request(m.LOAD_SESSION, v1.LoadSession(session, "/w", []))
+        texts = said(editor)
+        assert texts[0] == "a song about rivers" and texts[-1] == "go on" and "something else" not in texts
+
+
+async def test_continue_takes_any_beginning_of_an_id_and_says_when_that_means_several() -> None:
+    async with playing(choir(Singer("alto")), FULL, name="antiphon-run") as editor:
+        script = await editor.open()
+        await editor.prompt(script, "made by a script")
+    async with playing(choir(Singer("alto")), FULL, name="zed") as editor:
+        session = await editor.open()
+        await editor.prompt(session, "/continue nothing-like-it")
+        assert "There is no session whose id begins with `nothing-like-it`" in "".join(
+            said(editor, "agent_message_chunk")
+        )
+        await editor.prompt(session, f"/continue {script[:9]}")
+        assert said(editor)[-1] == "made by a script"
+
+
+async def test_without_an_earlier_session_continue_says_so() -> None:
+    async with playing(choir(Singer("alto")), FULL, name="zed") as editor:
+        session = await editor.open()
+        await editor.prompt(session, "/continue")
+        assert "There is no earlier session" in "".join(said(editor, "agent_message_chunk"))
+        await asyncio.wait_for(editor.prompt(session, "la"), 20)
