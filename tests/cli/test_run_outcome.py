@@ -87,7 +87,7 @@ def test_the_last_message_of_each_engine_is_whole_and_has_its_name(
 @given(MESSAGES, st.booleans())
 def test_every_event_says_which_engine_it_comes_from(messages: list[tuple[str, list[str]]], ids: bool) -> None:
     out = io.BytesIO()
-    printer = JsonPrinter(out)
+    printer = JsonPrinter(out.write)
     updates = [each for each in told(messages, ids) if isinstance(each, v1.AgentMessageChunk)]
     for update in updates:
         printer.update(update)

@@ -115,14 +115,6 @@ async def test_a_closed_command_leaves_nothing_open_and_no_zombie() -> None:
     assert not {str(command.pid) for command in several} & set(os.listdir("/proc"))
 
 
-async def test_exits_are_noticed_without_pidfd(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(os, "pidfd_open", raising=False)
-    async with await shell("echo out; exit 5") as command:
-        async with asyncio.timeout(20):
-            assert await command.wait() == Exit(5, None)
-        assert command.output() == "out\n"
-
-
 OWNER = f"""
 import asyncio, sys
 from antiphon.local.commands import Command

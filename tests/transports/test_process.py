@@ -190,21 +190,6 @@ async def test_cancelling_the_close_does_not_stop_the_ladder(monkeypatch: pytest
     assert not alive(child.pid)
 
 
-async def test_exits_are_noticed_without_pidfd(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(os, "pidfd_open", raising=False)
-    async with python("import sys; sys.exit(5)") as child:
-        error = await end_of(child)
-    assert isinstance(error, ProcessDied) and error.status == 5
-
-
-async def test_exits_are_noticed_without_waitid(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(os, "pidfd_open", raising=False)
-    monkeypatch.delattr(os, "waitid", raising=False)
-    async with python("import sys; sys.exit(6)") as child:
-        error = await end_of(child)
-    assert isinstance(error, ProcessDied) and error.status == 6
-
-
 async def test_a_program_that_closes_its_input_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipes, "DEAF_GRACE", 0.1)
     async with python("import os, time; os.close(0); print('up', flush=True); time.sleep(60)") as child:

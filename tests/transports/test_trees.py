@@ -165,8 +165,8 @@ from antiphon.transports.process import spawn
 
 async def main():
     first = await spawn(["sleep", "300"])
-    guard._watcher.kill()
-    guard._watcher.wait()
+    os.kill(guard._watcher.pid, 9)
+    guard._watcher.wait(10)
     second = await spawn([sys.executable, "-u", "-c", sys.argv[1], sys.argv[2]])
     print((await second.receive()).decode(), first.pid, second.pid, flush=True)
     await asyncio.sleep(300)
@@ -189,6 +189,6 @@ async def test_a_nested_tree_keeps_the_outer_mark_even_in_an_environment_made_fr
         words = await middle.receive()
         assert isinstance(words, bytes)
         pids = [*pids_in(tmp_path).values(), int(words.split()[1])]
-        tree.kill_tree(middle.pid, middle._mark)  # the middle, its watcher and all below at one stroke
+        tree.kill_tree(middle.pid, middle._child.mark)  # the middle, its watcher and all below at one stroke
         async with asyncio.timeout(5):
             await gone(*pids)

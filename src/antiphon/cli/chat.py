@@ -76,6 +76,9 @@ class ExtraMissing(AcpError):
 
 
 def _chat(options: Options) -> int:
+    from antiphon.transports import guard
+
+    guard.prepare()  # before the rest is loaded, so that it is ready when the agent is started
     import asyncio
 
     from antiphon.cli.describing import sentence_and_hint

@@ -1,6 +1,6 @@
 """A run as programs read it: events on stdout, one per line, and not a word besides."""
 
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
@@ -10,7 +10,7 @@ from antiphon.protocol import v1
 from antiphon.protocol.base import encode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from antiphon.cli.printing import WordOf
     from antiphon.client.session import Session
@@ -23,8 +23,8 @@ __all__ = ["JsonPrinter", "tokens_event", "usage_event"]
 class JsonPrinter:
     """For programs."""
 
-    def __init__(self, out: BinaryIO, word_of: "WordOf" = lambda id: "failed") -> None:
-        self._out = out
+    def __init__(self, write: "Callable[[bytes], object]", word_of: "WordOf" = lambda id: "failed") -> None:
+        self._write_line = write
         self._word_of = word_of
         self._session: Session | None = None
         self._inputs: dict[str, Any] = {}
@@ -101,8 +101,7 @@ class JsonPrinter:
             self._write(event)
 
     def _write(self, event: events.Event) -> None:
-        self._out.write(events.encode_event(event))
-        self._out.flush()
+        self._write_line(events.encode_event(event))
 
 
 def usage_event(usage: v1.UsageUpdate) -> events.Usage:

@@ -19,6 +19,9 @@ parser = run_parser
 def run(arguments: list[str]) -> int:
     """Run one prompt and return the exit status."""
     options = Options.read(run_parser(), arguments)
+    from antiphon.transports import guard
+
+    guard.prepare()  # before the rest is loaded, so that it is ready when the agent is started
     from antiphon.cli.logs import logging_to_file
     from antiphon.cli.stopping import stopping
 

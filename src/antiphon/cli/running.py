@@ -5,7 +5,6 @@ However it is stopped (Ctrl-C, a timeout, a reader that goes away), the turn is 
 
 import asyncio
 import logging
-import sys
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -91,6 +90,7 @@ class Runner:
             loop.call_soon_threadsafe(self._politely, task)
 
         self._stop.polite = politely
+        self._screen.lost = lambda: self._stop.stop("cancelled")
         self._starting = loop.call_later(PATIENCE, self._screen.status, "starting the agent …")
         limit = self._options.timeout
         timeout = loop.call_later(limit, self._stop.stop, "timeout") if limit is not None else None
@@ -138,6 +138,8 @@ class Runner:
             self._screen.note("the demo answers, which has no model: `--agent NAME` chooses another", "dim")
         async with session.prompt(blocks) as turn:
             self._turn = turn
+            if self._stop.why is not None:  # since the session was opened
+                self._call_off()
             async for update in turn:
                 await self._show(update)
         result = turn.result
@@ -158,13 +160,13 @@ class Runner:
             self._printer.update(update)
 
     def _politely(self, task: "asyncio.Task[object] | None") -> None:
-        """Somebody wants an end."""
-        if self._options.json is False and self._stop.why == "cancelled":
-            self._screen.note("cancelling … (Ctrl-C again ends the agent at once)", "dim")
+        """Cancel what runs: first of all, since nothing else may keep us from it."""
         if self._turn is not None:
             self._call_off()
         elif self._opened is None and task is not None:
             task.cancel()
+        if self._options.json is False and self._stop.why == "cancelled":
+            self._screen.note("cancelling … (Ctrl-C again ends the agent at once)", "dim")
 
     def _call_off(self) -> None:
         turn = self._turn
@@ -301,7 +303,7 @@ class Runner:
 
 def _printer(options: "Options", screen: Screen, tail_of: TailOf, word_of: WordOf) -> Printer:
     if options.json:
-        return JsonPrinter(sys.stdout.buffer, word_of)
+        return JsonPrinter(screen.data, word_of)
     return QuietPrinter(screen) if options.quiet else TextPrinter(screen, tail_of, word_of)
 
 

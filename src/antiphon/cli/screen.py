@@ -6,7 +6,8 @@ Without one (a pipe, `TERM=dumb`) there is not a single control code. Knows colu
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Final, Literal, TextIO
 from unicodedata import combining, east_asian_width
 
@@ -46,11 +47,23 @@ class Screen:
         self.can_redraw = self.is_terminal and smart
         self._coloured = self.can_redraw and not environment.get("NO_COLOR")
         self._shared = self.out_is_terminal and self.is_terminal
+        self.lost: Callable[[], None] = lambda: None
+        """Called when the terminal that shows the agent's words is gone."""
         self.shown: set[object] = set()
         """What need not be shown again."""
         self._open: dict[TextIO, bool] = {self._out: False, self._err: False}  # whether its last line has not ended
         self._dim = False
         self._live: dict[str, tuple[str, Style]] = {}
+
+    def data(self, data: bytes) -> None:
+        """Write bytes to stdout, as they are."""
+        try:
+            self._out.buffer.write(data)
+            self._out.buffer.flush()
+        except OSError:
+            if not self.out_is_terminal:
+                raise
+            self._lose(self._out)
 
     # The agent's words.
 
@@ -174,11 +187,28 @@ class Screen:
 
     def _write(self, stream: TextIO, text: str, *, ends_line: bool | None = None) -> None:
         if text:
-            stream.write(text)
-            stream.flush()
+            try:
+                stream.write(text)
+                stream.flush()
+            except OSError:
+                # A terminal that was closed, or nobody reads stderr: no reason to fail, least of all for what was about to be cancelled.
+                if stream is self._out and not self.out_is_terminal:
+                    raise
+                self._lose(stream)
             self._open[stream] = not (text.endswith("\n") if ends_line is None else ends_line) and not text.endswith(
                 "\x1b[J"
             )
+
+
+    def _lose(self, stream: TextIO) -> None:
+        """Drop from now on what is written there, and what it still holds."""
+        with suppress(OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
+            stream.flush()
+        if stream is self._out:
+            self.lost()
 
 
 def cut(text: str, width: int) -> str:

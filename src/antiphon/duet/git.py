@@ -7,13 +7,13 @@ drivers, no monitors and no helpers, whatever a repository names: all of those a
 import asyncio
 import os
 import signal
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from antiphon.duet.programs import absolute_path, program
-from antiphon.transports.exits import when_exited
+from antiphon.transports import guard
+from antiphon.transports.exits import release, when_exited
 
 __all__ = ["OUTPUT_LIMIT", "Git", "GitFailed", "TooMuch", "user_excludes"]
 
@@ -112,15 +112,8 @@ async def _run(
     heard.write_bytes(said)
     with heard.open("rb") as source, output.open("wb") as sink, errors.open("wb") as trouble:
         try:
-            child = subprocess.Popen(  # noqa: ASYNC220 - a few milliseconds, as everywhere in the house
-                [git, *words],
-                stdin=source,
-                stdout=sink,
-                stderr=trouble,
-                cwd=at,
-                env=environment,
-                start_new_session=True,
-            )
+            streams = (source.fileno(), sink.fileno(), trouble.fileno())
+            child = guard.start([git, *words], streams, env=environment, cwd=at)
         except OSError as error:
             raise GitFailed(f"git could not be started: {error.strerror}") from error
     await _until_over(child, output, limit)
@@ -137,7 +130,7 @@ def _size(path: Path) -> int:
     return path.stat().st_size
 
 
-async def _until_over(child: "subprocess.Popen[bytes]", output: Path, limit: int) -> None:
+async def _until_over(child: guard.Child, output: Path, limit: int) -> None:
     over = asyncio.Event()
     when_exited(asyncio.get_running_loop(), child, over.set)
     try:
@@ -151,4 +144,4 @@ async def _until_over(child: "subprocess.Popen[bytes]", output: Path, limit: int
         if not over.is_set():
             os.killpg(child.pid, signal.SIGKILL)
             await asyncio.wait([asyncio.ensure_future(over.wait())], timeout=KILL_GRACE)
-        child.poll()
+        await release(child)

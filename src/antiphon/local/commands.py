@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, Self
 from antiphon.errors import LocalProtocolError, SpawnFailed
 from antiphon.local.ring import Ring
 from antiphon.transports import guard, tree
-from antiphon.transports.exits import all_gone, exit_status, when_exited
+from antiphon.transports.exits import all_gone, release, when_exited
 
 __all__ = ["KILL_GRACE", "OUTPUT_LIMIT", "TERM_GRACE", "Command", "Exit"]
 
@@ -48,12 +48,11 @@ class Exit(NamedTuple):
 class Command:
     """A command that was started. `close` it, or use it as `async with`; until then its process stays known to the system."""
 
-    def __init__(self, child: "subprocess.Popen[bytes]", output_fd: int, name: str, mark: str, limit: int) -> None:
+    def __init__(self, child: guard.Child, output_fd: int, name: str, limit: int) -> None:
         self.pid = child.pid
         self.name = name
         self.exit: Exit | None = None
         self._child = child
-        self._mark = mark
         self._ring = Ring(limit)
         self._fd = output_fd
         self._loop = asyncio.get_running_loop()
@@ -86,29 +85,25 @@ class Command:
                 f"a command is a list of its words, not {words!r}\nhint: [program, argument], or ['/bin/sh', '-c', line]"
             )
         name = os.fspath(words[0])  # alone: arguments may hold secrets
-        mark = os.urandom(16).hex()
-        ours, theirs = os.pipe()
-        os.set_blocking(ours, False)
-        guard.watch(0, mark)  # before it starts: we may be killed while it does
         try:
-            child = subprocess.Popen(  # noqa: ASYNC220 - a few milliseconds, and asyncio would bring its own pipes
-                words,
-                stdin=stdin,
-                stdout=theirs,
-                stderr=theirs if errors else subprocess.DEVNULL,
-                cwd=cwd,
-                env=tree.marked(os.environ if env is None else env, mark, os.environ.get(tree.MARK)),
-                start_new_session=True,
-            )
+            nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        except OSError as error:
+            raise SpawnFailed(name, error) from error
+        ours = theirs = -1
+        try:
+            ours, theirs = os.pipe()
+            os.set_blocking(ours, False)
+            streams = (nowhere if stdin == subprocess.DEVNULL else stdin, theirs, theirs if errors else nowhere)
+            child = guard.start(words, streams, env=os.environ if env is None else env, cwd=cwd)
         except (OSError, ValueError) as error:
-            os.close(ours)
-            guard.forget(0, mark)
+            if ours >= 0:
+                os.close(ours)
             raise SpawnFailed(name, error, _missing(cwd)) from error
         finally:
-            os.close(theirs)
-        guard.watch(child.pid, mark)
-        guard.forget(0, mark)
-        return cls(child, ours, name, mark, output_limit)
+            os.close(nowhere)
+            if theirs >= 0:
+                os.close(theirs)
+        return cls(child, ours, name, output_limit)
 
     async def __aenter__(self) -> Self:
         return self
@@ -185,7 +180,7 @@ class Command:
         heard = 0
         while self._fd >= 0 and heard < PIPE_MAX and (size := self._hear()):
             heard += size
-        self._settle(_exit(exit_status(self._child)))
+        self._settle(_exit(self._child.returncode))
 
     def _settle(self, exit: Exit) -> None:
         if self.exit is None:
@@ -212,9 +207,10 @@ class Command:
         await asyncio.shield(self._closing)
 
     async def _climb_down(self) -> None:
-        if await asyncio.to_thread(tree.signal_tree, self.pid, self._mark, signal.SIGTERM):
+        child = self._child
+        if await asyncio.to_thread(tree.signal_tree, self.pid, child.mark, signal.SIGTERM, child.supervisor):
             await self._let_go()
-        await asyncio.to_thread(tree.kill_tree, self.pid, self._mark)
+        await asyncio.to_thread(tree.kill_tree, self.pid, child.mark, child.supervisor)
         if not await _wait(self._exited, KILL_GRACE):
             _log.error("`%s` (pid %d) does not end, not even by KILL", self.name, self.pid)
             self._settle(Exit(None, "SIGKILL"))
@@ -223,16 +219,15 @@ class Command:
         """A moment for the whole tree."""
         deadline = self._loop.time() + TERM_GRACE
         await _wait(self._exited, TERM_GRACE)
-        await all_gone(self._mark, deadline - self._loop.time())
+        await all_gone(self._child, deadline - self._loop.time())
 
     async def _free(self, before: "asyncio.Task[None] | None") -> None:
         if before is not None:
             await before
         await self._climb_down()
         self._stop_hearing()
-        if exit_status(self._child) is not None:
-            self._child.wait()  # the last: while the zombie stands its group keeps its number
-            guard.forget(self.pid, self._mark)
+        if self._child.ended():
+            await release(self._child)  # the last: while the zombie stands its group keeps its number
 
 
 def _missing(directory: str | os.PathLike[str] | None) -> str | None:

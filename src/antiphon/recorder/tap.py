@@ -12,7 +12,7 @@ from contextlib import suppress
 from antiphon.errors import SpawnFailed
 from antiphon.recorder.clerk import Clerk, Tray
 from antiphon.recorder.pipes import Pipe, let_go
-from antiphon.transports import tree
+from antiphon.transports import guard, tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ TERM_GRACE = 2.0
 
 SWITCH = 0.001
 """Seconds that the clerk may go on thinking while somebody has something to pass on."""
+
+FAILED = 1
+"""The status of an agent whose end nobody could see."""
 
 PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """Signals that are meant for the agent when they come to us."""
@@ -88,22 +91,17 @@ class _Agent:
 
     def __init__(self, command: list[str], *, with_stderr: bool) -> None:
         _open_standard_streams()
-        self._mark = os.urandom(16).hex()
         self._exited = _thread.allocate_lock()
         self._exited.acquire()
         its_stdin, self._stdin = os.pipe()
         self._stdout, its_stdout = os.pipe()
-        ends = [(its_stdin, 0), (its_stdout, 1)]
-        self._stderr = -1
-        if with_stderr:
-            self._stderr, its_stderr = os.pipe()
-            ends.append((its_stderr, 2))
+        self._stderr, its_stderr = os.pipe() if with_stderr else (-1, 2)
         try:
-            self._pid = _spawn(command, tree.marked(_environment(), self._mark), ends)
+            self._child = guard.start(command, (its_stdin, its_stdout, its_stderr), env=_environment(), apart=True)
         except (OSError, ValueError) as error:
             raise SpawnFailed(command[0], error) from error
         finally:
-            for end, _ in ends:
+            for end in (its_stdin, its_stdout, *((its_stderr,) if with_stderr else ())):
                 os.close(end)
 
     def pipes(self, tray: Tray) -> dict[str, Pipe]:
@@ -131,9 +129,9 @@ class _Agent:
     def _climb_down(self) -> None:
         """Its reader is gone. Mostly its stdin ends too and it ends by itself; else it is ended."""
         if not self._has_ended_within(STDIN_GRACE):
-            tree.signal_tree(self._pid, self._mark, signal.SIGTERM)
+            tree.signal_tree(self._child.pid, self._child.mark, signal.SIGTERM, self._child.supervisor)
         if not self._has_ended_within(TERM_GRACE):
-            tree.kill_tree(self._pid, self._mark)
+            tree.kill_tree(self._child.pid, self._child.mark, self._child.supervisor)
 
     def _has_ended_within(self, seconds: float) -> bool:
         if not self._exited.acquire(timeout=seconds):
@@ -145,18 +143,16 @@ class _Agent:
         """Pass a signal on to all of it: the program may be a wrapper (npx, uv, a shell) around the agent."""
         if self._exited.locked():
             with suppress(ProcessLookupError, PermissionError):  # it has just ended
-                os.killpg(self._pid, number)
+                os.killpg(self._child.pid, number)
 
     def wait(self) -> int:
         """Until it has ended: its status, or 128 and the signal. If we are killed before that, it is ended all the same."""
-        # Here, while it starts. If we were killed before this, it would end as most do: when their stdin does.
-        from antiphon.transports import guard
-
-        guard.watch(self._pid, self._mark)
-        _, status = os.waitpid(self._pid, 0)
+        self._child.ended(None)
         self._exited.release()
-        guard.forget(self._pid, self._mark)
-        code = os.waitstatus_to_exitcode(status)
+        code = self._child.returncode
+        self._child.leave()  # a daemon that it started on purpose would go on without us too
+        if code is None:  # its supervisor was killed
+            return FAILED
         return code if code >= 0 else 128 - code
 
 
@@ -167,32 +163,6 @@ def _environment() -> "dict[str, str]":
     """
     said = any(os.environ.get(name, "").strip() for name in ("ANTIPHON_AUTO_RESUME", "BANJO_AUTO_RESUME"))
     return {**os.environ} if said else {**os.environ, "ANTIPHON_AUTO_RESUME": "false"}
-
-
-def _spawn(command: list[str], environment: "dict[str, str]", ends: list[tuple[int, int]]) -> int:
-    """Start it with these descriptors as its own: its process id. Not by `subprocess`, which takes long to import."""
-    actions = [(os.POSIX_SPAWN_DUP2, ours, its) for ours, its in ends]
-    ignored_by_python = (signal.SIGPIPE, signal.SIGXFSZ)
-    try:
-        return os.posix_spawnp(
-            command[0],
-            command,
-            environment,
-            file_actions=actions,
-            setsid=True,
-            setsigmask=(),
-            setsigdef=ignored_by_python,
-        )
-    except NotImplementedError:  # an older macOS: a group of its own will do
-        return os.posix_spawnp(
-            command[0],
-            command,
-            environment,
-            file_actions=actions,
-            setpgroup=0,
-            setsigmask=(),
-            setsigdef=ignored_by_python,
-        )
 
 
 def _open_standard_streams() -> None:

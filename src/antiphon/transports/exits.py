@@ -1,70 +1,58 @@
-"""Being told that a child has exited and how, without reaping it: while the zombie stands, its group keeps its number.
-
-And that all is gone which it started.
-"""
+"""Being told that a child has exited, and that all is gone which it started."""
 
 import asyncio
-import os
-import subprocess
-import threading
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Final
 
 from antiphon.transports import tree
+from antiphon.transports.guard import Child
+from antiphon.transports.watcher import END_LIMIT
 
-__all__ = ["all_gone", "exit_status", "when_exited"]
+__all__ = ["all_gone", "release", "when_exited"]
 
-Child = subprocess.Popen[bytes]
+RELEASE_LIMIT: Final = END_LIMIT + 1
+"""Seconds that a supervisor may take to end what is left: a little more than it gives itself."""
 
 LOOK_AGAIN: Final = 0.02
 """Seconds between two looks at what is left of a tree."""
 
 
 def when_exited(loop: asyncio.AbstractEventLoop, child: Child, tell: Callable[[], None]) -> None:
-    """Call `tell` on the loop once the child has exited."""
-    try:
-        fd = os.pidfd_open(child.pid)
-    except (AttributeError, OSError):  # macOS, an old kernel, a sandbox
-        threading.Thread(target=_wait_in_thread, args=(loop, child, tell), daemon=True).start()
+    """Call `tell` on the loop once the child has exited. It is not reaped before it is released: its group keeps its number as long."""
+    descriptor = child.fileno()
+
+    def look() -> None:
+        if child.ended():
+            loop.remove_reader(descriptor)
+            tell()
+
+    loop.add_reader(descriptor, look)
+
+
+async def release(child: Child) -> None:
+    """Release a child that this loop was to be told of, and wait until its supervisor has ended what was left of it."""
+    descriptor = child.fileno()
+    if descriptor < 0:
         return
-
-    def exited() -> None:
-        loop.remove_reader(fd)
-        os.close(fd)
-        tell()
-
-    loop.add_reader(fd, exited)
-
-
-def _wait_in_thread(loop: asyncio.AbstractEventLoop, child: Child, tell: Callable[[], None]) -> None:
-    if hasattr(os, "waitid"):
-        with suppress(ChildProcessError):  # reaped by somebody else: gone all the same
-            os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    else:  # macOS before Python 3.13
-        child.wait()
-    with suppress(RuntimeError):  # the loop is closed: nobody listens any more
-        loop.call_soon_threadsafe(tell)
-
-
-def exit_status(child: Child) -> int | None:
-    """How an exited child ended: its status, or the negative of the signal that ended it."""
-    if child.returncode is not None or not hasattr(os, "waitid"):
-        return child.poll()
+    loop, gone = asyncio.get_running_loop(), asyncio.Event()
+    loop.remove_reader(descriptor)
+    child.dismiss()
+    loop.add_reader(descriptor, lambda: gone.set() if child.dismissed() else None)
     try:
-        found = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return child.poll()
-    if found is None:
-        return None
-    return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+        async with asyncio.timeout(RELEASE_LIMIT):
+            await gone.wait()
+    except TimeoutError:
+        pass
+    finally:
+        loop.remove_reader(descriptor)
+        child.release()
 
 
-async def all_gone(mark: str, seconds: float) -> bool:
+async def all_gone(child: Child, seconds: float) -> bool:
     """Whether the whole tree ends by itself within the time. No thread waits for it: many may end at once, and threads are few."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
-    while await asyncio.to_thread(tree.processes_with, mark):
+    while await asyncio.to_thread(tree.processes_with, child.mark, child.supervisor):
         left = deadline - loop.time()
         if left <= 0:
             return False

@@ -9,14 +9,13 @@ import logging
 import os
 import shlex
 import signal
-import subprocess
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import IO, Final
+from typing import Final
 
 from antiphon.errors import ConnectionClosed, LocalProtocolError, ProcessDied, SpawnFailed
 from antiphon.transports import guard, tree
-from antiphon.transports.exits import all_gone, exit_status, when_exited
+from antiphon.transports.exits import all_gone, release, when_exited
 from antiphon.transports.framing import MAX_FRAME
 from antiphon.transports.pipes import PipeTransport
 
@@ -46,14 +45,16 @@ class ProcessTransport(PipeTransport):
 
     noisy = True
 
-    def __init__(self, child: "subprocess.Popen[bytes]", command: str, mark: str, *, limit: int = MAX_FRAME) -> None:
-        super().__init__(_own(child.stdout), _own(child.stdin), limit=limit)
-        self._stderr_fd = _own(child.stderr)
+    def __init__(
+        self, child: guard.Child, streams: tuple[int, int, int], command: str, *, limit: int = MAX_FRAME
+    ) -> None:
+        """`streams` are our ends of the child's stdin, stdout and stderr."""
+        stdin, stdout, self._stderr_fd = streams
+        super().__init__(stdout, stdin, limit=limit)
         self.pid = child.pid
         self.command = command
         self.status: int | None = None
         self._child = child
-        self._mark = mark
         self._exited = asyncio.Event()
         self._output_over = asyncio.Event()
         self._reads = 0
@@ -119,7 +120,7 @@ class ProcessTransport(PipeTransport):
 
     def _take_status(self) -> int | None:
         if self.status is None and self._exited.is_set():
-            self.status = exit_status(self._child)
+            self.status = self._child.returncode
         return self.status
 
     # How others find out how it ends by itself.
@@ -139,7 +140,9 @@ class ProcessTransport(PipeTransport):
 
     async def left_behind(self, seconds: float) -> list[int]:
         """The processes that it or its children started, itself among them, and that still live after that time."""
-        return [] if await all_gone(self._mark, seconds) else await asyncio.to_thread(tree.processes_with, self._mark)
+        if await all_gone(self._child, seconds):
+            return []
+        return await asyncio.to_thread(tree.processes_with, self._child.mark, self._child.supervisor)
 
     # How we end it.
 
@@ -154,9 +157,10 @@ class ProcessTransport(PipeTransport):
         await self._send_the_rest()
         self._close_output()
         await _wait(self._exited, STDIN_GRACE)
-        if await asyncio.to_thread(tree.signal_tree, self.pid, self._mark, signal.SIGTERM):
-            await all_gone(self._mark, TERM_GRACE)
-        left_behind = await asyncio.to_thread(tree.kill_tree, self.pid, self._mark)
+        child = self._child
+        if await asyncio.to_thread(tree.signal_tree, self.pid, child.mark, signal.SIGTERM, child.supervisor):
+            await all_gone(child, TERM_GRACE)
+        left_behind = await asyncio.to_thread(tree.kill_tree, self.pid, child.mark, child.supervisor)
         if left_behind:
             _log.info("killed %d processes of `%s`", len(left_behind), self.command)
         if not await _wait(self._exited, KILL_GRACE):
@@ -165,8 +169,7 @@ class ProcessTransport(PipeTransport):
         if self._ending is not None:
             await self._ending
         if self._exited.is_set():
-            self._child.wait()
-            guard.forget(self.pid, self._mark)
+            await release(child)
         self.loop.remove_reader(self._stderr_fd)
         os.close(self._stderr_fd)
         self._shut()
@@ -191,25 +194,35 @@ async def spawn(
         )
     words = [os.fspath(word) for word in command]
     name = _shown(words)
-    mark = os.urandom(16).hex()
-    environment = tree.marked(os.environ if env is None else env, mark, os.environ.get(tree.MARK))
-    guard.watch(0, mark)  # before it starts: we may be killed while it does
+    ours, theirs = _pipes(name)
     try:
-        child = subprocess.Popen(  # noqa: ASYNC220 - a few milliseconds, and asyncio would bring its own pipes
-            words,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=cwd,
-            env=environment,
-            start_new_session=True,
-        )
+        child = guard.start(words, theirs, env=os.environ if env is None else env, cwd=cwd)
     except (OSError, ValueError) as error:
-        guard.forget(0, mark)
+        for fd in ours:
+            os.close(fd)
         raise SpawnFailed(name, error, _missing(cwd)) from error
-    guard.watch(child.pid, mark)
-    guard.forget(0, mark)
-    return ProcessTransport(child, name, mark, limit=limit)
+    finally:
+        for fd in theirs:
+            os.close(fd)
+    return ProcessTransport(child, ours, name, limit=limit)
+
+
+def _pipes(name: str) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    """Make three pipes: our ends and the child's ends of its stdin, stdout and stderr.
+
+    Raises:
+        SpawnFailed: there are no descriptors left.
+    """
+    made: list[int] = []
+    try:
+        for _ in range(3):
+            made += os.pipe()
+    except OSError as error:
+        for fd in made:
+            os.close(fd)
+        raise SpawnFailed(name, error) from error
+    its_stdin, stdin, stdout, its_stdout, stderr, its_stderr = made
+    return (stdin, stdout, stderr), (its_stdin, its_stdout, its_stderr)
 
 
 def _shown(words: list[str]) -> str:
@@ -220,15 +233,6 @@ def _shown(words: list[str]) -> str:
 
 def _missing(directory: str | os.PathLike[str] | None) -> str | None:
     return None if directory is None or os.path.isdir(directory) else os.fspath(directory)
-
-
-def _own(pipe: "IO[bytes] | None") -> int:
-    """The descriptor of a pipe, taken from the file object around it."""
-    if pipe is None:
-        raise ValueError("the child was not started with pipes")
-    fd = os.dup(pipe.fileno())
-    pipe.close()
-    return fd
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> bool:

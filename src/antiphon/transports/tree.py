@@ -1,8 +1,9 @@
 """Finding and ending every process that a command started, also those that left its group.
 
 A process group is what a signal reaches, but a descendant may leave it (`setsid`, `nohup`, a daemon). So each spawn puts
-a mark of its own into the environment, which children inherit; whoever carries the mark belongs to the tree. Standard
-library only and few imports: the watcher runs this file in a bare interpreter.
+a mark of its own into the environment, which children inherit; a process that carries the mark belongs to the tree. On Linux the
+descendants of the child's supervisor belong to it as well, with or without the mark. Standard library only and few imports: the
+watcher runs this file in a bare interpreter.
 """
 
 import os
@@ -11,7 +12,7 @@ import time
 
 TYPE_CHECKING = False  # importing typing for it would cost the watcher half its start
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 MARK = "ANTIPHON_TREE"
 """Environment variable with the marks of all trees a process belongs to, `:` between them, the outermost first."""
@@ -23,9 +24,14 @@ def marked(environment: "Mapping[str, str]", mark: str, outer: "str | None" = No
     return {**environment, MARK: f"{outer}:{mark}" if outer else mark}
 
 
-def processes_with(mark: str) -> "list[int]":
-    """The ids of all living processes that carry the mark."""
-    return _from_proc(mark) if os.path.isdir("/proc/self") else _from_ps(mark)
+def processes_with(mark: str, supervisor: int = 0) -> "list[int]":
+    """The ids of all living processes that carry the mark or descend from the supervisor."""
+    if not os.path.isdir("/proc/self"):
+        return _from_ps(mark)
+    found = _from_proc(mark)
+    if supervisor:
+        found += [pid for pid in descendants(supervisor) if pid not in found]
+    return found
 
 
 def _from_proc(mark: str) -> "list[int]":
@@ -54,9 +60,40 @@ def _from_ps(mark: str) -> "list[int]":
     return [int(pid) for pid, *_ in lines if int(pid) != os.getpid()]
 
 
-def signal_tree(group: int, mark: str, number: int) -> "list[int]":
-    """Signal the group (0: not known yet) and whoever is outside it but carries the mark: the ids of those that were there."""
-    members = processes_with(mark)
+def all_processes() -> "Iterator[tuple[int, int, str]]":
+    """The id, the parent and the state (`Z` for a zombie) of every process that can be seen; nothing without `/proc`."""
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return
+    for name in names:
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    _, _, fields = file.read().rpartition(b")")  # the name before it may hold anything
+                state, parent = fields.split(None, 2)[:2]
+            except (OSError, ValueError):  # gone
+                continue
+            yield int(name), int(parent), state.decode()
+
+
+def descendants(ancestor: int) -> "list[int]":
+    """The ids of all living descendants of a process, parents before their children."""
+    children: dict[int, list[int]] = {}
+    zombies = set()
+    for pid, parent, state in all_processes():
+        children.setdefault(parent, []).append(pid)
+        if state in "ZX":
+            zombies.add(pid)
+    found = list(children.get(ancestor, ()))
+    for pid in found:  # grows as it goes
+        found += children.get(pid, ())
+    return [pid for pid in found if pid not in zombies]
+
+
+def signal_tree(group: int, mark: str, number: int, supervisor: int = 0) -> "list[int]":
+    """Signal the group (0: not known yet) and what is outside it but belongs to the tree: the ids of those that were there."""
+    members = processes_with(mark, supervisor)
     try:
         if group:
             os.killpg(group, number)
@@ -81,9 +118,9 @@ def wait_until_gone(mark: str, seconds: float) -> bool:
     return True
 
 
-def kill_tree(group: int, mark: str) -> "set[int]":
+def kill_tree(group: int, mark: str, supervisor: int = 0) -> "set[int]":
     """End all of it at once. Repeats until nothing new is found: a process may fork meanwhile."""
     ended: set[int] = set()
-    while fresh := set(signal_tree(group, mark, signal.SIGKILL)) - ended:
+    while fresh := set(signal_tree(group, mark, signal.SIGKILL, supervisor)) - ended:
         ended |= fresh
     return ended
