@@ -144,10 +144,14 @@ async def test_a_fork_of_ours_does_not_hide_our_death(tmp_path: Path) -> None:
 
 
 SUICIDAL = """
-import asyncio, sys
+import asyncio, os, sys
 from antiphon.transports.process import spawn
 
-asyncio.run(spawn(["sh", "-c", "echo $$ > %s/pid; kill -9 $PPID; exec sleep 300" % sys.argv[2]]))
+async def main():
+    await spawn(["sh", "-c", "echo $$ > %s/pid; kill -9 %d; exec sleep 300" % (sys.argv[2], os.getpid())])
+    await asyncio.sleep(300)
+
+asyncio.run(main())
 """
 
 

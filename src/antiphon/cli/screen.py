@@ -199,7 +199,6 @@ class Screen:
                 "\x1b[J"
             )
 
-
     def _lose(self, stream: TextIO) -> None:
         """Drop from now on what is written there, and what it still holds."""
         with suppress(OSError, ValueError):
