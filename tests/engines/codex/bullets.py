@@ -172,6 +172,7 @@ BULLETS: Final = {
     "trust.stranger": "a project of a stranger runs nothing and gets no key, and the user is told what was left out",
     "trust.command": "`/trust` makes it count in the same session",
     "trust.changed": "what has changed since it was trusted does not count, and the user is told",
+    "trust.mode": "trusting the settings of a project does not change the mode",
     # When things go wrong.
     "robust.unknown": "messages and fields that nobody knows are ignored and counted",
     "robust.bad-config": "a configuration that cannot be read is an error with the file and the key",

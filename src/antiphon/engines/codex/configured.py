@@ -1,5 +1,6 @@
 """What the user's own configuration says about things that a turn is told, and that would not count if it were told without it."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,13 +18,20 @@ class _Workspace(msgspec.Struct, frozen=True):
     exclude_slash_tmp: bool = False
 
 
+class _Project(msgspec.Struct, frozen=True):
+    trust_level: str | None = None
+
+
 class Configured(msgspec.Struct, frozen=True):
     """The part of it that is read here."""
+
+    approval_policy: str | dict[str, Any] | None = None
 
     sandbox_mode: str | None = None
     default_permissions: str | None = None
     sandbox_workspace_write: _Workspace | None = None
     model_reasoning_summary: str | None = None
+    projects: dict[str, _Project] | None = None
 
     @property
     def workspace(self) -> dict[str, Any] | None:
@@ -38,6 +46,24 @@ class Configured(msgspec.Struct, frozen=True):
             "excludeTmpdirEnvVar": found.exclude_tmpdir_env_var,
             "excludeSlashTmp": found.exclude_slash_tmp,
         }
+
+    def trusts(self, places: Iterable[str]) -> bool | None:
+        """Return whether the user trusts a project in Codex's own file. None if the file does not say."""
+        levels = {found.trust_level for place in places if (found := (self.projects or {}).get(place)) is not None}
+        return False if "untrusted" in levels else True if "trusted" in levels else None
+
+    def rights(self, trusts: bool | None) -> dict[str, str]:
+        """Return when Codex asks and what its sandbox lets it do, by its own defaults, where the user has not said it.
+
+        A thread is told whether to read the project's own settings. Codex takes that for a word about rights too: in a
+        project that it is told to trust it writes unasked. These settings keep the two apart.
+        """
+        if trusts is False:
+            return {}
+        rights = {} if self.approval_policy is not None else {"approval_policy": "on-request"}
+        if self.sandbox_mode is None and self.default_permissions is None:
+            rights["sandbox_mode"] = "workspace-write" if trusts else "read-only"
+        return rights
 
 
 class _Read(msgspec.Struct, frozen=True):

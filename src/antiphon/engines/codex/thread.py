@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from antiphon.agent.stage import seen
 from antiphon.config.project_files import CODEX, directories_above, main_repository
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.configured import configured
+from antiphon.engines.codex.configured import Configured, configured
 from antiphon.engines.codex.login import must_be_signed_in
 from antiphon.engines.codex.looking import config_with_profile, has_rules
 from antiphon.engines.codex.refusing import clearly, is_archived, key_at_fault, refused
@@ -46,6 +46,8 @@ class OpenThread:
         self.project = Project(session, "Codex", CODEX)
         self._level = ""
         """How far the thread that is open was told to trust the project."""
+        self._distrusted = False
+        """Whether the user distrusts the project in Codex's own file, which then holds whatever was trusted here."""
         self._empty = False
 
     # Opening.
@@ -110,7 +112,7 @@ class OpenThread:
     async def _asked_for(self, server: Server, method: str, params: dict[str, Any]) -> wire.ThreadOpened:
         session, starts = self._session, method == "thread/start"
         wanted: dict[str, Any] = {"cwd": session.cwd, **params, **(RAW_EVENTS if starts else {})}
-        config = {**await self._profile(server), **await self._projects()}
+        config = await self._config(await self._configured(server))
         if session.mcp_servers:
             config["mcp_servers"] = servers_of(session.mcp_servers)
         if config:
@@ -135,26 +137,34 @@ class OpenThread:
             left = True
             raise
 
-    async def _profile(self, server: Server) -> dict[str, Any]:
-        """What it needs to be opened with for a turn in which Codex is only to look. Nobody wants that where there is no policy."""
+    async def _configured(self, server: Server) -> Configured:
+        try:
+            return await configured(server, self._session.cwd)
+        except ServerRefused:
+            return Configured()  # the request that follows is refused for the same reason, and says it better
+
+    async def _config(self, found: Configured) -> dict[str, Any]:
+        """Return what the thread is opened with: whether the project's settings count, and a profile for turns that only look."""
+        above = directories_above(self._session.cwd)
+        places = dict.fromkeys([*above, *filter(None, map(main_repository, above))])
+        trusts = found.trusts(places)
+        self._distrusted = trusts is False
+        self._level = level = await self._level_now()
+        await self.project.tell()
         self._choosing.has_profile = self._session.rules is not None and await asyncio.to_thread(
             has_rules, self._session.cwd
         )
-        if not self._choosing.has_profile:
-            return {}
-        return config_with_profile(await configured(server, self._session.cwd))
-
-    async def _projects(self) -> dict[str, Any]:
-        """Whether Codex counts the project as trusted. Told nothing, it trusts each project in which it may write, for ever."""
-        self._level = level = await self._level_now()
-        await self.project.tell()
-        above = directories_above(self._session.cwd)
-        places = dict.fromkeys([*above, *filter(None, map(main_repository, above))])
-        return {"projects": {place: {"trust_level": level} for place in places}}
+        config: dict[str, Any] = {"projects": {place: {"trust_level": level} for place in places}}
+        config |= found.rights(trusts)
+        if self._choosing.has_profile:
+            config |= config_with_profile(found)
+            if "default_permissions" in config:  # it takes the place of the sandbox's mode
+                config.pop("sandbox_mode", None)
+        return config
 
     async def _level_now(self) -> str:
-        trusted = await self.project.look()
-        return "trusted" if trusted or not self.project.has_files else "untrusted"
+        # Told nothing, Codex trusts each project in which it may write, for ever.
+        return "trusted" if await self.project.look() and not self._distrusted else "untrusted"
 
     async def check_project(self) -> None:
         """Close a thread that was opened with other settings of the project than those that are trusted now: it is opened again."""

@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
 from antiphon.config.environment import OWNERS
 from tests.engines.codex.bullets import proves
 from tests.engines.codex.model.server import serving
 from tests.engines.codex.place import Place
 from tests.engines.codex.versions import BOTH
-from tests.engines.driving import connected
+from tests.engines.driving import Client, connected
 from tests.engines.hostile import CODEX_WAYS, hostile, notices, ran
 
 MAY_WRITE = 'model_provider = "choir"\nsandbox_mode = "workspace-write"'
@@ -48,6 +50,33 @@ async def test_a_project_of_a_stranger_runs_nothing_until_it_is_trusted(at: Plac
             changed = notices(client)
             assert "changed since you trusted it" in changed and "other" not in ran(marks)
             assert (at.codex_home / "config.toml").read_text(encoding="utf-8") == written
+
+
+@pytest.mark.parametrize(
+    ("by_user", "mode"), [(None, "default"), ("trusted", "acceptEdits"), ("untrusted", "configured")]
+)
+@proves("trust.mode")
+async def test_trusting_the_settings_of_a_project_does_not_change_the_mode(
+    at: Place, by_user: str | None, mode: str
+) -> None:
+    if by_user is not None:
+        at.settings(tables=f'[projects."{at.folder}"]\ntrust_level = "{by_user}"\n')
+    async with connected(at) as client:
+        await client.open()
+        assert _mode(client) == mode
+    at.write(".codex/config.toml", 'model_verbosity = "low"\n')
+    for _ in "untrusted", "trusted":
+        async with connected(at) as client:
+            await client.open()
+            assert _mode(client) == mode
+            await client.say("/trust")
+            await client.say("sing")
+            assert _mode(client) == mode
+
+
+def _mode(client: Client) -> str:
+    assert client.session.modes is not None
+    return client.session.modes.current_mode_id
 
 
 def _no_keys_of_others(at: Place) -> None:
