@@ -51,13 +51,14 @@ def write(
     state: bytes = b"",
     conversations: dict[str, str] | None = None,
     engine: str = "antiphon",
+    client: str = "",
 ) -> None:
     """Put a session into the store of this environment."""
 
     async def put() -> None:
         async with open_database() as database:
             store = SessionStore(database)
-            await store.create(id, engine, cwd)
+            await store.create(id, engine, cwd, client=client)
             await store.append(id, [each if isinstance(each, bytes) else events.pack(each) for each in history])
             await store.rename(id, title)
             await store.set_state(id, state)

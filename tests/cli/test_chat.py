@@ -46,7 +46,7 @@ def test_text_a_plan_an_edit_and_a_command_are_shown_as_they_happen(tmp_path: Pa
         idle(terminal)
         terminal.press(CTRL_D)
         assert terminal.wait_for_end() == 0
-        assert "\n\nGo on with this session: antiphon chat --continue" in terminal.all
+        assert "\n\nGo on with this session: antiphon chat --resume " in terminal.all
 
 
 def test_a_denied_call_is_not_made_and_a_stray_key_is_no_answer(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_sessions_are_listed_and_loaded_with_what_was_said(tmp_path: Path) -> No
         idle(terminal)
         terminal.ask(f"/new{ENTER}", "a new session")
         idle(terminal)
-        terminal.ask(f"/sessions{ENTER}", "/load NUMBER goes there")
+        terminal.ask(f"/sessions{ENTER}", "/load NUMBER or /load ID goes there")
         terminal.press(f"/clear{ENTER}")
         terminal.wait("goes there", gone=True)
         terminal.press(f"/load 1{ENTER}")
@@ -229,6 +229,67 @@ def test_sessions_are_listed_and_loaded_with_what_was_said(tmp_path: Path) -> No
         assert terminal.wait_for_end() == 0
     with chat(tmp_path, "--continue") as terminal:
         terminal.wait(f"{PROMPT} /echo the first song")
+
+
+def id_in_hint(terminal: Terminal) -> str:
+    """The session that the last line names."""
+    terminal.press(CTRL_D)
+    assert terminal.wait_for_end() == 0
+    return "".join(terminal.all.rpartition("antiphon chat --resume ")[2].split())
+
+
+def test_the_session_that_was_left_is_gone_on_with_also_if_it_was_only_looked_at(tmp_path: Path) -> None:
+    with chat(tmp_path) as terminal:
+        begin(terminal)
+        terminal.ask(f"/echo the first song{ENTER}", "the first song")
+        idle(terminal)
+        first = id_in_hint(terminal)
+    with chat(tmp_path) as terminal:
+        begin(terminal)
+        terminal.ask(f"/echo the second song{ENTER}", "the second song")
+        idle(terminal)
+        terminal.ask(f"/sessions{ENTER}", "/load NUMBER or /load ID goes there")
+        assert first[:8] in terminal.shown
+        terminal.ask(f"/load {first[:8]}{ENTER}", f"session {first}")
+        terminal.wait(f"{PROMPT} /echo the first song")
+        idle(terminal)
+        assert id_in_hint(terminal) == first
+    for words in (("--continue",), ("--resume", first[:8]), ("--resume", first)):
+        with chat(tmp_path, *words) as terminal:
+            terminal.wait(f"{PROMPT} /echo the first song")
+            idle(terminal)
+            assert "second song" not in terminal.all
+            assert id_in_hint(terminal) == first
+
+
+SLOW_AGENT = """\
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked.get("method") == "initialize":
+        open(sys.argv[1]).read()
+        list = {"sessionCapabilities": {"list": {}}}
+        result = {"protocolVersion": 1, "agentCapabilities": list, "agentInfo": {"name": "slow", "version": "1"}}
+    elif asked.get("method") == "session/list":
+        result = {"sessions": [{"sessionId": "s-1", "cwd": asked["params"]["cwd"], "title": "An early song"}]}
+    else:
+        result = {"sessionId": "s"}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"""
+
+
+@pytest.mark.parametrize("command", ["/sessions", "/help", "/mode", "/set"])
+def test_a_command_before_the_agent_has_started_waits_as_a_prompt_does(tmp_path: Path, command: str) -> None:
+    agent, gate = tmp_path / "agent.py", tmp_path / "gate"
+    agent.write_text(SLOW_AGENT, encoding="utf-8")
+    os.mkfifo(gate)
+    with chat(tmp_path, "--agent", f"{sys.executable} {agent} {gate}") as terminal:
+        terminal.wait("starting")
+        terminal.ask(f"{command}{ENTER}", f"{PROMPT} {command}")
+        gate.write_text("go", encoding="utf-8")
+        answers = {"/sessions": "An early song", "/help": "Commands", "/mode": "Permission", "/set": "no settings"}
+        terminal.wait(answers[command])
+        assert "has not started yet" not in terminal.all
 
 
 def test_a_login_is_asked_for_and_the_request_goes_on(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from antiphon.cli.main import main
@@ -84,6 +85,41 @@ def test_all_and_another_directory_are_listed_on_request(home: Path, sessions: S
     assert (status, len(out.splitlines()), err) == (0, 2, "… and 2 more: --limit shows more\n")
     assert sessions("list", "--cwd", "/nowhere")[0] == 2
     assert sessions("--all", "--cwd", ".")[0] == 2
+
+
+def test_sessions_of_scripts_are_marked_and_left_out_on_request(home: Path, sessions: Sessions) -> None:
+    made = {
+        "a" * 32: "zed",
+        "b" * 32: "antiphon-run",
+        "c" * 32: "",
+        "d" * 32: "antiphon-check",
+        "e" * 32: "antiphon-chat",
+    }
+    for id, client in made.items():
+        write(id, str(home), [asked(f"by {client}")], title=f"by {client}", client=client)
+
+    def listed(*words: str) -> dict[str, str]:
+        status, out, err = sessions(*words)
+        assert (status, err) == (0, "")
+        head, *lines = out.splitlines()
+        place = head.index("FROM")
+        return {line[0]: line[place:].split()[0] for line in lines}
+
+    whole = {"a": "zed", "b": "script", "c": "-", "d": "script", "e": "antiphon-chat"}
+    assert listed() == listed("list") == whole
+    assert listed("--no-scripts") == {id: made for id, made in whole.items() if made != "script"}
+    assert listed("--from", "zed") == listed("list", "--from", "ZED") == {"a": "zed"}
+    assert listed("--from", "antiphon-run") == {"b": "script"}
+    objects = [msgspec.json.decode(line) for line in sessions("--json", "--no-scripts")[1].splitlines()]
+    assert {(each["client"], each["script"]) for each in objects} == {
+        ("zed", False),
+        (None, False),
+        ("antiphon-chat", False),
+    }
+    assert sessions("--from", "nobody")[1:] == (
+        "",
+        "there is no such session in this directory yet; 5 made otherwise\n",
+    )
 
 
 def test_where_there_is_none_that_is_said_and_nothing_is_made(home: Path, sessions: Sessions) -> None:

@@ -162,6 +162,7 @@ def test_json_has_the_shape_that_is_promised() -> None:
     assert whole["session"] == {
         "id": "s", "title": "Songs", "cwd": "/w", "directories": [], "createdAt": "2026-01-02T03:04:05.000000Z",
         "updatedAt": "2026-01-02T03:04:05.000000Z", "route": "duet", "engines": ["claude"], "turns": 1,
+        "client": None, "script": False,
     }  # fmt: skip
     user, pondered, agent, call, notice = whole["entries"]
     assert user == {

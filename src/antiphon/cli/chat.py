@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -102,15 +102,16 @@ def _chat(options: Options) -> int:
         status, kind = status_of(chat.failure), kind_of(chat.failure)
         return fail(sentence, hint or "`antiphon agents` lists what is installed", status, kind)
     if (said := chat.farewell) is not None:
-        sys.stderr.write(f"\n{said}{_same_agent(options)}\n")
+        sys.stderr.write(f"\n{said}{_same_place(options)}\n")
     return 0
 
 
-def _same_agent(options: Options) -> str:
-    """What to add to a command line that is to reach the agent of this one."""
+def _same_place(options: Options) -> str:
+    """What to add to a command line that is to reach the agent of this one, in its directory."""
     from shlex import quote
 
-    return f" --agent {quote(options.agent)}" if options.agent else ""
+    agent = f" --agent {quote(options.agent)}" if options.agent else ""
+    return f"{agent} --cwd {quote(options.cwd)}" if options.cwd else agent
 
 
 def _opener(options: Options, cwd: str) -> "Open":
@@ -120,17 +121,17 @@ def _opener(options: Options, cwd: str) -> "Open":
     from antiphon.duet.present import DEMO
     from antiphon.tui.doors import Opened
 
-    def ways(door: Door) -> "Opened":
+    def ways(door: Door, in_use: "Callable[[Session], Session]") -> "Opened":
         async def first(on_update: "OnUpdate") -> "Session":
-            return (await open_session(door, options, on_update=on_update, replay=True)).session
+            return in_use((await open_session(door, options, on_update=on_update, replay=True)).session)
 
         async def load(session_id: str, on_update: "OnUpdate") -> "Session":
             session = (await reopen(door, options, session_id, on_update=on_update, replay=True)).session
             await keep_name(door, "", session.id)
-            return session
+            return in_use(session)
 
         async def new(on_update: "OnUpdate") -> "Session":
-            return (await open_session(door, _plain(options), on_update=on_update)).session
+            return in_use((await open_session(door, _plain(options), on_update=on_update)).session)
 
         demo = door.name == DEMO and options.agent is None
         hint = "The demo answers, which has no model: `antiphon agents` lists the others." if demo else ""
@@ -148,8 +149,20 @@ def _opener(options: Options, cwd: str) -> "Open":
             refused=attending.refused,
             warn=attending.warn,
         )
+        last: list[Session] = []
+
+        def in_use(session: "Session") -> "Session":
+            last[:] = [session]
+            return session
+
         async with connected(options, cwd, attendance) as door:
-            yield ways(door)
+            try:
+                yield ways(door, in_use)
+            finally:
+                if (
+                    last and last[0].transcript.entries
+                ):  # this is the one that is left now, whatever others do meanwhile
+                    await keep_name(door, "", last[0].id)
 
     return opened
 

@@ -1,7 +1,7 @@
 """The session that `--continue` means: the one that was used last in this directory, here or in an editor.
 
-The agent's own list says which one that is. Our note of the session that we used last counts where the agent has no list, and where
-that session is newer than all that are listed.
+The agent's own list says when each was used last, and we note when we open and leave one: the later of the two counts. So a session that
+was only looked at is gone on with, too, and one that an editor has used since comes before it.
 """
 
 import os
@@ -32,11 +32,10 @@ async def last_used(door: "Door") -> list[str]:
     newest = max(listed, key=lambda info: _time(info.updated_at))  # the first, in a list without times
     if ours is None:
         return [newest.session_id]
-    if any(info.session_id == ours.session_id for info in listed):
-        return [newest.session_id if newest.updated_at else ours.session_id]
+    if _time(ours.used_at) < _time(newest.updated_at):
+        return [newest.session_id]
     # One in which nothing was said is not listed, and may be gone.
-    later = _time(ours.used_at) > _time(newest.updated_at)
-    return [ours.session_id, newest.session_id] if later else [newest.session_id]
+    return list(dict.fromkeys((ours.session_id, newest.session_id)))
 
 
 async def _listed(door: "Door") -> "list[v1.SessionInfo]":

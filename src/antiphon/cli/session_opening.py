@@ -3,11 +3,14 @@
 Names are ours, sessions are the agent's. A name whose session the agent has forgotten gets a new one, and that is said.
 """
 
+import shlex
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NoReturn
 
+from antiphon.catalogue.known import OURS
 from antiphon.cli.describing import sentence_and_hint
+from antiphon.client.finding import SHORTEST, find_session
 from antiphon.errors import AcpError, AuthRequired, Code, NotSupported, RequestRefused
 from antiphon.protocol import v1
 from antiphon.store.errors import StoreError
@@ -101,15 +104,25 @@ async def keep_name(door: "Door", name: str, session_id: str) -> None:
 async def _known(door: "Door", options: "Options") -> list[str]:
     """The ids of the earlier session that is meant, the likeliest first; none for a new one."""
     if options.resume is not None:
-        return [options.resume]
+        return [await _whole(door, options.resume) or options.resume]
     if options.session is not None:
         named = await NameStore(door.database).get(options.session, door.name, door.cwd)
-        return [] if named is None else [named.session_id]
+        if named is not None:
+            return [named.session_id]
+        # An id that we have shown is as good as a name. Shorter words are names: the next id may begin with any of them.
+        listed = await _whole(door, options.session) if len(options.session) >= SHORTEST else None
+        return [] if listed is None else [listed]
     if not options.continue_last:
         return []
     from antiphon.cli.continuing import last_used
 
     return await last_used(door) or _nothing(door)
+
+
+async def _whole(door: "Door", word: str) -> str | None:
+    """The id that begins like this, of those that the agent lists; None: there is none."""
+    found = await find_session(door.agent, word, door.cwd)
+    return None if found is None else found.session_id
 
 
 def _told_of(door: "Door", options: "Options", id: str, error: RequestRefused) -> None:
@@ -121,9 +134,14 @@ def _told_of(door: "Door", options: "Options", id: str, error: RequestRefused) -
         raise error
     if options.resume is None:
         _nothing(door)
-    raise AcpError(
-        f"{door.agent.name} has no session `{id}`\nhint: `/sessions` in `antiphon chat` lists those there are"
-    ) from error
+    raise AcpError(f"{door.agent.name} has no session `{id}`\nhint: {_where_listed(door)}") from error
+
+
+def _where_listed(door: "Door") -> str:
+    if door.name == OURS:
+        return "`antiphon sessions --all` lists those there are"
+    agent = f" {shlex.quote(door.name)}"
+    return f"`/sessions` in `antiphon chat{agent}` lists those there are"
 
 
 def _nothing(door: "Door") -> NoReturn:

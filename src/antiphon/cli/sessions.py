@@ -79,6 +79,20 @@ def _add_list(words: argparse.ArgumentParser, default: str | None = None) -> Non
     where = words.add_mutually_exclusive_group()
     where.add_argument("--all", action="store_true", default=default, help="of every directory (default: of this one)")
     where.add_argument("--cwd", metavar="DIR", default=default, help="of this directory")
+    made = words.add_mutually_exclusive_group()
+    made.add_argument(
+        "--from",
+        metavar="CLIENT",
+        dest="client",
+        default=default,
+        help="made by this client, such as zed or antiphon-run",
+    )
+    made.add_argument(
+        "--no-scripts",
+        action="store_true",
+        default=default,
+        help="without those that `antiphon run` and other scripts made",
+    )
     words.add_argument("--limit", metavar="N", type=count, default=default, help="how many (default: 20)")
     words.add_argument("--json", action="store_true", default=default, help="one JSON object per line")
 
@@ -108,7 +122,8 @@ async def _do(options: argparse.Namespace) -> int:
         case _:
             limit = 20 if options.limit is None else options.limit
             folder = None if options.all else _folder(options.cwd)
-            return await doing.show_list(folder, limit=limit, as_json=options.json)
+            which = doing.Which(folder, options.client, scripts=not options.no_scripts)
+            return await doing.show_list(which, limit=limit, as_json=options.json)
 
 
 def _resume(word: str, rest: list[str]) -> int:

@@ -15,6 +15,7 @@ from antiphon.cli.sessions_search import Hit, hits_in, pattern_of
 from antiphon.cli.sessions_shelf import Shelf, opened
 from antiphon.cli.sessions_table import Paint, ago, table
 from antiphon.cli.sessions_telling import About
+from antiphon.config.clients import is_script
 from antiphon.config.places import state_dir
 from antiphon.errors import AcpError
 from antiphon.store.locks import Holder, LiveElsewhere, SessionLock, holder
@@ -23,13 +24,13 @@ from antiphon.store.sessions import SessionRow
 if TYPE_CHECKING:
     import re
 
-__all__ = ["delete", "export", "search", "show", "show_list", "to_resume"]
+__all__ = ["Which", "delete", "export", "search", "show", "show_list", "to_resume"]
 
 
 class Listed(About, frozen=True, rename="camel"):
     """A session as `--json` lists it."""
 
-    open_in: Holder | None
+    open_in: Holder | None = None
 
 
 class Match(msgspec.Struct, frozen=True, rename="camel"):
@@ -39,27 +40,56 @@ class Match(msgspec.Struct, frozen=True, rename="camel"):
     hits: list[Hit]
 
 
-async def show_list(folder: str | None, *, limit: int, as_json: bool) -> int:
+class Which(msgspec.Struct, frozen=True):
+    """Which sessions a list has."""
+
+    folder: str | None
+    """Of this directory; None: of all."""
+    client: str | None = None
+    """Made by this client; None: by any."""
+    scripts: bool = True
+    """Also those that scripts made."""
+
+    def has(self, row: SessionRow) -> bool:
+        """Whether it has this one, as far as its maker counts."""
+        made = self.client is None or row.client.lower() == self.client.lower()
+        return made and (self.scripts or not is_script(row.client))
+
+
+async def show_list(which: Which, *, limit: int, as_json: bool) -> int:
     """The sessions of a directory, or of all."""
+    folder = which.folder
     async with opened() as shelf:
-        rows = list(shelf.rows) if folder is None else shelf.in_directory(folder)
+        every = list(shelf.rows) if folder is None else shelf.in_directory(folder)
+        rows = [row for row in every if which.has(row)]
         shown = [await shelf.about(row) for row in rows[:limit]]
     owners = {about.id: holder(state_dir(), about.id) for about in shown}
     if as_json:
         listed = (Listed(**msgspec.structs.asdict(about), open_in=owners[about.id]) for about in shown)
         sys.stdout.write("".join(f"{msgspec.json.encode(each).decode()}\n" for each in listed))
     if not rows:
-        elsewhere = f"; {len(shelf.rows)} elsewhere: `antiphon sessions --all` lists them" if shelf.rows else ""
-        sys.stderr.write(f"there is no session{'' if folder is None else ' in this directory'} yet{elsewhere}\n")
+        there = len(shelf.rows) - len(every)
+        elsewhere = f"; {there} elsewhere: `antiphon sessions --all` lists them" if there else ""
+        others = f"; {len(every)} made otherwise" if every else ""
+        here = "" if folder is None else " in this directory"
+        sys.stderr.write(f"there is no {'such ' if every else ''}session{here} yet{others}{elsewhere}\n")
     if as_json or not rows:
         return 0
     paint = Paint()
     cells = [_cells(shelf, about, owners[about.id], everywhere=folder is None) for about in shown]
-    header = ("ID", "USED", "TURNS", "ROUTE", "TITLE", *(("FOLDER",) if folder is None else ()), "OPEN IN")
-    styles = ("cyan", "", "", "", "", *(("",) if folder is None else ()), "green")
+    header = ("ID", "USED", "TURNS", "ROUTE", "FROM", "TITLE", *(("FOLDER",) if folder is None else ()), "OPEN IN")
+    styles = ("cyan", "", "", "", "dim", "", *(("",) if folder is None else ()), "green")
     if not any(owners.values()):
         header, styles, cells = header[:-1], styles[:-1], [row[:-1] for row in cells]
-    lines = table(header, cells, styles, 4, paint)
+    title = header.index("TITLE")
+    if not any(about.client for about in shown):
+        header, styles, title = (
+            (*header[: title - 1], *header[title:]),
+            (*styles[: title - 1], *styles[title:]),
+            title - 1,
+        )
+        cells = [(*row[:title], *row[title + 1 :]) for row in cells]
+    lines = table(header, cells, styles, title, paint)
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     if len(rows) > limit:
         sys.stderr.write(f"… and {len(rows) - limit} more: --limit shows more\n")
@@ -71,7 +101,8 @@ def _cells(shelf: Shelf, about: About, owner: Holder | None, *, everywhere: bool
     folder = f"~{about.cwd.removeprefix(home)}" if about.cwd == home or about.cwd.startswith(f"{home}/") else about.cwd
     route = about.route or "+".join(about.engines)
     live = "" if owner is None else str(owner) or "another Antiphon"
-    cells = [shelf.short(about.id), ago(about.updated_at), str(about.turns), route, about.title or ""]
+    made = "script" if about.script else about.client or ""
+    cells = [shelf.short(about.id), ago(about.updated_at), str(about.turns), route, made, about.title or ""]
     cells += [folder] if everywhere else []
     return (*(plain(cell, one_line=True) or "-" for cell in cells), exact(live, one_line=True))
 

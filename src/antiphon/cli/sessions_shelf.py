@@ -8,6 +8,7 @@ from typing import Final
 from antiphon.cli.saying import Misused
 from antiphon.cli.screen import plain
 from antiphon.cli.sessions_telling import About, Told, about, tell
+from antiphon.client.finding import shortened
 from antiphon.duet.events import Prompted, unpack
 from antiphon.protocol import v1
 from antiphon.store.conversations import ConversationStore
@@ -23,9 +24,6 @@ JOINT: Final = "antiphon"
 
 LAST: Final = "last"
 """The word for the session that was used last in this directory."""
-
-SHORTEST: Final = 8
-"""Letters of an id that are shown at least."""
 
 CANDIDATES: Final = 5
 """Sessions that an error lists."""
@@ -44,7 +42,7 @@ class Shelf:
         self._search = SearchStore(database)
         self.rows = rows
         self._engines = engines
-        self._shown = _shortest([row.id for row in rows])
+        self._shown = shortened([row.id for row in rows])
 
     def in_directory(self, directory: str) -> list[SessionRow]:
         """Those of a directory, by whatever name it is reached."""
@@ -138,22 +136,3 @@ def _titled(known: About, title: str | None) -> About:
     import msgspec
 
     return msgspec.structs.replace(known, title=title)
-
-
-def _shortest(ids: Sequence[str]) -> dict[str, str]:
-    """Id → the shortest beginning that no other has. In order, an id shares most with its neighbours."""
-    order = sorted(ids)
-    shown = {}
-    for place, id in enumerate(order):
-        neighbours = (*order[max(place - 1, 0) : place], *order[place + 1 : place + 2])
-        shared = max((_shared(id, other) for other in neighbours), default=0)
-        shown[id] = id[: max(SHORTEST, shared + 1)]
-    return shown
-
-
-def _shared(one: str, other: str) -> int:
-    """With how many of the same letters both begin."""
-    return next(
-        (place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]),
-        min(len(one), len(other)),
-    )

@@ -8,6 +8,7 @@ import msgspec
 
 from antiphon.catalogue.known import KNOWN
 from antiphon.client.transcript import CallEntry, Entry, Message, Thought, Transcript
+from antiphon.config.clients import is_script
 from antiphon.duet.events import Cleared, Ended, Event, Prompted, Shown, unpack
 from antiphon.protocol import v1
 from antiphon.protocol.base import decoder
@@ -33,6 +34,10 @@ class About(msgspec.Struct, frozen=True, rename="camel"):
     route: str | None
     engines: tuple[str, ...]
     turns: int
+    client: str | None = None
+    """The client that made it, by its name; None if that is not known."""
+    script: bool = False
+    """Whether that is a script."""
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -136,6 +141,8 @@ def about(row: "SessionRow", state: bytes, engines: Sequence[str], turns: int) -
         _route(state),
         tuple(engines),
         turns,
+        row.client or None,
+        is_script(row.client),
     )
 
 

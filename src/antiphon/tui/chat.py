@@ -6,6 +6,7 @@ Rule 3: whatever ends the chat, the agent and all it started are ended with it.
 """
 
 import asyncio
+import shlex
 import signal
 import time
 from collections import deque
@@ -67,6 +68,7 @@ class Chat:
         self._session: Session | None = None
         self._waiting: deque[str] = deque()
         self._woken = asyncio.Event()
+        self._started = asyncio.Event()
         self._turn: Turn | None = None
         self._cancelling: asyncio.Task[v1.PromptResult] | None = None
         self._errands: set[asyncio.Task[None]] = set()
@@ -161,7 +163,7 @@ class Chat:
             results = await asyncio.gather(window, work, return_exceptions=True)
         session = self._session
         if session is not None and session.transcript.entries and self.agent.capabilities.load_session:
-            self.farewell = "Go on with this session: antiphon chat --continue"
+            self.farewell = f"Go on with this session: antiphon chat --resume {shlex.quote(one_line(session.id))}"
         for result in results:
             if isinstance(result, AcpError):
                 self.failure = result
@@ -192,6 +194,7 @@ class Chat:
 
     async def _enter(self, session: "Session") -> None:
         self._session = session
+        self._started.set()
         self.screen.end_turn()  # what was replayed is final
         self.room.refresh()
 
@@ -277,7 +280,10 @@ class Chat:
 
     async def _do(self, own: commands.Own, text: str) -> None:
         self.screen.note([Text(f"{state.PROMPT} {one_line(text)}", "bold dim")], "user")
+        self.room.refresh()
         try:
+            if own.needs_session:
+                await self._started.wait()  # as a prompt does; if the agent cannot be started, the chat ends
             await own.do(self, text.partition(" ")[2])
         except AcpError as error:
             self._tell(error)

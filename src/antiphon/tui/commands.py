@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from antiphon.client.finding import SHORTEST, find_session, is_script, shortened
 from antiphon.client.transcript_entries import Message
 from antiphon.errors import AcpError
 from antiphon.protocol import v1
@@ -37,6 +38,9 @@ DIFF_LINES: Final = 400
 SESSIONS: Final = 20
 """Sessions that `/sessions` lists, the newest first."""
 
+NO_SCRIPTS: Final = "--no-scripts"
+"""Leaves out the sessions that scripts made, as in `antiphon sessions --no-scripts`."""
+
 KEYS: Final = (
     ("Enter", "send; Alt-Enter or Ctrl-J begins a new line"),
     ("Tab", "complete a command or an @path"),
@@ -50,13 +54,14 @@ KEYS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """A command of ours. `waits`: only between two turns."""
+    """A command of ours. `waits`: only between two turns. `needs_session`: not before there is one."""
 
     name: str
     usage: str
     about: str
     do: "Callable[[Chat, str], Awaitable[None]]"
     waits: bool = False
+    needs_session: bool = True
 
 
 def find(text: str) -> Own | None:
@@ -80,7 +85,8 @@ def values_of(chat: "Chat", command: str) -> Iterator[tuple[str, str]]:
                 if isinstance(option, v1.ConfigBase):
                     yield option.id, option.description or option.name
         case "load":
-            yield from ((info.session_id, one_line(info.title or "")) for info in chat.listed)
+            ids = shortened([info.session_id for info in chat.listed])
+            yield from ((ids[info.session_id], one_line(info.title or "")) for info in chat.listed)
         case _:
             return
 
@@ -164,44 +170,70 @@ def _setting(option: v1.ConfigBase) -> RenderableType:
 
 
 async def list_sessions(chat: "Chat", rest: str) -> None:
-    """The sessions of this directory, with a number to load them by."""
-    infos = [info async for info in chat.agent.list_sessions(chat.session.cwd)]
-    infos.sort(key=lambda info: info.updated_at or "", reverse=True)
+    """The sessions of this directory, each with a number and an id to load it by; without those that scripts made, if wished."""
+    words = rest.split()
+    if unknown := [word for word in words if word != NO_SCRIPTS]:
+        raise AcpError(
+            f"`/sessions` does not know `{unknown[0]}`\nhint: /sessions {NO_SCRIPTS} leaves out those of scripts"
+        )
+    infos = await _sessions(chat)
+    if words:
+        infos = [info for info in infos if not is_script(info)]
     chat.listed = infos[:SESSIONS]
+    ids = shortened([info.session_id for info in infos])
     rows: list[RenderableType] = [Text("Sessions of this directory", "bold")]
     for number, info in enumerate(chat.listed, 1):
         mark = "▸" if info.session_id == chat.session.id else " "
         when = (info.updated_at or "")[:16].replace("T", " ")
-        title = one_line(info.title or "") or info.session_id
+        made = ("  script", "yellow") if is_script(info) else ""
         rows.append(
-            Text.assemble(f"{mark}{number:>3}  ", (f"{when:<16}  ", "dim"), title, no_wrap=True, overflow="ellipsis")
+            Text.assemble(
+                f"{mark}{number:>3}  ",
+                (f"{one_line(ids[info.session_id])}  ", "cyan"),
+                (f"{when:<16}  ", "dim"),
+                one_line(info.title or "") or "-",
+                made,
+                no_wrap=True,
+                overflow="ellipsis",
+            )
         )
     if len(infos) > SESSIONS:
         rows.append(Text(f"     … {len(infos) - SESSIONS} more", "dim"))
+    scripts = any(is_script(info) for info in infos)
+    hint = f" /sessions {NO_SCRIPTS} leaves out those of scripts." if scripts else ""
     chat.note(
-        [*rows, Text("/load NUMBER goes there.", "dim")]
+        [*rows, Text(f"/load NUMBER or /load ID goes there.{hint}", "dim")]
         if chat.listed
         else "There are no sessions of this directory yet."
     )
 
 
+async def _sessions(chat: "Chat") -> list[v1.SessionInfo]:
+    """The sessions of this directory, the last used first."""
+    infos = [info async for info in chat.agent.list_sessions(chat.session.cwd)]
+    return sorted(infos, key=lambda info: info.updated_at or "", reverse=True)
+
+
 async def load_session(chat: "Chat", rest: str) -> None:
-    """Go to another session, by its number in the list or by its id."""
+    """Go to another session, by its number in the list or by the beginning of its id."""
     word = rest.strip()
-    if not word:
-        await list_sessions(chat, "")
+    if not word or word == NO_SCRIPTS:
+        await list_sessions(chat, word)
         return
-    if word.isdigit() and not chat.listed:
-        chat.listed = sorted(
-            [each async for each in chat.agent.list_sessions(chat.session.cwd)],
-            key=lambda each: each.updated_at or "",
-            reverse=True,
-        )
-    if word.isdigit() and 0 < int(word) <= len(chat.listed):
-        word = chat.listed[int(word) - 1].session_id
-    elif word.isdigit() and word not in [each.session_id for each in chat.listed]:
+    if _is_number(word):
+        chat.listed = chat.listed or await _sessions(chat)
+        if 0 < int(word) <= len(chat.listed):
+            await chat.load(chat.listed[int(word) - 1].session_id)
+            return
+    found = await find_session(chat.agent, word, chat.session.cwd)
+    if found is None and _is_number(word):
         raise AcpError(f"there is no session `{word}`\nhint: /sessions lists them")
-    await chat.load(word)
+    await chat.load(word if found is None else found.session_id)
+
+
+def _is_number(word: str) -> bool:
+    """Whether a number of the list is meant: ids may be digits, too, but not so few."""
+    return word.isascii() and word.isdigit() and len(word) < SHORTEST
 
 
 async def new_session(chat: "Chat", rest: str) -> None:
@@ -283,13 +315,13 @@ COMMANDS: Final = {
         Own("mode", "[ID]", "show the modes, or change", set_mode),
         Own("model", "[ID]", "show the models, or change", set_model),
         Own("set", "[KEY [VALUE]]", "show the settings, or change one", set_option),
-        Own("sessions", "", "the sessions of this directory", list_sessions),
+        Own("sessions", f"[{NO_SCRIPTS}]", "the sessions of this directory", list_sessions),
         Own("load", "[NUMBER|ID]", "go to another session", load_session, waits=True),
         Own("new", "", "begin a new session", new_session, waits=True),
         Own("diff", "", "all changes of this session", show_diff),
         Own("usage", "", "how full the context is", show_usage),
         Own("copy", "", "copy the agent's last message", copy),
-        Own("clear", "", "clear the screen", clear),
-        Own("exit", "", "leave", leave),
+        Own("clear", "", "clear the screen", clear, needs_session=False),
+        Own("exit", "", "leave", leave, needs_session=False),
     )
 }
