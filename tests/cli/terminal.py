@@ -57,7 +57,13 @@ class Terminal:
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-        os.close(self._master)
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """Close the terminal, as a window that is closed or a connection that is lost."""
+        if self._master >= 0:
+            os.close(self._master)
+        self._master = -1
 
     @property
     def text(self) -> str:

@@ -8,8 +8,9 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from antiphon.cli.arguments import Options, add_agent, add_permissions, add_session, add_troubles
+from antiphon.cli.ending import leave_closed_terminal
 from antiphon.cli.grammar import Parser
-from antiphon.cli.saying import Misused, coloured, fail, kind_of, status_of
+from antiphon.cli.saying import CANCELLED, Misused, coloured, fail, kind_of, status_of
 from antiphon.errors import AcpError
 
 if TYPE_CHECKING:
@@ -97,6 +98,8 @@ def _chat(options: Options) -> int:
     # Not on stderr as well: that is the screen.
     with logging_to_file(verbose=False):
         chat = asyncio.run(talk())
+    if leave_closed_terminal():
+        return CANCELLED
     if chat.failure is not None:
         sentence, hint = sentence_and_hint(chat.failure)
         status, kind = status_of(chat.failure), kind_of(chat.failure)

@@ -8,7 +8,7 @@ import os
 import select
 import sys
 from contextlib import suppress
-from errno import EACCES, EBADF, ENOSPC, EPERM, EPIPE, EROFS
+from errno import EACCES, EBADF, EIO, ENOSPC, EPERM, EPIPE, EROFS
 
 from antiphon.cli.saying import CANCELLED, FAILED, OutputLost, fail, kind_of, manner, status_of
 from antiphon.errors import AcpError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer
 
-__all__ = ["ended", "leave_stdout", "require_streams"]
+__all__ = ["ended", "leave_closed_terminal", "leave_stdout", "require_streams"]
 
 
 def ended(do: "Callable[[], int]") -> int:
@@ -165,6 +165,20 @@ def require_streams() -> None:
         raise AcpError(
             f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} closed\nhint: a client starts this with pipes on both"
         )
+
+
+def leave_closed_terminal() -> bool:
+    """Write no more to a terminal that was closed; whether it was."""
+    import termios
+
+    try:
+        termios.tcgetattr(1)
+    except termios.error as error:
+        if error.args[0] == EIO:
+            _redirect(1)
+            _redirect(2)
+            return True
+    return False
 
 
 def leave_stdout() -> None:

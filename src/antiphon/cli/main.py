@@ -6,6 +6,7 @@ Nothing here, nor anything it imports at the top, may need a POSIX system: the r
 import sys
 
 from antiphon import __version__
+from antiphon.cli.interrupts import begin_working
 from antiphon.cli.saying import COLORS, FAILED, Misused, did_you_mean, fail, manner
 
 __all__ = ["COMMANDS", "GROUPS", "main"]
@@ -76,7 +77,9 @@ def _run(arguments: list[str]) -> int:
     from importlib import import_module
 
     manner.prog = f"antiphon {name}"
-    status: int = import_module(f"antiphon.cli.{name.replace('-', '_')}").run(words[1:])
+    command = import_module(f"antiphon.cli.{name.replace('-', '_')}")
+    begin_working()
+    status: int = command.run(words[1:])
     return status
 
 

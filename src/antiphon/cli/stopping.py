@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Final, Literal, NoReturn
 
+from antiphon.cli.interrupts import leave_at_once
 from antiphon.transports import tree
 
 __all__ = ["CANCELLED", "Stopping", "stopping"]
@@ -24,12 +25,12 @@ Why = Literal["cancelled", "timeout"]
 class Stopping:
     """Whether somebody wants an end, and why. `polite` is called when they do, from whatever is being done.
 
-    As long as nobody has given another, it raises `KeyboardInterrupt`: nothing has been started yet.
+    As long as no other is given, it ends this process at once: nothing but the watcher has been started, which goes with us.
     """
 
     def __init__(self, mark: str) -> None:
         self.why: Why | None = None
-        self.polite: Callable[[], None] = _interrupt
+        self.polite: Callable[[], None] = leave_at_once
         self._mark = mark
 
     def stop(self, why: Why) -> None:
@@ -70,7 +71,3 @@ def stopping() -> Iterator[Stopping]:
             del os.environ[tree.MARK]
         else:
             os.environ[tree.MARK] = outer
-
-
-def _interrupt() -> None:
-    raise KeyboardInterrupt

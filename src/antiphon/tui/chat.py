@@ -7,12 +7,14 @@ Rule 3: whatever ends the chat, the agent and all it started are ended with it.
 
 import asyncio
 import shlex
+import logging
 import signal
 import time
 from collections import deque
 from collections.abc import Coroutine, Iterable
+from errno import EIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -38,8 +40,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Chat"]
 
+_log = logging.getLogger(__name__)
+
 BREATH: Final = 0.02
 """Seconds of updates in a row after which the window gets its turn: an agent may talk faster than we draw."""
+
+DRAW_LIMIT: Final = 1.0
+"""Seconds that the window may take to draw its last state when the chat ends."""
 
 STOPPED: Final = {
     v1.StopReason.CANCELLED: "cancelled",
@@ -69,6 +76,7 @@ class Chat:
         self._waiting: deque[str] = deque()
         self._woken = asyncio.Event()
         self._started = asyncio.Event()
+        self._left = asyncio.Event()
         self._turn: Turn | None = None
         self._cancelling: asyncio.Task[v1.PromptResult] | None = None
         self._errands: set[asyncio.Task[None]] = set()
@@ -153,13 +161,18 @@ class Chat:
         loop = asyncio.get_running_loop()
         for ending in (signal.SIGTERM, signal.SIGHUP):  # the terminal is to be left as it was found
             loop.add_signal_handler(ending, self.leave)
+        loop.set_exception_handler(self._fault)
         window = asyncio.create_task(self.room.run())
         work = asyncio.create_task(self._work())
+        left = asyncio.create_task(self._left.wait())
         try:
-            await asyncio.wait((window, work), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((window, work, left), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self.room.close()
+            left.cancel()
             work.cancel()
+            self.room.close()
+            await asyncio.wait((window,), timeout=DRAW_LIMIT)
+            window.cancel()  # it was not begun, or another program has the terminal
             results = await asyncio.gather(window, work, return_exceptions=True)
         session = self._session
         if session is not None and session.transcript.entries and self.agent.capabilities.load_session:
@@ -167,8 +180,17 @@ class Chat:
         for result in results:
             if isinstance(result, AcpError):
                 self.failure = result
+            elif isinstance(result, OSError) and result.errno == EIO:
+                _log.info("the terminal was closed: %s", result)
             elif isinstance(result, Exception):
                 raise result
+
+    def _fault(self, loop: asyncio.AbstractEventLoop, context: "dict[str, Any]") -> None:
+        """Log what a callback raised. prompt_toolkit would ask to press Enter; a terminal that was closed ends the chat."""
+        error = context.get("exception")
+        _log.error("%s", context.get("message"), exc_info=error)
+        if isinstance(error, OSError) and error.errno == EIO:
+            self.leave()
 
     async def _work(self) -> None:
         attending = Attending(
@@ -241,7 +263,8 @@ class Chat:
         self._about_to_leave = False
 
     def leave(self) -> None:
-        """End the chat."""
+        """End the chat, whatever state it is in."""
+        self._left.set()
         self.room.close()
 
     def _give_back(self) -> None:

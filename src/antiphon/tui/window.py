@@ -6,7 +6,9 @@ comes up goes on typing, and answers when they have stopped.
 
 import asyncio
 import os
+import termios
 from collections.abc import Callable
+from errno import EIO
 from pathlib import Path
 from time import monotonic
 from typing import Final, Protocol, TypeAlias
@@ -20,6 +22,7 @@ from prompt_toolkit.formatted_text import ANSI
 from prompt_toolkit.history import FileHistory, InMemoryHistory
 from prompt_toolkit.layout import BufferControl, ConditionalContainer, FormattedTextControl, HSplit, Layout, Window
 from prompt_toolkit.layout.dimension import Dimension
+from prompt_toolkit.output import Output
 from rich.text import Text
 
 from antiphon.tui.clean import one_line
@@ -114,7 +117,7 @@ class Room:
         """Show it until `close`."""
         beating = asyncio.get_running_loop().create_task(self._beat())
         try:
-            await self.app.run_async()
+            await self.app.run_async(set_exception_handler=False)
         finally:
             beating.cancel()
             self.app.finish()
@@ -147,7 +150,9 @@ class Room:
     async def _beat(self) -> None:
         while True:
             await asyncio.sleep(BEAT)
-            if self.talker.busy:
+            if _is_closed(self.app.output):
+                self.talker.leave()
+            elif self.talker.busy:
                 await self.talker.look()
                 self.screen.beat += 1
                 self.refresh()
@@ -344,6 +349,17 @@ def _typed(buffer: Buffer, prefix: Callable[[], str]) -> Window:
         BufferControl(buffer), wrap_lines=True, dont_extend_height=True, get_line_prefix=before,
         height=Dimension(min=1, max=INPUT_LINES),
     )  # fmt: skip
+
+
+def _is_closed(output: Output) -> bool:
+    """Whether the terminal that it writes to was closed: prompt_toolkit goes on reading from one for ever."""
+    try:
+        termios.tcgetattr(output.fileno())
+    except termios.error as error:
+        return bool(error.args[0] == EIO)
+    except (NotImplementedError, ValueError):  # no descriptor
+        pass
+    return False
 
 
 def _history(path: Path | None) -> FileHistory | InMemoryHistory:

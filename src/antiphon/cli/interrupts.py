@@ -1,0 +1,40 @@
+"""What Ctrl-C does: while a command is loaded it ends us at once, while it works it is a `KeyboardInterrupt`, at the end it does nothing.
+
+Imported before everything else by the program, and by nothing else: a library must not touch the signals of its user.
+A `KeyboardInterrupt` in the middle of an import would be a traceback, or be lost in a callback of the import system.
+"""
+
+import os
+
+import _signal  # type: ignore[import-not-found]  # `signal` imports enum, in which an interrupt would be a traceback too
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+
+__all__ = ["begin_loading", "begin_working", "end_working", "leave_at_once"]
+
+INTERRUPTED = 130
+
+
+def leave_at_once(number: int = 0, frame: "FrameType | None" = None) -> None:
+    """End this process with the status of an interrupted one. Nothing has been started or written yet."""
+    os._exit(INTERRUPTED)
+
+
+def begin_loading() -> None:
+    """Have Ctrl-C end us at once, unless it is ignored (a job in the background of a script)."""
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        _signal.signal(_signal.SIGINT, leave_at_once)
+
+
+def begin_working() -> None:
+    """Have Ctrl-C raise `KeyboardInterrupt` again, which is what asyncio and every `finally` expect."""
+    if _signal.getsignal(_signal.SIGINT) is leave_at_once:
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+
+
+def end_working() -> None:
+    """Ignore Ctrl-C: all is done but what Python does at its end, and that is not worth a traceback."""
+    if _signal.getsignal(_signal.SIGINT) in (leave_at_once, _signal.default_int_handler):
+        _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
