@@ -4,9 +4,8 @@ Imported before everything else by the program, and by nothing else: a library m
 A `KeyboardInterrupt` in the middle of an import would be a traceback, or be lost in a callback of the import system.
 """
 
-import os
-
 import _signal  # type: ignore[import-not-found]  # `signal` imports enum, in which an interrupt would be a traceback too
+import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

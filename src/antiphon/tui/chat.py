@@ -6,8 +6,8 @@ Rule 3: whatever ends the chat, the agent and all it started are ended with it.
 """
 
 import asyncio
-import shlex
 import logging
+import shlex
 import signal
 import time
 from collections import deque
