@@ -41,6 +41,8 @@ class DemoClient:
         self.frames: list[dict[str, Any]] = []
         """What the agent said."""
         self.answer_permission = "allow"
+        self.exit: v1.WaitForExitResult | None = None
+        """What it says of a command that ended, instead of what is true."""
         self.asked: list[v1.RequestPermission] = []
         connection.tap(self._see)
 
@@ -83,6 +85,10 @@ async def demo(
         client.asked.append(asked)
         return v1.PermissionResult(v1.Selected(client.answer_permission))
 
+    async def exited(asked: v1.WaitForExit) -> v1.WaitForExitResult:
+        result = await terminals.wait_for_exit(asked)
+        return result if client.exit is None else client.exit
+
     def elicitation(asked: v1.CreateElicitation) -> v1.CreateElicitationResult:
         return v1.Accepted({"name": "Ada"} if isinstance(asked, v1.FormElicitation) else None)
 
@@ -94,7 +100,7 @@ async def demo(
     router.on_request(m.WRITE_TEXT_FILE, lambda asked: files.write(roots, asked))
     router.on_request(m.CREATE_TERMINAL, lambda asked: terminals.create(roots, asked))
     router.on_request(m.TERMINAL_OUTPUT, terminals.output)
-    router.on_request(m.WAIT_FOR_EXIT, terminals.wait_for_exit)
+    router.on_request(m.WAIT_FOR_EXIT, exited)
     router.on_request(m.KILL_TERMINAL, terminals.kill)
     router.on_request(m.RELEASE_TERMINAL, terminals.release)
     async with asyncio.timeout(30), connection:

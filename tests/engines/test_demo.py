@@ -59,6 +59,25 @@ async def test_a_command_runs_in_the_clients_terminal_only_after_permission(work
         assert any(isinstance(items, list) and isinstance(items[0], v1.TerminalItem) for items in shown)
 
 
+@pytest.mark.parametrize(
+    ("exit", "told"),
+    [
+        (v1.WaitForExitResult(0), "ended with 0."),
+        (v1.WaitForExitResult(3, None), "ended with 3."),
+        (v1.WaitForExitResult(None, "SIGTERM"), "ended by SIGTERM."),
+        (v1.WaitForExitResult(143, "SIGTERM"), "ended by SIGTERM."),
+        (v1.WaitForExitResult(None, None), "ended, and the client does not say how."),
+    ],
+)
+async def test_whatever_a_client_says_of_a_commands_end_is_put_into_words(
+    workspace: Path, exit: v1.WaitForExitResult, told: str
+) -> None:
+    async with demo(workspace) as client:
+        session = await client.new()
+        client.answer_permission, client.exit = "allow", exit
+        assert told in (said := await client.say(session, "/run true")) and "None" not in said
+
+
 async def test_always_is_remembered_in_the_session_and_after_a_restart(workspace: Path) -> None:
     async with demo(workspace) as client:
         session = await client.new()

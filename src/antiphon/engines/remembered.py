@@ -15,7 +15,7 @@ import msgspec
 
 from antiphon.config.places import state_dir
 
-__all__ = ["Remembered", "read_notes", "write_notes"]
+__all__ = ["Remembered", "notes_folder", "read_notes", "write_notes"]
 
 LARGEST: Final = 4 * 1024 * 1024
 """Bytes of notes that are read. What a CLI tells of itself has some kilobytes."""

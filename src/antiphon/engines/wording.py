@@ -2,13 +2,15 @@
 
 import posixpath
 import re
-from typing import Final
+from typing import Any, Final
+
+from msgspec import UNSET
 
 from antiphon.protocol import v1
 from antiphon.visible import PROSE, exact
 
 __all__ = [
-    "LONGEST_TITLE", "absolute", "exact", "line_number", "one_line", "prose", "sentence", "shown", "shown_text", "size_in_words",
+    "LONGEST_TITLE", "absolute", "as_object", "exact", "line_number", "one_line", "prose", "sentence", "shown", "shown_text", "size_in_words",
     "title", "without_colours",
 ]  # fmt: skip
 
@@ -51,6 +53,13 @@ def title(verb: str, what: str | None, *more: str) -> str:
     tail = "".join(f" {word}" for word in more if word)
     room = max(LONGEST_TITLE - len(verb) - len(tail) - 1, 40)
     return one_line(f"{verb} {one_line(what, room)}{tail}" if what else f"{verb}{tail}")
+
+
+def as_object(raw: Any, name: str = "output") -> Any:
+    """A raw output as an object: clients of an older schema drop an update in which it is text or a list."""
+    if raw is None or raw is UNSET:
+        return UNSET
+    return raw if isinstance(raw, dict) else {name: raw}
 
 
 def absolute(path: str, cwd: str) -> str:

@@ -1,6 +1,9 @@
 """What all sessions share: who hears what, who is forgotten, and what happens to a thread that nobody wants any more."""
 
 import asyncio
+import os
+import shlex
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -22,9 +25,11 @@ from antiphon.engines.codex.login import kept_login
 from antiphon.engines.codex.refusing import ended
 from antiphon.engines.codex.server import Server
 from antiphon.engines.codex.thread import OpenThread
+from antiphon.engines.codex.translate.translator import Translator
 from antiphon.engines.codex.unseen import Unseen
-from antiphon.errors import ConnectionClosed, ProcessDied
+from antiphon.errors import ConnectionClosed, ProcessDied, RequestError
 from antiphon.protocol import v1
+from tests.engines.codex.versions import PYPI, program
 
 LATE = """\
 import json, sys
@@ -191,3 +196,92 @@ def test_a_login_that_is_kept_anew_is_another(tmp_path: Path, monkeypatch: pytes
     assert before is not None and kept_login() == before
     (tmp_path / "auth.json").write_text('{"a": 1}', encoding="utf-8")
     assert kept_login() != before
+
+
+RACED = """\
+import json, os, sys
+starts = sys.argv[1]
+open(starts, "a").write("x")
+if os.path.getsize(starts) <= int(sys.argv[2]):
+    sys.exit(sys.argv[3])
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" in asked:
+        print(json.dumps({"id": asked["id"], "result": {}}), flush=True)
+"""
+"""A server that ends so many times before it works, with these words."""
+
+BUSY = "Error: failed to initialize sqlite state runtime under /home/x/.codex: failed to initialize state runtime"
+
+
+@asynccontextmanager
+async def raced_server(tmp_path: Path, failures: int, words: str) -> AsyncIterator[tuple[Hub, Path]]:
+    command, starts, script = tmp_path / "codex", tmp_path / "starts", tmp_path / "raced.py"
+    script.write_text(RACED, encoding="utf-8")
+    line = shlex.join([sys.executable, str(script), str(starts), str(failures), words])
+    command.write_text(f"#!/bin/sh\nexec {line}\n", encoding="utf-8")
+    command.chmod(0o755)
+    hub = hub_of(str(command))
+    try:
+        yield hub, starts
+    finally:
+        await hub.close()
+
+
+@pytest.mark.parametrize("words", [BUSY, f"{BUSY}\nStack backtrace:\n" + "  0: <unknown>\n" * 20])
+async def test_a_server_that_another_one_was_in_the_way_of_is_started_again(tmp_path: Path, words: str) -> None:
+    async with raced_server(tmp_path, 2, words) as (hub, starts):
+        server = await hub.ready()
+        assert server.end is None and starts.read_text(encoding="utf-8") == "xxx"
+
+
+async def test_a_server_that_does_not_start_for_another_reason_is_not_started_again(tmp_path: Path) -> None:
+    async with raced_server(tmp_path, 99, "Error: a key that nobody knows") as (hub, starts):
+        with pytest.raises(RequestError, match="a key that nobody knows"):
+            await hub.ready()
+        assert starts.read_text(encoding="utf-8") == "x"
+
+
+def test_a_warning_about_the_machine_is_told_once_and_others_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTIPHON_STATE_DIR", str(tmp_path))
+    text = "could not find bubblewrap on PATH; a bundled one is used"
+    sandbox = [
+        wire.Told("warning", wire.Warned(message=text)),
+        wire.Told("configWarning", wire.ConfigWarning(summary=text)),
+    ]
+    assert [hub_of().told_before(each) for each in sandbox * 2] == [False, True, True, True]
+    assert hub_of().told_before(wire.Told("warning", wire.Warned(message=f"{text}, and another thing"))) is False
+    assert [hub_of().told_before(cast("wire.Told", WARNING)) for _ in range(2)] == [False, False]
+
+
+@pytest.mark.slow
+def test_every_notification_of_the_installed_codex_is_known_by_name(tmp_path: Path) -> None:
+    codex = program(PYPI)
+    assert codex is not None
+    words = [str(codex), "app-server", "generate-json-schema", "--out", str(tmp_path / "schema")]
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "CODEX_HOME": str(tmp_path)}
+    subprocess.run(words, env=environment, check=True, capture_output=True, timeout=60)
+    schema = msgspec.json.decode((tmp_path / "schema" / "ServerNotification.json").read_bytes())
+    names = [each["properties"]["method"]["enum"][0] for each in schema["oneOf"]]
+    translator = Translator("/w")
+    assert len(names) > 50 and [name for name in names if not translator.knows(name)] == []
+
+
+@pytest.mark.slow
+async def test_two_that_start_at_once_in_a_new_home_both_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    codex = program(PYPI)
+    assert codex is not None
+    monkeypatch.setenv("ANTIPHON_STATE_DIR", str(tmp_path / "state"))
+    for number in range(3):
+        home = tmp_path / f"home-{number}"
+        (home / ".codex").mkdir(parents=True)
+        monkeypatch.setenv("HOME", str(home))
+        monkeypatch.setenv("CODEX_HOME", str(home / ".codex"))
+        hubs = [hub_of(str(codex)) for _ in range(3)]
+        try:
+            servers = await asyncio.gather(*(hub.ready() for hub in hubs))
+            assert all(server.end is None for server in servers)
+        finally:
+            await asyncio.gather(*(hub.close() for hub in hubs))

@@ -1,6 +1,8 @@
 """The one server that all sessions share: started when it is first needed, started again when it is gone, each word given to its thread."""
 
+import asyncio
 import logging
+import re
 from typing import TYPE_CHECKING, Final, Protocol
 
 from antiphon import __version__
@@ -11,8 +13,9 @@ from antiphon.engines.codex.refusing import plain
 from antiphon.engines.codex.server import Server
 from antiphon.engines.finding import home
 from antiphon.engines.recent import trim
+from antiphon.engines.remembered import notes_folder, read_notes, write_notes
 from antiphon.engines.running import Running
-from antiphon.errors import AcpError, Code, RequestError
+from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -32,6 +35,18 @@ EARLY: Final = frozenset({"configWarning", "deprecationNotice", "warning", "guar
 
 MOST_EARLY: Final = 16
 """Words of that kind that are kept for sessions to come."""
+
+AGAIN: Final = (0.2, 0.5, 1.0, 2.0)
+"""Seconds before another start, if two servers make the databases of a new home at once. Making them takes half a second."""
+
+_IN_THE_WAY: Final = re.compile(r"initialize (?:sqlite )?state runtime|database is locked", re.IGNORECASE)
+
+_BACKTRACE: Final = re.compile(r"^\s*(?:Stack backtrace:|\d+: \S)", re.MULTILINE)
+
+ONCE: Final = re.compile(r"\bbubblewrap\b|\bbwrap\b", re.IGNORECASE)
+"""Warnings about the machine that are told once, and not with each start: the user knows by now, or does not mind."""
+
+TOLD_ONCE: Final = "codex-warnings.json"
 
 CALLS: Final = (wire.CommandExecution, wire.FileChange, wire.McpToolCall)
 """Items that a question may be about."""
@@ -99,11 +114,23 @@ class Hub:
             RequestError: it does not start.
         """
         try:
-            return await self._running.ready()
+            return await self._started()
         except RequestError:
             raise
         except AcpError as error:
             raise RequestError(Code.INTERNAL_ERROR, "Codex does not start", plain(str(error))) from error
+
+    async def _started(self) -> Server:
+        """The server. One that ends because another was making the databases of a new home at that moment is started again."""
+        for pause in AGAIN:
+            try:
+                return await self._running.ready()
+            except ConnectionClosed as error:
+                if not _was_in_the_way(str(error)):
+                    raise
+                _log.info("Codex is started again in %g s: %s", pause, error)
+                await asyncio.sleep(pause)
+        return await self._running.ready()
 
     def start_soon(self) -> None:
         """Begin to start it."""
@@ -128,6 +155,22 @@ class Hub:
     def said_early(self) -> list[wire.Told]:
         """What everybody should know, and was said before a session was there."""
         return list(self._early.values())
+
+    def told_before(self, told: wire.Told) -> bool:
+        """Whether the user was told this warning about the machine in some session before. From now on it was told."""
+        text = " ".join(
+            str(getattr(told.params, name, None) or "") for name in ("message", "summary", "details")
+        ).strip()
+        if not ONCE.search(text):
+            return False
+        path = notes_folder() / TOLD_ONCE
+        notes = read_notes(path) or {}
+        if text in notes:
+            return True
+        notes[text] = True
+        trim(notes, MOST_EARLY)
+        write_notes(path, notes)
+        return False
 
     def listener_of(self, thread_id: str) -> Listener | None:
         """The session of a thread, if it is open here."""
@@ -245,6 +288,11 @@ class Hub:
                 await each.lost(server)
             except Exception:
                 _log.exception("a session could not be told that Codex ended")
+
+
+def _was_in_the_way(error: str) -> bool:
+    """Whether another server may be the reason. Where Rust adds a backtrace the reason itself is not among the last words."""
+    return _IN_THE_WAY.search(error) is not None or ("Error:" not in error and _BACKTRACE.search(error) is not None)
 
 
 def _is_of_a_call(line: wire.Told) -> bool:

@@ -121,7 +121,7 @@ class CodexSession(EngineSession):
             if self.session.client.shows_notices:
                 await self.hear(told)
             else:  # as text it would be part of the first answer
-                self._knows(told)
+                self._told_once.add(_words(told))
 
     async def _tell_history(self) -> None:
         """All that was said, again, as Codex has kept it."""
@@ -173,8 +173,8 @@ class CodexSession(EngineSession):
 
     def _knows(self, told: wire.Told) -> bool:
         """Whether it was told before: each new server says it again."""
-        words = f"{told.method} {told.params!r}"
-        known = words in self._told_once
+        words = _words(told)
+        known = words in self._told_once or self._hub.told_before(told)
         self._told_once.add(words)
         return known
 
@@ -366,3 +366,7 @@ class CodexSession(EngineSession):
         self._log_unknown()
         self._answering.close()
         await self._thread.close()
+
+
+def _words(told: wire.Told) -> str:
+    return f"{told.method} {told.params!r}"

@@ -66,5 +66,8 @@ def _timed(rest: str) -> tuple[float, str]:
 
 
 def _ending(line: str, finished: "Finished") -> str:
-    how = f"with {finished.exit_code}" if finished.signal is None else f"by {finished.signal}"
-    return f"`{line}` ended {how}."
+    if finished.signal is not None:
+        return f"`{line}` ended by {finished.signal}."
+    if finished.exit_code is not None:
+        return f"`{line}` ended with {finished.exit_code}."
+    return f"`{line}` ended, and the client does not say how."  # both are optional in the protocol

@@ -103,7 +103,7 @@ REFUSED = (
 def test_a_failure_says_why_in_words_for_the_user(name: str, said: str, shown: str) -> None:
     result = told(name, said, "Error: something else", error=True)
     assert result.failed and texts(result) == [f"```\n{shown}\n```"]
-    assert result.raw_output == "Error: something else"
+    assert result.raw_output == {"error": "Error: something else"}
 
 
 def test_an_edit_shows_the_whole_file_before_and_after_and_where_it_changed() -> None:
@@ -317,4 +317,4 @@ def test_a_result_that_is_not_as_we_know_it_is_no_trouble(name: str) -> None:
 
 def test_the_raw_output_is_the_structured_result_or_else_the_text() -> None:
     assert told("Read", "x", {"type": "text"}).raw_output == {"type": "text"}
-    assert told("Unheard", [{"type": "text", "text": "x"}]).raw_output == [{"type": "text", "text": "x"}]
+    assert told("Unheard", [{"type": "text", "text": "x"}]).raw_output == {"output": [{"type": "text", "text": "x"}]}

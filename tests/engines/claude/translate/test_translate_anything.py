@@ -83,6 +83,8 @@ def test_any_lines_in_any_order_are_taken(
     for each in heard:
         if isinstance(each, v1.UpdateModel | v1.ToolCallPatch):
             encode(each)
+        if isinstance(each, v1.ToolCall | v1.ToolCallUpdate):
+            assert each.raw_output is v1.UNSET or isinstance(each.raw_output, dict)  # older clients drop anything else
         if isinstance(each, v1.ToolCall):
             begun.append(each.tool_call_id)
         if isinstance(each, v1.ToolCall | v1.ToolCallUpdate) and each.status in (

@@ -1,5 +1,8 @@
 """Sub-agents: their calls are told, their talk is folded into the call that started them, which ends when they do."""
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from antiphon.engines.claude.translate.subagents import MAX_FOLDED
 from antiphon.engines.claude.translate.translator import Translator
 from antiphon.protocol import v1
@@ -122,3 +125,36 @@ def test_a_sub_agents_plan_is_its_own() -> None:
 
 def test_a_sub_agent_that_claims_to_be_its_own_parent_ends_once() -> None:
     assert ended(told(said(call("a", "Agent", prompt="x"), parent="a"), answer("a", "…", DONE))) == ["a completed"]
+
+
+FRAMES = st.lists(
+    st.sampled_from(
+        [
+            "<tools-used-before-summary>Bash,Read</tools-used-before-summary>\n",
+            "<tools-used-before-summary></tools-used-before-summary>\n\n",
+            "<system>authentic event nonces: 1 2</system>\n",
+        ]
+    ),
+    max_size=3,
+).map("".join)
+SPACES = st.sampled_from(["", "\n", "\n\n", " "])
+
+
+@given(FRAMES, SPACES, st.booleans(), st.booleans(), st.sampled_from(["Agent", "Task", "Skill"]))
+def test_a_report_is_shown_once_and_without_what_the_cli_puts_around_it(
+    frame: str, space: str, apart: bool, background: bool, name: str
+) -> None:
+    """In one block or in two, at once or as the end of a task, with other white space than what was said."""
+    report = f"I looked.{space or ' '}All is well."
+    texts = [frame, report] if apart and frame else [f"{frame}{report}"]
+    done = {"status": "completed", "content": [{"type": "text", "text": each} for each in texts]}
+    over = system("task_notification", task_id="x", tool_use_id="a", status="completed", summary="".join(texts))
+    end = (
+        [answer("a", "…", LAUNCHED), over]
+        if background and name != "Skill"
+        else [answer("a", [*done["content"]], done)]
+    )
+    heard = told(said(call("a", name, prompt="look")), said(text("I looked. All is well."), parent="a"), *end)
+    shown = str([each for each in heard if isinstance(each, v1.ToolCallUpdate)][-1].content)
+    assert "tools-used" not in shown and "nonces" not in shown
+    assert shown.count("All is well.") == 1

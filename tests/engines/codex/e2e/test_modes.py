@@ -292,6 +292,7 @@ async def test_a_script_of_which_everything_is_refused_is_told(at: Place) -> Non
         await in_mode(client, "dontAsk")
         heard = await client.say("write")
     call = heard.call("Script")
+    assert call["status"] == "failed"
     assert "touch refused.txt" in str(call["content"]) and "escalated permissions" in str(call["content"])
     assert client.asked == [] and not (at.folder / "refused.txt").exists()
 

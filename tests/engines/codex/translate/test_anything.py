@@ -52,6 +52,8 @@ def check(news: list[Any]) -> None:
         elif isinstance(each, v1.ToolCallUpdate):
             assert each.tool_call_id in known
             known[each.tool_call_id] = known[each.tool_call_id] if each.status is UNSET else each.status
+        if isinstance(each, v1.ToolCall | v1.ToolCallUpdate):
+            assert each.raw_output is UNSET or isinstance(each.raw_output, dict)  # older clients drop anything else
         if type(each).__module__.startswith("antiphon.protocol"):
             encode(each)
     assert set(known.values()) <= {v1.ToolStatus.COMPLETED, v1.ToolStatus.FAILED}

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.translate.refused import Refused, Said
 
@@ -99,3 +101,24 @@ def test_other_words_and_broken_ones_are_nothing() -> None:
         Said(type="custom_tool_call_output", call_id="p1", output="rejected"),
     ):
         assert refused.feed(said) is None
+
+
+@pytest.mark.parametrize(
+    ("script", "output", "failed"),
+    [
+        ("text('hello')", "Script completed\nWall time 0.0 seconds\nOutput:\nhello", False),
+        ("throw new Error('boom')", "Script failed\nOutput:\nScript error:\nError: boom", True),
+        ("await tools.exec_command({cmd: 'x'})", "Script failed\nOutput:\nScript error:\nreject command", True),
+        ("try { await tools.exec_command({cmd: 'x'}) } catch (e) {}", "Script completed\nOutput:\n", True),
+        ("try { await tools['apply_patch']('x') } catch (e) {}", "Script completed\nOutput:\n", True),
+        ("text('x')", "", True),
+        ("text('x')", "Script running with cell ID 1", True),
+    ],
+)
+def test_a_script_of_which_nothing_was_told_is_completed_only_if_it_tried_nothing(
+    script: str, output: str, failed: bool
+) -> None:
+    refused = Refused()
+    refused.feed(Said(type="custom_tool_call", call_id="s", name="exec", input=script))
+    item = refused.feed(Said(type="custom_tool_call_output", call_id="s", output=output))
+    assert isinstance(item, wire.FunctionCallOutput) and item.failed is failed

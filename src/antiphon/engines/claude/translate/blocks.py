@@ -7,9 +7,13 @@ from antiphon.engines.claude.translate.fields import items, number, part, text
 from antiphon.engines.wording import one_line, shown_text, size_in_words
 from antiphon.protocol import v1
 
-__all__ = ["content_of", "is_text", "lean", "readable", "text_in"]
+__all__ = ["content_of", "is_text", "lean", "readable", "text_in", "unframed"]
 
 _REMINDERS: Final = re.compile(r"\s*<system-reminder>.*?</system-reminder>", re.DOTALL)
+_FRAMES: Final = re.compile(
+    r"\A(?:<system>authentic event nonces[^\n]*</system>\n|\s*<tools-used-before-summary>[^<]*</tools-used-before-summary>\s*)+"
+)
+"""What a sub-agent's report begins with. Such a tag in the report itself is escaped by the CLI."""
 _HEAVY: Final = 2000
 """Characters of base64 above which it is not said a second time in the raw output."""
 
@@ -42,6 +46,11 @@ def text_in(content: Any) -> str:
 def readable(said: str) -> str:
     """Text without what the CLI whispers to the model."""
     return _REMINDERS.sub("", said) if "<system-reminder>" in said else said
+
+
+def unframed(said: str) -> str:
+    """The report of a sub-agent without the lines that the CLI puts before it for the model."""
+    return _FRAMES.sub("", readable(said))
 
 
 def lean(structured: Any) -> Any:

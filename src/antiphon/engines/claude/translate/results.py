@@ -6,14 +6,14 @@ from typing import Any, Final
 import msgspec
 
 from antiphon.engines.claude.translate import output, reads
-from antiphon.engines.claude.translate.blocks import content_of, is_text, lean, readable, text_in
+from antiphon.engines.claude.translate.blocks import content_of, is_text, lean, readable, text_in, unframed
 from antiphon.engines.claude.translate.diffs import diffs_of, places
 from antiphon.engines.claude.translate.failures import failure_in
 from antiphon.engines.claude.translate.fields import items, part, text
 from antiphon.engines.claude.translate.tools import path_of
 from antiphon.engines.claude.wire import ToolResultBlock
 from antiphon.engines.fences import fenced
-from antiphon.engines.wording import absolute, one_line, shown_text
+from antiphon.engines.wording import absolute, as_object, one_line, shown_text
 from antiphon.protocol import v1
 
 __all__ = ["Told", "result_of"]
@@ -34,13 +34,16 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _COMMANDS: Final = frozenset({"Bash", "BashOutput", "PowerShell"})
+_DELEGATES: Final = frozenset({"Agent", "Skill", "Task"})
+"""Tools that may give the work to a sub-agent."""
+
 _EDITS: Final = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})
 
 
 def result_of(name: str, tool_input: Any, block: ToolResultBlock, structured: Any, cwd: str) -> Told:
     """How the call ended, and what there is to see."""
-    raw = lean(block.content if structured is None else structured)
     failed = block.is_error is True
+    raw = as_object(lean(block.content if structured is None else structured), "error" if failed else "output")
     if name in _COMMANDS and not _has_pictures(block.content):
         return _command(block.content, structured, raw, failed=failed)
     if failed:
@@ -51,7 +54,18 @@ def result_of(name: str, tool_input: Any, block: ToolResultBlock, structured: An
         return _read(tool_input, block.content, structured, raw, cwd)
     known = _SHOWN.get(name)
     shown = known(structured) if known is not None else None
-    return Told(content=content_of(block.content) if shown is None else shown, raw_output=raw)
+    content = content_of(block.content) if shown is None else shown
+    return Told(content=_unframed(content) if name in _DELEGATES else content, raw_output=raw)
+
+
+def _unframed(content: list[v1.ToolContent]) -> list[v1.ToolContent]:
+    """The content without the lines before a report. They may be a block of their own."""
+    match content:
+        case [v1.ContentItem(content=v1.TextBlock(text=text)), *rest]:
+            said = unframed(text)
+            return [shown_text(said), *rest] if said else rest
+        case _:
+            return content
 
 
 def _command(content: Any, structured: Any, raw: Any, *, failed: bool) -> Told:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Final
 
+from antiphon.engines.claude.translate.blocks import unframed
 from antiphon.engines.recent import trim
 from antiphon.protocol import v1
 
@@ -49,8 +50,8 @@ class Subagents:
         said = self._said.pop(call_id, "")
         if not said:
             return report
-        last = _text(report)
-        return _content(said) if not last or said.rstrip().endswith(last) else [*_content(said), *report]
+        last = _plain(_text(report))
+        return _content(said) if not last or _plain(said).endswith(last) else [*_content(said), *report]
 
 
 def is_launch(structured: Any) -> bool:
@@ -62,11 +63,17 @@ def is_launch(structured: Any) -> bool:
 
 def report(text: str | None) -> "list[v1.ToolContent]":
     """What a task's end says, as content."""
-    return _content(text) if text else []
+    said = unframed(text or "")
+    return _content(said) if said else []
 
 
 def _content(text: str) -> "list[v1.ToolContent]":
     return [v1.ContentItem(content=v1.TextBlock(text=text))]
+
+
+def _plain(text: str) -> str:
+    """Text in which the CLI may have changed the white space."""
+    return " ".join(text.split())
 
 
 def _text(content: "list[v1.ToolContent]") -> str:

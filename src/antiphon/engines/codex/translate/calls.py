@@ -7,6 +7,7 @@ import msgspec
 
 from antiphon.engines.codex.translate.news import News
 from antiphon.engines.recent import Recent
+from antiphon.engines.wording import as_object
 from antiphon.protocol import v1
 from antiphon.protocol.base import UNSET, JsonObject
 
@@ -157,7 +158,7 @@ class Calls:
             tool_call_id=id,
             status=_FAILED if outcome.failed else _COMPLETED,
             content=UNSET if outcome.content is None else outcome.content,
-            raw_output=outcome.raw_output,
+            raw_output=as_object(outcome.raw_output),
             meta=outcome.meta,
             **_changes(before.shown, call.shown),
         )

@@ -17,6 +17,10 @@ __all__ = ["Refused", "Said"]
 _SCRIPT: Final = "exec"
 """The one tool of newer models: a script that calls the others. Those that it calls have ids of their own."""
 
+_SCRIPT_DONE: Final = "Script completed"
+_TRIES: Final = re.compile(r"\btools\s*(?:\.\s*|\[\s*['\"`])(?:exec_command|apply_patch)\b")
+"""What a script calls that has an item if it runs. A script may catch the refusal, and end well."""
+
 _OUTPUT: Final = re.compile(r"Process exited with code (-?\d{1,10})\n(?:.*\n)*?Output:\n", re.MULTILINE)
 _FILE: Final = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _MOVE: Final = re.compile(r"^\*\*\* Move to: (.+)$", re.MULTILINE)
@@ -84,7 +88,8 @@ class Refused:
         if call.name == "apply_patch":
             return _change(call, output)
         if call.name == _SCRIPT and self._count == before:  # nothing of what it did was told
-            return FunctionCallOutput(id=call.call_id, name="Script", output=f"{call.input}\n\n{output}")
+            failed = not output.startswith(_SCRIPT_DONE) or _TRIES.search(call.input) is not None
+            return FunctionCallOutput(id=call.call_id, name="Script", output=f"{call.input}\n\n{output}", failed=failed)
         return None
 
 

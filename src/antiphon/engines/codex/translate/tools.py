@@ -77,7 +77,7 @@ def _show_function(item: wire.FunctionCallOutput, _: str) -> Shown:
 
 
 def _end_function(item: wire.FunctionCallOutput) -> Outcome:
-    return Outcome(content=content_of_output(item.output), raw_output=item.output)
+    return Outcome(failed=item.failed, content=content_of_output(item.output), raw_output=item.output)
 
 
 def _show_agents(item: wire.CollabAgentToolCall, _: str) -> Shown:

@@ -25,10 +25,20 @@ from antiphon.protocol import v1
 __all__ = ["Translator"]
 
 _NOT_NEWS: Final = frozenset({
-    "account/rateLimits/updated", "item/reasoning/summaryPartAdded", "serverRequest/resolved", "thread/readState/changed",
-    "thread/started", "thread/status/changed", "turn/diff/updated",
+    "account/gatewayOAuth/changed", "account/login/completed", "account/rateLimits/updated", "account/updated", "app/list/updated",
+    "command/exec/outputDelta", "externalAgentConfig/import/completed", "externalAgentConfig/import/progress", "fs/changed",
+    "fuzzyFileSearch/sessionCompleted", "fuzzyFileSearch/sessionUpdated", "hook/started", "item/autoApprovalReview/started",
+    "item/fileChange/outputDelta", "item/reasoning/summaryPartAdded", "mcpServer/event/stream/notification", "process/exited",
+    "process/outputDelta", "project/changed", "remoteControl/status/changed", "serverRequest/resolved", "skills/changed",
+    "thread/archived", "thread/attachment/updated", "thread/closed", "thread/deleted", "thread/environment/connected",
+    "thread/environment/disconnected", "thread/goal/cleared", "thread/prediction/updated", "thread/project/updated",
+    "thread/queue/changed", "thread/readState/changed", "thread/realtime/closed", "thread/realtime/error",
+    "thread/realtime/item/completed", "thread/realtime/item/started", "thread/realtime/item/transcript/delta",
+    "thread/realtime/itemAdded", "thread/realtime/outputAudio/delta", "thread/realtime/sdp", "thread/realtime/started",
+    "thread/realtime/transcript/delta", "thread/realtime/transcript/done", "thread/reverted", "thread/started",
+    "thread/status/changed", "thread/unarchived", "turn/diff/updated", "turn/moderationMetadata", "windowsSandbox/setupCompleted",
 })  # fmt: skip
-"""Known, and either used elsewhere or said better by something else."""
+"""Known, and either used elsewhere, said better by something else, or about what no session of ours does."""
 
 
 class Translator:
@@ -70,6 +80,10 @@ class Translator:
             "account/rateLimits/updated": self._limited,
             "error": self._error,
         }
+
+    def knows(self, method: str) -> bool:
+        """Whether a notification is known by name, whatever it says."""
+        return method in self._handlers or method in REPORTS or method in _NOT_NEWS
 
     def feed(self, method: str, params: "wire.Notification | wire.Unread") -> Sequence[News]:
         """One notification about this thread or about no thread in particular."""

@@ -52,6 +52,8 @@ class FunctionCallOutput(Part, frozen=True, tag_field="type", tag="functionCallO
     name: str = ""
     namespace: str | None = None
     output: Any = None
+    failed: bool = False
+    """Ours, for calls that Codex itself says nothing of: whether it did not do what it was called for."""
 
 
 class ProposedPlan(Part, frozen=True, tag_field="type", tag="plan"):
