@@ -8,7 +8,7 @@ import pytest
 
 from antiphon import v1
 from antiphon.errors import AcpError
-from tests.engines.codex.bullets import proves
+from tests.engines.codex.bullets import on_versions, proves
 from tests.engines.codex.driving import Client, connected
 from tests.engines.codex.model.steps import Patch, command, patch
 from tests.engines.codex.place import Place
@@ -351,3 +351,30 @@ async def test_a_mode_or_model_that_is_not_on_offer_is_refused(at: Place) -> Non
         with pytest.raises(AcpError):
             await client.session.set_mode("a-mode-of-tomorrow")
         assert (await client.say("hello")).text == "echo: hello"
+
+
+@pytest.mark.parametrize(
+    ("top", "mode", "asked"),
+    [
+        ("", "default", 1),
+        ('sandbox_mode = "workspace-write"', "acceptEdits", 0),
+        ('sandbox_mode = "read-only"', "default", 1),
+        ("trusted", "acceptEdits", 0),
+    ],
+)
+@on_versions(*BOTH)
+async def test_only_the_users_own_configuration_lets_codex_edit_unasked(at: Place, top: str, mode: str, asked: int) -> None:
+    """In a project without any file of Codex's own, which it is told to trust so that it writes nothing about it into the user's file."""
+    if top == "trusted":
+        at.settings(tables=f'[projects."{at.folder}"]\ntrust_level = "trusted"')
+    else:
+        at.settings(top=f'model_provider = "choir"\n{top}')
+    at.model.answers(patch("*** Add File: free.txt", "+la"))
+    at.model.answers(Text("Done."))
+    async with connected(at) as client:
+        await client.open()
+        assert client.session.modes is not None and client.session.modes.current_mode_id == mode
+        await client.say("write")
+        assert len(client.asked) == asked
+        again = await client.resume(client.session.id)
+        assert again.modes is not None and again.modes.current_mode_id == mode
