@@ -101,6 +101,66 @@ class NeverAsks(Agent):
         return END
 
 
+class HasModes(Agent):
+    """Has the policy's modes, begins in the one that `MODE` names, and edits as its mode says: asked, unasked or not at all.
+
+    The first word of a prompt is the mode that its session is left in.
+    """
+
+    capabilities: ClassVar[Message] = {"loadSession": True, "sessionCapabilities": {"resume": {}}}
+    ids: ClassVar[list[str]] = ["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]
+
+    def _modes(self) -> Message:
+        kept = os.path.join(os.getcwd(), "kept-mode")
+        if os.path.exists(kept):
+            with open(kept, encoding="utf-8") as file:
+                self.mode = file.read()
+        else:
+            self.mode = os.environ.get("MODE", "default")
+        return {"modes": {"currentModeId": self.mode, "availableModes": [{"id": id, "name": id} for id in self.ids]}}
+
+    def new(self, params: Message) -> object:
+        return {"sessionId": "s1", **self._modes()}
+
+    def load(self, params: Message) -> object:
+        return self._modes()
+
+    resume = load
+
+    def set_mode(self, params: Message) -> object:
+        self.mode = params["modeId"]
+        return {}
+
+    def prompt(self, params: Message) -> object:
+        session, word = params["sessionId"], params["prompt"][0]["text"].split()[0]
+        if word in self.ids:
+            with open(os.path.join(os.getcwd(), "kept-mode"), "w", encoding="utf-8") as file:
+                file.write(word)
+            return END
+        target = os.path.join(os.getcwd(), "edited.txt")
+        call = {
+            "title": "Edit",
+            "name": "Edit",
+            "kind": "edit",
+            "rawInput": {"path": target},
+            "locations": [{"path": target}],
+        }
+        options = [("yes", "allow_once"), ("no", "reject_once")]
+        unasked = self.mode in ("acceptEdits", "bypassPermissions")
+        if unasked or (self.mode == "default" and self.chosen(session, options, **call) == "yes"):
+            with open(target, "w", encoding="utf-8") as file:
+                file.write("edited")
+        self.text(session, f"in {self.mode}")
+        return END
+
+
+class KeepsItsMode(HasModes):
+    """Refuses to be set to another mode."""
+
+    def set_mode(self, params: Message) -> object:
+        raise Refusal(-32602, "Invalid params", "it stays as it is")
+
+
 class Forgets(Agent):
     """Keeps no session."""
 

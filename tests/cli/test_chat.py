@@ -181,7 +181,7 @@ def test_commands_and_paths_are_completed(tmp_path: Path) -> None:
         terminal.press(TAB + ENTER + " ")
         terminal.ask("p", "plan  Only look")
         terminal.press(TAB + ENTER + ENTER)
-        terminal.wait("the agent's mode is plan")
+        terminal.wait("mode: plan (nothing is changed, nothing is run)")
         terminal.wait("mode plan")
         terminal.ask("read @sc", "score.txt")
         terminal.press(TAB + ENTER + ENTER)
@@ -193,7 +193,8 @@ def test_our_own_commands(tmp_path: Path) -> None:
         begin(terminal)
         shown = terminal.ask(f"/help{ENTER}", "/all ")
         assert "//mode" in shown and "Ctrl-D" in shown
-        assert "▸ default" in terminal.ask(f"/mode{ENTER}", "Permission")
+        shown = terminal.ask(f"/mode{ENTER}", "everything is allowed unless a rule says no")
+        assert "▸ default" in shown and "Modes" in shown and "Permission\n" not in shown
         terminal.ask(f"/model can{ENTER}", "model: canon")
         terminal.ask(f"/set greeting on{ENTER}", "greeting: on")
         terminal.ask(f"/set tempo{ENTER}", "✗ there is no setting `tempo`")

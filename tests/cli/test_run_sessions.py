@@ -130,3 +130,25 @@ def test_another_directory_may_be_used_too(place: Place) -> None:
     (other / "a.txt").write_text("there\n", encoding="utf-8")
     assert "`a.txt`" not in place.run(f"/read {other / 'a.txt'}").out
     assert "1 line" in place.run(f"/read {other / 'a.txt'}", "--add-dir", str(other)).out
+
+
+@pytest.mark.parametrize("left", ["acceptEdits", "bypassPermissions", "default", "plan"])
+def test_a_session_that_was_left_in_a_wider_mode_goes_on_in_the_mode_of_the_policy(place: Place, left: str) -> None:
+    words = ("--agent", place.agent(agents.HasModes), "--session", "work")
+    assert place.run(left, *words).status == 0
+    again = place.run("edit", *words)
+    wider = left in ("acceptEdits", "bypassPermissions")
+    assert again.out == f"in {'default' if wider else left}\n"
+    assert not (place.cwd / "edited.txt").exists() and (again.status == 5) == (left != "plan")
+    assert (f"the session was left in `{left}`, and goes on in `default`" in again.err) == wider
+    allowed = place.run("edit", *words, "--permission-mode", "acceptEdits")
+    assert (place.cwd / "edited.txt").exists() == (left != "plan") and allowed.status == 0
+
+
+def test_a_mode_that_is_asked_for_holds_for_the_agent_and_the_policy(place: Place) -> None:
+    place.env["MODE"] = "bypassPermissions"  # as the agent's own settings have it
+    words = ("--agent", place.agent(agents.HasModes))
+    held = place.run("edit", *words, "--permission-mode", "plan")
+    assert held.out == "in plan\n" and not (place.cwd / "edited.txt").exists()
+    stubborn = place.run("edit", "--agent", place.agent(agents.KeepsItsMode), "--permission-mode", "default")
+    assert "the mode is `bypassPermissions`, as the agent has it" in stubborn.err

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, NoReturn
 from antiphon.catalogue.known import OURS
 from antiphon.cli.describing import sentence_and_hint
 from antiphon.client.finding import SHORTEST, find_session
+from antiphon.client.modes import follow_agent, keep_agent_to, mode_in_force
 from antiphon.errors import AcpError, AuthRequired, Code, NotSupported, RequestRefused
 from antiphon.protocol import v1
 from antiphon.store.errors import StoreError
@@ -74,6 +75,12 @@ async def reopen(
     door: "Door", options: "Options", id: str, *, on_update: "OnUpdate | None" = None, replay: bool = False
 ) -> Opened:
     """Open an earlier session: without its history if the agent can, unless it is wanted."""
+    opened = await _reopen(door, options, id, on_update, replay)
+    await _keep_mode(door, opened.session, f"the session was left in `{{}}`, and goes on in `{door.keeper.mode.value}`")
+    return opened
+
+
+async def _reopen(door: "Door", options: "Options", id: str, on_update: "OnUpdate | None", replay: bool) -> Opened:
     agent, (servers, directories) = door.agent, _place(door, options)
     can_resume = agent.capabilities.session_capabilities.resume is not None
     can_load = agent.capabilities.load_session
@@ -190,14 +197,30 @@ async def _set(door: "Door", options: "Options", opened: Opened) -> None:
     session, settings = opened.session, door.loaded.settings
     if options.mode is not None:
         await _set_mode(session, options.mode)
+        if options.permission_mode is None:
+            follow_agent(door.keeper, options.mode)
     elif settings.mode is not None and opened.how == "new":
         await _try(door, "mode", settings.mode, _set_mode(session, settings.mode))
+    if options.permission_mode is not None:
+        await _keep_mode(door, session, f"the agent begins in `{{}}`, and is set to `{options.permission_mode}`")
     if options.model is not None:
         await _set_model(session, options.model)
     elif settings.model is not None and opened.how == "new":
         await _try(door, "model", settings.model, _set_model(session, settings.model))
     for key, value in options.set:
         await _set_option(session, key, value)
+
+
+async def _keep_mode(door: "Door", session: "Session", told: str) -> None:
+    """Set an agent that would do more unasked than the policy's mode allows to that mode, and tell it."""
+    try:
+        was = await keep_agent_to(session, door.keeper.mode)
+    except AcpError as error:
+        now = mode_in_force(session, door.keeper.mode).value
+        door.warn(f"the mode is `{now}`, as the agent has it: {sentence_and_hint(error)[0]}")
+        return
+    if was is not None:
+        door.warn(told.format(was.value))
 
 
 async def _try(door: "Door", what: str, value: str, setting: Awaitable[None]) -> None:

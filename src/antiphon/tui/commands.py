@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from antiphon.client.finding import SHORTEST, find_session, is_script, shortened
+from antiphon.client.modes import mode_in_force
 from antiphon.client.transcript_entries import Message
 from antiphon.errors import AcpError
 from antiphon.protocol import v1
@@ -24,6 +25,7 @@ from antiphon.tui.state import (
     models_of,
     modes_of,
     permission_modes,
+    shares_modes,
     values_in,
 )
 
@@ -117,12 +119,16 @@ def _row(left: str, right: str) -> RenderableType:
 
 
 async def set_mode(chat: "Chat", rest: str) -> None:
-    """Show the modes, or change to one: the agent's, ours for permission, or both where they have the same name."""
+    """Show the modes, or change to one. Where the agent has modes of the policy's names there is one list."""
     wanted, keeper = rest.strip(), chat.keeper
     if not wanted:
-        theirs = modes_of(chat.session)
-        rows = [*_choices(f"Modes of {chat.agent.name}", theirs), Text()] if theirs else []
-        chat.note([*rows, *_choices("Permission", permission_modes(keeper))])
+        theirs, ours = modes_of(chat.session), permission_modes(chat.session, keeper)
+        if shares_modes(chat.session):
+            force = mode_in_force(chat.session, keeper.mode).value
+            chat.note(_choices("Modes", [(id, id == force, about) for id, _, about in [*theirs, *ours]]))
+        else:
+            rows = [*_choices(f"Modes of {chat.agent.name}", theirs), Text()] if theirs else []
+            chat.note([*rows, *_choices("Permission", ours)])
         return
     chat.note(await change_mode(chat.session, keeper, wanted))
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from antiphon.client import settings
-from antiphon.errors import AcpError
+from antiphon.client.modes import mode_in_force, set_mode
 from antiphon.policy import Mode
 from antiphon.protocol import v1
 from antiphon.tui.clean import one_line
@@ -25,6 +25,7 @@ __all__ = [
     "models_of",
     "modes_of",
     "permission_modes",
+    "shares_modes",
     "status_text",
     "values_in",
 ]
@@ -39,6 +40,9 @@ PERMISSION_MODES: Final = {
     Mode.DONT_ASK: "what would be asked is denied",
     Mode.BYPASS: "everything is allowed unless a rule says no",
 }
+
+
+PERMISSION_NAMES: Final = frozenset(mode.value for mode in PERMISSION_MODES)
 
 
 def values_in(option: v1.SelectConfig) -> list[v1.SelectOption]:
@@ -80,32 +84,29 @@ def models_of(session: "Session") -> Offered:
     ]
 
 
-def permission_modes(keeper: "Keeper") -> Offered:
-    """Our own modes, for permission."""
-    return [(mode.value, mode is keeper.mode, about) for mode, about in PERMISSION_MODES.items()]
+def permission_modes(session: "Session", keeper: "Keeper") -> Offered:
+    """The modes of our policy that the agent has not, and the one in force."""
+    theirs = {id for id, _, _ in modes_of(session)}
+    force = mode_in_force(session, keeper.mode)
+    return [(mode.value, mode is force, about) for mode, about in PERMISSION_MODES.items() if mode.value not in theirs]
+
+
+def shares_modes(session: "Session") -> bool:
+    """Whether the agent has modes of our policy's names: then there is one mode and not two."""
+    return any(id in PERMISSION_NAMES for id, _, _ in modes_of(session))
 
 
 async def change_mode(session: "Session", keeper: "Keeper", wanted: str) -> str:
-    """Change the agent's mode, ours for permission, or both where they have the same name. Returns what was changed.
+    """Change the mode: the agent's, that of our policy, or both where they have the same name. Returns what holds now.
 
     Raises:
         AcpError: there is no such mode.
     """
-    theirs = {id.lower(): id for id, _, _ in modes_of(session)}
-    ours = {mode.value.lower(): mode for mode in PERMISSION_MODES}
-    done: list[str] = []
-    if (id := theirs.get(wanted.lower())) is not None:
-        await session.set_mode(id)
-        done.append(f"the agent's mode is {one_line(id)}")
-    mode = ours.get(wanted.lower())
-    # An agent that plans asks when the plan is done, and goes on when it is approved: a mode of ours would still forbid it.
-    if mode is not None and not (done and mode is Mode.PLAN):
-        keeper.mode = mode
-        done.append(f"permission: {mode.value} ({PERMISSION_MODES[mode]})")
-    if not done:
-        there = ", ".join(dict.fromkeys([*theirs.values(), *(mode.value for mode in PERMISSION_MODES)]))
-        raise AcpError(f"there is no mode `{wanted}`\nhint: there are {there}")
-    return "; ".join(done)
+    await set_mode(session, keeper, wanted)
+    force = mode_in_force(session, keeper.mode)
+    if not shares_modes(session) and wanted.lower() != force.value.lower():
+        return f"the agent's mode is {one_line(mode_of(session) or wanted)}"
+    return f"mode: {force.value} ({PERMISSION_MODES[force]})"
 
 
 def mode_of(session: "Session") -> str | None:
@@ -124,10 +125,7 @@ def status_text(
     """Agent, mode, model, context; and what it does."""
     parts = [one_line(agent)] if agent else []
     if session is not None:
-        mode = mode_of(session)
-        parts += [one_line(f"mode {mode}")] if mode else []
-        if keeper is not None and keeper.mode.value != (mode or Mode.DEFAULT.value):
-            parts.append(f"permission {keeper.mode.value}")
+        parts += _mode_shown(session, keeper)
         parts += [one_line(model)] if (model := model_of(session)) else []
         usage = session.transcript.usage
         parts += [f"context {usage.used * 100 // usage.size}%"] if usage is not None and usage.size else []
@@ -139,6 +137,16 @@ def status_text(
     if doing == "waiting for you":
         head = Text(doing, "yellow")
     return head.append("   ").append_text(text) if parts else head
+
+
+def _mode_shown(session: "Session", keeper: "Keeper | None") -> list[str]:
+    """The mode in one word; a second one only where the agent's own modes are about something else than permission."""
+    mode = mode_of(session)
+    if keeper is not None and (mode is None or mode in PERMISSION_NAMES):
+        force = mode_in_force(session, keeper.mode)
+        return [f"mode {force.value}"] if mode is not None or force is not Mode.DEFAULT else []
+    shown = [one_line(f"mode {mode}")] if mode else []
+    return shown if keeper is None or keeper.mode is Mode.DEFAULT else [*shown, f"permission {keeper.mode.value}"]
 
 
 _HINTS: Final = {"working": "   Ctrl-C cancels", "cancelling": "   Ctrl-C again leaves"}

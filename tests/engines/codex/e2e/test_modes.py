@@ -363,7 +363,9 @@ async def test_a_mode_or_model_that_is_not_on_offer_is_refused(at: Place) -> Non
     ],
 )
 @on_versions(*BOTH)
-async def test_only_the_users_own_configuration_lets_codex_edit_unasked(at: Place, top: str, mode: str, asked: int) -> None:
+async def test_only_the_users_own_configuration_lets_codex_edit_unasked(
+    at: Place, top: str, mode: str, asked: int
+) -> None:
     """In a project without any file of Codex's own, which it is told to trust so that it writes nothing about it into the user's file."""
     if top == "trusted":
         at.settings(tables=f'[projects."{at.folder}"]\ntrust_level = "trusted"')

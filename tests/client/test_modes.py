@@ -1,0 +1,81 @@
+"""One mode for one session: the word that is shown is what happens, whatever the agent's mode and the policy's are."""
+
+import asyncio
+import itertools
+from pathlib import Path
+
+import pytest
+
+from antiphon.client.connect import connect
+from antiphon.client.modes import ORDER, keep_agent_to, mode_in_force, set_mode
+from antiphon.client.permissions import Choice, Keeper, Question
+from antiphon.client.place import Place
+from antiphon.client.session import Session
+from antiphon.errors import AcpError
+from antiphon.policy import Mode, Verdict
+from antiphon.tui.state import status_text
+from tests.cli.agents import HasModes, KeepsItsMode
+from tests.client.agents import PATIENCE, ROOT, Scripted
+
+MEANS = {
+    Mode.DEFAULT: (True, True), Mode.ACCEPT_EDITS: (False, True), Mode.BYPASS: (False, True), Mode.PLAN: (False, False), Mode.DONT_ASK: (False, False),
+}  # fmt: skip
+"""Whether the user is asked about an edit inside the session's directory, and whether it is made if they say yes."""
+
+
+class Yes:
+    """Allows everything, and counts."""
+
+    asked = 0
+
+    def __call__(self, question: Question) -> Choice:
+        self.asked += 1
+        return Choice(Verdict.ALLOW)
+
+
+async def what_happens(session: Session, user: Yes, folder: Path) -> tuple[bool, bool]:
+    """Whether an edit is asked about, and whether it is made."""
+    (folder / "edited.txt").unlink(missing_ok=True)
+    before = user.asked
+    await session.prompt("edit")
+    return user.asked > before, (folder / "edited.txt").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [HasModes, KeepsItsMode])
+async def test_the_mode_that_is_shown_is_what_happens(tmp_path: Path, kind: type[HasModes]) -> None:
+    """For every mode that an agent comes back in, every mode of the policy, and then every mode that the user chooses."""
+    for theirs, ours in itertools.product(ORDER, ORDER):
+        (tmp_path / "kept-mode").write_text(theirs.value, encoding="utf-8")
+        user = Yes()
+        keeper = Keeper(mode=ours, ask=user, place=Place.at(str(tmp_path)))
+        scripted = Scripted(kind, tmp_path)
+        env = {"PYTHONPATH": str(ROOT)}
+        async with (
+            asyncio.timeout(PATIENCE),
+            connect(scripted.command, cwd=tmp_path, env=env, permission=keeper.permission) as agent,
+        ):
+            session = await agent.new_session(tmp_path)
+            assert await what_happens(session, user, tmp_path) == MEANS[mode_in_force(session, keeper.mode)], (
+                theirs,
+                ours,
+            )
+            try:
+                was = await keep_agent_to(session, keeper.mode)
+            except AcpError:
+                assert kind is KeepsItsMode
+                was = None
+            force = mode_in_force(session, keeper.mode)
+            assert await what_happens(session, user, tmp_path) == MEANS[force], (theirs, ours)
+            if kind is HasModes:
+                assert ORDER.index(force) <= ORDER.index(ours) and was in (None, theirs)
+            for chosen in ORDER:
+                try:
+                    await set_mode(session, keeper, chosen.value)
+                except AcpError:
+                    assert kind is KeepsItsMode
+                force = mode_in_force(session, keeper.mode)
+                assert await what_happens(session, user, tmp_path) == MEANS[force], (theirs, ours, chosen)
+                assert kind is KeepsItsMode or force is chosen
+                shown = status_text("A", session, keeper, "", None).plain
+                assert f"mode {force.value}" in shown and shown.count("mode ") == 1 and "permission" not in shown
