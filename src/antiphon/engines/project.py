@@ -42,6 +42,11 @@ class Project:
         self._found = await look(self._family, (self._session.cwd, *self._session.directories))
         return self._found.trusted
 
+    @property
+    def has_files(self) -> bool:
+        """Whether the project had anything to give when it was last looked at."""
+        return self._found is not None and bool(self._found.files)
+
     async def tell(self) -> None:
         """Tell the user what was left out, once for each set of files."""
         found = self._found

@@ -163,8 +163,10 @@ class OpenThread:
         return config
 
     async def _level_now(self) -> str:
-        # Told nothing, Codex trusts each project in which it may write, for ever.
-        return "trusted" if await self.project.look() and not self._distrusted else "untrusted"
+        # Told nothing, Codex trusts each project in which it may write, for ever. Told that it is untrusted, it reads no AGENTS.md: that
+        # is the price where there are settings to be trusted, and only there.
+        trusted = await self.project.look() or not self.project.has_files
+        return "trusted" if trusted and not self._distrusted else "untrusted"
 
     async def check_project(self) -> None:
         """Close a thread that was opened with other settings of the project than those that are trusted now: it is opened again."""

@@ -74,6 +74,15 @@ async def test_trusting_the_settings_of_a_project_does_not_change_the_mode(
             assert _mode(client) == mode
 
 
+async def test_instructions_are_read_where_there_are_no_settings_to_trust(at: Place) -> None:
+    at.git("init", "--quiet")
+    at.write("AGENTS.md", "Sing in C.\n")
+    async with connected(at) as client:
+        await client.open()
+        await client.say("sing")
+        assert "Sing in C." in str(at.model.asked[-1].body) and "trusted" not in notices(client)
+
+
 def _mode(client: Client) -> str:
     assert client.session.modes is not None
     return client.session.modes.current_mode_id
