@@ -76,7 +76,7 @@ def run_parser() -> argparse.ArgumentParser:
     """The command line of `antiphon run`."""
     parser = Parser(
         prog="antiphon run",
-        usage="antiphon run [OPTIONS] [--] [PROMPT …]",
+        usage="antiphon run [OPTIONS] [PROMPT …]",
         description="Send one prompt to an agent in this directory, and print the answer.",
         epilog=EPILOG,
     )

@@ -41,6 +41,10 @@ class Paragraphs(argparse.HelpFormatter):
         )
 
 
+class _Missing(Misused):
+    """An argument that is needed was not given."""
+
+
 class Parser(argparse.ArgumentParser):
     """A parser in our voice: raises `Misused` instead of exiting, and suggests what was meant."""
 
@@ -73,9 +77,15 @@ class Parser(argparse.ArgumentParser):
             return parse(args, namespace)
         except argparse.ArgumentError as error:
             raise Misused(_sentence(error)) from None
+        except _Missing:
+            # An option that does not exist explains more than the argument that it was taken for.
+            for word in args or ():
+                if word.startswith("--") and word.partition("=")[0] not in self._option_string_actions:
+                    raise _unknown(word) from None
+            raise
 
     def error(self, message: str) -> NoReturn:
-        raise Misused(_whole_sentence(message))
+        raise _Missing(_whole_sentence(message))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
@@ -112,11 +122,14 @@ def _complete(options: Any, rest: Sequence[str]) -> Any:
     word = rest[0]
     if not word.startswith("-") or word == "-":
         raise Misused(f"unexpected argument `{word}`")
+    raise _unknown(word)
+
+
+def _unknown(word: str) -> Misused:
     name = word.partition("=")[0]
     known = Parser.used._option_string_actions if Parser.used is not None else {}
-    raise Misused(
-        _with_hint(f"unknown option `{name}`", did_you_mean(name, (each for each in known if each.startswith("--"))))
-    )
+    meant = did_you_mean(name, (each for each in known if each.startswith("--")))
+    return Misused(f"unknown option `{name}`\nhint: {meant}`{manner.prog} --help` shows the usage")
 
 
 def check_choice(word: str, choices: Iterable[str], name: str) -> None:
@@ -126,10 +139,6 @@ def check_choice(word: str, choices: Iterable[str], name: str) -> None:
         return
     sentence = f"`{name}` does not take `{word}`" if name.startswith("-") else f"unknown {name} `{word}`"
     raise Misused(f"{sentence}\nhint: {did_you_mean(word, known)}choose from {', '.join(known)}")
-
-
-def _with_hint(sentence: str, meant: str) -> str:
-    return f"{sentence}\nhint: {meant}`{manner.prog} --help` shows the usage" if meant else sentence
 
 
 def _positional(action: argparse.Action) -> str:

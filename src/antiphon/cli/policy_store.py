@@ -2,8 +2,9 @@
 
 import os
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 import msgspec
 
@@ -20,6 +21,8 @@ from antiphon.store.trust import TrustStore
 
 __all__ = ["distrust", "revoke", "show_decisions", "show_log", "show_trusted", "trust"]
 
+Row = TypeVar("Row", bound=msgspec.Struct)
+
 
 @asynccontextmanager
 async def _opened() -> AsyncIterator[Database | None]:
@@ -35,11 +38,8 @@ async def show_decisions(*, as_json: bool) -> int:
     """What is remembered."""
     async with _opened() as database:
         found = [] if database is None else await DecisionStore(database).all()
-    if as_json:
-        return _json(found)
     header = ("ID", "VERDICT", "RULE", "HOLDS IN", "MADE", "UNTIL")
-    _table(header, [_decision(row) for row in found], "nothing is remembered")
-    return 0
+    return _list(found, header, _decision, "nothing is remembered", as_json=as_json)
 
 
 def _decision(row: Decision) -> tuple[str, ...]:
@@ -65,11 +65,8 @@ async def show_log(limit: int, session_id: str | None, *, as_json: bool) -> int:
     """What was decided."""
     async with _opened() as database:
         found = [] if database is None else await AuditStore(database).latest(limit, session_id=session_id)
-    if as_json:
-        return _json(found)
     header = ("TIME", "AGENT", "VERDICT", "TOOL", "SUBJECT", "BY")
-    _table(header, [_entry(row) for row in found], "nothing was decided yet")
-    return 0
+    return _list(found, header, _entry, "nothing was decided yet", as_json=as_json)
 
 
 def _entry(row: AuditEntry) -> tuple[str, ...]:
@@ -131,8 +128,19 @@ def _folder(directory: str) -> str:
     return folder
 
 
-def _json(rows: Sequence[msgspec.Struct]) -> int:
-    sys.stdout.write("".join(msgspec.json.encode(row).decode() + "\n" for row in rows))
+def _list(
+    rows: Sequence[Row],
+    header: tuple[str, ...],
+    cells: Callable[[Row], tuple[str, ...]],
+    otherwise: str,
+    *,
+    as_json: bool,
+) -> int:
+    """Print a line for each row. An empty list is a word on stderr, in either form."""
+    if as_json and rows:
+        sys.stdout.write("".join(msgspec.json.encode(row).decode() + "\n" for row in rows))
+    else:
+        _table(header, [cells(row) for row in rows], otherwise)
     return 0
 
 

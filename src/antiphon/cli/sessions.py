@@ -5,8 +5,9 @@ import asyncio
 import os
 from typing import Final
 
+from antiphon.cli.arguments import Options
 from antiphon.cli.grammar import Parser, count
-from antiphon.cli.saying import Misused, did_you_mean
+from antiphon.cli.saying import Misused, did_you_mean, manner
 
 __all__ = ["parser", "run"]
 
@@ -45,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
     form.add_argument("--json", action="store_true", default=_UNLESS_SAID, help="as one JSON object, with everything")
     show.add_argument("--thoughts", action="store_true", help="with what the agents thought")
     calls = argparse.BooleanOptionalAction
-    show.add_argument("--calls", action=calls, default=True, help="with what the agents did, or without it")
+    show.add_argument("--calls", action=calls, default=True, help="with or without what the agents did (default: with)")
 
     search = commands.add_parser("search", help="find sessions by what was said in them")
     search.add_argument("words", metavar="WORD", nargs="+", help="all of them have to be in it; case does not count")
@@ -131,6 +132,8 @@ def _resume(word: str, rest: list[str]) -> int:
     from antiphon.cli import chat
     from antiphon.cli.sessions_doing import to_resume
 
+    Options.read(chat.parser(), rest)  # what is wrong with them is told first
+    manner.prog = "antiphon sessions resume"
     row = asyncio.run(to_resume(word))
     return chat.run(["--agent", row.engine, "--cwd", row.cwd, "--resume", row.id, *rest])
 
