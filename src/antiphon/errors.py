@@ -229,6 +229,8 @@ class SpawnFailed(AcpError):
 
     def __init__(self, command: str, cause: Exception, missing_directory: str | None = None) -> None:
         self.command = command
+        self.missing = missing_directory is not None or isinstance(cause, FileNotFoundError)
+        """Whether there is no such program or directory; else it is there, and cannot be run."""
         if missing_directory is not None:
             why, hint = f"there is no directory `{missing_directory}` to start it in", "check `cwd`"
         elif isinstance(cause, FileNotFoundError):

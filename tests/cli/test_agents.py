@@ -236,7 +236,7 @@ def test_a_registry_is_read_listed_and_forgotten(place: Path) -> None:
 
 
 def test_a_registry_that_cannot_be_had_is_told(place: Path) -> None:
-    assert "cannot be read" in refused("registry", "nothing.json")
+    assert "there is no file" in refused("registry", "nothing.json", status=2)
     assert "not fetched" in refused("registry", "http://example.org/registry.json")
 
 

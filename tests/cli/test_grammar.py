@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import pkgutil
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -12,9 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import antiphon
 from antiphon.cli.grammar import Parser, duration
 from antiphon.cli.main import COMMANDS, main
-from antiphon.cli.saying import STATUSES, did_you_mean
+from antiphon.cli.saying import KINDS, STATUSES, did_you_mean
 
 Run = Callable[..., tuple[int, str, str]]
 Actions = list[argparse.Action]
@@ -22,7 +24,9 @@ Actions = list[argparse.Action]
 
 def parsers() -> Iterator[tuple[tuple[str, ...], argparse.ArgumentParser]]:
     """Every command and subcommand with its parser."""
-    waiting = [((name,), import_module(f"antiphon.cli.{name.replace('-', '_')}").parser()) for name in COMMANDS]
+    waiting: list[tuple[tuple[str, ...], argparse.ArgumentParser]] = [
+        ((name,), import_module(f"antiphon.cli.{name.replace('-', '_')}").parser()) for name in COMMANDS
+    ]
     while waiting:
         path, parser = waiting.pop(0)
         yield path, parser
@@ -322,6 +326,14 @@ def test_the_colours_of_errors_follow_the_option_then_the_environment(
     status, _, err = run(*line)
     assert status == 2 and "AGENT is missing" in err
     assert ("\x1b[1;31merror:\x1b[0m" in err and "\x1b[36mhint:\x1b[0m" in err) is coloured
+
+
+def test_every_kind_of_error_is_the_name_of_a_class_that_exists() -> None:
+    names = {"OSError"}
+    for info in pkgutil.walk_packages(antiphon.__path__, "antiphon."):
+        if info.name != "antiphon.__main__":
+            names |= {name for name, thing in vars(import_module(info.name)).items() if isinstance(thing, type)}
+    assert set(KINDS) <= names
 
 
 def test_every_parser_is_ours() -> None:

@@ -161,15 +161,15 @@ def test_a_failed_turn_ends_with_1_and_says_why(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("agent", "why"),
+    ("agent", "status", "why"),
     [
-        ("no/such/program", "no such program"),
-        ("sh -c 'exit 3'", "exited with status 3"),
+        ("no/such/program", 2, "no such program"),
+        ("sh -c 'exit 3'", 1, "exited with status 3"),
     ],
 )
-def test_an_agent_that_does_not_start_ends_with_1(agent: str, why: str, place: Place) -> None:
+def test_an_agent_that_does_not_start_is_an_error(agent: str, status: int, why: str, place: Place) -> None:
     done = place.run("x", "--agent", agent, "--max-retries", "0")
-    assert (done.status, done.out) == (1, "") and why in done.err and "hint: " in done.err
+    assert (done.status, done.out) == (status, "") and why in done.err and "hint: " in done.err
 
 
 @pytest.mark.parametrize(

@@ -125,14 +125,15 @@ def test_words_that_make_no_sense_end_with_2(
     assert sentence in said.err and "\nhint: " in said.err and (said.out == "") == ("--json" not in words)
 
 
-def test_files_that_cannot_be_played_end_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_played_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "empty").write_bytes(b"# nothing\n")
     (tmp_path / "two").write_bytes(lines([*TURN, *TURN]))
-    for words, sentence in (
-        (["empty"], "the recording is empty"),
-        (["two", "--conversation", "3"], "there is no conversation 3: the file holds 2"),
+    for words, sentence, status in (
+        (["missing"], "cannot be read: no such file", 2),
+        (["empty"], "the recording is empty", 1),
+        (["two", "--conversation", "3"], "there is no conversation 3: the file holds 2", 2),
     ):
-        assert main(["replay", str(tmp_path / words[0]), *words[1:]]) == 1
+        assert main(["replay", str(tmp_path / words[0]), *words[1:]]) == status
         said = capsys.readouterr().err
         assert sentence in said and "\nhint: " in said
 

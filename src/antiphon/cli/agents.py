@@ -126,6 +126,8 @@ def _registry(source: str | None, forget: bool) -> int:
         told = f"{kept.source}, read {kept.read_at}, {_count(kept.read())}" if kept is not None else "none"
         sys.stdout.write(f"{plain(told)}\n")
         return 0
+    if "://" not in source and not os.path.exists(os.path.expanduser(source)):
+        raise Misused(f"there is no file `{source}`\nhint: give a registry.json, or its https:// address")
     registry = fetching.keep(source, fetching.fetch(source))
     for problem in registry.problems:
         sys.stderr.write(f"warning: {plain(problem)}\n")

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -47,10 +48,31 @@ def run(arguments: list[str]) -> int:
     who: str | None = getattr(options, "who", None)
     if who is not None and options.agent is not None:
         raise Misused(f"two agents were named: `{who}` and `{options.agent}`")
+    if who is not None:
+        _check_agent(who)
     options.agent = who or options.agent
+    from antiphon.cli.opening import work_place
+
+    cwd = work_place(options)
     _check_terminal()
     _check_packages()
-    return _chat(options)
+    return _chat(options, cwd)
+
+
+def _check_agent(who: str) -> None:
+    """Raise `Misused` for a prompt in place of an agent, which is what other programs take there."""
+    import shutil
+
+    program = who.split()[0] if who.split() else ""
+    if " " in who.strip() and shutil.which(os.path.expanduser(program)) is None:
+        from antiphon.catalogue.finding import names, user_settings
+
+        if who not in names(user_settings()):
+            raise Misused(
+                f"`{who}` is neither an agent nor a command that can be started"
+                f"\nhint: `antiphon chat AGENT` chooses who answers, and the prompt is typed there; "
+                f"`antiphon run {shlex.quote(who)}` sends one prompt"
+            )
 
 
 def _check_terminal() -> None:
@@ -76,7 +98,7 @@ class ExtraMissing(AcpError):
     """A package of an extra is not installed."""
 
 
-def _chat(options: Options) -> int:
+def _chat(options: Options, cwd: str) -> int:
     from antiphon.transports import guard
 
     guard.prepare()  # before the rest is loaded, so that it is ready when the agent is started
@@ -84,11 +106,8 @@ def _chat(options: Options) -> int:
 
     from antiphon.cli.describing import sentence_and_hint
     from antiphon.cli.logs import logging_to_file
-    from antiphon.cli.opening import work_place
     from antiphon.config.places import state_dir
     from antiphon.tui.chat import Chat
-
-    cwd = work_place(options)
 
     async def talk() -> Chat:
         chat = Chat(_opener(options, cwd), state_dir() / "chat_history", cwd, colour=coloured(sys.stdout))

@@ -25,6 +25,7 @@ __all__ = ["ended", "leave_closed_terminal", "leave_stdout", "require_streams"]
 def ended(do: "Callable[[], int]") -> int:
     """Do it, and return its status, or that of how it failed."""
     _prepare_streams()
+    _prepare_home()
     try:
         status = _status(do)
         sys.stdout.flush()
@@ -58,6 +59,8 @@ def _failed(error: Exception) -> int:
     if isinstance(error, OutputLost):
         raise error
     kind = kind_of(error)
+    if isinstance(error, RuntimeError) and "home directory" in str(error):  # of pathlib
+        return fail("your home directory is not known", "set HOME", FAILED, "system")
     if kind == "fault":
         return _fault(error)
     if kind == "system" and isinstance(error, OSError):
@@ -143,6 +146,16 @@ def _prepare_streams() -> None:
         sys.stdout = io.TextIOWrapper(
             io.BufferedWriter(raw), encoding=encoding, errors="backslashreplace", line_buffering=os.isatty(1)
         )
+
+
+def _prepare_home() -> None:
+    """Set HOME where it is missing or no absolute path, as a shell does at a login: files would go to wherever we are."""
+    if not os.environ.get("HOME", "").startswith("/"):
+        os.environ.pop("HOME", None)
+        import pwd
+
+        with suppress(KeyError):
+            os.environ["HOME"] = pwd.getpwuid(os.getuid()).pw_dir
 
 
 def _lost(error: OutputLost) -> int:

@@ -179,10 +179,11 @@ class Denial(_Part, frozen=True, kw_only=True):
 
 
 class Failure(_Part, frozen=True, kw_only=True):
-    """What went wrong, and what to do about it."""
+    """What went wrong, and what to do about it. `kind` is for programs: docs/exit-statuses.md lists them."""
 
     message: str
     hint: str | None = None
+    kind: str = ""
 
 
 class Answered(_Part, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 An editor may wait for this, so the usual command line is read by hand and argparse is only imported for the unusual one.
 """
 
+import os
 import sys
 
 from antiphon.cli.ending import require_streams
@@ -77,6 +78,8 @@ def _carefully(arguments: list[str]) -> Wishes:
     words, command = split_command(arguments)
     wishes: Wishes = parser().parse_intermixed_args(words, namespace=Wishes())
     wishes.command = command or []
+    if wishes.cwd is not None and not os.path.isdir(wishes.cwd):
+        raise Misused(f"there is no directory `{wishes.cwd}`")
     if wishes.role == "client" and not command:
         raise Misused("`--as client` needs the agent to start: `-- COMMAND …`")
     if wishes.role == "agent" and (command or wishes.json or wishes.cwd is not None):
@@ -178,7 +181,7 @@ def _script(wishes: Wishes) -> "Script":
     Raises:
         BadRecording: there is none.
     """
-    from antiphon.recorder.script import BadRecording, Script, conversations
+    from antiphon.recorder.script import Script, conversations
     from antiphon.traffic.entries import Direction, entries_of
 
     try:
@@ -193,7 +196,7 @@ def _script(wishes: Wishes) -> "Script":
         )
     number = wishes.conversation or 1
     if number > len(found):
-        raise BadRecording(f"there is no conversation {number}: the file holds {len(found)}")
+        raise Misused(f"there is no conversation {number}: the file holds {len(found)}")
     return Script(found[number - 1], Direction.C2A if wishes.role == "client" else Direction.A2C)
 
 

@@ -29,9 +29,10 @@ from antiphon.cli.outcome import (
 from antiphon.cli.printing import Printer, QuietPrinter, TailOf, TextPrinter, WordOf
 from antiphon.cli.recording import JsonPrinter, tokens_event, usage_event
 from antiphon.cli.remedies import denied_line, remedy
-from antiphon.cli.saying import OutputLost
+from antiphon.cli.saying import OutputLost, kind_of
+from antiphon.cli.saying import status_of as status_of_error
 from antiphon.cli.screen import Screen
-from antiphon.cli.session_opening import Opened, Unsettable, open_session
+from antiphon.cli.session_opening import Opened, open_session
 from antiphon.cli.stopping import CANCELLED, Stopping
 from antiphon.cli.tails import KeptTerminals
 from antiphon.client.handlers import Elicitation, Elicited
@@ -238,7 +239,7 @@ class Runner:
         if error is None and stopped is not None and stopped.stop_reason.value == "tool_error":
             error = AcpError("the agent stopped because a tool failed\nhint: what it said before tells which one")
         failure = _failure(error) if self._stop.why is None else None
-        status = self._status(stopped, failure, wrong=isinstance(error, _wrong_arguments()))
+        status = self._status(stopped, failure, wrong=error is not None and status_of_error(error) == MISUSED)
         session = self._opened.session if self._opened is not None else None
         usage = session.transcript.usage if session is not None else None
         tokens = stopped.usage if stopped is not None else None
@@ -307,22 +308,16 @@ def _printer(options: "Options", screen: Screen, tail_of: TailOf, word_of: WordO
     return QuietPrinter(screen) if options.quiet else TextPrinter(screen, tail_of, word_of)
 
 
-def _wrong_arguments() -> tuple[type[Exception], ...]:
-    """Errors that come late, and mean that the arguments were wrong all the same."""
-    from antiphon.catalogue.finding import UnknownAgent
-    from antiphon.cli.servers import ServersError
-
-    return Unsettable, UnknownAgent, ServersError
-
-
 def _failure(error: Exception | None) -> events.Failure | None:
     if error is None:
         return None
     _log.error("%s", error)
     if isinstance(error, AuthRequired):
-        return events.Failure(message=f"the agent wants you to sign in: {error.reason}", hint=_login_hint(error))
+        return events.Failure(
+            message=f"the agent wants you to sign in: {error.reason}", hint=_login_hint(error), kind=kind_of(error)
+        )
     sentence, hint = sentence_and_hint(error)
-    return events.Failure(message=sentence, hint=hint)
+    return events.Failure(message=sentence, hint=hint, kind=kind_of(error))
 
 
 def _login_hint(error: AuthRequired) -> str:

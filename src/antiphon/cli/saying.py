@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 __all__ = [
-    "CANCELLED", "COLORS", "FAILED", "MISUSED", "STATUSES", "Manner", "Misused", "OutputLost", "coloured", "did_you_mean", "fail", "kind_of",
+    "CANCELLED", "COLORS", "FAILED", "KINDS", "MISUSED", "STATUSES", "Manner", "Misused", "OutputLost", "coloured", "did_you_mean", "fail", "kind_of",
     "manner", "status_of",
 ]  # fmt: skip
 
@@ -31,12 +31,15 @@ STATUSES = {
 COLORS = ("auto", "always", "never")
 
 _USAGE = "usage"
-_KINDS = {
+KINDS = {
     "Misused": _USAGE,
     "RuleError": _USAGE,
     "Unsettable": _USAGE,
     "ServersError": _USAGE,
-    "AttachmentError": _USAGE,
+    "BadPrompts": _USAGE,
+    "BadCommands": _USAGE,
+    "UnknownSession": "unknown_session",
+    "NoSuchAgent": "unknown_agent",
     "UnknownAgent": "unknown_agent",
     "UnknownEngine": "unknown_agent",
     "AgentMissing": "agent_missing",
@@ -55,7 +58,7 @@ _KINDS = {
 }
 """Class of an error → the `kind` of it in JSON; the nearest base class counts. By name, because the classes are loaded late."""
 
-_MISUSES = frozenset({_USAGE, "unknown_agent"})
+_MISUSES = frozenset({_USAGE, "unknown_agent", "unknown_session"})
 
 
 class Misused(Exception):
@@ -120,12 +123,13 @@ def _write_json(sentence: str, hint: str, status: int, kind: str) -> None:
 
 def kind_of(error: BaseException) -> str:
     """Return the kind of an error, as JSON has it."""
-    return next((_KINDS[base.__name__] for base in type(error).__mro__ if base.__name__ in _KINDS), "fault")
+    return next((KINDS[base.__name__] for base in type(error).__mro__ if base.__name__ in KINDS), "fault")
 
 
 def status_of(error: BaseException) -> int:
     """Return the exit status of an error: the same mistake has the same status in every command."""
-    return MISUSED if kind_of(error) in _MISUSES else FAILED
+    missing = getattr(error, "missing", False)  # a program that was named and does not exist
+    return MISUSED if missing or kind_of(error) in _MISUSES else FAILED
 
 
 def coloured(stream: "TextIO", environment: "Mapping[str, str]" = os.environ) -> bool:

@@ -29,6 +29,10 @@ __all__ = ["How", "Opened", "Unsettable", "keep_name", "open_session", "reopen"]
 How = Literal["new", "resumed", "loaded"]
 
 
+class UnknownSession(AcpError):
+    """The agent has no such session."""
+
+
 class Unsettable(AcpError):
     """The session cannot be set like that; the hint says how it can."""
 
@@ -141,7 +145,7 @@ def _told_of(door: "Door", options: "Options", id: str, error: RequestRefused) -
         raise error
     if options.resume is None:
         _nothing(door)
-    raise AcpError(f"{door.agent.name} has no session `{id}`\nhint: {_where_listed(door)}") from error
+    raise UnknownSession(f"{door.agent.name} has no session `{id}`\nhint: {_where_listed(door)}") from error
 
 
 def _where_listed(door: "Door") -> str:
@@ -152,7 +156,7 @@ def _where_listed(door: "Door") -> str:
 
 
 def _nothing(door: "Door") -> NoReturn:
-    raise AcpError(f"{door.agent.name} has no session in `{door.cwd}` to continue\nhint: leave out `--continue`")
+    raise UnknownSession(f"{door.agent.name} has no session in `{door.cwd}` to continue\nhint: leave out `--continue`")
 
 
 # Where it works and with what.

@@ -19,6 +19,10 @@ class EditRefused(AcpError):
     """The config file cannot be changed like this; nothing was."""
 
 
+class NoSuchAgent(EditRefused):
+    """The config file has no agent of that name."""
+
+
 def with_agent(text: str, name: str, command: Sequence[str]) -> str:
     """The text with `[agents.NAME]` at its end.
 
@@ -52,8 +56,8 @@ def without_agent(text: str, name: str) -> str:
     document = _parsed(text)
     agents = _agents(document)
     if name not in agents:
-        known = ", ".join(agents) or "none"
-        raise EditRefused(f"there is no agent `{name}` in the config file\nhint: it has {known}")
+        known = f"it has {', '.join(agents)}" if agents else "`antiphon agents add` adds one"
+        raise NoSuchAgent(f"there is no agent `{name}` in the config file\nhint: {known}")
     kept, place = "", 0
     inside = False  # after a line of what goes
     for statement in statements(text):

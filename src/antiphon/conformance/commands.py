@@ -181,7 +181,7 @@ def _read(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadCommands(
-            f'{path} cannot be read: {error}\nhint: it has a line for each purpose, such as: cancel = "my-client --agent {{agent}}"'
+            f'{path} cannot be read: {getattr(error, "strerror", None) or error}\nhint: it has a line for each purpose, such as: cancel = "my-client --agent {{agent}}"'
         ) from None
 
 

@@ -61,7 +61,7 @@ class Prompts:
             found = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise BadPrompts(
-                f"{path} cannot be read: {error}\nhint: `antiphon check --show-prompts` prints one to start from."
+                f"{path} cannot be read: {getattr(error, 'strerror', None) or error}\nhint: `antiphon check --show-prompts` prints one to start from"
             ) from None
         for name, words in found.items():
             if name not in PURPOSES or not isinstance(words, str):

@@ -51,14 +51,14 @@ def _by_command(line: str) -> "Engine":
         command = shlex.split(line)
     except ValueError as error:
         raise UnknownEngine(
-            f"`{line[:80]}` is no command: {error}\nhint: quote its words as a shell wants them"
+            f"`{line[:80]}` is not a command: {error}\nhint: quote its words as a shell wants them"
         ) from error
     from antiphon.catalogue.known import keys_for
 
     program = shutil.which(command[0]) if command else None
     if program is None:
         shown = command[0] if command else line
-        raise AcpError(f"there is no program `{shown[:80]}`\nhint: install it, or give its whole path")
+        raise UnknownEngine(f"there is no program `{shown[:80]}`\nhint: install it, or give its full path")
     return _acp(
         os.path.basename(command[0]),
         os.path.basename(command[0]),
@@ -95,6 +95,7 @@ def sign_in(name: str, way: str) -> None:
         AcpError: there is nothing to sign in to, no such way, or no program.
     """
     if name not in LOGINS:
+        make_engine(name)  # says so if there is none
         hint = "it works without one" if name in ENGINES else "sign in by the agent itself; `antiphon agents` tells how"
         raise AcpError(f"the engine `{name}` has no login\nhint: {hint}")
     _thing(LOGINS[name])(way)

@@ -1,0 +1,255 @@
+"""Every command as a real process, whatever its streams and surroundings are: found by walking the parsers, so that a new one is included.
+
+Two tables: what a broken, full or closed stdout, a closed stdin, a missing home and the like do to every command; and the same mistake in
+every command that can be given it, which ends with the same status.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from antiphon.cli.completion_tree import tree
+from antiphon.cli.main import COMMANDS
+from tests.cli.conversing import asked, ended, said, write
+from tests.cli.running import NO_ENGINES, ROOT
+
+LIMIT = 60.0
+SESSION = "0198f3a2-0000-7000-8000-000000000001"
+PATHS = [node.path[1:] for node in tree(COMMANDS).walk()]
+
+SAMPLES: dict[str, tuple[str, ...]] = {
+    "run": ("--agent", "demo", "hello"),
+    "agents add": ("mine", "--", "cat"),
+    "agents check": ("demo",),
+    "agents remove": ("other",),
+    "check": ("--list",),
+    "check-client": ("--list",),
+    "completion": ("bash",),
+    "doctor": ("install", "config"),
+    "inspect": ("tape.jsonl",),
+    "policy explain": ("Bash", "ls"),
+    "policy revoke": ("--all",),
+    "record": ("-q", "--", "cat"),
+    "replay": ("tape.jsonl", "--speed", "max"),
+    "sessions delete": ("last", "--yes"),
+    "sessions export": ("last",),
+    "sessions resume": ("last",),
+    "sessions search": ("hello",),
+    "sessions show": ("last",),
+    "setup": ("zed",),
+}
+"""What makes a command do its work; the others do it without arguments."""
+
+
+HOMELESS = """
+import pwd
+def getpwuid(uid): raise KeyError(uid)
+pwd.getpwuid = getpwuid
+from antiphon.cli.main import main
+raise SystemExit(main())
+"""
+"""The program for a user whom the system does not know, as in many containers."""
+
+
+@dataclass
+class Surroundings:
+    """One thing that is wrong around the process."""
+
+    shell: str = ""
+    """Redirections."""
+    reader_gone: bool = False
+    without: tuple[str, ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+    no_cwd: bool = False
+    homeless: bool = False
+    loses_output: bool = False
+    """Whether what is written to stdout is lost, which has to be told."""
+
+
+WRONG = {
+    "nothing": Surroundings(),
+    "a reader that is gone": Surroundings(reader_gone=True),
+    "a full disk on stdout": Surroundings(">/dev/full", loses_output=True),
+    "a closed stdout": Surroundings(">&-", loses_output=True),
+    "a closed stdin": Surroundings("<&-"),
+    "a closed stderr": Surroundings("2>&-"),
+    "a full disk on stderr": Surroundings("2>/dev/full"),
+    "no streams at all": Surroundings("<&- >&- 2>&-", loses_output=True),
+    "no HOME": Surroundings(without=("HOME",)),
+    "a HOME that is no path": Surroundings(env={"HOME": "here"}),
+    "a user without a home": Surroundings(without=("HOME", "ANTIPHON_STATE_DIR", "ANTIPHON_CONFIG_DIR"), homeless=True),
+    "a home that cannot be written": Surroundings(
+        without=("ANTIPHON_STATE_DIR", "ANTIPHON_CONFIG_DIR"), env={"HOME": "/proc/nowhere"}
+    ),
+    "a directory that is gone": Surroundings(no_cwd=True),
+    "a stdout for ASCII alone": Surroundings(env={"PYTHONIOENCODING": "ascii"}),
+}
+
+
+@dataclass
+class Done:
+    status: int
+    out: str
+    err: str
+
+
+class House:
+    """A machine with a session, a recording and an agent of the user's own; nothing else is installed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.cwd = folder / "work"
+        self.kept = folder / "kept"
+        self.cwd.mkdir(parents=True)
+        self.env = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "ANTIPHON_STATE_DIR": str(folder / "state"),
+            "ANTIPHON_CONFIG_DIR": str(folder / "config"),
+            "PYTHONPATH": str(ROOT),
+            **NO_ENGINES,
+        }
+        (folder / "config").mkdir()
+        (folder / "config" / "config.toml").write_text('[agents.other]\ncommand = ["cat"]\n', encoding="utf-8")
+        hello = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1}}
+        line = json.dumps({"t": 0, "dir": "c2a", "msg": hello})
+        (self.cwd / "tape.jsonl").write_text(f"{line}\n", encoding="utf-8")
+
+    def restore(self) -> None:
+        """Undo what the command before has done."""
+        if self.kept.exists():
+            for name in ("state", "config"):
+                shutil.rmtree(self.folder / name, ignore_errors=True)
+                shutil.copytree(self.kept / name, self.folder / name)
+            return
+        for name in ("state", "config"):
+            (self.folder / name).mkdir(exist_ok=True)
+            shutil.copytree(self.folder / name, self.kept / name)
+
+    def run(self, *words: str, wrong: Surroundings = WRONG["nothing"]) -> Done:
+        env = {name: value for name, value in self.env.items() if name not in wrong.without} | wrong.env
+        gone = self.folder / "gone"
+        gone.mkdir(exist_ok=True)
+        remove = f"rmdir {gone};" if wrong.no_cwd else ""
+        script = f'{remove} exec "$@" {wrong.shell}'
+        start = ["-c", HOMELESS] if wrong.homeless else ["-m", "antiphon"]
+        self.restore()
+        reading, writing = os.pipe()
+        try:
+            if wrong.reader_gone:
+                os.close(reading)
+            program = subprocess.Popen(
+                ["/bin/sh", "-c", script, "sh", sys.executable, *start, *words],
+                cwd=gone if wrong.no_cwd else self.cwd,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=writing if wrong.reader_gone else subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+        finally:
+            os.close(writing)
+            if not wrong.reader_gone:
+                os.close(reading)
+        out, err = program.communicate(timeout=LIMIT)
+        return Done(program.returncode, (out or b"").decode(), err.decode())
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
+    house = House(tmp_path / "house")
+    monkeypatch.setenv("ANTIPHON_STATE_DIR", house.env["ANTIPHON_STATE_DIR"])
+    write(SESSION, str(house.cwd), [asked("hello"), said("La la"), ended()], title="Söngs")
+    yield house
+    shutil.rmtree(house.folder, ignore_errors=True)
+
+
+def of(path: tuple[str, ...]) -> tuple[str, ...]:
+    return (*path, *SAMPLES.get(" ".join(path), ()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: " ".join(path) or "antiphon")
+def test_no_surroundings_make_a_command_crash_or_lose_output_in_silence(path: tuple[str, ...], house: House) -> None:
+    for words in (of(path), (*path, "--help")):
+        usual = house.run(*words)
+        for name, wrong in WRONG.items():
+            if "--help" in words and not (wrong.loses_output or wrong.reader_gone):
+                continue
+            done = house.run(*words, wrong=wrong)
+            where = f"{' '.join(words)} with {name}: {done}"
+            assert done.status in (0, 1, 2, 5, 127, 130), where
+            for never in ("Traceback", "fault of antiphon", "Exception ignored", "Error:"):
+                assert never not in done.err, where
+            if done.status in (1, 2, 127) and "2>" not in wrong.shell:
+                assert re.search(r"^error: ", done.err, re.MULTILINE) and "\nhint: " in done.err, where
+            if wrong.loses_output and usual.out:
+                assert done.status in (1, 2), where
+            if wrong.reader_gone and usual.status == 0:
+                assert done.status in (0, 130), where
+
+
+def test_the_samples_are_those_of_commands_that_exist() -> None:
+    assert set(SAMPLES) <= {" ".join(path) for path in PATHS}
+
+
+MISTAKES: dict[str, list[tuple[str, ...]]] = {
+    "an agent that does not exist": [
+        ("run", "--agent", "nosuch", "hi"), ("agent", "--engine", "nosuch"), ("agent", "--engine", "nosuch", "--login"), ("check", "nosuch"),
+        ("agents", "check", "nosuch"), ("agents", "remove", "nosuch"), ("doctor", "nosuch"), ("chat", "fix the bug"), ("setup", "zed", "--engine", "nosuch"),
+    ],
+    "a program that does not exist": [
+        ("run", "--agent", "nosuch --acp", "hi"), ("run", "--agent", "./nosuch", "hi"), ("check", "--", "nosuch"), ("check-client", "--", "nosuch", "{agent}"),
+        ("replay", "--as", "client", "tape.jsonl", "--", "nosuch"), ("agent", "--engine", "nosuch --acp"),
+    ],
+    "a file that does not exist": [
+        ("run", "-f", "nosuch"), ("run", "--attach", "nosuch", "hi"), ("run", "look at @nosuch.txt"), ("run", "--mcp-config", "nosuch", "hi"),
+        ("inspect", "nosuch"), ("inspect", "nosuch", "--json"), ("replay", "nosuch"), ("replay", "--as", "client", "nosuch", "--", "cat"),
+        ("record", "--from", "nosuch", "-o", "x", "--redact", "all"), ("check", "--prompts", "nosuch", "demo"),
+        ("check-client", "--commands", "nosuch", "--", "cat", "{agent}"), ("agents", "registry", "nosuch"),
+    ],
+    "a directory that does not exist": [
+        ("run", "--cwd", "nosuch", "hi"), ("run", "--add-dir", "nosuch", "hi"), ("chat", "--cwd", "nosuch"), ("sessions", "--cwd", "nosuch"),
+        ("policy", "trust", "nosuch"), ("policy", "distrust", "nosuch"), ("policy", "explain", "--cwd", "nosuch", "Bash", "ls"),
+        ("replay", "--as", "client", "--cwd", "nosuch", "tape.jsonl", "--", "cat"), ("check", "--junit", "nosuch/x.xml", "demo"),
+    ],
+    "an id that does not exist": [
+        ("sessions", "show", "nosuch"), ("sessions", "export", "nosuch"), ("sessions", "delete", "nosuch", "--yes"), ("sessions", "resume", "nosuch"),
+        ("run", "--agent", "demo", "--resume", "nosuch", "hi"), ("policy", "revoke", "nosuch"), ("policy", "revoke", "99"), ("policy", "distrust"),
+        ("check", "--only", "nosuch", "demo"), ("replay", "--conversation", "9", "tape.jsonl"),
+    ],
+    "a missing argument": [
+        ("run",), ("check",), ("check-client",), ("record",), ("record", "--"), ("inspect",), ("replay",), ("completion",), ("policy",),
+        ("policy", "explain"), ("policy", "revoke"), ("sessions", "show"), ("sessions", "search"), ("sessions", "search", " "), ("agents", "check"),
+        ("agents", "add", "x"), ("check-client", "--", "cat"),
+    ],
+    "a value that makes no sense": [
+        ("run", "--timeout", "soon", "hi"), ("check", "--timeout", "0", "demo"), ("doctor", "--timeout", "-1"), ("agents", "check", "demo", "--timeout", "1x"),
+        ("replay", "tape.jsonl", "--as", "client", "--timeout", "x", "--", "cat"), ("inspect", "--slow", "x", "tape.jsonl"), ("check", "--jobs", "x", "demo"),
+        ("run", "--allow", "Bash(", "hi"), ("policy", "explain", "--allow", "Bash(", "Bash", "ls"), ("policy", "log", "--limit", "x"),
+        ("sessions", "--limit", "9" * 5000), ("record", "--rotate", "x", "--", "cat"), ("setup", "nosuch"), ("completion", "nosuch"), ("--color", "x", "agents"),
+    ],
+}  # fmt: skip
+"""What is wrong → every command that can be told it. All of them end with 2."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_the_same_mistake_ends_with_2_in_every_command(mistake: str, house: House) -> None:
+    for words in MISTAKES[mistake]:
+        done = house.run(*words)
+        assert (done.status, done.err.startswith("error: "), "\nhint: " in done.err) == (2, True, True), (words, done)
+        assert (done.out != "") == ("--json" in words), (words, done)
+
+
+@pytest.mark.slow
+def test_a_recorded_program_that_does_not_exist_ends_as_in_a_shell(house: House) -> None:
+    done = house.run("record", "-q", "--", "nosuch")
+    assert done.status == 127 and done.err.startswith("error: ") and "\nhint: " in done.err
