@@ -1,6 +1,7 @@
 """The options of `run` and `chat`: defined once, for both, for their help and for shell completion."""
 
 import argparse
+import os
 from collections.abc import Sequence
 from typing import Final
 
@@ -9,7 +10,7 @@ from antiphon.cli.saying import Misused
 
 __all__ = [
     "MODES", "Misused", "Options", "Paragraphs", "Parser", "add_agent", "add_permissions", "add_session", "add_troubles", "count", "duration",
-    "run_parser",
+    "run_parser", "work_place",
 ]  # fmt: skip
 
 MODES: Final = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
@@ -168,3 +169,16 @@ def pair(text: str) -> tuple[str, str]:
     if not key or not equals:
         raise argparse.ArgumentTypeError(f"`{text}` is not a setting: write `key=value`")
     return key, value
+
+
+def work_place(options: Options) -> str:
+    """The directory to work in.
+
+    Raises:
+        Misused: there is none.
+    """
+    cwd = os.path.abspath(os.path.expanduser(options.cwd or os.getcwd()))
+    for folder in (cwd, *options.add_dir):
+        if not os.path.isdir(os.path.expanduser(folder)):
+            raise Misused(f"there is no directory `{folder}`")
+    return cwd

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from antiphon.cli.arguments import Options, add_agent, add_permissions, add_session, add_troubles
+from antiphon.cli.arguments import Options, add_agent, add_permissions, add_session, add_troubles, work_place
 from antiphon.cli.ending import leave_closed_terminal
 from antiphon.cli.grammar import Parser
 from antiphon.cli.saying import CANCELLED, Misused, coloured, fail, kind_of, status_of
@@ -51,8 +51,6 @@ def run(arguments: list[str]) -> int:
     if who is not None:
         _check_agent(who)
     options.agent = who or options.agent
-    from antiphon.cli.opening import work_place
-
     cwd = work_place(options)
     _check_terminal()
     _check_packages()

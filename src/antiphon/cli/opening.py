@@ -4,7 +4,6 @@ Rule 1: what was said on the command line counts before what stands in a file.
 Rule 2: what stands in a file and does not fit this agent is told and left out; what was asked for now and does not fit is an error.
 """
 
-import os
 import shlex
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from antiphon.config.shapes import Settings
     from antiphon.store.database import Database
 
-__all__ = ["Attendance", "Door", "agent_name", "connected", "rules_of", "work_place"]
+__all__ = ["Attendance", "Door", "agent_name", "connected", "rules_of"]
 
 DELAYS: Final = (1.0, 2.0, 4.0, 8.0)
 """Seconds before each further try; the last one again for all that follow."""
@@ -79,19 +78,6 @@ class Door:
     warn: Callable[[str], None]
     command: list[str] = field(default_factory=list)
     """The words that start it, for those who sign in by its own program."""
-
-
-def work_place(options: Options) -> str:
-    """The directory to work in.
-
-    Raises:
-        Misused: there is none.
-    """
-    cwd = os.path.abspath(os.path.expanduser(options.cwd or os.getcwd()))
-    for folder in (cwd, *options.add_dir):
-        if not os.path.isdir(os.path.expanduser(folder)):
-            raise Misused(f"there is no directory `{folder}`")
-    return cwd
 
 
 def agent_name(options: Options, settings: "Settings") -> str:

@@ -3,7 +3,7 @@
 from errno import EPIPE
 from typing import TYPE_CHECKING
 
-from antiphon.cli.arguments import Misused, Options, run_parser
+from antiphon.cli.arguments import Misused, Options, run_parser, work_place
 from antiphon.cli.ending import leave_stdout
 from antiphon.cli.saying import CANCELLED, OutputLost
 
@@ -45,7 +45,6 @@ def _run(options: Options, stop: "Stopping") -> int:
 
 
 def _prepared(options: Options) -> "tuple[Prompt, str]":
-    from antiphon.cli.opening import work_place
     from antiphon.cli.prompting import read_prompt
     from antiphon.client.attachments import AttachmentError
 
