@@ -85,8 +85,16 @@ class Judged:
     def __init__(self) -> None:
         self.verdicts: dict[str, Verdict] = {}
 
-    def holds(self, requirement: str, held: bool, otherwise: str, *evidence: Entry | Answer | None) -> bool:
-        """Say whether a requirement held; `otherwise` says what was wrong. A failure is not taken back by a later success."""
+    def holds(
+        self,
+        requirement: str,
+        held: bool,
+        otherwise: str,
+        *evidence: Entry | Answer | None,
+        awaited: Entry | None = None,
+    ) -> bool:
+        """Say whether a requirement held; `otherwise` says what was wrong. A failure is not taken back by a later success, but by the
+        answer to the question that was `awaited`, if it comes after all."""
         entries = tuple(
             entry
             for one in evidence
@@ -96,7 +104,8 @@ class Judged:
         before = self.verdicts.get(requirement)
         if before is None or before.status is not Status.FAILED:
             status = Status.PASSED if held else Status.FAILED
-            self.verdicts[requirement] = Verdict(status, "" if held else otherwise, entries)
+            text, late = ("", None) if held else (otherwise, awaited)
+            self.verdicts[requirement] = Verdict(status, text, entries, late)
         return held
 
 

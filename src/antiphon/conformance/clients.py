@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Final
 
 from antiphon.conformance.client_stage import ClientStage, ClientWishes
+from antiphon.conformance.directing import ClientManners
 from antiphon.conformance.requirements import Scenario, Suite
-from antiphon.conformance.results import Report, Scene, results_of
+from antiphon.conformance.results import Report, Scene, results_of, tell_late
 from antiphon.conformance.suites.client import SUITE
 from antiphon.conformance.verdicts import Blocked, NoAnswer, Status, Stopped, Verdict
 from antiphon.conformance.visits import ClientPlace
 from antiphon.traffic.entries import Direction
+from antiphon.traffic.ledger import is_malformed
 
 __all__ = ["check_client"]
 
@@ -49,6 +51,7 @@ class Checking:
         self._hopeless = ""
         self._progress = progress
         self._turns = asyncio.Semaphore(jobs)
+        self._manners = ClientManners()
 
     async def run(self, scenarios: Sequence[Scenario[ClientStage]]) -> list[Scene]:
         """Play them all, each with a client of its own; first the one without which the others can only wait in vain."""
@@ -72,6 +75,7 @@ class Checking:
         scene = Scene(scenario.name)
         begun = time.monotonic()
         stage = ClientStage(self.place, cwd, self.wishes)
+        stage.manners = self._manners
         try:
             reason = await self._reason(scenario, stage, scene)
         finally:
@@ -97,9 +101,10 @@ class Checking:
             async with asyncio.timeout(SCENE_LIMIT * self.wishes.limit):
                 await scenario.play(stage)
         except NoAnswer as stopped:
-            general = GENERAL[stopped.left]
-            scene.verdicts[general] = Verdict(Status.FAILED, str(stopped), (stopped.asked,))
-            return Verdict(Status.BLOCKED, str(stopped))
+            if not _is_excused(stopped, stage):
+                general = GENERAL[stopped.left]
+                scene.verdicts[general] = Verdict(Status.FAILED, str(stopped), (stopped.asked,), stopped.asked)
+            return Verdict(Status.BLOCKED, str(stopped), awaited=stopped.asked)
         except Stopped as stopped:
             return Verdict(stopped.status, str(stopped))
         except TimeoutError:
@@ -124,6 +129,16 @@ class Checking:
             await one.wire.close()
 
 
+def _is_excused(stopped: NoAnswer, stage: ClientStage) -> bool:
+    """Whether the client left after something that no correct agent sends; what that was has to be answered first all the same."""
+    for meeting in stage.meetings:
+        wrong = meeting.wire.provocation
+        if wrong is not None and wrong.number <= stopped.asked.number <= len(meeting.wire.trace):
+            if meeting.wire.trace[stopped.asked.number - 1] is stopped.asked:
+                return stopped.left and (wrong is not stopped.asked or is_malformed(wrong))
+    return False
+
+
 @contextmanager
 def _workspace() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="antiphon-check-", ignore_cleanup_errors=True) as folder:
@@ -143,6 +158,7 @@ async def check_client(
     begun = time.monotonic()
     checking = Checking(place, wishes or ClientWishes(), progress, jobs)
     scenes = await checking.run([one for one in suite.scenarios.values() if not only or one.name in only])
+    tell_late(scenes)
     results = results_of(suite.requirements(), scenes, Direction.C2A, some=bool(only))
     return Report(suite.side, checking.peer, results, time.monotonic() - begun, complete=not only)
 

@@ -1,5 +1,6 @@
 """The turn of a client's in which a scenario speaks for the agent: it tells, asks, and sees whether the client bears it."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,7 +11,15 @@ from antiphon.conformance.visits import Visit
 from antiphon.conformance.wire import Wire
 from antiphon.traffic.entries import Direction, Entry
 
-__all__ = ["ClientWishes", "Directing", "Meeting", "Turn"]
+__all__ = ["OPTIONS", "ClientManners", "ClientWishes", "Directing", "Meeting", "Turn"]
+
+PERMISSION: Final = "session/request_permission"
+OPTIONS: Final = [
+    {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
+    {"optionId": "always", "name": "Always allow", "kind": "allow_always"},
+    {"optionId": "no", "name": "Reject", "kind": "reject_once"},
+]
+"""What a user may answer to a question for permission."""
 
 FENCE: Final = "_antiphon/fence"
 """A request that no client knows: its answer shows that all before it has been read."""
@@ -22,6 +31,19 @@ class ClientWishes:
 
     limit: float = 20.0
     patience: float = 0.25
+
+
+@dataclass(slots=True)
+class ClientManners:
+    """What is known of a client's ways in all scenarios: whether it answers methods that it does not know, and questions for permission.
+
+    A client that leaves unknown methods without an answer is wrong, and is told so once, where that is looked at. Whether it reads
+    lines and bears updates is another question, which has to be put in a way that it answers.
+    """
+
+    fences: bool = True
+    permissions: bool = True
+    known: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +84,45 @@ class Directing(Asking):
     def __init__(self, wishes: ClientWishes) -> None:
         super().__init__()
         self.wishes = wishes
+        self.manners = ClientManners()
         self._turn: Turn | None = None
-        self._fences = True
-        """Whether the client answers what it does not know, so that fences show something."""
 
     async def take_over(self, turn: Turn) -> None:
         """Play this turn from now on."""
         self._turn = turn
-        self._fences = True
-        self._fences = not await self._fence()
+        if not self.manners.known:
+            await self._learn_manners()
+
+    async def _learn_manners(self) -> None:
+        self.manners.known = True
+        self.manners.fences = await self._is_answered(FENCE, {})
+        if not self.manners.fences:
+            self.manners.permissions = await self._is_answered(PERMISSION, self._permission())
+
+    async def _is_answered(self, method: str, params: object) -> bool:
+        try:
+            await self.ask(method, params)
+        except NoAnswer as silence:
+            return silence.left  # the scenario finds that out by itself
+        return True
+
+    def _permission(self) -> dict[str, Any]:
+        call = {"toolCallId": "antiphon-check", "title": "Look at the time", "kind": "other"}
+        return {"sessionId": self.session, "toolCall": call, "options": OPTIONS}
+
+    def question(self, id: object, text: str = "") -> dict[str, Any]:
+        """A request that the client answers, with a text in it: one that it cannot know, or one for permission.
+
+        Raises:
+            Blocked: it answers neither.
+        """
+        if self.manners.fences:
+            return {"jsonrpc": "2.0", "id": id, "method": FENCE, "params": {"text": text}}
+        if not self.manners.permissions:
+            raise Blocked("the client answers no request here, so it cannot be told what it has read")
+        params = self._permission()
+        params["toolCall"]["title"] = text or "Look at the time"
+        return {"jsonrpc": "2.0", "id": id, "method": PERMISSION, "params": params}
 
     @property
     def turn(self) -> Turn:
@@ -119,9 +171,9 @@ class Directing(Asking):
 
     async def _fence(self) -> str:
         """Wait until all that was said has been read; what is wrong with the client, if anything is."""
-        if self._fences:
+        if self.manners.fences:
             try:
-                await self.ask(FENCE, {})
+                await self._fenced()
             except NoAnswer as problem:
                 return "the client left" if self.wire.closed else f"the client answered nothing more: {problem.reason}"
         await self.wire.silence(self.wishes.patience)
@@ -129,6 +181,14 @@ class Directing(Asking):
             return "the client left"
         cancelled = any(one.method == "session/cancel" for one in self.wire.heard)
         return "the client cancelled the turn" if cancelled else ""
+
+    async def _fenced(self) -> None:
+        """Late is something else than never: the answer has the same time once more."""
+        pending = await self.begin(FENCE, {})
+        with suppress(NoAnswer):
+            await pending.answer()
+            return
+        await pending.answer()
 
     async def survives(self, requirement: str, what: str, *evidence: Entry | Answer | None) -> None:
         """The requirement is that the client goes on after `what` was said.

@@ -57,6 +57,8 @@ class Scenario(Generic[S]):
     alone: bool = False
     process: bool = False
     """Whether it only makes sense with a real process: its end, its children, its output."""
+    provokes: bool = False
+    """Whether it sends what no correct client sends: the agent that it shares with others of its kind may leave after that."""
 
 
 @dataclass(slots=True)
@@ -78,6 +80,7 @@ class Suite(Generic[S]):
         shows: Iterable[Requirement],
         alone: bool = False,
         process: bool = False,
+        provokes: bool = False,
     ) -> Callable[[Callable[[S], Awaitable[None]]], Callable[[S], Awaitable[None]]]:
         """Make a scenario of the function below."""
 
@@ -85,7 +88,7 @@ class Suite(Generic[S]):
             if name in self.scenarios:
                 raise ValueError(f"there are two scenarios called {name}")
             shown = tuple(replace(one, scenario=name) for one in shows)
-            self.scenarios[name] = Scenario(name, title, shown, play, alone, process)
+            self.scenarios[name] = Scenario(name, title, shown, play, alone, process, provokes)
             return play
 
         return made

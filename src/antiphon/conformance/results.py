@@ -9,7 +9,7 @@ from antiphon.conformance.wire import Wire
 from antiphon.traffic.entries import Direction, Entry
 from antiphon.traffic.judging import Level, Side
 
-__all__ = ["Report", "Result", "Scene", "results_of"]
+__all__ = ["Report", "Result", "Scene", "results_of", "tell_late"]
 
 SHOWN: int = 3
 """Breaches of one rule that are told; how many there are in all is told too."""
@@ -79,6 +79,27 @@ def results_of(
         if not some or one.scenario in (EVERY, *played)
     ]
     return [one for one in found if not (some and _is_beside(one))]
+
+
+def tell_late(scenes: Iterable[Scene]) -> None:
+    """Take back what was found because an answer did not come in time, where it came later: the protocol has no such times."""
+    for scene in scenes:
+        for id, verdict in scene.verdicts.items():
+            seconds = _lateness(verdict.awaited, scene.wires) if verdict.awaited is not None else None
+            if seconds is not None and verdict.awaited is not None:
+                asked = f"`{verdict.awaited.method}` was answered late, after {seconds:.1f} s"
+                text = f"{asked}: `--timeout` lets the check wait longer"
+                scene.verdicts[id] = Verdict(Status.BLOCKED, text, verdict.evidence)
+
+
+def _lateness(asked: Entry, wires: Iterable[Wire]) -> float | None:
+    """After how many seconds a question was answered; None where it never was."""
+    for wire in wires:
+        if asked.number <= len(wire.trace) and wire.trace[asked.number - 1] is asked:
+            for entry in wire.trace[asked.number :]:
+                if entry.dir is not asked.dir and entry.is_answer and entry.msg.get("id") == asked.msg.get("id"):
+                    return entry.t - asked.t
+    return None
 
 
 def _is_beside(result: Result) -> bool:

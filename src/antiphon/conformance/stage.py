@@ -5,6 +5,7 @@ A scenario asks, hears, and calls `holds` for each requirement that it shows. It
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -59,6 +60,8 @@ class Wishes:
 class Manners:
     """What is known of an agent's ways in all scenarios."""
 
+    known: bool = False
+    """Whether it has been asked something that it cannot know."""
     silent: bool = False
     """Whether it leaves methods that it does not know without an answer. That is wrong, and told once; it is not the fault that others are about."""
 
@@ -139,8 +142,57 @@ class Stage(Speaking):
         """The answer to `initialize`."""
         self.another: Callable[[], Awaitable[Stage]] | None = None
         """Starts one more agent beside this one; only a scenario that has an agent of its own may."""
+        self.renewed: Callable[[], Awaitable[Stage]] | None = None
+        """Starts an agent in place of this one, which has left."""
+        self.left: list[Entry] = []
+        """What agents of this scenario were sent before they left."""
+        self._first = len(wire.trace)
         self.odd = False
         """Whether something was said that is no correct message: no rule says what an agent has to make of that."""
+
+    @property
+    def inherited(self) -> bool:
+        """Whether the agent was provoked before this scenario began, so that it may leave because of that."""
+        return self.wire.provocation is not None and self.wire.provocation.number <= self._first
+
+    async def renew(self) -> None:
+        """Go on with another agent, in place of one that has left after what it was sent.
+
+        Raises:
+            Blocked: there is none.
+        """
+        if self.renewed is None:
+            raise Blocked("the agent had left")
+        if self.wire.provocation is not None:
+            self.left.append(self.wire.provocation)
+        await self.wire.close()
+        fresh = await self.renewed()
+        self.wire, self.editor, self.introduced, self.cwd = fresh.wire, fresh.editor, fresh.introduced, fresh.cwd
+        self._first = 0
+
+    async def provoke(self, method: str, params: object = None) -> Answer:
+        """Ask what no correct client asks. An agent may leave after it has answered such a thing: then another one is asked.
+
+        Raises:
+            NoAnswer: an agent to which nothing wrong was sent before gave no answer.
+        """
+        try:
+            return await self.ask(method, params)
+        except NoAnswer as silence:
+            before = self.wire.provocation
+            if not silence.left or before is None or before is silence.asked:
+                raise
+        await self.renew()
+        return await self.ask(method, params)
+
+    async def wait_longer(self, silence: NoAnswer) -> None:
+        """Give an answer that did not come in time the same time again: late is something else than never."""
+
+        def is_it(entry: Entry) -> bool:
+            return entry.is_answer and entry.msg.get("id") == silence.asked.msg.get("id")
+
+        with suppress(TimeoutError, Closed):
+            await self.wire.hear(is_it, after=silence.asked.number, limit=self.wishes.limit)
 
     # Opening.
 

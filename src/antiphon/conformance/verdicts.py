@@ -27,6 +27,8 @@ class Verdict:
     status: Status
     text: str = ""
     evidence: tuple[Entry, ...] = ()
+    awaited: Entry | None = None
+    """The question whose answer had not come when this was found: if it comes later, this was not found but too early."""
 
 
 class Stopped(Exception):

@@ -14,7 +14,7 @@ import msgspec
 
 from antiphon.errors import ConnectionClosed, ProcessDied
 from antiphon.traffic.entries import Direction, Entry, parse
-from antiphon.traffic.judging import Judge
+from antiphon.traffic.judging import Judge, Level, rules
 from antiphon.transports.base import Transport
 
 __all__ = ["Closed", "Wire"]
@@ -32,6 +32,10 @@ MOST_HEARD: Final = 512 * 1024 * 1024
 """Bytes that are kept of what a peer says. Whoever says more floods us, and is ended: what it said until then is judged."""
 
 
+def _matters(rule: str) -> bool:
+    return rules()[rule].level is not Level.ADVICE
+
+
 class Closed(Exception):
     """The peer is gone, so what was waited for will not come."""
 
@@ -46,6 +50,8 @@ class Wire:
         self.judge = Judge()
         self.closed = False
         """Whether the peer has said its last."""
+        self.provocation: Entry | None = None
+        """The first message of ours that broke a rule of the protocol. A peer that leaves after it has not left a correct client."""
         self.listener: Callable[[Entry], None] | None = None
         """Is told of everything the peer says, when it says it."""
         self._failure: Exception | None = None
@@ -75,7 +81,9 @@ class Wire:
         async with self._news:
             entry = parse(len(self.trace) + 1, time.monotonic() - self._begun, direction, raw)
             self.trace.append(entry)
-            self.judge.hear(entry)
+            broken = self.judge.hear(entry)
+            if direction is self.says and self.provocation is None and any(_matters(one.rule) for one in broken):
+                self.provocation = entry
             self._news.notify_all()
         if self.listener is not None and direction is not self.says:
             self.listener(entry)

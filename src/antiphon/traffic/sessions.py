@@ -37,6 +37,8 @@ class Turn:
     """Whether the client has dismissed a question of it, cancelled a request or closed the session."""
     noticed: bool = False
     """Whether the agent has shown that it had read the cancellation."""
+    overlapped: bool = False
+    """Whether it and another prompt of the session were open at once: the agent may have refused one for the other, or waited."""
 
 
 @dataclass(slots=True)
@@ -65,6 +67,9 @@ class Session:
     def begin(self, prompt: Entry) -> None:
         self.count_on()
         self.turns.append(Turn(prompt, self.number))
+        running = [turn for turn in self.turns if turn.cancelled is None]
+        for turn in running if len(running) > 1 else ():
+            turn.overlapped = True
 
     def count_on(self) -> None:
         """Another turn begins, or another replay."""

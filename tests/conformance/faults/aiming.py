@@ -94,6 +94,24 @@ def leave(wanted: Wanted) -> Maker:
     return made
 
 
+def leave_after(wanted: Wanted) -> Maker:
+    """The agent answers such a request, and is gone."""
+
+    def made() -> Fault:
+        asked: set[bytes] = set()
+
+        def fault(direction: Direction, message: Any) -> Iterable[Any]:
+            if direction is Direction.C2A and wanted(message):
+                asked.add(_key(message))
+            yield message
+            if direction is Direction.A2C and _is_answer(message) and _key(message) in asked:
+                raise Leaves
+
+        return fault
+
+    return made
+
+
 def say_after(wanted: Wanted, said: Message = NOBODY) -> Maker:
     """The agent says something of its own, once, after it heard such a line."""
 

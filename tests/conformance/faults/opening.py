@@ -10,6 +10,7 @@ from tests.conformance.faults.staging import (
     Talk,
     Told,
     accept,
+    PROMPT,
     answer,
     in_scene,
     prompt,
@@ -126,5 +127,5 @@ FAULTS: Faults = {
     "delete.twice": answer("delete", "session/delete", refuse, 2),
     "close.closes": answer("close", "session/close", refuse),
     "close.closed": prompt("close", stop("end_turn"), 2),
-    "close.cancels": prompt("close-busy", stop("end_turn")),
+    "close.cancels": answer("close-busy", PROMPT, stop("end_turn")),
 }

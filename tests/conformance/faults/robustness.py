@@ -12,6 +12,7 @@ from tests.conformance.faults.aiming import (
     be_silent_after,
     before,
     leave,
+    leave_after,
     lose_reply,
     refuse,
     say_after,
@@ -19,6 +20,7 @@ from tests.conformance.faults.aiming import (
 )  # fmt: skip
 from tests.conformance.faults.making import Faults
 from tests.conformance.faults.messages import FENCE, OPENS
+from tests.conformance.faults.staging import leaves
 from tests.conformance.memory import Fault
 
 REFUSAL = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "Invalid Request"}}
@@ -112,7 +114,7 @@ FAULTS: Faults = {
     "meta.prompt": refuse(asks("session/prompt", lambda params: bool(params.get("_meta")))),
     "unknown.new": refuse(asks("session/new", lambda params: "antiphonCheck" in params)),
     "unknown.prompt": refuse(asks("session/prompt", lambda params: "antiphonCheck" in params)),
-    "nulls.new": refuse(asks("session/new", lambda params: params.get("additionalDirectories", 0) is None)),
+    "nulls.new": refuse(asks("session/new", lambda params: params.get("_meta", 0) is None)),
     "unknown.permission": _minds_additions,
     "auth.unknown": accept(GUESSES, {}),
     "auth.session": when(refuse, after(GUESSES, OPENS, times=1)),
@@ -120,5 +122,6 @@ FAULTS: Faults = {
     "auth.logout": refuse(LEAVES_BE),
     "auth.after-logout": when(refuse, after(LEAVES_BE, OPENS, times=1)),
     "auth.back": when(refuse, after(LEAVES_BE, SIGNS_IN, times=1)),  # the scenes after this one sign in
-    "process.stays": leave(asks("session/antiphon_check")),
+    "process.stays": leaves("turn"),
+    "error.stays": leave_after(asks("session/new", lambda params: "cwd" not in params)),
 }

@@ -4,13 +4,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from antiphon.traffic.entries import Direction
-from tests.conformance.faults.making import Faults, Message
+from tests.conformance.faults.making import Change, Faults, Message
 from tests.conformance.faults.staging import (
     PROMPT,
     UPDATE,
     Made,
     Talk,
     Told,
+    answer,
     in_scene,
     leaves,
     prompt,
@@ -65,6 +66,16 @@ def kills_only(message: Message) -> None:
     message["method"] = "terminal/kill"
 
 
+def spoiled(scene: str, change: Change) -> Made:
+    """Every turn that was cancelled ends otherwise: one alone may have ended by itself just then."""
+
+    def when_cancelled(message: Message) -> None:
+        if (message.get("result") or {}).get("stopReason") == "cancelled":
+            change(message)
+
+    return answer(scene, PROMPT, when_cancelled)
+
+
 FAULTS: Faults = {
     "turn.ends": prompt("turn", refuse),
     "turn.again": prompt("turn", refuse, 2),
@@ -82,17 +93,17 @@ FAULTS: Faults = {
     "content.embedded": prompt("content-embedded", refuse, 1),
     "content.embedded-bytes": prompt("content-embedded", refuse, 2),
     "content.unknown": prompt("content-unknown", refuse, 2),
-    "cancel.talking": prompt("cancel-streaming", stop("end_turn")),
+    "cancel.talking": spoiled("cancel-streaming", stop("end_turn")),
     "cancel.talking-next": prompt("cancel-streaming", refuse, 2),
     "cancel.asking": prompt("cancel-asking", refuse),
     "cancel.asking-next": prompt("cancel-asking", refuse, 2),
-    "cancel.running": prompt("cancel-running", stop("end_turn")),
+    "cancel.running": spoiled("cancel-running", stop("end_turn")),
     "cancel.running-next": prompt("cancel-running", refuse, 2),
     "cancel.terminals": said("cancel-running", "terminal/release", kills_only),
-    "cancel.crossing": prompt("cancel-crossing", stop("end_turn")),
+    "cancel.crossing": spoiled("cancel-crossing", stop("end_turn")),
     "cancel.idle": prompt("cancel-idle", refuse, 1),
     "cancel.unknown-session": prompt("cancel-idle", refuse, 2),
-    "cancel.twice": prompt("cancel-twice", refuse),
+    "cancel.twice": spoiled("cancel-twice", refuse),
     "cancel.twice-next": prompt("cancel-twice", refuse, 2),
     "cancel.one": cancels_both(),
 }

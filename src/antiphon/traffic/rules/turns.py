@@ -107,6 +107,8 @@ def stop_reason(entry: Entry, ledger: Ledger) -> list[str] | None:
         return []
     if as_object(entry.msg.get("error")).get("code") == REQUEST_CANCELLED:
         return None  # the client may have cancelled the request as well, which is answered like this
+    if turn.overlapped:
+        return None  # a second prompt may be refused, or wait for the end of the first and not be meant by the cancellation
     if not turn.noticed and entry.t - turn.cancelled.t < CROSSING_SECONDS:
         return None
     said = "an error" if "error" in entry.msg else f"the stop reason {shown(reason)}"

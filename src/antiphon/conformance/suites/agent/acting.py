@@ -1,6 +1,6 @@
 """What the scenes about sessions and turns have in common: a turn that runs, one that has ended, and what was said in it."""
 
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from typing import Any, Final
 
@@ -8,6 +8,7 @@ from antiphon.conformance.stage import Answer, Pending, Stage
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.verdicts import Blocked, NoAnswer, Unseen
 from antiphon.traffic.entries import Entry
+from antiphon.traffic.rules.turns import CROSSING_SECONDS
 
 __all__ = [
     "NOBODY",
@@ -17,6 +18,8 @@ __all__ = [
     "early",
     "ended",
     "hold",
+    "interrupted",
+    "is_cancelled",
     "is_refused",
     "reason",
     "requests",
@@ -26,6 +29,9 @@ __all__ = [
 ]
 
 STOP_REASONS: Final = ("end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled")
+
+CROSSINGS: Final = 3
+"""Times that a turn may end by itself in the moment in which it is stopped. One that does so each time was not stopped."""
 
 NOBODY: Final = "antiphon-no-such-session"
 """The id of a session that does not exist."""
@@ -56,8 +62,33 @@ async def ended(stage: Stage, requirement: str, pending: Pending, otherwise: str
     try:
         return await pending.answer()
     except NoAnswer as silence:
-        stage.holds(requirement, False, f"{otherwise}: {silence.reason}", pending.asked)
+        if not (silence.left and stage.inherited):  # else it is played again with another agent
+            awaited = pending.asked
+            stage.holds(requirement, False, f"{otherwise}: {silence.reason}", awaited, awaited=awaited)
         raise
+
+
+def is_cancelled(stage: Stage, requirement: str, answer: Answer) -> None:
+    """Judge whether a turn ended with `cancelled`."""
+    seen = f"it ended with {reason(answer)}" if answer.error is None else "it was answered with an error"
+    stage.holds(requirement, reason(answer) == "cancelled", seen, answer)
+
+
+async def interrupted(
+    stage: Stage,
+    requirement: str,
+    begun: Callable[[], Awaitable[Pending]],
+    stop: Callable[[str], Awaitable[Entry]],
+) -> None:
+    """Begin a turn, stop it and judge its end; again if that may have crossed with what stopped it, which is no fault."""
+    for left in reversed(range(CROSSINGS)):
+        pending = await begun()
+        said = await stop(pending.asked.params["sessionId"])
+        answer = await ended(stage, requirement, pending, "the turn went on")
+        if reason(answer) == "cancelled" or answer.entry.t - said.t > CROSSING_SECONDS or not left:
+            break
+        await stage.settle()
+    is_cancelled(stage, requirement, answer)
 
 
 async def usable(stage: Stage, requirement: str, session: str) -> bool:

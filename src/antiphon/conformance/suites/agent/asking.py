@@ -128,6 +128,7 @@ async def error(stage: Stage) -> None:
 @SUITE.scenario(
     "permission-strange",
     "a client picks an option that the agent did not offer",
+    provokes=True,
     shows=(
         should(
             "permission.strange",

@@ -1,14 +1,19 @@
 """`session/cancel`, at every moment in which a user may press the key."""
 
+from collections.abc import Awaitable, Callable
+
 from antiphon.conformance.requirements import Requirement, must, should
-from antiphon.conformance.stage import Answer, Pending, Stage
+from antiphon.conformance.stage import Pending, Stage
 from antiphon.conformance.suites.agent.acting import (
     NOBODY,
     busy,
     early,
     ended,
     hold,
+    interrupted,
+    is_cancelled,
     reason,
+    requests,
     still_runs,
     usable,
 )
@@ -42,11 +47,11 @@ def _next(id: str, when: str) -> Requirement:
     )
 
 
-async def _cancelled(stage: Stage, requirement: str, pending: Pending) -> Answer:
-    answer = await ended(stage, requirement, pending, "the turn went on")
-    seen = f"it ended with {reason(answer)}" if answer.error is None else "it was answered with an error"
-    stage.holds(requirement, reason(answer) == "cancelled", seen, answer)
-    return answer
+async def _cancelled(stage: Stage, requirement: str, begun: Callable[[], Awaitable[Pending]], *, times: int = 1) -> None:
+    async def stop(session: str) -> Entry:
+        return [await stage.cancel(session) for _ in range(times)][0]
+
+    await interrupted(stage, requirement, begun, stop)
 
 
 @SUITE.scenario(
@@ -59,9 +64,7 @@ async def _cancelled(stage: Stage, requirement: str, pending: Pending) -> Answer
 )
 async def talking(stage: Stage) -> None:
     session = await stage.session()
-    pending = await busy(stage, session)
-    await stage.cancel(session)
-    await _cancelled(stage, "cancel.talking", pending)
+    await _cancelled(stage, "cancel.talking", lambda: busy(stage, session))
     await stage.settle()
     await usable(stage, "cancel.talking-next", session)
 
@@ -83,7 +86,7 @@ async def asking(stage: Stage) -> None:
     pending, asked = await hold(stage, PERMISSION, session, "ask", file=stage.cwd / "asked.txt", text="asked")
     await stage.cancel(session)
     await stage.editor.answer(asked, {"outcome": {"outcome": "cancelled"}})
-    await _cancelled(stage, "cancel.asking", pending)
+    is_cancelled(stage, "cancel.asking", await ended(stage, "cancel.asking", pending, "the turn went on"))
     await stage.settle()
     await usable(stage, "cancel.asking-next", session)
 
@@ -109,21 +112,22 @@ async def asking(stage: Stage) -> None:
 async def running(stage: Stage) -> None:
     session = await stage.session()
     before = set(stage.editor.terminals)
-    pending = await stage.prompt(session, stage.words("long_run", command=NAP))
-    await _works(stage, session, pending)
-    await stage.cancel(session)
-    await _cancelled(stage, "cancel.running", pending)
+    begun = len(stage.wire.trace)
+
+    async def command() -> Pending:
+        pending = await stage.prompt(session, stage.words("long_run", command=NAP))
+        await _works(stage, session, pending)
+        return pending
+
+    await _cancelled(stage, "cancel.running", command)
     await stage.settle()
-    if stage.updates(session) and _created(stage, pending):
+    created = requests(stage, "terminal/create", after=begun)
+    if stage.updates(session) and created:
         left = sorted(set(stage.editor.terminals) - before)
-        stage.holds("cancel.terminals", not left, f"{', '.join(left)} was not released", *_created(stage, pending))
+        stage.holds("cancel.terminals", not left, f"{', '.join(left)} was not released", *created)
     await usable(stage, "cancel.running-next", session)
-    if not _created(stage, pending):
+    if not created:
         raise Unseen("the agent runs its commands by itself")
-
-
-def _created(stage: Stage, pending: Pending) -> list[Entry]:
-    return [one for one in stage.wire.heard if one.number > pending.asked.number and one.method == "terminal/create"]
 
 
 async def _works(stage: Stage, session: str, pending: Pending) -> None:
@@ -162,16 +166,20 @@ async def _works(stage: Stage, session: str, pending: Pending) -> None:
 )
 async def crossing(stage: Stage) -> None:
     session = await stage.session()
-    pending, asked = await hold(stage, PERMISSION, session, "long_run", command=NAP)
-    await stage.editor.respond(asked)
-    await stage.cancel(session)
-    await _cancelled(stage, "cancel.crossing", pending)
+
+    async def allowed() -> Pending:
+        pending, asked = await hold(stage, PERMISSION, session, "long_run", command=NAP)
+        await stage.editor.respond(asked)
+        return pending
+
+    await _cancelled(stage, "cancel.crossing", allowed)
     await stage.settle()
 
 
 @SUITE.scenario(
     "cancel-idle",
     "cancelling where nothing runs",
+    provokes=True,
     shows=(
         must(
             "cancel.idle",
@@ -215,10 +223,7 @@ def _id(entry: Entry) -> object:
 )
 async def twice(stage: Stage) -> None:
     session = await stage.session()
-    pending = await busy(stage, session)
-    await stage.cancel(session)
-    await stage.cancel(session)
-    await _cancelled(stage, "cancel.twice", pending)
+    await _cancelled(stage, "cancel.twice", lambda: busy(stage, session), times=2)
     await stage.settle()
     answer = await stage.turn(session)
     right = answer.error is None and reason(answer) != "cancelled"

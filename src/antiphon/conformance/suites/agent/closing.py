@@ -1,10 +1,11 @@
 """`session/close`: that it ends what runs, and that the session is closed then."""
 
 from antiphon.conformance.requirements import capability, should
-from antiphon.conformance.stage import Stage
-from antiphon.conformance.suites.agent.acting import busy, ended, is_refused, reason
+from antiphon.conformance.stage import Pending, Stage
+from antiphon.conformance.suites.agent.acting import busy, interrupted, is_refused, reason
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.verdicts import Blocked
+from antiphon.traffic.entries import Entry
 
 __all__: list[str] = []
 
@@ -55,9 +56,11 @@ async def closing(stage: Stage) -> None:
 )
 async def closing_busy(stage: Stage) -> None:
     stage.need("sessionCapabilities", "close")
-    session = await stage.session()
-    pending = await busy(stage, session)
-    await stage.ask("session/close", {"sessionId": session})
-    answer = await ended(stage, "close.cancels", pending, "the turn was not answered")
-    seen = f"it ended with {reason(answer)}" if answer.error is None else "it was answered with an error"
-    stage.holds("close.cancels", reason(answer) == "cancelled", seen, answer)
+
+    async def begun() -> Pending:
+        return await busy(stage, await stage.session())
+
+    async def stop(session: str) -> Entry:
+        return (await stage.ask("session/close", {"sessionId": session})).asked
+
+    await interrupted(stage, "close.cancels", begun, stop)

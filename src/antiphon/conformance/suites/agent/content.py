@@ -102,6 +102,7 @@ async def embedded(stage: Stage) -> None:
 @SUITE.scenario(
     "content-unknown",
     "a user sends something of a kind that does not exist",
+    provokes=True,
     shows=(
         should(
             "content.unknown",

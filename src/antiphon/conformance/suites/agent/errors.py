@@ -5,7 +5,7 @@ from typing import Any, Final
 from antiphon.conformance.requirements import advice, must, should
 from antiphon.conformance.stage import Answer, Stage
 from antiphon.conformance.suites.agent.suite import SUITE
-from antiphon.conformance.verdicts import Blocked
+from antiphon.conformance.verdicts import Blocked, NoAnswer
 
 __all__: list[str] = []
 
@@ -22,6 +22,7 @@ TRACES: Final = ("Traceback (most recent call last)", '\n  File "', "\n    at ",
 @SUITE.scenario(
     "unknown-methods",
     "a client asks for what the agent does not know",
+    provokes=True,
     shows=(
         must(
             "error.unknown-method",
@@ -57,6 +58,7 @@ async def unknown(stage: Stage) -> None:
 @SUITE.scenario(
     "wrong-params",
     "a client leaves out what is required, or sends something else",
+    provokes=True,
     shows=(
         must(
             "error.missing",
@@ -95,6 +97,12 @@ async def unknown(stage: Stage) -> None:
             link=LINK,
             fix="Let an error end the request that it belongs to and nothing else.",
         ),
+        should(
+            "error.stays",
+            "The agent stays after a request that it had to refuse.",
+            link=LINK,
+            fix="Let an error end the request that it belongs to and nothing else; leave only when stdin is closed.",
+        ),
         advice(
             "error.private",
             "Errors do not tell where in the agent's code they happened.",
@@ -105,22 +113,56 @@ async def unknown(stage: Stage) -> None:
 )
 async def wrong(stage: Stage) -> None:
     await stage.session()  # so that it is the params that are refused, and not everybody
-    session = await stage.session()
-    missing = [await stage.ask("session/new", {}), await stage.ask("session/prompt", {"sessionId": session})]
+    missing = [await _refused(stage, "error.missing", "session/new", {})]
+    session = await _again(stage)
+    missing.append(await _refused(stage, "error.missing", "session/prompt", {"sessionId": session}))
     for answer in missing:
-        if stage.holds("error.missing", answer.error is not None, "it was answered with a result", answer):
+        if answer is not None and answer.error is not None:
             stage.holds("error.missing-code", answer.code == INVALID_PARAMS, f"the code is {answer.code}", answer)
-    wrong = await stage.ask("session/new", {"cwd": 7, "mcpServers": "none"})
-    stage.holds("error.wrong-type", wrong.error is not None, "it was answered with a result", wrong)
-    listed = await stage.ask("session/new", [str(stage.cwd), []])
-    stage.holds("error.list", listed.error is not None, "it was answered with a result", listed)
-    without = await stage.ask("session/new")
-    stage.holds("error.no-params", without.error is not None, "it was answered with a result", without)
-    for answer in (*missing, wrong, listed, without):
+    others = [
+        await _refused(stage, "error.wrong-type", "session/new", {"cwd": 7, "mcpServers": "none"}),
+        await _refused(stage, "error.list", "session/new", [str(stage.cwd), []]),
+        await _refused(stage, "error.no-params", "session/new"),
+    ]
+    answers = [answer for answer in (*missing, *others) if answer is not None]
+    for answer in answers:
         told = answer.error is not None and _tells_where(answer)
         stage.holds("error.private", not told, "the error has a stack trace in it", answer)
-    opened = await stage.new_session()
-    stage.holds("error.usable", isinstance(opened.get("sessionId"), str), "no session could be opened", without, opened)
+    try:
+        opened = await stage.new_session()
+    except NoAnswer as silence:
+        if silence.left:
+            stage.holds("error.stays", False, "it left after it had answered", *answers[-1:], silence.asked)
+            raise Blocked("the agent leaves after errors") from None
+        raise
+    stage.holds("error.stays", not stage.left, "it left after it had answered", *stage.left)
+    usable = isinstance(opened.get("sessionId"), str)
+    stage.holds("error.usable", usable, "no session could be opened", *answers[-1:], opened)
+
+
+async def _refused(stage: Stage, requirement: str, method: str, params: object = None) -> Answer | None:
+    """The answer to what has to be refused; None where there is none, because the agent left."""
+    try:
+        answer = await stage.provoke(method, params)
+    except NoAnswer as silence:
+        if not silence.left:
+            raise
+        stage.holds(requirement, False, "the agent left without an answer", silence.asked)
+        await stage.renew()
+        return None
+    stage.holds(requirement, answer.error is not None, "it was answered with a result", answer)
+    return answer
+
+
+async def _again(stage: Stage) -> str:
+    """A session, of another agent if this one has left."""
+    try:
+        return await stage.session()
+    except NoAnswer as silence:
+        if not silence.left or stage.wire.provocation is None:
+            raise
+    await stage.renew()
+    return await stage.session()
 
 
 def _tells_where(answer: Answer) -> bool:
@@ -137,6 +179,7 @@ def _texts(value: Any) -> list[str]:
 @SUITE.scenario(
     "unknown-session",
     "a client prompts in a session that there is not",
+    provokes=True,
     shows=(
         advice(
             "error.unknown-session-code",

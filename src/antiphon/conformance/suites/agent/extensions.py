@@ -27,6 +27,7 @@ def _opened(stage: Stage, requirement: str, answer: Answer) -> None:
 @SUITE.scenario(
     "additions",
     "a client adds to its messages what it may",
+    provokes=True,
     shows=(
         must(
             "meta.new",
@@ -54,30 +55,31 @@ def _opened(stage: Stage, requirement: str, answer: Answer) -> None:
         ),
         should(
             "nulls.new",
-            "A field of `session/new` that may be left out may be null.",
+            "`_meta` of `session/new` may be null, which is like leaving it out.",
             link="session-setup#creating-a-session",
             fix="Treat null like a field that is left out.",
         ),
     ),
 )
 async def additions(stage: Stage) -> None:
-    _opened(stage, "unknown.new", await stage.new_session(antiphonCheck={"unknown": True}))
-    _opened(stage, "nulls.new", await stage.new_session(additionalDirectories=None, _meta=None))
     _opened(stage, "meta.new", await stage.new_session(_meta=META))
+    _opened(stage, "nulls.new", await stage.new_session(_meta=None))  # nothing else of it may be sent as null
     session = await stage.session()
     text = stage.words("say")
     for one, around, inside in (
-        ("unknown.prompt", {"antiphonCheck": 1}, {"antiphonCheck": [1]}),
         ("meta.prompt", {"_meta": META}, {"_meta": META, "annotations": {"_meta": META}}),
+        ("unknown.prompt", {"antiphonCheck": 1}, {"antiphonCheck": [1]}),
     ):
         block: dict[str, Any] = {"type": "text", "text": text, **inside}
         answer = await stage.ask("session/prompt", {"sessionId": session, "prompt": [block], **around})
         stage.holds(one, answer.error is None, "it was refused", answer)
+    _opened(stage, "unknown.new", await stage.new_session(antiphonCheck={"unknown": True}))
 
 
 @SUITE.scenario(
     "additions-to-answers",
     "a client adds to its answer about permission what it may",
+    provokes=True,
     shows=(
         should(
             "unknown.permission",

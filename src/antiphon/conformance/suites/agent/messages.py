@@ -1,12 +1,15 @@
 """JSON-RPC as it should be: ids come back as they were, several questions may be open at once, and nobody is answered who did not ask."""
 
+from contextlib import suppress
 from typing import Any, Final
 
 from antiphon.conformance.requirements import Requirement, advice, must, should
 from antiphon.conformance.stage import Answer, Pending, Stage
-from antiphon.conformance.suites.agent.sounding import FENCE, answers_to_nobody, breaks, same_id, settled, soon
+from antiphon.conformance.suites.agent.sounding import FENCE, answers_to_nobody, breaks, same_id, settled
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.verdicts import NoAnswer, Unseen
+from antiphon.conformance.wire import Closed
+from antiphon.traffic.entries import Entry
 
 __all__: list[str] = []
 
@@ -45,13 +48,25 @@ async def ids(stage: Stage) -> None:
     asked = {one: await stage.begin(FENCE, {}, id=id) for one, (_, id) in IDS.items()}
     escaped = b'{"jsonrpc":"2.0","id":"\\ud83d\\ude00\\u2028","method":"_antiphon/fence","params":{}}'
     also = await stage.wire.say_bytes(escaped)
-    await soon(stage, asked["id.unicode"])
-    if not all(same_id(stage, one.asked) for one in asked.values()) or not same_id(stage, also):
-        await stage.wire.silence(stage.wishes.patience)
+    await stage.fence()
+    await _all_answered(stage, [*(one.asked for one in asked.values()), also])
     for one, pending in asked.items():
+        wanted = [pending.asked, also] if one == "id.unicode" else [pending.asked]
+        late = next((each for each in wanted if not same_id(stage, each)), None)
         strays = answers_to_nobody(stage, pending.asked)[:1]
-        back = len(same_id(stage, pending.asked)) == 1 and (one != "id.unicode" or bool(same_id(stage, also)))
-        stage.holds(one, back, "no answer with that id came", pending.asked, *strays)
+        back = all(len(same_id(stage, each)) == 1 for each in wanted)
+        stage.holds(one, back, "no answer with that id came", late or pending.asked, *strays, awaited=late)
+
+
+async def _all_answered(stage: Stage, asked: list[Entry]) -> None:
+    """Until each has an answer with its own id, or as many answers have come with others, or no more come."""
+
+    def is_last(entry: Entry) -> bool:
+        right = sum(bool(same_id(stage, one)) for one in asked)
+        return right == len(asked) or right + len(answers_to_nobody(stage, asked[0])) >= len(asked)
+
+    with suppress(TimeoutError, Closed):
+        await stage.wire.hear(is_last, after=asked[0].number, limit=stage.wishes.limit)
 
 
 @SUITE.scenario(
@@ -75,12 +90,13 @@ async def at_once(stage: Stage) -> None:
         await stage.begin("session/new", opening),
         await stage.begin(FENCE, {"number": 3}),
     ]
-    for one in asked[1], asked[3]:
-        await one.answer()
+    for one in asked[1], asked[3], asked[0], asked[2], asked[4]:  # sessions first: they take longest
+        await _in_time(one, stage.wishes.limit)
     await stage.settle()
     for pending in asked:
         count = len(same_id(stage, pending.asked))
-        stage.holds("rpc.in-flight", count == 1, f"one of them was answered {count} times", pending.asked)
+        told, late = f"one of them was answered {count} times", None if count else pending.asked
+        stage.holds("rpc.in-flight", count == 1, told, pending.asked, awaited=late)
 
 
 TOLD: Final = {
@@ -106,6 +122,7 @@ def _quiet(requirement: str, kind: str) -> Requirement:
 @SUITE.scenario(
     "unknown-notifications",
     "a client tells things that the agent does not know",
+    provokes=True,
     shows=[
         *(_quiet(one, kind) for one, (kind, _) in TOLD.items()),
         must(
@@ -159,14 +176,14 @@ async def busy(stage: Stage) -> None:
     turn = await stage.prompt(session, stage.words("long"))
     await stage.first_sign(session, turn)
     asked = await stage.begin(FENCE, {"during": "a turn"})
-    answer = await _in_time(stage, asked)
+    answer = await _in_time(asked, BUSY * stage.wishes.patience)
     if turn.peek() is not None:
         raise Unseen("the turn was over before anything could be asked")
     if not stage.holds("rpc.while-busy", answer is not None, "it was not answered in time", asked.asked):
         await _end(stage, session, turn)
         return
     said = await stage.tell("$/cancel_request", {"requestId": turn.asked.msg["id"]})
-    ended = await _in_time(stage, turn)
+    ended = await _in_time(turn, BUSY * stage.wishes.patience)
     answers = await settled(stage, said)
     stage.holds("cancel-request.quiet", not answers, "it was answered", said, *answers[:1])
     await _end(stage, session, turn)
@@ -176,10 +193,12 @@ async def busy(stage: Stage) -> None:
     stage.holds("cancel-request.honoured", honoured, "the turn went on", said, ended)
 
 
-async def _in_time(stage: Stage, pending: Pending) -> Answer | None:
+async def _in_time(pending: Pending, limit: float) -> Answer | None:
     try:
-        return await pending.answer(BUSY * stage.wishes.patience)
-    except NoAnswer:
+        return await pending.answer(limit)
+    except NoAnswer as silence:
+        if silence.left:
+            raise
         return None
 
 

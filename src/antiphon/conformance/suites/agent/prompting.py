@@ -94,6 +94,7 @@ def _kind(entry: Entry) -> object:
 @SUITE.scenario(
     "turn-second",
     "a second prompt comes while the first is being answered",
+    provokes=True,
     shows=(
         should(
             "turn.second",
@@ -126,6 +127,7 @@ async def second(stage: Stage) -> None:
 @SUITE.scenario(
     "turn-odd",
     "a prompt with nothing in it",
+    provokes=True,
     shows=(
         should(
             "turn.empty",

@@ -46,6 +46,7 @@ breaks("rpc.answer-to-notification", by=("junk.answer", "blank.ignored"))
 @SUITE.scenario(
     "junk",
     "a client sends a line that is no JSON",
+    provokes=True,
     shows=(
         _stays("junk.survives", "a line that is no JSON"),
         advice(
@@ -73,6 +74,7 @@ async def junk(stage: Stage) -> None:
 @SUITE.scenario(
     "nonsense",
     "a client sends JSON that is no message",
+    provokes=True,
     shows=(
         _stays("nonsense.survives", "an object that is no message"),
         _stays("scalar.survives", "JSON that is no object, such as a text, a number or null"),
@@ -100,6 +102,7 @@ async def nonsense(stage: Stage) -> None:
 @SUITE.scenario(
     "blank-lines",
     "a client sends lines with nothing in them",
+    provokes=True,
     shows=(
         should(
             "blank.ignored",
@@ -122,6 +125,7 @@ async def blank(stage: Stage) -> None:
 @SUITE.scenario(
     "batch",
     "a client sends a batch",
+    provokes=True,
     shows=(
         _stays("batch.survives", "a batch"),
         advice(
@@ -156,6 +160,7 @@ def _told_of_batch(stage: Stage, said: Entry) -> bool:
 @SUITE.scenario(
     "half-messages",
     "a client sends requests that are not quite right",
+    provokes=True,
     shows=(
         _stays("id-null.survives", "a request whose id is null"),
         _stays("nameless.survives", "a request that does not say that it is JSON-RPC 2.0"),
@@ -178,7 +183,7 @@ async def half(stage: Stage) -> None:
     if not await survived(stage, "rpc.extra-member", extra.asked):
         return
     answer = await soon(stage, extra)
-    stage.holds("rpc.extra-member", answer is not None, "it was not answered", extra.asked)
+    stage.holds("rpc.extra-member", answer is not None, "it was not answered", extra.asked, awaited=extra.asked)
     odd: dict[str, dict[str, Any]] = {
         "id-null.survives": {"jsonrpc": "2.0", "id": None, "method": FENCE, "params": {}},
         "nameless.survives": {"id": stage.wire.new_id(), "method": FENCE, "params": {}},
@@ -249,4 +254,5 @@ async def _answered(stage: Stage, requirement: str, asked: list[Entry]) -> bool:
         await stage.wire.close()
         stage.holds(requirement, False, text, asked[0])
         raise silent
-    return stage.holds(requirement, all(found), "no answer came", *asked[:1])
+    missing = next((one for one, answer in zip(asked, found, strict=True) if answer is None), None)
+    return stage.holds(requirement, missing is None, "no answer came", missing or asked[0], awaited=missing)

@@ -34,6 +34,7 @@ async def opening(stage: Stage) -> None:
 @SUITE.scenario(
     "session-refused",
     "a client asks for a session that cannot be",
+    provokes=True,
     shows=(
         should(
             "session.relative-directory",

@@ -53,6 +53,7 @@ def _value(answer: Answer, id: object) -> object:
 @SUITE.scenario(
     "modes",
     "a user switches the mode",
+    provokes=True,
     shows=(
         capability(
             "mode.switches",
@@ -114,6 +115,7 @@ def _something(listed: list[Option], twin: Option) -> tuple[object, object]:
 @SUITE.scenario(
     "settings",
     "a user changes settings",
+    provokes=True,
     shows=(
         must(
             "config.chosen",

@@ -20,6 +20,7 @@ def _methods(stage: Stage) -> list[Any]:
 @SUITE.scenario(
     "signing-in-by-an-unknown-method",
     "a client signs in by a method that the agent does not offer",
+    provokes=True,
     shows=(
         capability(
             "auth.unknown",

@@ -25,6 +25,8 @@ async def survived(stage: Stage, requirement: str, said: Entry) -> bool:
     try:
         await stage.fence()
     except NoAnswer as silent:
+        if silent.left and stage.inherited:
+            raise  # it is played again, with another agent
         text = "the agent left" if silent.left else "the agent answers no more"
         await stage.wire.close()
         return stage.holds(requirement, False, text, said)
@@ -32,13 +34,18 @@ async def survived(stage: Stage, requirement: str, said: Entry) -> bool:
 
 
 async def soon(stage: Stage, pending: Pending) -> Answer | None:
-    """The answer to something that takes no time, None where it has not come when all else is said."""
+    """The answer to something that takes no thought, None where it does not come.
+
+    Raises:
+        NoAnswer: the agent left, or answers nothing at all any more.
+    """
     await stage.fence()
-    found = pending.peek()
-    if found is None:
-        await stage.wire.silence(stage.wishes.patience)
-        found = pending.peek()
-    return found
+    try:
+        return await pending.answer()
+    except NoAnswer as silence:
+        if silence.left:
+            raise
+        return None
 
 
 async def settled(stage: Stage, said: Entry) -> list[Entry]:

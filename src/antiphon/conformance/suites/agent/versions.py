@@ -6,7 +6,7 @@ from antiphon.conformance.requirements import must, should
 from antiphon.conformance.stage import Answer, Stage
 from antiphon.conformance.suites.agent.sounding import breaks
 from antiphon.conformance.suites.agent.suite import SUITE
-from antiphon.conformance.verdicts import Unseen
+from antiphon.conformance.verdicts import NoAnswer, Unseen
 
 __all__: list[str] = []
 
@@ -111,6 +111,7 @@ async def zero(stage: Stage) -> None:
 @SUITE.scenario(
     "version-in-words",
     "a client asks for a version that is a word, then for version 1",
+    provokes=True,
     alone=True,
     shows=(
         should(
@@ -132,7 +133,12 @@ async def word(stage: Stage) -> None:
     stage.holds("version.word", answer.error is not None or _is_real(answer), _said(answer), answer)
     if answer.error is None:
         raise Unseen("the agent took a word for a version, so nothing was refused")
-    again = await stage.ask("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+    try:
+        again = await stage.ask("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+    except NoAnswer as silence:
+        if silence.left:
+            stage.holds("version.again", False, "it left after it had refused the first", answer, silence.asked)
+        raise
     stage.holds("version.again", again.error is None, "it was answered with an error", answer, again)
 
 

@@ -4,18 +4,13 @@ from typing import Any
 
 from antiphon.conformance.asking import Answer, Pending
 from antiphon.conformance.client_stage import ClientStage
+from antiphon.conformance.directing import OPTIONS
 from antiphon.conformance.requirements import advice, must, should
 from antiphon.conformance.suites.client.suite import SUITE
 
 __all__ = ["CALL", "OPTIONS"]
 
 LINK = "tool-calls#requesting-permission"
-
-OPTIONS = [
-    {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
-    {"optionId": "always", "name": "Always allow", "kind": "allow_always"},
-    {"optionId": "no", "name": "Reject", "kind": "reject_once"},
-]
 
 CALL = {"toolCallId": "p-1", "title": "Look at the time", "kind": "other", "status": "pending"}
 

@@ -1,13 +1,16 @@
 """What the agent asks beyond the usual: ids of all kinds, methods that nobody knows, and what the client did not offer."""
 
-from typing import Any, Final
+from contextlib import suppress
+from typing import Final
 
 import msgspec
 
+from antiphon.conformance.asking import Pending
 from antiphon.conformance.client_stage import ClientStage
 from antiphon.conformance.requirements import advice, must, should
 from antiphon.conformance.suites.client.suite import SUITE
 from antiphon.conformance.verdicts import NoAnswer, NotOffered
+from antiphon.conformance.wire import Closed
 from antiphon.errors import Code
 
 __all__: list[str] = []
@@ -16,6 +19,8 @@ IDS: Final[tuple[object, ...]] = (0, -7, 2**53 - 1, "7", "a-string", "6f1c1c1e-6
 """Numbers and strings; JSON-RPC allows both."""
 
 BURST: Final = 50
+FEW: Final = 3
+"""Requests at once, of those that the client cannot know and of those for permission."""
 
 ERRORS = "overview#error-handling"
 
@@ -86,44 +91,50 @@ async def requests(stage: ClientStage) -> None:
     await stage.start()
     turn = await stage.prompted()
     await _ids(stage)
+    several = range(BURST if stage.manners.fences else FEW)
+    pending = [Pending(stage, await stage.wire.say(stage.question(f"burst-{n}", f"burst {n}"))) for n in several]
+    for one in pending:
+        await _answered(stage, "requests.many", one)
+    asked = Pending(stage, await stage.wire.say(stage.question("slow", "slow")))
+    await stage.wire.say(
+        {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": asked.asked.msg["id"]}}
+    )
+    await _answered(stage, "requests.cancelled", asked)
+    await _answered(stage, "requests.extension", await stage.begin("_antiphon.example/own_method", {"a": [1]}))
+    # From here on what no correct agent sends.
     await _unknown(stage)
     said = await stage.wire.say({"jsonrpc": "2.0", "method": "antiphon/unknown_notice", "params": {"a": 1}})
     own = await stage.wire.say({"jsonrpc": "2.0", "method": "_antiphon/own_notice"})
     await stage.survives("requests.notification", "a notification that it does not know", said, own)
     wrong = await stage.ask("session/request_permission", {"sessionId": 7, "options": "none"})
     stage.holds("requests.invalid", wrong.error is not None, "it was answered with a result", wrong)
-    pending = [await stage.begin("_antiphon/burst", {"number": n}) for n in range(BURST)]
-    for one in pending:
-        await _answered(stage, "requests.many", one.answer())
-    asked = await stage.begin("_antiphon/slow", {})
-    await stage.wire.say(
-        {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": asked.asked.msg["id"]}}
-    )
-    await _answered(stage, "requests.cancelled", asked.answer())
     await _not_offered(stage)
     await turn.end()
     if "requests.not-offered" not in stage.verdicts:
         raise NotOffered("the client offers all that could be asked for")
 
 
-async def _answered(stage: ClientStage, id: str, answering: Any) -> None:
+async def _answered(stage: ClientStage, id: str, pending: Pending) -> None:
     try:
-        answer = await answering
+        answer = await pending.answer()
     except NoAnswer as problem:
-        stage.holds(id, False, str(problem), problem.asked)
+        stage.holds(id, False, str(problem), problem.asked, awaited=problem.asked)
     else:
         stage.holds(id, True, "", answer)
 
 
 async def _ids(stage: ClientStage) -> None:
     for id in IDS:
-        pending = await stage.begin("_antiphon/id", {}, id=id)
+        asked = await stage.wire.say(stage.question(id))
         wanted = msgspec.json.encode(id)
+        with suppress(TimeoutError, Closed):
+            await stage.wire.hear(lambda one: one.is_answer, after=asked.number, limit=stage.wishes.limit)
         await stage.settle()
-        answers = [one for one in stage.wire.heard if one.is_answer and one.number > pending.asked.number]
+        answers = [one for one in stage.wire.heard if one.is_answer and one.number > asked.number]
         same = [one for one in answers if msgspec.json.encode(one.msg.get("id")) == wanted]
         otherwise = f"the question with the id {wanted.decode()} got {len(same)} answers with that id"
-        stage.holds("requests.ids", len(same) == 1, otherwise, pending.asked, *answers)
+        late = None if same else asked
+        stage.holds("requests.ids", len(same) == 1, otherwise, asked, *answers, awaited=late)
 
 
 async def _unknown(stage: ClientStage) -> None:
@@ -131,13 +142,11 @@ async def _unknown(stage: ClientStage) -> None:
     try:
         answer = await unknown.answer()
     except NoAnswer as problem:
-        stage.holds("requests.unknown", False, str(problem), unknown.asked)
+        stage.holds("requests.unknown", False, str(problem), unknown.asked, awaited=unknown.asked)
     else:
         stage.holds("requests.unknown", answer.error is not None, "it was answered with a result", answer)
         coded = answer.code == Code.METHOD_NOT_FOUND
         stage.holds("requests.unknown-code", coded, f"the code is {answer.code}", answer)
-    extension = await stage.begin("_antiphon.example/own_method", {"a": [1]})
-    await _answered(stage, "requests.extension", extension.answer())
 
 
 async def _not_offered(stage: ClientStage) -> None:
