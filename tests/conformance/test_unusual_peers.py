@@ -1,0 +1,48 @@
+"""No agent or client that is correct in its own way is failed by a requirement that must hold: they are made from seeds."""
+
+from dataclasses import replace
+
+import pytest
+
+from antiphon.conformance.agents import check_agent
+from antiphon.conformance.client_stage import ClientWishes
+from antiphon.conformance.clients import check_client
+from antiphon.conformance.results import Report
+from antiphon.conformance.stage import Wishes
+from antiphon.conformance.suites.client import SUITE
+from tests.conformance.plain import WORDS, Plainly
+from tests.conformance.unusual import Store, Traits, Unusual
+from tests.conformance.unusual_client import ClientTraits, Unusually
+
+WISHES = Wishes(WORDS, auth="key", limit=2.0, patience=0.02, start=5.0)
+CLIENT_WISHES = ClientWishes(limit=2.0, patience=0.01)
+
+SEEDS = 24
+"""Of each kind. The first thousand have been played once."""
+
+
+def alarms(report: Report) -> dict[str, str]:
+    return {one.requirement.id: one.verdict.text for one in report.results if one.is_fatal}
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+async def test_an_unusual_agent_breaks_nothing_that_must_hold(seed: int) -> None:
+    traits = Traits.of(seed)
+    store: Store = {}
+    report = await check_agent(Plainly(lambda transport: Unusual(transport, traits, seed, store)), WISHES)
+    assert alarms(report) == {}, traits
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+async def test_an_unusual_client_breaks_nothing_that_must_hold(seed: int) -> None:
+    traits = ClientTraits.of(seed)
+    report = await check_client(Unusually(traits, seed), CLIENT_WISHES, jobs=len(SUITE.scenarios))
+    assert alarms(report) == {}, traits
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_a_client_that_leaves_unknown_methods_unanswered_is_told_that_and_nothing_else(seed: int) -> None:
+    traits = replace(ClientTraits.of(seed), leaves_after=(), knows=lambda method: False)
+    report = await check_client(Unusually(traits, seed), CLIENT_WISHES, jobs=len(SUITE.scenarios))
+    assert set(alarms(report)) <= {"requests.unknown", "requests.extension", "requests.answered"}
+    assert {"requests.unknown", "requests.extension"} <= set(alarms(report))
