@@ -5,9 +5,12 @@ from contextlib import suppress
 from typing import Any
 
 from antiphon.conformance.agents import check_agent
-from antiphon.conformance.results import Report
+from antiphon.conformance.results import Report, Scene
+from antiphon.conformance.suites.agent import SUITE
 from antiphon.conformance.verdicts import Status
 from antiphon.transports.base import Transport
+from tests.conformance.memory import WISHES as DEMO_WISHES
+from tests.conformance.memory import InMemory
 from tests.conformance.plain import SHORT, WISHES, Message, Plain, Plainly, Refusal
 
 
@@ -231,3 +234,84 @@ async def test_a_no_is_never_turned_into_a_yes() -> None:
         if one.is_answer and "outcome" in (one.msg.get("result") or ())
     ]
     assert outcomes == ["cancelled", "cancelled"]
+
+
+class Late(Plain):
+    """A session takes longer than we wait, and is there."""
+
+    async def do(self, method: str, params: Message) -> Any:
+        if method == "session/new":
+            await asyncio.sleep(SHORT.limit * 1.3)
+        return await super().do(method, params)
+
+
+async def test_an_answer_that_comes_late_is_called_late_with_its_time_and_fails_nothing() -> None:
+    report = await check_agent(Plainly(Late), SHORT, only=["turn"])
+    assert failed(report) == {}
+    told = {one.verdict.text for one in report.results if one.requirement.scenario == "turn"}
+    assert len(told) == 1
+    assert "`session/new` was answered late, after 0." in told.pop()
+
+
+class LeavesEarly(Plain):
+    """Refuses whoever does not introduce himself, and leaves."""
+
+    async def do(self, method: str, params: Message) -> Any:
+        if method == "initialize":
+            self.greeted = True
+        elif not hasattr(self, "greeted"):
+            asyncio.get_running_loop().call_soon(lambda: asyncio.ensure_future(self.transport.close()))
+            raise Refusal(-32600, "who are you?")
+        return await super().do(method, params)
+
+
+async def test_who_leaves_after_a_message_that_came_too_early_is_asked_the_rest_all_the_same() -> None:
+    report = await check_agent(Plainly(LeavesEarly), WISHES, only=["odd-client"])
+    assert set(failed(report)) == {"init.after-early"}
+    assert statuses(report, "init.unknown-capability", "init.meta", "init.unknown-field", "init.nulls") == {
+        Status.PASSED
+    }
+
+
+class LeavesAfterErrors(Plain):
+    """Refuses params that are not what the schema says, and leaves a little later."""
+
+    async def do(self, method: str, params: Message) -> Any:
+        try:
+            return await super().do(method, params)
+        except Refusal as refusal:
+            if refusal.code == -32602:
+                later = asyncio.get_running_loop().call_later
+                later(0.03, lambda: asyncio.ensure_future(self.transport.close()))
+            raise
+
+    async def prompt(self, session: str, blocks: Any) -> Message:
+        if not isinstance(blocks, list):
+            raise Refusal(-32602, "there is no prompt")
+        return await super().prompt(session, blocks)
+
+
+async def test_who_leaves_after_errors_is_blamed_for_that_alone_and_never_by_a_must() -> None:
+    class Careful(LeavesAfterErrors):
+        async def do(self, method: str, params: Message) -> Any:
+            return await super().do(
+                method, dict(params) | {"prompt": params.get("prompt")} if type(params) is dict else {}
+            )
+
+    report = await check_agent(Plainly(Careful), WISHES, only=["wrong-params", "turn", "unknown-methods"])
+    assert set(failed(report)) <= {"error.stays"}
+    assert statuses(report, "error.missing", "error.wrong-type", "error.no-params", "turn.ends") == {Status.PASSED}
+
+
+async def test_every_scenario_that_sends_what_no_client_may_send_says_so() -> None:
+    """So that no scenario after it is played with an agent that may leave because of it."""
+    provoking: set[str] = set()
+
+    def note(scene: Scene) -> None:
+        if any(wire.provocation is not None for wire in scene.wires):
+            provoking.add(scene.name)
+
+    for scenario in SUITE.scenarios.values():
+        if not scenario.process:
+            await check_agent(InMemory(), DEMO_WISHES, only=[scenario.name], progress=note)
+    assert provoking == {one.name for one in SUITE.scenarios.values() if one.provokes}

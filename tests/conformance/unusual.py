@@ -128,7 +128,7 @@ class Unusual(Plain):
                 task = asyncio.create_task(self._hear(bytes(frame)))  # type: ignore[arg-type]  # nothing here is over the limit
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
-                await asyncio.sleep(0)  # so that what is heard first is begun first
+                await asyncio.sleep(0)  # so that what is heard first is begun first; it is no clock
                 if self._leaving and self.traits.leaves_in == 0:
                     await asyncio.wait({task})
                     return
@@ -181,40 +181,44 @@ class Unusual(Plain):
                 task.cancel()
 
     async def _request(self, message: Message) -> None:
-        method, why = message["method"], ""
         key = msgspec.json.encode(message["id"])
         self._open[key] = asyncio.current_task()  # type: ignore[assignment]  # it is one
+        why = ""
         try:
-            params = message.get("params", {})
-            if not isinstance(params, dict):
-                raise Wrong(self.traits.params_code, "params are named")
-            if self.traits.pace:
-                await asyncio.sleep(self._chance.uniform(0, self.traits.pace))
-            if self.traits.serial and not method.startswith("_"):
-                async with self._one_by_one:
-                    answer: Message = {"result": await self.do(method, params)}
-            else:
-                answer = {"result": await self.do(method, params)}
+            answer: Message = {"result": await self._in_order(message["method"], message.get("params", {}))}
         except Refusal as refusal:
             answer = {"error": {"code": refusal.code, "message": str(refusal)}}
-            if isinstance(refusal, Wrong):
-                why = {"session/new": "params", "session/prompt": "prompt"}.get(method, "initialize")
-            if not self._greeted:
-                why = "early"
-            elif refusal.code == -32601 and not method.startswith("_"):
-                why = "method"
+            why = self._wrong(message["method"], refusal)
         except asyncio.CancelledError:
             if not self.traits.heeds_requests:
                 raise
             answer = {"error": {"code": -32800, "message": "cancelled"}}
         finally:
             self._open.pop(key, None)
-        leaving = bool(why) and why in self.traits.leaves_after
         await self.send(id=message["id"], **answer)
-        if leaving:
+        if why in self.traits.leaves_after:
             await self._leave(why)
             if not self.traits.leaves_in:
                 await self.transport.close()
+
+    def _wrong(self, method: str, refusal: Refusal) -> str:
+        """What was wrong with a request that was refused, if anything was."""
+        if not self._greeted:
+            return "early"
+        if refusal.code == -32601 and not method.startswith("_"):
+            return "method"
+        known = {"session/new": "params", "session/prompt": "prompt"}
+        return known.get(method, "initialize") if isinstance(refusal, Wrong) else ""
+
+    async def _in_order(self, method: str, params: Any) -> Any:
+        if not isinstance(params, dict):
+            raise Wrong(self.traits.params_code, "params are named")
+        if self.traits.pace:
+            await asyncio.sleep(self._chance.uniform(0, self.traits.pace))
+        if self.traits.serial and not method.startswith("_"):
+            async with self._one_by_one:
+                return await self.do(method, params)
+        return await self.do(method, params)
 
     # What it does.
 
@@ -313,7 +317,9 @@ class Unusual(Plain):
 
     async def _list(self, params: Message) -> Message:
         wanted = params.get("cwd")
-        return {"sessions": [{"sessionId": id, "cwd": cwd} for id, (cwd, _) in self._store.items() if wanted in (None, cwd)]}
+        return {
+            "sessions": [{"sessionId": id, "cwd": cwd} for id, (cwd, _) in self._store.items() if wanted in (None, cwd)]
+        }
 
     async def _load(self, params: Message) -> Message:
         session = self._opened(str(params.get("sessionId")))
@@ -363,27 +369,18 @@ class Unusual(Plain):
             session.cancelled.set()
 
     async def _turn(self, id: str, session: Session, blocks: list[Message]) -> Message:
-        words = next((one["text"] for one in blocks if one.get("type") == "text"), "say").split(maxsplit=2)
-        session.said += [("user_message_chunk", one["text"]) for one in blocks if one.get("type") == "text"]
+        texts = [one["text"] for one in blocks if one.get("type") == "text"]
+        words = (texts or ["say"])[0].split(maxsplit=2)
+        session.said += [("user_message_chunk", text) for text in texts]
         if session.cancelled.is_set() and len(session.turns) > 1:
             return {"stopReason": "cancelled"}
-        ends = self.traits.ends
         if not self.traits.silent or words[0].startswith("long"):
             await self._tell(id, session, "Well. ")
         if words[0] in ("ask", "write", "long_run") and not await self._may_go_on(id, words):
-            if session.cancelled.is_set():
-                return {"stopReason": "cancelled"}
-            if self.traits.refused_ends == "error":
+            if self.traits.refused_ends == "error" and not session.cancelled.is_set():
                 raise Refusal(-32603, "so nothing was done")
-            return {"stopReason": self.traits.refused_ends}
-        if words[0] in ("ask", "write") and len(words) > 2:
-            Path(words[1]).write_text(words[2], encoding="utf-8")
-        if words[0].startswith("long"):
-            limit = None if self.traits.long_turn == "endless" else self._chance.uniform(0, 0.06)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(session.cancelled.wait(), limit)
-        if words[0] == "long_run":
-            await self.update(id, "tool_call_update", toolCallId=f"call-{self._count}", status="failed")
+            return {"stopReason": "cancelled" if session.cancelled.is_set() else self.traits.refused_ends}
+        await self._work(id, session, words)
         if session.cancelled.is_set():
             await asyncio.sleep(self._chance.uniform(0, self.traits.cancels_in))
             if self.traits.talks_on:
@@ -391,7 +388,17 @@ class Unusual(Plain):
             return {"stopReason": "cancelled"}
         if self.traits.later_news:
             await self.update(id, "usage_update", used=7, size=100)
-        return {"stopReason": ends}
+        return {"stopReason": self.traits.ends}
+
+    async def _work(self, id: str, session: Session, words: list[str]) -> None:
+        if words[0] in ("ask", "write") and len(words) > 2:
+            await asyncio.to_thread(Path(words[1]).write_text, words[2], encoding="utf-8")
+        if words[0].startswith("long"):
+            limit = None if self.traits.long_turn == "endless" else self._chance.uniform(0, 0.06)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(session.cancelled.wait(), limit)
+        if words[0] == "long_run":
+            await self.update(id, "tool_call_update", toolCallId=f"call-{self._count}", status="failed")
 
     async def _tell(self, id: str, session: Session, text: str) -> None:
         session.said.append(("agent_message_chunk", text))

@@ -10,6 +10,7 @@ from antiphon.cli.saying import Misused
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
+    from antiphon.conformance.agents import Waits
     from antiphon.conformance.results import Report, Scene
 
 __all__ = ["parser", "run"]
@@ -112,7 +113,9 @@ def run(arguments: list[str]) -> int:
         prompts, auth, limit, options.patience, START if options.timeout is None else limit, bool(options.auth)
     )
 
-    def check(only: "Sequence[str]", progress: "Callable[[Scene], None]") -> "Coroutine[Any, Any, Report]":
-        return check_agent(place, wishes, only=only, jobs=options.jobs, progress=progress)
+    def check(
+        only: "Sequence[str]", progress: "Callable[[Scene], None]", waits: "Waits"
+    ) -> "Coroutine[Any, Any, Report]":
+        return check_agent(place, wishes, only=only, jobs=options.jobs, progress=progress, waits=waits)
 
     return doing.reported(check, SUITE, options, words)

@@ -75,7 +75,7 @@ def run(arguments: list[str]) -> int:
         raise Misused(f"cannot start `{words[0]}`: no such program\nhint: install it, or give its full path")
     wishes = ClientWishes(limit=options.timeout or LIMIT, patience=options.patience)
 
-    def check(only: "Sequence[str]", progress: "Callable[[Scene], None]") -> "Coroutine[Any, Any, Report]":
+    def check(only: "Sequence[str]", progress: "Callable[[Scene], None]", _: object) -> "Coroutine[Any, Any, Report]":
         return check_client(place, wishes, only=only, jobs=options.jobs, progress=progress)
 
     return doing.reported(check, SUITE, options, words)

@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
 
@@ -19,6 +19,7 @@ from antiphon.conformance.prompts import PURPOSES, Prompts
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from antiphon.conformance.agents import Waits
     from antiphon.conformance.requirements import Suite
     from antiphon.conformance.results import Report, Scene
     from antiphon.conformance.wire import Wire
@@ -121,13 +122,19 @@ def show_requirements(suite: "Suite[Any]", *, as_json: bool) -> int:
     return 0
 
 
+QUIET: Final = 10.0
+"""Seconds after which a wait is told where there is no terminal to show it on."""
+
+
 class Telling:
-    """Progress, for somebody at a terminal."""
+    """Progress, for somebody at a terminal; without one only what is waited for."""
 
     def __init__(self, count: int) -> None:
         self._screen = Screen()
         self._count = count
         self._done = 0
+        self._waits: Sequence[tuple[str, str, float]] = ()
+        self._told: set[tuple[str, str]] = set()
 
     def __enter__(self) -> Self:
         self._tell()
@@ -142,8 +149,19 @@ class Telling:
         self._done += 1
         self._tell()
 
+    def waits(self, waits: Sequence[tuple[str, str, float]]) -> None:
+        """Say what is waited for: the scenario, the method and the seconds since it was sent."""
+        self._waits = waits
+        self._tell()
+        for name, method, seconds in waits:
+            if not sys.stderr.isatty() and seconds >= QUIET and (name, method) not in self._told:
+                self._told.add((name, method))
+                sys.stderr.write(f"waiting for the answer to `{method}` in the scenario `{name}`\n")
+
     def _tell(self) -> None:
-        self._screen.status(f"{self._done} of {self._count} scenarios")
+        longest = max(self._waits, key=lambda one: one[2], default=None)
+        waits = f", waiting for `{longest[1]}` in `{longest[0]}` ({longest[2]:.0f} s)" if longest else ""
+        self._screen.status(f"{self._done} of {self._count} scenarios{waits}")
 
 
 class Keeping:
@@ -202,7 +220,7 @@ def _checked(check: "Coroutine[Any, Any, Report]") -> "Report":
 
 
 def reported(
-    check: "Callable[[Sequence[str], Callable[[Scene], None]], Coroutine[Any, Any, Report]]",
+    check: "Callable[[Sequence[str], Callable[[Scene], None], Waits], Coroutine[Any, Any, Report]]",
     suite: "Suite[Any]",
     options: argparse.Namespace,
     words: Sequence[str],
@@ -216,7 +234,7 @@ def reported(
             telling.done(scene)
             keeping.done(scene)
 
-        report = _checked(check(only, done))
+        report = _checked(check(only, done, telling.waits))
     keeping.write()
     report.command = words
     return FAILED if told(report, suite, options) else 0

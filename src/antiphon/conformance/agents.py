@@ -22,7 +22,7 @@ from antiphon.traffic.entries import Direction, Entry
 from antiphon.traffic.ledger import is_malformed
 from antiphon.transports.base import Transport
 
-__all__ = ["Place", "check_agent"]
+__all__ = ["Place", "Waits", "check_agent"]
 
 SCENE_LIMIT: Final = 4
 """A scenario may take this many times as long as an answer may."""
@@ -38,7 +38,13 @@ SLOW: Final = 15.0
 JOBS: Final = 4
 """Agents that run at once, unless told otherwise."""
 
+WAITS_EVERY: Final = 1.0
+WAITS_FROM: Final = 3.0
+"""Seconds after which it is said that something is waited for, and how often it is said anew."""
+
 Progress = Callable[[Scene], None]
+Waits = Callable[[Sequence[tuple[str, str, float]]], None]
+"""Is told the scenarios that wait, each with the method that is not answered and the seconds since it was sent."""
 
 
 class Place(Protocol):
@@ -81,6 +87,7 @@ class Checking:
         self._ends = AsyncExitStack()
         self._begun = time.monotonic()
         self._lanes = 1
+        self._playing: dict[str, Stage] = {}
 
     async def run(self, scenarios: Sequence[Scenario[Stage]]) -> list[Scene]:
         """Play them all. Those that share an agent are played one after the other: the correct ones with one, those that provoke with
@@ -100,6 +107,13 @@ class Checking:
         tell_late(self._scenes)
         order = [one.name for one in scenarios]
         return sorted(self._scenes, key=lambda scene: order.index(scene.name))
+
+    async def tell_waits(self, tell: Waits) -> None:
+        """Say again and again what is waited for: an agent may take long, and whoever looks on has to know that it does."""
+        while True:
+            await asyncio.sleep(WAITS_EVERY)
+            found = [(name, *wait) for name, stage in self._playing.items() for wait in stage.wire.waits]
+            tell([one for one in found if one[2] >= WAITS_FROM])
 
     async def _play_together(self, lane: Lane, tasks: asyncio.TaskGroup) -> None:
         async with self._turns:
@@ -142,7 +156,7 @@ class Checking:
         stage: Stage | None = None
         again = False
         try:
-            stage = await self._staged(scenario, scene, lane)
+            stage = self._playing[scenario.name] = await self._staged(scenario, scene, lane)
             reason = await self._played(scenario, stage)
         except NoAnswer as stopped:
             again = stopped.left and stage is not None and stage.inherited
@@ -156,6 +170,7 @@ class Checking:
         for general in ("rpc.answered", "process.stays"):
             if stage is not None:
                 scene.verdicts.setdefault(general, Verdict(Status.PASSED))
+        self._playing.pop(scenario.name, None)
         await self._clear(scenario, scene, lane)
         return scene, again
 
@@ -307,12 +322,18 @@ async def check_agent(
     only: Sequence[str] = (),
     jobs: int = JOBS,
     progress: Progress | None = None,
+    waits: Waits | None = None,
 ) -> Report:
-    """Check an agent; `only` names the scenarios to play, unless all of them."""
+    """Check an agent; `only` names the scenarios to play, unless all of them. `waits` is told what is waited for."""
     begun = time.monotonic()
     checking = Checking(place, wishes or Wishes(), progress, jobs)
     scenarios = [one for one in suite.scenarios.values() if not only or one.name in only]
-    scenes = await checking.run(scenarios)
+    telling = asyncio.create_task(checking.tell_waits(waits)) if waits is not None else None
+    try:
+        scenes = await checking.run(scenarios)
+    finally:
+        if telling is not None:
+            telling.cancel()
     results = results_of(suite.requirements(), scenes, Direction.A2C, some=bool(only))
     return Report(suite.side, _name(checking.introduced), results, time.monotonic() - begun, complete=not only)
 

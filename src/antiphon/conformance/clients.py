@@ -131,12 +131,11 @@ class Checking:
 
 def _is_excused(stopped: NoAnswer, stage: ClientStage) -> bool:
     """Whether the client left after something that no correct agent sends; what that was has to be answered first all the same."""
-    for meeting in stage.meetings:
-        wrong = meeting.wire.provocation
-        if wrong is not None and wrong.number <= stopped.asked.number <= len(meeting.wire.trace):
-            if meeting.wire.trace[stopped.asked.number - 1] is stopped.asked:
-                return stopped.left and (wrong is not stopped.asked or is_malformed(wrong))
-    return False
+    wire = next((one.wire for one in stage.meetings if any(entry is stopped.asked for entry in one.wire.trace)), None)
+    wrong = wire.provocation if wire is not None else None
+    if not stopped.left or wrong is None or wrong.number > stopped.asked.number:
+        return False
+    return wrong is not stopped.asked or is_malformed(wrong)
 
 
 @contextmanager

@@ -100,6 +100,13 @@ class Wire:
         lost = self.transport.lost
         return f": {lost}" if isinstance(lost, ProcessDied) else ""
 
+    @property
+    def waits(self) -> list[tuple[str, float]]:
+        """What was asked and is not answered yet, with the seconds since."""
+        now = time.monotonic() - self._begun
+        asked = self.judge.ledger.pairs.open if not self.closed else []
+        return [(one.method or "", now - one.t) for one in asked if one.dir is self.says]
+
     def new_id(self) -> int:
         """An id that we have not used."""
         self._ids += 1

@@ -5,12 +5,12 @@ from typing import Any, Final
 
 from tests.conformance.faults.making import Faults, Message
 from tests.conformance.faults.staging import (
+    PROMPT,
     UPDATE,
     Made,
     Talk,
     Told,
     accept,
-    PROMPT,
     answer,
     in_scene,
     prompt,

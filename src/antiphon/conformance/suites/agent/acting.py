@@ -81,14 +81,16 @@ async def interrupted(
     stop: Callable[[str], Awaitable[Entry]],
 ) -> None:
     """Begin a turn, stop it and judge its end; again if that may have crossed with what stopped it, which is no fault."""
-    for left in reversed(range(CROSSINGS)):
+    crossings = 0
+    while True:
         pending = await begun()
         said = await stop(pending.asked.params["sessionId"])
         answer = await ended(stage, requirement, pending, "the turn went on")
-        if reason(answer) == "cancelled" or answer.entry.t - said.t > CROSSING_SECONDS or not left:
-            break
+        crossings += 1
+        if reason(answer) == "cancelled" or answer.entry.t - said.t > CROSSING_SECONDS or crossings == CROSSINGS:
+            is_cancelled(stage, requirement, answer)
+            return
         await stage.settle()
-    is_cancelled(stage, requirement, answer)
 
 
 async def usable(stage: Stage, requirement: str, session: str) -> bool:

@@ -47,9 +47,12 @@ def _next(id: str, when: str) -> Requirement:
     )
 
 
-async def _cancelled(stage: Stage, requirement: str, begun: Callable[[], Awaitable[Pending]], *, times: int = 1) -> None:
+async def _cancelled(
+    stage: Stage, requirement: str, begun: Callable[[], Awaitable[Pending]], *, times: int = 1
+) -> None:
     async def stop(session: str) -> Entry:
-        return [await stage.cancel(session) for _ in range(times)][0]
+        said = [await stage.cancel(session) for _ in range(times)]
+        return said[0]
 
     await interrupted(stage, requirement, begun, stop)
 

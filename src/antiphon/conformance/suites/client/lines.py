@@ -75,9 +75,7 @@ async def _cut(stage: ClientStage) -> None:
     several = await stage.wire.say_together([stage.question(f"together-{n}") for n in range(3)])
     for one in several:
         await _comes(stage, "lines.together", "messages in one piece", Pending(stage, one))
-    odd = await stage.wire.say_bytes(
-        msgspec.json.encode(stage.question("unicode", "a\u2028b\u2029c\u0085d\u000be"))
-    )
+    odd = await stage.wire.say_bytes(msgspec.json.encode(stage.question("unicode", "a\u2028b\u2029c\u0085d\u000be")))
     await _comes(stage, "lines.unicode", "a message with other line ends", Pending(stage, odd))
 
 
