@@ -16,22 +16,14 @@ from antiphon.policy.lines import Line
 from antiphon.policy.plain_files import FileWork, file_work, looks_like_file_work
 from antiphon.policy.programs import BASH_LIKE
 from antiphon.policy.tools import FILE_KINDS, KIND_OF, QUIET_KINDS, TOOL_OF_KIND, canonical, worst
-from antiphon.policy.where import Resolve, Where
+from antiphon.policy.variables import is_harmless
+from antiphon.policy.where import Exists, Resolve, Where, nothing_exists
 from antiphon.protocol.v1.files import ReadTextFile, WriteTextFile
 from antiphon.protocol.v1.terminals import CreateTerminal
 from antiphon.protocol.v1.tools import Diff, ToolCall, ToolCallPatch, ToolKind
 
 __all__ = ["Action"]
 
-_HARMLESS: Final = frozenset({
-    "CI", "CLICOLOR", "COLORTERM", "COLUMNS", "FORCE_COLOR", "GIT_TERMINAL_PROMPT", "LANG", "LC_ALL", "LC_CTYPE", "LINES", "NO_COLOR", "TERM", "TZ",
-})  # fmt: skip
-"""Variables that change how a program shows things, not what it runs."""
-
-_USUAL_SHELLS: Final = frozenset({"/bin/bash", "/bin/sh", "/bin/zsh", "/usr/bin/bash", "/usr/bin/sh", "/usr/bin/zsh"})
-"""What `SHELL` may be set to: those are where a program would look by itself."""
-
-_PAGERS: Final = frozenset({"GIT_PAGER", "PAGER"})
 _PATCHERS: Final = frozenset({"apply_patch", "patch"})
 _BESIDE_PATCHES: Final = PATHS | LABELS | {"changes", "description"}
 _SYNTAX: Final = frozenset(" \t\n|&;<>()$`\\\"'*?[#~=%{}!")
@@ -64,6 +56,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     roots: tuple[str, ...] = ()
     home: str | None = None
     resolve: Resolve = posixpath.normpath
+    exists: Exists = nothing_exists
     """How links are followed: what a command touches is only worked out if a rule needs it."""
     raw: Any = None
     title: str = ""
@@ -83,9 +76,10 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         *,
         home: str | None = None,
         resolve: Resolve = posixpath.normpath,
+        exists: Exists = nothing_exists,
     ) -> "Action":
         """What a call says. Give it whole: a patch that leaves out what was said before says too little, and is asked."""
-        where = Where(cwd, tuple(roots), home, resolve)
+        where = Where(cwd, tuple(roots), home, resolve, exists)
         raw = call.input if call.raw_input is msgspec.UNSET else call.raw_input
         said = what_it_says(None if raw is msgspec.UNSET else raw)
         name = call.name if isinstance(call.name, str) and call.name else None
@@ -93,7 +87,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         diffs = [item.path for item in call.content or () if isinstance(item, Diff)]
         kind = _effective(name, claimed or ("other",), said, edits=bool(diffs))
         if kind == "execute":
-            variables = tuple(variable for variable, value in said.variables if not _harmless(variable, value))
+            variables = tuple(variable for variable, value in said.variables if not is_harmless(variable, value))
             return _command(said, where, name=name, claimed=claimed, variables=variables, raw=raw)
         paths = [*said.paths, *diffs, *(place.path for place in call.locations or ())]
         paths += _searched(raw, paths) if kind == "search" else []
@@ -101,7 +95,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
             kind=kind, claimed=claimed, name=name, paths=where.real(paths), spellings=where.spelled(paths), url=said.url,
             unread=said.unread or (kind in FILE_KINDS and (said.strange or _is_patch(name, raw))),
             moved=where.names(paths) if kind == "move" else (),
-            cwd=where.real_cwd, roots=where.all_roots, home=home, resolve=resolve, raw=raw,
+            cwd=where.real_cwd, roots=where.all_roots, home=home, resolve=resolve, exists=exists, raw=raw,
         )  # fmt: skip
 
     @classmethod
@@ -139,6 +133,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         *,
         home: str | None = None,
         resolve: Resolve = posixpath.normpath,
+        exists: Exists = nothing_exists,
     ) -> "Action":
         """`terminal/create`: a program with its arguments, or a whole line for the shell if that is what `command` looks like."""
         said = Said(folder=request.cwd)
@@ -146,8 +141,8 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
             said.words = (request.command, *request.args)
         else:
             said.command = request.command
-        variables = tuple(v.name for v in request.env if not _harmless(v.name, v.value))
-        where = Where(cwd, tuple(roots), home, resolve)
+        variables = tuple(v.name for v in request.env if not is_harmless(v.name, v.value))
+        where = Where(cwd, tuple(roots), home, resolve, exists)
         return _command(said, where, name="Bash", claimed=("execute",), variables=variables)
 
 
@@ -208,7 +203,7 @@ def _command(
         kind="execute", claimed=claimed, name=name, command=line, words=words, url=said.url, variables=variables,
         unread=said.unread, plain_files=work is not None, paths=there.real(files.paths), spellings=there.spelled(files.paths),
         folders=there.names(files.made), moved=there.names(files.moved),
-        cwd=there.real_cwd, roots=where.all_roots, home=where.home, resolve=where.resolve, raw=raw,
+        cwd=there.real_cwd, roots=where.all_roots, home=where.home, resolve=where.resolve, exists=where.exists, raw=raw,
     )  # fmt: skip
 
 
@@ -236,9 +231,3 @@ def _file_work(line: str | None, words: tuple[str, ...] | None) -> FileWork | No
     )  # the grammar is loaded for lines that begin with mkdir, rm or mv, and no others
 
     return file_work(read_line(line))
-
-
-def _harmless(name: str, value: str) -> bool:
-    if name == "SHELL":
-        return value in _USUAL_SHELLS
-    return name in _HARMLESS or (name in _PAGERS and value in ("", "cat"))

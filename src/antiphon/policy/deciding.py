@@ -146,7 +146,7 @@ def _protected_because(name: str) -> str:
 
 def _unclear(judge: Judge, rule: Rule) -> str:
     if rule.command is not None:
-        return f": {judge.line.unclear}" if judge.line.unclear else ": what it runs cannot be told for sure"
+        return f": {judge.doubt(rule)}"
     return ": what it touches cannot be told for sure"
 
 
@@ -160,8 +160,7 @@ def _hint(judge: Judge, rules: Rules) -> str:
         return f" {_protected_because(judge.protected)} no wildcard covers it, so a rule has to name it."
     if judge.action.tool != "Bash" or not any(rule.command is not None for rule in rules.allow):
         return ""
-    if judge.uncovered:
-        return f" No pattern covers it: {judge.uncovered}."
-    if judge.protected:
+    if judge.protected and not judge.uncovered:
         return f" Its patterns do not cover `{judge.protected}`, which can name programs that run later: a rule has to name it."
-    return " Its patterns do not cover every command in it."
+    missing = judge.missing(rules.allow)
+    return f" No pattern covers it: {missing}." if missing else ""

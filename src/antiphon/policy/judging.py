@@ -7,12 +7,18 @@ from functools import cached_property
 from typing import Final
 
 from antiphon.policy.action import Action
-from antiphon.policy.behind import commands_behind
+from antiphon.policy.arguments import levels
+from antiphon.policy.behind import Behind, commands_behind
+from antiphon.policy.git_words import finds_stray_repository
+from antiphon.policy.grammar import Spot
 from antiphon.policy.lines import Line, Part
+from antiphon.policy.names import program_name
 from antiphon.policy.paths import path_covered, path_forbidden
 from antiphon.policy.patterns import Words
+from antiphon.policy.programs import starts_others
 from antiphon.policy.protected import mentioned, named_by, protected, protected_move, protected_words
 from antiphon.policy.rules import PathPattern, Rule
+from antiphon.policy.runners import reads_data
 from antiphon.policy.tools import FILE_KINDS, KIND_OF, also_forbidden_as, permitted_as
 from antiphon.policy.verdicts import Match
 from antiphon.policy.where import Where, inside, through
@@ -20,6 +26,9 @@ from antiphon.policy.where import Where, inside, through
 __all__ = ["Judge", "host_of"]
 
 _ADDRESS: Final = re.compile(r"https?://([A-Za-z0-9.-]+)(?::[0-9]{1,5})?(?:[/?#][\x21-\x5b\x5d-\x7e]*)?", re.IGNORECASE)
+MAX_DIRECTORIES: Final = 8
+"""Directories that a part of a line may run in. With more `cd` before it, it is not followed where it runs."""
+
 _GOING: Final = frozenset({"cd", "popd", "pushd"})
 _MCP: Final = "mcp__"
 _FILE_TOOLS: Final = frozenset({"Delete", "Edit", "Move", "Write"})
@@ -59,8 +68,30 @@ class Judge:
         return self.line.unclear or self.line.special or ("" if self.line.parts else "it has no command")
 
     @cached_property
-    def _hidden(self) -> tuple[list[tuple[str | None, ...]], bool]:
-        return commands_behind(self.line)
+    def _hidden(self) -> Behind:
+        found = commands_behind(self.line, self._spot((self.action.cwd,)))
+        if self.action.variables:
+            found.unknown = found.unknown or f"`{self.action.variables[0]}` may change what runs"
+        return found
+
+    def _spot(self, directories: tuple[str, ...]) -> Spot:
+        return Spot(directories, self.action.roots, self.action.resolve, self.action.exists)
+
+    @cached_property
+    def _spots(self) -> list[Spot]:
+        """Where each part of the line may run: a `cd` before it may have worked or not."""
+        directories: tuple[str, ...] = (self.action.cwd,)
+        spots = []
+        for part in self.line.parts:
+            spots.append(self._spot(directories))
+            if part.command and part.command[0] in _GOING:
+                there = part.command[1] if len(part.command) == 2 else None
+                if there is None or len(directories) > MAX_DIRECTORIES:
+                    directories = ()
+                else:
+                    moved = (posixpath.normpath(posixpath.join(here, there)) for here in directories)
+                    directories = tuple(dict.fromkeys((*directories, *moved)))
+        return spots
 
     @cached_property
     def _permitted_names(self) -> frozenset[str]:
@@ -164,14 +195,31 @@ class Judge:
 
     def _forbids_command(self, rule: Rule) -> Match:
         assert rule.command is not None  # noqa: S101 - for the type checker; `forbids` asked
-        parts, unknown = self._hidden
-        best = Match.MAYBE if self.line.unclear or unknown else Match.NO
-        for words in parts:
+        behind = self._hidden
+        best = Match.MAYBE if self.line.unclear or behind.unknown else Match.NO
+        for words in behind.found:
             match = rule.command.forbids(words)
             if match is Match.YES:
                 return match
             best = match if best is Match.NO else best
+        if best is Match.NO and self._may_name(rule):
+            best = Match.MAYBE
         return best
+
+    def _may_name(self, rule: Rule) -> bool:
+        """Whether a word of a program that is not known may be the name of what the rule denies."""
+        command = rule.command
+        if command is None or not (self._hidden.perhaps or self._hidden.globs):
+            return False
+        if any(command.forbids((name, None)) is not Match.NO for name in self._hidden.perhaps):
+            return True
+        return any(command.may_begin_with(text) for text in self._hidden.globs)
+
+    def doubt(self, rule: Rule) -> str:
+        """Why a rule about commands may match and may not."""
+        if self.line.unclear or self._hidden.unknown:
+            return self.line.unclear or self._hidden.unknown
+        return "what it runs cannot be told for sure"
 
     # --- allow ---
 
@@ -212,24 +260,84 @@ class Judge:
     def _commands_covered(self, rules: list[Rule]) -> Rule | None:
         if self.uncovered:
             return None
-        covering = [self._covering(rules, part) for part in self.line.parts]
+        covering = [self._covering(rules, at) for at in range(len(self.line.parts))]
         return covering[0] if all(covering) else None
 
-    def _covering(self, rules: list[Rule], part: Part) -> Rule | None:
-        if part.command and part.command[0] in _GOING and not self._stays(part.command):
+    def missing(self, rules: Iterable[Rule]) -> str:
+        """Which part of the command no rule covers, and why."""
+        if self.uncovered:
+            return self.uncovered
+        commands = [rule for rule in rules if rule.command is not None and self._may_permit(rule)]
+        for at, part in enumerate(self.line.parts):
+            if self._covering(commands, at) is None:
+                return f"`{part.shown}` {self._closed(at) or self._guards(commands, at) or 'matches no pattern'}"
+        return ""
+
+    def _covering(self, rules: list[Rule], at: int) -> Rule | None:
+        part = self.line.parts[at]
+        if self._closed(at):
+            return None
+        if part.command and part.command[0] in _GOING and not self._stays(at):
             # Other rules count on being inside the session's folders: no `*` leads out of them, also not one that stands for nothing.
             rules = [rule for rule in rules if rule.command is not None and None not in rule.command.items]
-            return _first(rules, part.words, frozenset(range(len(part.words))))
-        written = frozenset(at + part.settings for at in self._protected_words(part))
-        return _first(rules, part.words, part.guarded | written)
+            return _first(rules, self._spelled(at), frozenset(range(len(part.words))))
+        return _first(rules, self._spelled(at), self._guarded(at))
 
-    def _stays(self, command: Words) -> bool:
+    def _closed(self, at: int) -> str:
+        """Why no rule at all covers this part; empty if one can."""
+        part, spot = self.line.parts[at], self._spots[at]
+        first = part.command[0] if part.command else None
+        if part.fed and not reads_data(part.command):
+            return "may run what it is fed"
+        if first is not None and program_name(first) == "git":
+            if not spot.directories:
+                return "runs in a directory that is not known"
+            if finds_stray_repository(spot):
+                return "may find a repository there that is not the session's"
+        return ""
+
+    def _guarded(self, at: int) -> frozenset[int]:
+        """Words that no `*` covers: assignments, wrappers with all that stands behind them, arguments that are not on a program's list."""
+        part = self.line.parts[at]
+        command = part.command
+        first = command[0] if command else None
+        if first is None or starts_others(first):
+            return frozenset(range(len(part.words)))
+        found = levels(command, self._spots[at])
+        found_words = {*range(part.settings), *(word + part.settings for word in (*found, *self._protected_words(part)))}
+        return frozenset(found_words)
+
+    def _guards(self, rules: list[Rule], at: int) -> str:
+        """The word that no `*` covers, where some rule would match without it."""
+        part = self.line.parts[at]
+        guarded = self._guarded(at)
+        if not guarded or _first(rules, [part.words], frozenset()) is None:
+            return ""
+        word = part.texts[min(guarded)] if min(guarded) < len(part.texts) else ""
+        return f"has `{word}`, which a `*` does not cover"
+
+    def _spelled(self, at: int) -> list[Words]:
+        """The words of a part, and the same with the whole path of its program: what an "always" is remembered as."""
+        part = self.line.parts[at]
+        whole = self.whole_program(at)
+        if whole is None:
+            return [part.words]
+        return [part.words, (*part.words[: part.settings], whole, *part.command[1:])]
+
+    def whole_program(self, at: int) -> str | None:
+        """The whole path of a program that is named by a relative one; None if it is not, or may be in several directories."""
+        part, directories = self.line.parts[at], self._spots[at].directories
+        first = part.command[0] if part.command else None
+        if first is None or "/" not in first or first.startswith("/") or len(directories) != 1:
+            return None
+        return posixpath.normpath(posixpath.join(directories[0], first))
+
+    def _stays(self, at: int) -> bool:
+        command, spot = self.line.parts[at].command, self._spots[at]
         folder = command[1] if len(command) == 2 else None
-        # Where a line is after its first `cd` is not followed, so a way up is never known to stay inside.
-        if command[0] == "popd" or not folder or folder[0] in "-+~" or ".." in folder.split("/"):
+        if command[0] == "popd" or not folder or folder[0] in "-+~" or not spot.directories:
             return False
-        there = posixpath.normpath(posixpath.join(self.action.cwd, folder))
-        return there in self.action.roots or inside(there, self.action.roots)
+        return spot.holds(folder)
 
     def _paths_covered(self, rules: list[Rule]) -> Rule | None:
         action = self.action
@@ -277,8 +385,15 @@ def _names(pattern: PathPattern, name: str) -> bool:
     return literal or named_by(pattern.segments, name)
 
 
-def _first(rules: list[Rule], words: tuple[str | None, ...], guarded: frozenset[int]) -> Rule | None:
-    return next((rule for rule in rules if rule.command is not None and rule.command.covers(words, guarded)), None)
+def _first(rules: list[Rule], spellings: list[Words], guarded: frozenset[int]) -> Rule | None:
+    return next(
+        (
+            rule
+            for rule in rules
+            if rule.command is not None and any(rule.command.covers(words, guarded) for words in spellings)
+        ),
+        None,
+    )
 
 
 def _yes(matches: bool) -> Match:

@@ -3,16 +3,21 @@
 import msgspec
 
 from antiphon.policy.patterns import Words
-from antiphon.policy.programs import starts_others, uncovered
 
 __all__ = ["Line", "Part"]
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One simple command. The first `settings` words are assignments before its program (`LANG=C sort`)."""
+    """One simple command. The first `settings` words are assignments before its program (`LANG=C sort`).
+
+    `texts` are the words as they were written, for those that only the shell knows. `fed` means that something is written to
+    its standard input: it stands behind a pipe, or has a `<`.
+    """
 
     words: Words
     settings: int = 0
+    fed: bool = False
+    texts: tuple[str, ...] = ()
 
     @property
     def command(self) -> Words:
@@ -20,13 +25,11 @@ class Part(msgspec.Struct, frozen=True):
         return self.words[self.settings :]
 
     @property
-    def guarded(self) -> frozenset[int]:
-        """Words that no `*` covers: assignments, wrappers with all that stands behind them, options that start programs, some subcommands."""
-        command = self.command
-        first = command[0] if command else None
-        if first is None or starts_others(first):
-            return frozenset(range(len(self.words)))
-        return frozenset(range(self.settings)) | {at + self.settings for at in uncovered(command)}
+    def shown(self) -> str:
+        """The command for people, cut short."""
+        texts = self.texts or tuple(word or "…" for word in self.words)
+        text = " ".join(" ".join(texts).split())
+        return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -47,4 +50,4 @@ class Line(msgspec.Struct, frozen=True):
             return cls(unclear="it names no program")
         if any("\0" in word for word in words):
             return cls(unclear="it has a NUL character")
-        return cls((Part(words),))
+        return cls((Part(words, texts=words),))

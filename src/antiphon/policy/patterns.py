@@ -4,18 +4,23 @@
 Quotes and backslashes are read as the shell reads them, so `'*'` is a star. A pattern has no operators: it is one command.
 """
 
+import re
 from typing import Final
 
 import msgspec
 
 from antiphon.policy.globs import Glob, Piece
-from antiphon.policy.programs import program_name
+from antiphon.policy.names import program_name
 from antiphon.policy.verdicts import Match
 
 __all__ = ["CommandPattern", "Words", "compile_command", "quoted"]
 
 Words = tuple[str | None, ...]
 """The words of a command. None is one that only the shell knows: a variable, a substitution, a glob. It may become several."""
+
+_EXPANDED: Final = frozenset("$`\\'\"~")
+_GLOB_PIECES: Final = re.compile(r"\{[^{}]*\}|\[[^\]]*\]|.", re.DOTALL)
+_GLOB_PARTS: Final = {"*": ".*", "?": ".", "[": ".?", "{": ".*", "}": ".*", "]": ".?"}
 
 _OPERATORS: Final = frozenset(";&|<>()$`\n\r#!")
 _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=@%+,-")
@@ -56,6 +61,15 @@ class CommandPattern(msgspec.Struct, frozen=True):
         if own.covers(bare, frozenset()):
             return Match.MAYBE if first and "/" in first else Match.YES
         return Match.MAYBE if own._could_be(bare) or own._nearly(bare) else Match.NO
+
+    def may_begin_with(self, glob: str) -> bool:
+        """Whether a word that the shell makes of this glob may be the program that a deny with this pattern is about."""
+        first = self.items[0].literal if self.items and self.items[0] else None
+        if first is None or _EXPANDED & set(glob):
+            return True
+        name = program_name(glob)
+        text = "".join(_GLOB_PARTS.get(piece[:1], re.escape(piece)) for piece in _GLOB_PIECES.findall(name))
+        return re.fullmatch(text, program_name(first)) is not None
 
     def _could_be(self, words: Words) -> bool:
         """With the right values for what only the shell knows."""

@@ -1,28 +1,17 @@
-"""Programs that start other programs, and options that make a program do so.
+"""Programs that start other programs: shells, wrappers, interpreters, programs with commands of their own.
 
-A pattern with `*` never covers them: `Bash(find *)` means looking for files, not running what stands behind `-exec`.
-The lists name what is common. A program that is not here and starts others does so under its own name: who allows
-`Bash(make *)` or `Bash(python *)` allows whatever they are told to run.
+A pattern with `*` never covers shells and wrappers. A program that is not here and starts others does so under its own name:
+who allows `Bash(make *)` or `Bash(python *)` allows whatever they are told to run.
 """
 
 from typing import Final
 
-import msgspec
-
-from antiphon.policy.git_words import git_escapes, git_unlisted
-from antiphon.policy.text_tools import awk_escapes, awk_writes, sed_escapes, sed_writes
+from antiphon.policy.names import base_name, program_name
 
 __all__ = [
-    "BASH_LIKE",
-    "RESERVED",
-    "SCRIPT_RUNNERS",
-    "SHELLS",
-    "escapes",
-    "may_hide",
-    "program_name",
-    "starts_others",
-    "uncovered",
-]
+    "BASH_LIKE", "CHANGERS", "INTERPRETERS", "MANAGERS", "PACKAGE_RUNNERS", "RESERVED", "SCRIPT_RUNNERS", "SHELLS", "TAKE_COMMANDS",
+    "interprets", "starts_others",
+]  # fmt: skip
 
 SHELLS: Final = frozenset({
     "ash", "bash", "bash-static", "csh", "dash", "fish", "ksh", "ksh93", "mksh", "nu", "pwsh", "rbash", "sh", "tcsh", "yash", "zsh",
@@ -41,21 +30,64 @@ _WRAPPERS: Final = SCRIPT_RUNNERS | {
     "pkexec", "prlimit", "proot", "rlwrap", "run-parts", "runcon", "runuser", "script", "setarch", "setpriv", "setsid", "sg",
     "sshpass", "start-stop-daemon", "stdbuf", "strace", "su", "sudo", "systemd-run", "taskset", "time", "timeout", "tini", "toybox",
     "unbuffer", "unshare", "valgrind", "watch", "watchexec", "xargs", "xvfb-run",
+    "catchsegv", "daemon", "daemonize", "dbus-launch", "dtach", "abduco", "dumb-init", "envdir", "envuidgid", "fakechroot",
+    "genv", "gnice", "gnohup", "gstdbuf", "gtime", "gtimeout", "gxargs", "hyperfine", "luit", "minijail0", "newgrp", "nix-shell", "nocache", "perf",
+    "pgrphack", "reptyr", "s6-setuidgid", "schroot", "setlock", "setuidgid", "softlimit", "ssh-agent", "su-exec",
+    "systemd-cat", "systemd-nspawn", "timelimit", "trickle", "tsocks", "uname26", "vglrun", "xinit", "xterm",
+    "arm", "armv7l", "armv8l", "aarch64", "i386", "i486", "i586", "i686", "linux32", "linux64", "mips", "mips32", "mips64", "ppc", "ppc32", "ppc64",
+    "ppc64le", "riscv64", "s390", "s390x", "sparc", "sparc64", "x86_64",
 }  # fmt: skip
 """Programs whose work is to run another one. No pattern with `*` covers them."""
 
-_CHANGERS: Final = frozenset({
+CHANGERS: Final = frozenset({
     "alias", "bind", "compgen", "complete", "compopt", "declare", "dirs", "disown", "enable", "export", "fc", "getopts", "hash",
     "history", "jobs", "let", "local", "mapfile", "read", "readarray", "readonly", "set", "shopt", "typeset", "unalias", "unset",
     "wait",
 })  # fmt: skip
 """Builtins that change what later words of the same shell mean, or run code hidden in an index: `unset 'a[$(rm x)]'`."""
 
-_ALSO_RUN: Final = frozenset({
-    "bun", "bundle", "deno", "docker", "entr", "expect", "gdb", "hatch", "kubectl", "less", "nix", "nix-shell", "npm", "npx", "nvim", "pdm",
-    "pipx", "pnpm", "podman", "poetry", "rye", "screen", "socat", "ssh", "tmux", "uv", "uvx", "vi", "view", "vim", "yarn",
+INTERPRETERS: Final = frozenset({
+    "bc", "bpython", "bsh", "bun", "chez", "clisp", "clojure", "crystal", "csi", "dc", "deno", "dotnet-script", "elixir", "erl", "escript",
+    "fsi", "ghci", "gjs", "gnuplot", "groovy", "guile", "gsi", "iex", "ipython", "irb", "janet", "jjs", "jruby", "jshell", "julia", "kotlinc",
+    "lua", "luajit", "m4", "maxima", "micropython", "node", "nodejs", "ocaml", "octave", "osascript", "perl", "php", "pry", "pypy", "python",
+    "qjs", "r", "racket", "rscript", "raku", "ruby", "runghc", "sbcl", "scala", "scheme", "swipl", "tclsh", "ts-node", "tsx", "wish", "xonsh",
 })  # fmt: skip
-"""Programs with work of their own that also run what they are told. A pattern covers them; a deny looks behind them."""
+"""Interpreters of a language that can start programs, without a version at the end of the name."""
+
+TAKE_COMMANDS: Final = frozenset({
+    "at", "batch", "crontab", "dc", "ed", "elvis", "emacs", "emacsclient", "entr", "ex", "expect", "ftp", "gdb", "gdb-multiarch", "gdbserver", "gvim", "jed",
+    "joe", "kak", "lftp", "lldb", "mail", "mailx", "make", "mysql", "nvim",
+    "pdb", "psql", "red", "rlwrap", "screen", "sftp", "socat", "sqlite", "sqlite3", "ssh", "telnet", "tmux", "vi", "view", "vim", "vim.basic", "vim.tiny", "vimdiff", "nano", "nvi", "rvim", "rview",
+    "more", "mutt", "w3m", "lynx", "mc", "ranger", "tclsh", "nc", "ncat", "netcat", "anacron", "incrontab",
+})  # fmt: skip
+"""Programs with commands of their own, some of which start programs. `make` is here for `make -f -`."""
+
+PACKAGE_RUNNERS: Final = frozenset(
+    {"bunx", "corepack", "docker", "kubectl", "nerdctl", "npx", "oc", "pipx", "pnpx", "podman", "uvx"}
+)
+"""Programs that fetch a program, or enter a container, and run it there."""
+
+MANAGERS: Final = {
+    "bundle": frozenset({"add", "check", "info", "install", "list", "lock", "outdated", "update"}),
+    "cargo": frozenset({
+        "add", "audit", "bench", "build", "check", "clean", "clippy", "doc", "fetch", "fmt", "metadata", "remove", "run", "test", "tree", "update",
+    }),
+    "composer": frozenset({"audit", "install", "outdated", "require", "show", "test", "update", "validate"}),
+    "go": frozenset({"build", "clean", "doc", "env", "fmt", "list", "mod", "test", "version", "vet", "work"}),
+    "hatch": frozenset({"build", "clean", "dep", "env", "fmt", "project", "status", "test", "version"}),
+    "nix": frozenset({"build", "flake", "log", "path-info", "search"}),
+    "npm": frozenset({
+        "audit", "build", "ci", "config", "i", "install", "ls", "list", "outdated", "pack", "run", "run-script", "start", "t", "test", "view", "why",
+    }),
+    "pdm": frozenset({"add", "build", "install", "list", "lock", "outdated", "show", "sync", "update"}),
+    "pipenv": frozenset({"check", "graph", "install", "lock", "sync", "update", "verify"}),
+    "pnpm": frozenset({"add", "audit", "build", "i", "install", "lint", "list", "ls", "outdated", "run", "start", "t", "test", "update", "why"}),
+    "poetry": frozenset({"add", "build", "check", "install", "lock", "show", "sync", "update", "version"}),
+    "rye": frozenset({"add", "build", "fmt", "lint", "lock", "show", "sync", "test"}),
+    "uv": frozenset({"add", "build", "export", "lock", "pip", "python", "remove", "sync", "tree", "venv", "version"}),
+    "yarn": frozenset({"add", "audit", "build", "info", "install", "lint", "list", "outdated", "run", "start", "test", "upgrade", "why"}),
+}  # fmt: skip
+"""Package managers, with the subcommands that do not run a program named behind them. All others (`npm exec`, `uv run`) do."""
 
 RESERVED: Final = frozenset({
     "!", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "select",
@@ -64,138 +96,13 @@ RESERVED: Final = frozenset({
 """Words that are grammar where a command is expected. As a command's name they mean that we and the shell disagree."""
 
 
-class _Escape(msgspec.Struct, frozen=True):
-    """What makes one program start others, or write where it usually reads: long options, letters, and words."""
-
-    long: tuple[str, ...] = ()
-    letters: str = ""
-    words: frozenset[str] = frozenset()
-    starts: tuple[str, ...] = ()
-
-
-_ESCAPES: Final = {
-    "fd": _Escape(("exec", "exec-batch"), "xX"),
-    "find": _Escape(
-        words=frozenset({"-delete", "-exec", "-execdir", "-fls", "-fprint", "-fprint0", "-fprintf", "-ok", "-okdir"})
-    ),
-    "git": _Escape(
-        (
-            "build-fake-ancestor", "config", "exec", "export-marks", "ext-diff", "extcmd", "open-files-in-pager", "output",
-            "output-directory", "prefix", "receive-pack", "separate-git-dir", "template", "textconv", "tool", "unsafe-paths",
-            "upload-pack",
-        ),
-        "Ox",
-        frozenset({
-            "bisect", "config", "credential", "daemon", "difftool", "fast-import", "filter-branch", "hook", "instaweb",
-            "mergetool", "remote-ext", "remote-fd", "send-email", "shell", "submodule", "upload-archive", "upload-pack", "web--browse",
-        }),
-    ),
-    "[": _Escape(words=frozenset({"-v", "-R"})),
-    "less": _Escape(("lesskey", "lesskey-content", "lesskey-src", "log-file", "LOG-FILE"), "kKoO", starts=("+",)),
-    "man": _Escape(("html", "pager", "preprocessor"), "CHPM"),
-    "printf": _Escape(letters="v"),
-    "rg": _Escape(("hostname-bin", "pre", "search-zip"), "z"),
-    "rsync": _Escape(("rsh", "rsync-path"), "eM"),
-    "scp": _Escape(letters="DFoS"),
-    "sftp": _Escape(letters="DFSbo"),
-    "sort": _Escape(("compress-program", "files0-from", "output", "temporary-directory"), "oT"),
-    "ssh": _Escape(letters="EFISo"),
-    "tar": _Escape(
-        (
-            "checkpoint-action", "info-script", "new-volume-script", "rmt-command", "rsh-command", "to-command",
-            "use-compress-program",
-        ),
-        "FI",
-    ),
-    "test": _Escape(words=frozenset({"-v", "-R"})),
-    "wget": _Escape(("config", "execute", "use-askpass"), "e"),
-    "zip": _Escape(("unzip-command", "test"), "T"),
-}  # fmt: skip
-
-_WRITES: Final = {
-    "curl": _Escape(
-        (
-            "alt-svc", "config", "cookie-jar", "dump-header", "etag-save", "hsts", "libcurl", "output", "output-dir", "remote-header-name",
-            "remote-name", "remote-name-all", "stderr", "trace", "trace-ascii",
-        ),
-        "DJKOco",
-    ),
-    "wget": _Escape(
-        (
-            "append-output", "directory-prefix", "hsts-file", "output-document", "output-file", "rejected-log", "save-cookies", "warc-file",
-        ),
-        "OPao",
-    ),
-}  # fmt: skip
-"""Options that choose a file to write. They start nothing, so only an allow cares."""
-
-_AWKS: Final = frozenset({"awk", "gawk", "mawk", "nawk"})
-
-
-def program_name(word: str) -> str:
-    """`/usr/bin/Git` → `git`. For what is denied: there a different case may be the same file."""
-    return word.rpartition("/")[2].casefold()
-
-
 def starts_others(word: str) -> bool:
     """Whether the program is there to run other programs, or to change what the shell's next words mean."""
     name = program_name(word)
-    return name in _WRAPPERS or name in _CHANGERS
-
-
-def may_hide(words: tuple[str | None, ...]) -> bool:
-    """Whether other commands may stand among the words of this one, so that a deny has to look for them there."""
-    first = words[0] or ""
-    name = program_name(first)
     loader = name.startswith("ld-") and ".so" in name  # the system's own loader runs the program that it is given
-    return loader or starts_others(first) or name in _ALSO_RUN or bool(escapes(words))
+    return loader or name in _WRAPPERS or name in CHANGERS or base_name(word) in _WRAPPERS
 
 
-def escapes(words: tuple[str | None, ...]) -> frozenset[int]:
-    """Which words of a command no `*` covers, because they may make its program start others or write files."""
-    name = program_name(words[0] or "") if words else ""
-    escape = _ESCAPES.get(name)
-    if name == "sed":
-        return sed_escapes(words)
-    if name in _AWKS:
-        return awk_escapes(words)
-    if escape is None:
-        return frozenset()
-    found = {at for at, word in enumerate(words) if at and (word is None or _is_escape(word, escape))}
-    if name == "tar" and len(words) > 1 and _cluster(words[1]) & set(escape.letters):  # `tar xIf …` has no dash
-        found.add(1)
-    if name == "git":
-        found |= git_escapes(words)
-    return frozenset(found)
-
-
-def uncovered(words: tuple[str | None, ...]) -> frozenset[int]:
-    """Which words of a command no `*` covers: those that escape, those that write, and a subcommand that has to be named."""
-    return escapes(words) | _only_uncovered(program_name(words[0] or "") if words else "", words)
-
-
-def _only_uncovered(name: str, words: tuple[str | None, ...]) -> frozenset[int]:
-    if name == "git":
-        return git_unlisted(words)
-    if name == "sed":
-        return sed_writes(words)
-    if name in _AWKS:
-        return awk_writes(words)
-    writes = _WRITES.get(name)
-    if writes is None:
-        return frozenset()
-    return frozenset(at for at, word in enumerate(words) if at and (word is None or _is_escape(word, writes)))
-
-
-def _is_escape(word: str, escape: _Escape) -> bool:
-    if word in escape.words or (escape.starts and word.startswith(escape.starts)):
-        return True
-    if word.startswith("--") and len(word) > 2:
-        # Long options may be shortened: `--to-c=…` is `--to-command=…`.
-        name = word[2:].partition("=")[0]
-        return any(option.startswith(name) for option in escape.long)
-    return word.startswith("-") and any(letter in word for letter in escape.letters)
-
-
-def _cluster(word: str | None) -> set[str]:
-    return set() if word is None or word.startswith("-") else set(word)
+def interprets(word: str) -> bool:
+    """Whether the program is an interpreter of a language other than a shell's."""
+    return not INTERPRETERS.isdisjoint((program_name(word), base_name(word)))

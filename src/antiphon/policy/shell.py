@@ -35,7 +35,9 @@ _VARIABLE: Final = re.compile(rb"\$\{[A-Za-z_][A-Za-z_0-9]*\}|\$([A-Za-z_][A-Za-
 _DESCRIPTOR: Final = re.compile(rb"[0-9]?(>&|<&)[0-9]")
 _NOWHERE: Final = re.compile(rb"(?:[0-9]?>>?|&>>?) ?/dev/null")
 
-_CONTAINERS: Final = frozenset({"program", "list", "pipeline", "subshell"})
+_NO_INPUT: Final = re.compile(rb"0?<[ \t]*/dev/null|[0-9]?<&-")
+
+_CONTAINERS: Final = frozenset({"program", "list", "subshell"})
 _JOINTS: Final = frozenset({b";", b"&&", b"||", b"|", b"(", b")", b"\n"})
 _LOOSE_JOINTS: Final = frozenset({b"&", b"|&"})
 _KEYWORDS: Final = frozenset(
@@ -93,6 +95,7 @@ class _Reader:
         self.parts: list[Part] = []
         self.unclear = ""
         self.special = ""
+        self.fed = False
 
     def read(self, language: "Language") -> Line:
         from tree_sitter import Parser
@@ -113,12 +116,16 @@ class _Reader:
         kind = node.type
         if depth > MAX_DEPTH:
             self._doubt("it is nested too deeply")
+        elif kind == "pipeline":
+            self._pipeline(node, depth)
         elif kind in _CONTAINERS:
             self._inside(node, depth, _JOINTS)
         elif kind == "command" or kind in _DECLARATIONS:
             self._command(node, depth)
         elif kind == "redirected_statement":
+            before, self.fed = self.fed, self.fed or any(self._feeds(child) for child in node.children)
             self._inside(node, depth, frozenset())
+            self.fed = before
         elif kind == "file_redirect":
             self._redirect(node, depth)
         elif kind == "variable_assignment":
@@ -134,10 +141,25 @@ class _Reader:
             self._doubt(f"it has a construct that is not judged ({kind.replace('_', ' ')})")
             self._nested(node, depth)
 
+    def _pipeline(self, node: "Node", depth: int) -> None:
+        """What stands behind a `|` is fed by what stands before it."""
+        before = self.fed
+        end = node.start_byte
+        for child in node.children:
+            self._blank(end, child.start_byte, _LINES)
+            end = child.end_byte
+            if child.is_named:
+                self._statement(child, depth + 1)
+                self.fed = True
+            else:
+                self._joint(child, _JOINTS)
+        self.fed = before
+
     def _assignment(self, node: "Node", depth: int) -> None:
         self._special("it sets a variable")
         if [child.type for child in node.children[:2]] == ["variable_name", "="] and node.children[-1].type in _WORDS:
-            self.parts.append(Part((self._word(node, depth),), 1))
+            text = self._text(node).decode(errors="replace")
+            self.parts.append(Part((self._word(node, depth),), 1, texts=(text,)))
         else:
             self._nested(node, depth)
 
@@ -148,10 +170,15 @@ class _Reader:
             end = child.end_byte
             if child.is_named:
                 self._statement(child, depth + 1)
-            elif (token := self._text(child)) in _LOOSE_JOINTS:
-                self._special(f"it has `{token.decode()}`")
-            elif token not in joints:
-                self._doubt(f"it has `{token.decode(errors='replace')}`")
+            else:
+                self._joint(child, joints)
+
+    def _joint(self, node: "Node", joints: frozenset[bytes]) -> None:
+        token = self._text(node)
+        if token in _LOOSE_JOINTS:
+            self._special(f"it has `{token.decode()}`")
+        elif token not in joints:
+            self._doubt(f"it has `{token.decode(errors='replace')}`")
 
     def _comment(self, node: "Node") -> None:
         before = self.source[node.start_byte - 1 : node.start_byte]
@@ -174,19 +201,24 @@ class _Reader:
 
     def _command(self, node: "Node", depth: int) -> None:
         words: list[str | None] = []
+        texts: list[str] = []
         settings = 0
+        fed = self.fed
         end = node.start_byte
         for at, child in enumerate(node.children):
             self._blank(end, child.start_byte, _BLANK, some=at > 0)
             end = child.end_byte
             if child.type == "variable_assignment" and node.type == "command":
                 words.insert(settings, self._setting(child, depth))
+                texts.insert(settings, self._text(child).decode(errors="replace"))
                 settings += 1
             elif child.type in _WORDS or child.type in ("command_name", "variable_assignment") or not child.is_named:
                 words.append(self._word(child, depth))
+                texts.append(self._text(child).decode(errors="replace"))
             else:  # a redirection
+                fed = fed or self._feeds(child)
                 self._statement(child, depth + 1)
-        part = Part(tuple(words), settings)
+        part = Part(tuple(words), settings, fed, tuple(texts))
         self._check_program(node, part)
         self.parts.append(part)
 
@@ -211,6 +243,12 @@ class _Reader:
             words = [self._word(child, depth) for child in node.children if child.type in _WORDS]
             if len(words) > 1:  # `rm >x -rf y`: the grammar takes arguments of the command for places to write to
                 self._doubt("it has words behind a redirection")
+
+    def _feeds(self, node: "Node") -> bool:
+        """Whether this is a redirection that gives a command something to read."""
+        if node.type in ("heredoc_redirect", "herestring_redirect"):
+            return True
+        return node.type == "file_redirect" and b"<" in self._text(node) and not _NO_INPUT.fullmatch(self._text(node))
 
     # --- words ---
 
@@ -257,7 +295,9 @@ class _Reader:
             self._nested(node, depth + 1)
         else:
             self._special(f"it has {_EXPANSIONS[node.type] or 'a special expansion'}")
+            before, self.fed = self.fed, self.fed or text.startswith(b">(")
             self._nested(node, depth + 1)
+            self.fed = before
 
     # --- small things ---
 

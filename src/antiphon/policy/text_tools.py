@@ -1,52 +1,246 @@
-"""`sed` and `awk`: programs whose argument is a program that may run others and write files. Knows which are plainly harmless."""
+"""`sed` and `awk`: programs whose argument is a program that may run others and write files. Knows which are plainly harmless.
+
+A sed script is harmless if the parser below can read all of it. It reads less than any sed does, and gives up where versions of
+sed differ: a `/` inside `[…]` ends a regular expression for some and not for others.
+"""
 
 import re
 from typing import Final
 
-__all__ = ["awk_escapes", "awk_writes", "sed_escapes", "sed_writes"]
+from antiphon.policy.grammar import Level, Spot
+
+__all__ = ["AWKS", "awk_levels", "is_harmless_sed", "sed_levels"]
 
 Words = tuple[str | None, ...]
 
-_PLACE: Final = r"(?:[0-9]+|\$|/(?:[^/\\\n]|\\[^\n])+/)"
-_CHANGE: Final = "|".join(
-    rf"s[{d}](?:[^{d}\\\n]|\\[^\n])*[{d}](?:[^{d}\\\n]|\\[^\n])*[{d}][gpiI0-9]*" for d in "/|#,@:"
-)
-_STEP: Final = rf"(?:{_PLACE}(?:,{_PLACE})?)?!?(?:[pdq=]|{_CHANGE})"
-_SED: Final = re.compile(rf"[ \t]*{_STEP}(?:[ \t]*[;\n][ \t]*{_STEP})*[ \t]*")
-_SED_OPTIONS: Final = re.compile(r"-[nErsuz]*e?|--quiet|--silent|--regexp-extended")
+AWKS: Final = frozenset({"awk", "gawk", "mawk", "nawk"})
+
 _AWK_STARTS: Final = re.compile(r"system|getline|[|@]")
-_AWK_OPTIONS: Final = re.compile(r"-[Fv].*", re.DOTALL)
+_AWK_OPTIONS: Final = re.compile(r"-[Fv].*|--", re.DOTALL)
+
+_SED_FLAGS: Final = frozenset("nErsuz")
+_SED_LONG: Final = frozenset({
+    "--debug", "--null-data", "--posix", "--quiet", "--regexp-extended", "--sandbox", "--separate", "--silent", "--unbuffered",
+})  # fmt: skip
+
+_MEMBER: Final = r"(?:\[:[a-z]+:\]|[^\]\[\\\n])"
+_BRACKET: Final = re.compile(rf"\[(?:\^?\]{_MEMBER}*|\^(?!\]){_MEMBER}+|(?![\^\]]){_MEMBER}+)\]")
+_NUMBER: Final = re.compile(r"[0-9]+")
+_LABEL: Final = re.compile(r"[ ]*[A-Za-z0-9_]+(?=[ ]*(?:[;\n]|\Z))")
+_BRANCH: Final = re.compile(r"[ ]*[A-Za-z0-9_]*(?=[ ]*(?:[;\n}]|\Z))")
+_TEXT: Final = re.compile(r"[ ]+[^\\\n]+(?=\n|\Z)")
+_FLAGS: Final = re.compile(r"[gpiImM0-9]*")
+_SIMPLE: Final = frozenset("=dDgGhHnNpPxzF")
+_ENDS: Final = re.compile(r"[ ]*(?:[;\n]|\Z|(?=\}))")
+_BLANKS: Final = re.compile(r"[ ;\n]*")
 
 
-def sed_escapes(words: Words) -> frozenset[int]:
-    """Scripts that do more than print, delete and replace: `e` and `s///e` run commands, `w` writes files."""
-    scripts = {at for at in range(2, len(words)) if re.fullmatch(r"-[nErsuz]*e", words[at - 1] or "")}
-    if not scripts:
-        scripts = {at for at, word in enumerate(words) if at and not (word or "").startswith("-")}
-        scripts = {min(scripts)} if scripts else set()
-    return frozenset(at for at in scripts if not _SED.fullmatch(words[at] or ""))
+def sed_levels(words: Words, _: Spot) -> dict[int, Level]:
+    """The words of a sed command that are not fine: scripts that do more than edit text, and options other than a few."""
+    found: dict[int, Level] = {}
+    scripts: list[int] = []
+    texts: list[str] = []
+    operands: list[int] = []
+    at = 1
+    while at < len(words):
+        word = words[at]
+        if word == "--":
+            operands += range(at + 1, len(words))
+            break
+        if word is None:
+            found[at] = Level.RUNS
+        elif not word.startswith("-") or word == "-":
+            operands.append(at)
+        elif word.startswith("--expression="):
+            scripts.append(at)
+            texts.append(word.partition("=")[2])
+        elif word.startswith("--"):
+            if word not in _SED_LONG:
+                found[at] = Level.REACHES if re.fullmatch(r"--in-place(?:=.*)?", word) else Level.RUNS
+        else:
+            letters = word[1:].lstrip("".join(_SED_FLAGS))
+            if letters.startswith("e"):
+                at += 0 if letters[1:] else 1
+                scripts.append(at)
+                texts.append(letters[1:] or (words[at] if at < len(words) else None) or "e")
+            elif letters:
+                found[at] = Level.REACHES if letters.startswith("i") else Level.RUNS
+        at += 1
+    if not texts and operands:
+        scripts, texts = operands[:1], [words[operands[0]] or "e"]
+    if texts and not is_harmless_sed("\n".join(texts)):
+        found |= {at: Level.RUNS for at in scripts if at < len(words)}
+    if any(words[at] is None for at in operands):
+        found |= {at: Level.RUNS for at in operands if words[at] is None}
+    return found
 
 
-def sed_writes(words: Words) -> frozenset[int]:
-    """Options other than the few that only change how lines are read: `-i` writes, `-f` reads a script that nobody sees."""
-    return frozenset(
-        at for at, word in enumerate(words) if at and _option(word) and not _SED_OPTIONS.fullmatch(word or "")
-    )
+def is_harmless_sed(script: str) -> bool:
+    """Whether every sed reads this script as nothing but printing, deleting, moving and replacing text."""
+    return script.isascii() and _Script(script).harmless()
 
 
-def awk_escapes(words: Words) -> frozenset[int]:
-    """Programs that may start others, and options that bring in programs from elsewhere."""
-    return frozenset(
-        at
-        for at, word in enumerate(words)
-        if at and (_AWK_STARTS.search(word or "") or (_option(word) and not _AWK_OPTIONS.fullmatch(word or "")))
-    )
+class _Stop(Exception):
+    """It is not known what follows."""
 
 
-def awk_writes(words: Words) -> frozenset[int]:
-    """Programs with a `>`: it compares, or it writes."""
-    return frozenset(at for at, word in enumerate(words) if at and (word is None or ">" in word))
+class _Script:
+    """A sed script, read from the left. Anything unknown stops the reading."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.depth = 0
+
+    def harmless(self) -> bool:
+        try:
+            while self._command():
+                pass
+        except _Stop:
+            return False
+        return self.depth == 0
+
+    def _command(self) -> bool:
+        """Read one command. False at the end."""
+        self._take(_BLANKS)
+        if self.at == len(self.text):
+            return False
+        if self._next() == "}":
+            self.at += 1
+            self.depth -= 1
+            if self.depth < 0:
+                raise _Stop
+            self._take(_ENDS)
+            return True
+        self._address()
+        self._function(self._letter())
+        return True
+
+    def _function(self, letter: str) -> None:
+        if letter == "{":
+            self.depth += 1
+            return
+        if letter in _SIMPLE:
+            pass
+        elif letter in "lqQ":
+            self._spaces()
+            self._maybe(_NUMBER)
+        elif letter == ":":
+            self._take(_LABEL)
+        elif letter in "btT":
+            self._take(_BRANCH)
+        elif letter in "aic":
+            self._take(_TEXT)
+        elif letter == "s":
+            self._replace()
+        elif letter == "y":
+            delimiter = self._delimiter()
+            self._until(delimiter, regex=False)
+            self._until(delimiter, regex=False)
+        else:
+            raise _Stop
+        self._take(_ENDS)
+
+    def _replace(self) -> None:
+        delimiter = self._delimiter()
+        self._until(delimiter, regex=True)
+        self._until(delimiter, regex=False)
+        self._take(_FLAGS)
+
+    def _address(self) -> None:
+        if self._place():
+            self._spaces()
+            if self._next() == ",":
+                self.at += 1
+                self._spaces()
+                if self._next() in ("+", "~"):
+                    self.at += 1
+                    self._take(_NUMBER)
+                elif not self._place():
+                    raise _Stop
+        self._spaces()
+        while self._next() == "!":
+            self.at += 1
+            self._spaces()
+
+    def _place(self) -> bool:
+        character = self._next()
+        if character == "$":
+            self.at += 1
+        elif character == "/":
+            self.at += 1
+            self._until("/", regex=True)
+            while self._next() in ("I", "M"):
+                self.at += 1
+        elif self._maybe(_NUMBER):
+            if self._next() == "~":
+                self.at += 1
+                self._take(_NUMBER)
+        else:
+            return False
+        return True
+
+    def _until(self, delimiter: str, *, regex: bool) -> None:
+        """Pass over a part up to its delimiter. Where two seds could see different ends, stop."""
+        while True:
+            character = self._letter()
+            if character == delimiter:
+                return
+            if character == "\n":
+                raise _Stop
+            if character == "\\":
+                if self._letter() in "\nc":  # `\cX` takes one more character in some versions
+                    raise _Stop
+            elif character == "[" and regex:
+                self.at -= 1
+                start = self.at
+                self._take(_BRACKET)
+                if delimiter in self.text[start : self.at]:
+                    raise _Stop
+
+    def _delimiter(self) -> str:
+        character = self._letter()
+        if character.isalnum() or character in "\\\n \t[]{};\"'":
+            raise _Stop
+        return character
+
+    def _letter(self) -> str:
+        if self.at == len(self.text):
+            raise _Stop
+        self.at += 1
+        return self.text[self.at - 1]
+
+    def _next(self) -> str:
+        return self.text[self.at : self.at + 1]
+
+    def _spaces(self) -> None:
+        while self._next() == " ":
+            self.at += 1
+
+    def _maybe(self, pattern: re.Pattern[str]) -> bool:
+        found = pattern.match(self.text, self.at)
+        if found is None:
+            return False
+        self.at = found.end()
+        return True
+
+    def _take(self, pattern: re.Pattern[str]) -> None:
+        if not self._maybe(pattern):
+            raise _Stop
 
 
-def _option(word: str | None) -> bool:
-    return word is None or (word.startswith("-") and word != "-")
+def awk_levels(words: Words, _: Spot) -> dict[int, Level]:
+    """Programs that may start others, options that bring in programs from elsewhere, and a `>`, which compares or writes."""
+    found: dict[int, Level] = {}
+    for at, word in enumerate(words):
+        if not at:
+            continue
+        if word is None or _AWK_STARTS.search(word) or (_is_option(word) and not _AWK_OPTIONS.fullmatch(word)):
+            found[at] = Level.RUNS
+        elif ">" in word:
+            found[at] = Level.REACHES
+    return found
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("-") and word != "-"

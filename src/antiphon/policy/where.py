@@ -10,9 +10,15 @@ import msgspec
 
 from antiphon.policy.protected import LINKED
 
-__all__ = ["Resolve", "Where", "inside", "through"]
+__all__ = ["Exists", "Resolve", "Where", "inside", "nothing_exists", "through"]
 
 Resolve = Callable[[str], str]
+Exists = Callable[[str], bool]
+
+
+def nothing_exists(_path: str) -> bool:
+    """Say that there is no such file: for tests, and where the disk does not matter."""
+    return False
 
 
 class Where(msgspec.Struct, frozen=True):
@@ -22,12 +28,13 @@ class Where(msgspec.Struct, frozen=True):
     roots: tuple[str, ...]
     home: str | None
     resolve: Resolve
+    exists: Exists = nothing_exists
 
     def at(self, folder: str | None) -> "Where":
         """The same in another folder, which may be said relative to this one."""
         if folder is None:
             return self
-        return Where(posixpath.join(self.cwd, folder), self.roots, self.home, self.resolve)
+        return Where(posixpath.join(self.cwd, folder), self.roots, self.home, self.resolve, self.exists)
 
     @property
     def real_cwd(self) -> str:

@@ -1,0 +1,225 @@
+"""What common programs may be given under a `*`: harmless with any words, or only with the options listed here.
+
+`Bash(find *)` means looking for files, not running what stands behind `-exec`; `Bash(sort *)` does not write `-o x`. A program
+that is in none of these lists does what it does: a `*` covers all of its words.
+"""
+
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Final
+
+from antiphon.policy.git_words import git_levels
+from antiphon.policy.grammar import Grammar, Level, Spot, grammar
+from antiphon.policy.names import program_name
+from antiphon.policy.text_tools import AWKS, awk_levels, sed_levels
+
+__all__ = ["ANY_WORDS", "has_grammar", "levels"]
+
+Words = tuple[str | None, ...]
+
+ANY_WORDS: Final = frozenset({
+    ":", "arch", "b2sum", "base32", "base64", "basename", "cat", "cd", "cksum", "cmp", "column", "comm", "cut", "date", "df", "diff", "dirname", "du",
+    "echo", "egrep", "expand", "expr", "factor", "false", "fgrep", "fmt", "fold", "free", "getconf", "grep", "groups", "head", "hexdump", "id", "join",
+    "jq", "logname", "ls", "md5sum", "nl", "nproc", "numfmt", "od", "paste", "pathchk", "popd", "pr", "printenv", "ps", "pushd", "pwd", "readlink",
+    "realpath", "rev", "seq", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "shasum", "sleep", "stat", "strings", "sum", "tac", "tail",
+    "tr", "true", "tsort", "tty", "type", "uname", "unexpand", "uptime", "users", "wc", "which", "who", "whoami", "xsel", "pbcopy", "wl-copy",
+    "chgrp", "chmod", "chown", "cp", "dd", "ln", "link", "mkdir", "mkfifo", "mktemp", "mv", "rm", "rmdir", "shred", "sync", "tee", "touch", "truncate",
+    "unlink", "gzip", "gunzip", "zcat", "bzip2", "bunzip2", "bzcat", "xz", "unxz", "xzcat", "zstd", "zstdcat", "lz4", "exit", "return", "break",
+    "continue", "umask", "kill", "times", "shift", "lsblk", "lscpu", "lsof", "pgrep", "sw_vers", "locale", "hostid", "colrm", "col", "uuencode",
+})  # fmt: skip
+"""Programs and builtins that start no other, whatever their words are. Some write files: that is what they are called for."""
+
+_FIND: Final = (
+    "-H -L -P -amin -anewer -atime -cmin -cnewer -ctime -daystart -depth -empty -executable -false -follow -fstype -gid -group -ignore_readdir_race "
+    "-ilname -iname -inum -ipath -iregex -iwholename -links -lname -ls -maxdepth -mindepth -mmin -mount -mtime -name -newer -newerBm -newerat -newermt "
+    "-nogroup -noleaf -nouser -path -perm -print -print0 -printf -prune -quit -readable -regex -regextype -samefile -size -true -type -uid -used -user "
+    "-wholename -writable -xdev -xtype -not -a -and -o -or -E -X -d -s -x -D -O1 -O2 -O3 --"
+)
+
+_TABLE: Final[dict[str, tuple[str, str]]] = {
+    "csplit": ("-k -s -q -z -n: -f:p -b: --prefix:p --suffix-format: --keep-files --silent --quiet --digits:", "ft*"),
+    "diff3": ("-a -A -e -E -i -m -T -x -X -3 -L: --text --merge --label: --ed --easy-only --overlap-only", "fff"),
+    "fd": ("-H -I -u -s -i -g -F -a -l -L -p -0 -1 -q -t: -e: -E: -d: -S: -o: -c: -j: --hidden --no-ignore --unrestricted --case-sensitive --ignore-case "
+           "--glob --fixed-strings --absolute-path --list-details --follow --full-path --print0 --quiet --type: --extension: --exclude: --max-depth: "
+           "--min-depth: --exact-depth: --size: --changed-within: --changed-before: --color: --threads: --max-results: --no-ignore-vcs --prune", "tf*"),
+    "file": ("-b -i -I -L -h -k -r -0 -s -F: -P: --brief --mime --mime-type --mime-encoding --dereference --no-dereference --keep-going", "f*"),
+    "fdfind": ("", ""),
+    "iconv": ("-f: -t: -c -s -l --from-code: --to-code: --list --silent >-o:p >--output:p", "f*"),
+    "install": ("-b -c -C -d -D -p -T -v -g: -m: -o: -t:p -S: --backup= --compare --directory --group: --mode: --owner: --preserve-timestamps "
+                "--target-directory:p --no-target-directory --verbose", "t*"),
+    "less": ("-# -e -E -F -f -g -G -i -I -J -m -M -n -N -q -Q -r -R -s -S -u -U -w -W -X -x: -# -h: -y: -z: --quit-if-one-screen --RAW-CONTROL-CHARS "
+             "--no-init --chop-long-lines --LINE-NUMBERS --ignore-case", "f*"),
+    "man": ("-# -a -f -k -K -w -W -i -I -u -s: -S: -e: --all --whatis --apropos --where --path --sections: --ignore-case --match-case", "t*"),
+    "rg": ("-i -v -w -x -n -N -c -l -o -q -s -S -u -F -P -U -H -I -L -0 -a -p -b -. -e: -f:f -g: -t: -T: -A: -B: -C: -m: -M: -j: -r: -d: -E: "
+           "--ignore-case --smart-case --case-sensitive --invert-match --word-regexp --line-regexp --line-number --no-line-number --count "
+           "--count-matches --files --files-with-matches --files-without-match --only-matching --quiet --hidden --no-hidden --no-ignore "
+           "--no-ignore-vcs --no-ignore-parent --no-ignore-dot --unrestricted --fixed-strings --pcre2 --multiline --multiline-dotall --with-filename "
+           "--no-filename --follow --null --text --pretty --json --stats --vimgrep --heading --no-heading --trim --type-list --column --no-column "
+           "--passthru --no-messages --no-config --regexp: --file:f --glob: --iglob: --type: --type-not: --after-context: --before-context: --context: "
+           "--max-count: --max-columns: --max-depth: --max-filesize: --threads: --replace: --encoding: --sort: --sortr: --color: --colors: "
+           "--path-separator: --context-separator: --engine: --glob-case-insensitive --crlf --binary --block-buffered --line-buffered", "tf*"),
+    "rsync": ("-v -q -c -a -r -R -b -u -l -L -k -K -H -p -E -A -X -o -g -t -O -J -n -W -x -m -z -C -0 -h -i -P -4 -6 -d -f: --verbose --quiet --checksum "
+              "--archive --recursive --relative --no-relative --update --links --copy-links --hard-links --perms --executability --acls --xattrs "
+              "--owner --group --times --omit-dir-times --dry-run --whole-file --one-file-system --existing --ignore-existing --delete "
+              "--delete-before --delete-during --delete-after --delete-excluded --force --max-delete: --max-size: --min-size: --partial --prune-empty-dirs "
+              "--compress --cvs-exclude --filter: --exclude: --include: --exclude-from:f --include-from:f --from0 --stats --human-readable --progress "
+              "--itemize-changes --bwlimit: --ignore-times --size-only --timeout: --port: --no-perms --no-owner --no-group --no-times --chmod: --info: "
+              "--mkpath --inplace --append --numeric-ids", "t*"),
+    "scp": ("-3 -4 -6 -A -B -C -O -p -q -R -r -s -T -v -P: -l: -i:f -c:", "t*"),
+    "sdiff": ("-i -E -Z -b -W -B -a -l -t -d -H -s -w: -I: --ignore-case --ignore-all-space --ignore-blank-lines --width: --left-column "
+              "--suppress-common-lines --expand-tabs --minimal", "ff"),
+    "sftp": ("-4 -6 -a -A -C -f -N -p -q -r -v -P: -l: -i:f -c: -B: -R:", "t"),
+    "shuf": ("-e -r -z -i: -n: --echo --input-range: --head-count: --repeat --zero-terminated --random-source:f >-o:p >--output:p", "t*"),
+    "sort": ("-b -d -f -g -h -i -M -n -R -r -V -c= -C -m -s -u -z -k: -t: --ignore-leading-blanks --dictionary-order --ignore-case --general-numeric-sort "
+             "--ignore-nonprinting --month-sort --human-numeric-sort --numeric-sort --random-sort --reverse --sort: --version-sort --check= --merge "
+             "--stable --unique --zero-terminated --key: --field-separator: --parallel: --debug -S: --buffer-size: --batch-size: "
+             ">-o:p >--output:p >-T:p >--temporary-directory:p", "f*"),
+    "split": ("-a: -b: -C: -d -x -e -l: -n: -t: -u -# --suffix-length: --additional-suffix: --bytes: --line-bytes: --numeric-suffixes= "
+              "--hex-suffixes= --elide-empty-files --lines: --number: --separator: --unbuffered --verbose", "fp"),
+    "ssh": ("-# -4 -6 -A -a -C -G -K -k -M -N -n -q -T -t -V -v -X -x -Y -f -g -s -y -c: -l: -m: -p: -i:f -b: -e:", "t*"),
+    "tree": ("-a -d -l -f -x -i -q -N -Q -p -u -g -s -h -D -F -v -t -c -r -U -A -S -n -C -X -J -L: -P: -I: --dirsfirst --filesfirst --gitignore "
+             "--noreport --prune --matchdirs --ignore-case --si --du --inodes --device --filelimit: --charset: --timefmt: --sort: >-o:p", "f*"),
+    "uniq": ("-# -c -d -D -i -u -z -f: -s: -w: --count --repeated --all-repeated= --group= --ignore-case --unique --zero-terminated --skip-fields: "
+             "--skip-chars: --check-chars:", "f"),
+    "unzip": ("-l -v -z -t -p -q -o -n -j -C -X -L -a -u -f -Z -1 -d:p -x", "t*"),
+    "wget": ("-q -v -S -c -N -n -4 -6 -d -t: -T: -w: -U: -O:- -Q: --quiet --verbose --no-verbose --spider --server-response --continue "
+             "--timestamping --tries: --timeout: --wait: --user-agent: --header: --method: --body-data: --no-check-certificate --max-redirect: "
+             "--show-progress --progress: --no-config --no-hsts --content-on-error --output-document:- --https-only --limit-rate: --referer: "
+             ">-P:p >--directory-prefix:p >-o:p >--output-file:p >-a:p >--append-output:p >--save-cookies:p >--warc-file:p >--hsts-file:p "
+             ">--rejected-log:p", "t*"),
+    "zip": ("-# -r -q -v -j -m -o -u -f -g -y -X -D -k -J -d -e -x -i -s: -n: -Z: --recurse-paths --quiet --junk-paths --symlinks", "t*"),
+}  # fmt: skip
+"""Options and operands, written as `grammar` describes. With any other word the program may start another or write elsewhere."""
+
+_CURL: Final = grammar(
+    "-# -0 -1 -2 -3 -4 -6 -f -g -G -I -i -j -k -L -l -N -n -p -q -R -S -s -v -V -Z -a -A: -b: -C: -e: -H: -m: -r: -u: -x: -X: -y: -Y: -z: -U: "
+    "--fail --fail-with-body --globoff --get --head --include --insecure --location --no-buffer --netrc --silent --show-error --verbose --version "
+    "--compressed --user-agent: --cookie: --referer: --cacert:f --capath:f --header: --max-time: --connect-timeout: --range: --user: "
+    "--proxy: --request: --retry: --retry-delay: --retry-max-time: --retry-connrefused --retry-all-errors --http1.1 --http2 --http3 --tlsv1.2 "
+    "--tlsv1.3 --ipv4 --ipv6 --max-redirs: --resolve: --connect-to: --interface: --url: --parallel --progress-bar --no-progress-meter --path-as-is "
+    "--limit-rate: --proto: --oauth2-bearer: --json: --data: --data-raw: -d: -o:- --output:- --create-dirs --ssl-reqd --tcp-nodelay "
+    ">-O >-J >-D:p >-c:p >--remote-name >--remote-name-all >--remote-header-name >--dump-header:p >--cookie-jar:p >--output-dir:p >--trace:p "
+    ">-T: >-F: >--form: >--upload-file: >--data-binary: >--data-urlencode: >--trace-ascii:p >--stderr:p >--etag-save:p >--hsts:p >--alt-svc:p >--libcurl:p",
+    "t*",
+)
+_CURL_TEXTS: Final = re.compile(r"(?:%\{[a-z_.]+\}|\\[nrt]|[A-Za-z0-9 :;,./=_-])*")
+_TAR: Final = grammar(
+    "-c -x -t -r -u -d -A -v -z -j -J -Z -a -k -p -m -h -l -O -S -U -w -W -R -o -s -B -i -n -G -f:p -C:p -X:f -b: -N: -K: -V: -H: "
+    "--create --extract --get --list --append --update --diff --compare --verbose --gzip --gunzip --bzip2 --xz --zstd --lzma --lzip --compress "
+    "--auto-compress --keep-old-files --keep-newer-files --preserve-permissions --same-permissions --no-same-owner --no-same-permissions --touch "
+    "--dereference --to-stdout --exclude: --exclude-from:f --file:p --directory:p --strip-components: --wildcards --no-wildcards "
+    "--anchored --no-anchored --transform: --xform: --sort: --mtime: --owner: --group: --numeric-owner --no-recursion --recursion --exclude-vcs "
+    "--exclude-vcs-ignores --totals --show-transformed-names --format: --one-file-system --overwrite --skip-old-files --null --force-local",
+    "t*",
+)
+_TAR_LETTERS: Final = re.compile(r"[cxtrudvzjJaZkpmhOSUwWfC]+")
+_ONLY_DASHES: Final = re.compile(r"-[0-9].*")
+
+
+def has_grammar(name: str) -> bool:
+    """Whether the program's arguments are known, so that `levels` says what each of its words does."""
+    return name in _TABLE or name in _SPECIAL
+
+
+def levels(words: Words, spot: Spot) -> dict[int, Level]:
+    """The words of a command that are not fine under a `*`; empty too for a program of which nothing is known."""
+    name = program_name(words[0] or "") if words else ""
+    if name in ANY_WORDS or not words:
+        return {}
+    special = _SPECIAL.get(name)
+    if special is not None:
+        return special(words, spot)
+    known = _grammar(name)
+    return {} if known is None else known.check(words, 1, spot)
+
+
+@cache
+def _grammar(name: str) -> Grammar | None:
+    name = "fd" if name == "fdfind" else name
+    return grammar(*_TABLE[name]) if name in _TABLE else None
+
+
+@cache
+def _find_words() -> frozenset[str]:
+    return frozenset(_FIND.split())
+
+
+def _find(words: Words, _: Spot) -> dict[int, Level]:
+    """Every word with a dash has to be a test or an action that only looks; `-7` and its like are values."""
+    fine = _find_words()
+    return {
+        at: Level.RUNS
+        for at, word in enumerate(words)
+        if at and (word is None or (word.startswith("-") and word not in fine and not _ONLY_DASHES.fullmatch(word)))
+    }
+
+
+def _curl(words: Words, spot: Spot) -> dict[int, Level]:
+    plain: list[str | None] = list(words)
+    for at, word in enumerate(words):
+        # A format can write files in new versions of curl: `-w '%output{x}'`.
+        if word in ("-w", "--write-out") and at + 1 < len(words) and _CURL_TEXTS.fullmatch(words[at + 1] or "%"):
+            plain[at], plain[at + 1] = "-A", "x"
+    found = _CURL.check(tuple(plain), 1, spot)
+    for at, word in enumerate(words):
+        if word is not None and at and (word.startswith("@") or re.match(r"(?:-d|--data=|--json=)@", word)):
+            found.setdefault(at, Level.REACHES)  # a file that is sent
+    return found
+
+
+def _tar(words: Words, spot: Spot) -> dict[int, Level]:
+    first = words[1] if len(words) > 1 else None
+    if first is not None and not first.startswith("-"):  # `tar xIf …` has no dash, and the values follow in its order
+        if not _TAR_LETTERS.fullmatch(first):
+            return dict.fromkeys(range(1, len(words)), Level.RUNS)
+        values = sum(first.count(letter) for letter in "fC")
+        named = {at: _tar_path(words[at], spot) for at in range(2, min(2 + values, len(words)))}
+        found = _TAR.check(words, 2 + values, spot) | {at: level for at, level in named.items() if level}
+    else:
+        found = _TAR.check(words, 1, spot)
+    # `host:file` is fetched by a remote shell.
+    return found | {at: Level.RUNS for at, word in enumerate(words) if at and word is not None and ":" in word}
+
+
+def _tar_path(word: str | None, spot: Spot) -> Level:
+    if word is None or word.startswith("-"):
+        return Level.FINE if word == "-" else Level.RUNS
+    return Level.FINE if spot.holds(word) else Level.REACHES
+
+
+def _printf(words: Words, _: Spot) -> dict[int, Level]:
+    """Only the first word can be an option: `-v` sets a variable, and its index may be code."""
+    first = words[1] if len(words) > 1 else ""
+    if first is None or (first.startswith("-") and first != "--"):
+        return {1: Level.RUNS} | ({2: Level.RUNS} if len(words) > 2 else {})
+    return {}
+
+
+def _test(words: Words, _: Spot) -> dict[int, Level]:
+    """`test -v 'a[$(rm x)]'` runs code, and to some shells so does an index beside `-eq`."""
+    return {
+        at: Level.RUNS
+        for at, word in enumerate(words)
+        if at and (word is None or word in ("-v", "-R") or ("[" in word and word != "[" and ("$" in word or "`" in word)))
+    }
+
+
+def _xxd(words: Words, _: Spot) -> dict[int, Level]:
+    """A second file is written to. Values of options look like files too: `xxd -ps a b` has none."""
+    files = [at for at, word in enumerate(words) if at and (word is None or not word.startswith("-"))]
+    return dict.fromkeys(files[1:], Level.REACHES) | {at: Level.RUNS for at in files if words[at] is None}
+
+
+def _man(words: Words, spot: Spot) -> dict[int, Level]:
+    known = _grammar("man")
+    assert known is not None  # noqa: S101 - it is in the table
+    found = known.check(words, 1, spot)
+    return found | {at: Level.RUNS for at, word in enumerate(words) if at and word is not None and "/" in word}
+
+
+_SPECIAL: Final[dict[str, Callable[[Words, Spot], dict[int, Level]]]] = {
+    "[": _test, "curl": _curl, "find": _find, "git": git_levels, "man": _man, "printf": _printf, "sed": sed_levels, "tar": _tar, "test": _test,
+    "xxd": _xxd,
+    **dict.fromkeys(AWKS, awk_levels),
+}  # fmt: skip

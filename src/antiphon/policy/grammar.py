@@ -1,0 +1,278 @@
+"""The arguments that a program may be given: an allow-list of options and operands, and a check of words against it.
+
+What is not on the list is never taken for harmless. Options are written as in a manual page:
+
+    -n           a flag; letters may be joined (`-la`)
+    -n:          with a value, joined or in the next word
+    --color=     with a value that may be left out, and can only be joined by `=`
+    -C:p         with a value of a certain kind (below)
+    -#           a number with a dash, such as `-5`
+    >-o:         writes a file or does something else that an allow has to name, but starts nothing
+
+Kinds of values and operands: `t` any text, `f` a file to read, `p` a path inside the session's directories, `r` the name of a git
+remote, `u` an address of a git repository elsewhere, `-` only `-` or `/dev/null`. `p*` at the end of the operands repeats.
+"""
+
+import posixpath
+import re
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Final
+
+import msgspec
+
+from antiphon.policy.where import Exists, Resolve, inside
+
+__all__ = ["Grammar", "Level", "Spot", "grammar"]
+
+Words = tuple[str | None, ...]
+
+_NUMBER: Final = re.compile(r"-[0-9]+")
+_REMOTE: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_ADDRESS: Final = re.compile(
+    r"(?:https?|ssh|git)://(?:[A-Za-z0-9_.%+-]+@)?[A-Za-z0-9][A-Za-z0-9.-]*(?::[0-9]+)?/[A-Za-z0-9_.~/%+-]*"
+    r"|[A-Za-z0-9_][A-Za-z0-9_.-]*@[A-Za-z0-9][A-Za-z0-9.-]*:[A-Za-z0-9_~][A-Za-z0-9_.~/-]*"
+)
+_NOWHERE: Final = frozenset({"-", "/dev/null"})
+
+
+class Level(IntEnum):
+    """What is known about one word of a command."""
+
+    FINE = 0
+    REACHES = 1
+    """It writes a file or reaches outside; it starts nothing."""
+    RUNS = 2
+    """It may start another program, or it is not known what it does."""
+
+
+class Spot(msgspec.Struct, frozen=True):
+    """Where a command runs: every directory that it may be in, the session's roots, and the way to look at the disk."""
+
+    directories: tuple[str, ...]
+    roots: tuple[str, ...]
+    resolve: Resolve
+    exists: Exists
+
+    def holds(self, path: str) -> bool:
+        """Whether the path leads to a place inside the roots, from every directory that the command may be in."""
+        if "\0" in path or path.startswith("~"):
+            return False
+        return all(self._inside(posixpath.join(directory, path)) for directory in self.directories)
+
+    def _inside(self, path: str) -> bool:
+        if ".." in path.split("/"):
+            return False  # the name before it may be a link
+        try:
+            real = posixpath.normpath(self.resolve(path))
+        except (OSError, ValueError):
+            return False
+        return real in self.roots or inside(real, self.roots)
+
+    def has(self, name: str) -> bool:
+        """Whether a file of that name is in one of the directories, or above one."""
+        return any(self.exists(posixpath.join(above, name)) for above in self._above())
+
+    def _above(self) -> list[str]:
+        found: dict[str, None] = {}
+        for directory in self.directories:
+            while directory not in found:
+                found[directory] = None
+                directory = posixpath.dirname(directory)
+        return list(found)
+
+
+class _Option(msgspec.Struct, frozen=True):
+    value: str
+    """"" for a flag, ":" for a value that is needed, "=" for one that may be left out."""
+    kind: str
+    level: Level
+
+
+class Grammar(msgspec.Struct, frozen=True):
+    """Options and operands that are known. `plain` are words that are fine wherever they stand; `first` are the first operands."""
+
+    long: dict[str, _Option]
+    letters: dict[str, _Option]
+    operands: str = ""
+    numbers: bool = False
+    plain: frozenset[str] = frozenset()
+    first: frozenset[str] | None = None
+
+    def check(self, words: Words, start: int, spot: Spot) -> dict[int, Level]:
+        """The words from `start` on that are not fine, with what is known about them."""
+        return _Reading(self, words, spot).read(start)
+
+    def leading(self, words: Words, start: int) -> int | None:
+        """Where the options at the beginning end, for a program that runs what stands behind them. None: one is not known."""
+        at = start
+        while at < len(words):
+            word = words[at]
+            if word is None:
+                return at
+            if word == "--":
+                return at + 1
+            if not word.startswith("-") or word == "-":
+                return at
+            step = self._step(word)
+            if step is None:
+                return None
+            at += step
+        return at
+
+    def _step(self, word: str) -> int | None:
+        """How many words an option takes with its value."""
+        if self.numbers and _NUMBER.fullmatch(word):
+            return 1
+        if word.startswith("--"):
+            name, sign, _ = word.partition("=")
+            option = self.long.get(name)
+            if option is None or (sign and not option.value):
+                return None
+            return 2 if option.value == ":" and not sign else 1
+        for place, letter in enumerate(word[1:], 2):
+            option = self.letters.get(letter)
+            if option is None:
+                return None
+            if option.value and word[place:]:
+                return 1
+            if option.value == ":":
+                return 2
+        return 1
+
+
+class _Reading:
+    """One command line, checked word by word."""
+
+    def __init__(self, rules: Grammar, words: Words, spot: Spot) -> None:
+        self.rules = rules
+        self.words = words
+        self.spot = spot
+        self.found: dict[int, Level] = {}
+        self.operands = 0
+        self.at = 0
+
+    def read(self, start: int) -> dict[int, Level]:
+        self.at = start
+        options = True
+        while self.at < len(self.words):
+            word = self.words[self.at]
+            if word is None:
+                self._note(Level.RUNS)
+            elif word in self.rules.plain:
+                pass
+            elif not options or not word.startswith("-") or word == "-":
+                self._operand(word)
+            elif word == "--":
+                options = False
+            elif word.startswith("--"):
+                self._long(word)
+            elif not (self.rules.numbers and _NUMBER.fullmatch(word)):
+                self._cluster(word)
+            self.at += 1
+        return self.found
+
+    def _note(self, level: Level) -> None:
+        if level:
+            self.found[self.at] = max(level, self.found.get(self.at, Level.FINE))
+
+    def _long(self, word: str) -> None:
+        name, sign, value = word.partition("=")
+        option = self.rules.long.get(name)
+        if option is None or (sign and not option.value):
+            return self._note(Level.RUNS)
+        self._note(option.level)
+        if sign:
+            self._note(_value(option.kind, value, self.spot))
+        elif option.value == ":":
+            self._next(option)
+        return None
+
+    def _cluster(self, word: str) -> None:
+        for place, letter in enumerate(word[1:], 2):
+            option = self.rules.letters.get(letter)
+            if option is None:
+                return self._note(Level.RUNS)
+            self._note(option.level)
+            rest = word[place:]
+            if option.value and rest:
+                return self._note(_value(option.kind, rest, self.spot))
+            if option.value == ":":
+                return self._next(option)
+        return None
+
+    def _next(self, option: _Option) -> None:
+        """The value of an option in the next word. A missing one is an error of the program's, and harmless."""
+        if self.at + 1 == len(self.words):
+            return None
+        self.at += 1
+        word = self.words[self.at]
+        # A dash: with another version of the program the value may be joined only, and this is an option.
+        if word is None or (word.startswith("-") and word != "-"):
+            return self._note(Level.RUNS)
+        return self._note(max(option.level, _value(option.kind, word, self.spot)))
+
+    def _operand(self, word: str) -> None:
+        rules = self.rules
+        if self.operands == 0 and rules.first is not None and word not in rules.first:
+            self._note(Level.RUNS)
+        kinds = rules.operands.rstrip("*")
+        repeats = rules.operands.endswith("*")
+        if self.operands < len(kinds):
+            kind = kinds[self.operands]
+        else:
+            kind = kinds[-1] if repeats else ""
+        self.operands += 1
+        # One operand more than the program is known to take: many a program writes to it.
+        self._note(_value(kind, word, self.spot) if kind else Level.REACHES)
+
+
+def _file(value: str, _: Spot) -> Level:
+    return Level.RUNS if value.startswith("+") else Level.FINE  # `less '+!rm x'`
+
+
+def _path(value: str, spot: Spot) -> Level:
+    return Level.FINE if value == "-" or spot.holds(value) else Level.REACHES
+
+
+def _remote(value: str, spot: Spot) -> Level:
+    """The name of a remote. Where there is none of that name git takes it for a directory, and runs the hooks that are there."""
+    if _ADDRESS.fullmatch(value):
+        return Level.REACHES
+    if not _REMOTE.fullmatch(value) or any(spot.has(value + end) for end in ("", ".git", ".bundle")):
+        return Level.RUNS
+    return Level.FINE
+
+
+_KINDS: Final[dict[str, Callable[[str, Spot], Level]]] = {
+    "t": lambda _value, _spot: Level.FINE,
+    "f": _file,
+    "p": _path,
+    "r": _remote,
+    "u": lambda value, _spot: Level.FINE if _ADDRESS.fullmatch(value) else Level.RUNS,
+    "-": lambda value, _spot: Level.FINE if value in _NOWHERE else Level.REACHES,
+}
+
+
+def _value(kind: str, value: str, spot: Spot) -> Level:
+    return _KINDS[kind](value, spot)
+
+
+def grammar(options: str, operands: str = "", *, plain: str = "", first: str | None = None) -> Grammar:
+    """Read a list of options, as the module describes it."""
+    long: dict[str, _Option] = {}
+    letters: dict[str, _Option] = {}
+    numbers = False
+    for text in options.split():
+        level = Level.REACHES if text.startswith(">") else Level.FINE
+        text = text.lstrip(">")
+        if text == "-#":
+            numbers = True
+            continue
+        name, sign, kind = re.fullmatch(r"(-[^-]|--[^:=]+)([:=]?)(.?)", text).groups()  # type: ignore[union-attr]  # a table of ours
+        option = _Option(sign, kind or "t", level)
+        if name.startswith("--"):
+            long[name] = option
+        else:
+            letters[name[1]] = option
+    return Grammar(long, letters, operands, numbers, frozenset(plain.split()), None if first is None else frozenset(first.split()))
