@@ -10,10 +10,12 @@ from antiphon.client.auditing import redacted
 from antiphon.client.files import Files
 from antiphon.client.options import allowing, rejecting
 from antiphon.client.permissions import Choice, Keeper, OnAsk, Question
+from antiphon.client.remembering import Memory, forget_closed
 from antiphon.errors import RequestRefused
 from antiphon.policy import Mode, Verdict
 from antiphon.protocol import v1
 from antiphon.protocol.v1.permission import PermissionOptionKind as Kind
+from antiphon.store.decisions import DecisionStore
 from antiphon.store.schema import FILE_NAME, open_database
 from tests.client.keeping import NO, ONCE, OPTIONS, Deeds, User, audited, names_in, rules, staged, stores
 
@@ -313,3 +315,33 @@ async def test_the_audit_has_neither_contents_nor_secrets(tmp_path: Path) -> Non
         log = await audited(database)
     assert len(log) == 5 and "PRIVATE" not in repr(log)
     assert b"PRIVATE" not in (tmp_path / "state" / FILE_NAME).read_bytes()
+
+
+# Answers that were stored before they were closed.
+
+CLOSED = [
+    "Bash(sh)",
+    "Bash(python3 -c 1)",
+    "Bash(xargs rm)",
+    "Bash(env CI=1 npm test)",
+    "Bash(sudo ls)",
+    "Bash(npx cowsay)",
+    "Bash(./build.sh)",
+]
+
+
+@pytest.mark.parametrize("text", CLOSED)
+async def test_a_stored_answer_for_what_runs_what_it_is_fed_counts_no_longer_and_is_told_once(
+    tmp_path: Path, text: str
+) -> None:
+    async with open_database(tmp_path) as database:
+        store = DecisionStore(database)
+        await store.remember(text, "allow", "everywhere")
+        await store.remember("Bash(ls)", "allow", "everywhere")
+        await store.remember(text, "deny", "project", project="/p")
+        remembered, doubt = await Memory(store, "").recall("s", "/other")
+        assert ([one.rule.text for one in remembered], doubt) == (["Bash(ls)"], "")
+        [told] = await forget_closed(store)
+        assert f"`{text}`" in told and "counts no longer" in told
+        assert await forget_closed(store) == []
+        assert [(row.rule, row.verdict) for row in await store.all()] == [("Bash(ls)", "allow"), (text, "deny")]

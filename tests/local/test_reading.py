@@ -162,7 +162,14 @@ def test_a_line_is_not_looked_for_without_end(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_file_that_tells_no_size_is_read_all_the_same() -> None:
-    assert read_text("/proc/self/status").startswith("Name:")
+    assert read_text("/proc/version").startswith("Linux")
+
+
+def test_a_path_through_a_process_is_refused_also_behind_a_link(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/proc/self/cwd")
+    for path in ("/proc/self/environ", f"/proc/{os.getpid()}/environ", "/dev/stdin", tmp_path / "link" / "x"):
+        with pytest.raises(FileProblem, match="leads through a process"):
+            read_text(path)
 
 
 def test_nothing_stays_open(tmp_path: Path) -> None:

@@ -11,12 +11,12 @@ CWD = "/home/me/song"
 HOME = "/home/me"
 
 
-def line(command: str) -> Action:
+def line(command: str, cwd: str = CWD) -> Action:
     """A shell line, as an agent sends it."""
     call = ToolCall(
         tool_call_id="t", title="harmless", name="Bash", kind=ToolKind.EXECUTE, raw_input={"command": command}
     )
-    return Action.of_tool_call(call, CWD, [CWD], home=HOME)
+    return Action.of_tool_call(call, cwd, [CWD], home=HOME)
 
 
 def words(*argv: str) -> Action:

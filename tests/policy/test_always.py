@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.policy import Rule, closed_reason, suggest
+from antiphon.policy import Rule, Rules, Verdict, closed_reason, decide, suggest
 from antiphon.policy.patterns import quoted
 from antiphon.policy.programs import SCRIPT_RUNNERS
 from antiphon.policy.runners import INTERPRETERS
-from tests.policy.saying import line, words
+from tests.policy.saying import CWD, line, words
 
 FED = [
     "sh", "bash -c 'ls'", "bash build.sh", "/bin/zsh", "python", "python3.12 -c 1", "python x.py", "python -m code", "node -e 1", "perl -e 1",
@@ -19,7 +19,7 @@ FED = [
 ]  # fmt: skip
 EXACT = [
     "git status", "make test", "npm test", "npm run build", "cargo test", "pytest -q", "python -m pytest -q", "python3.12 -m mypy src", "uv sync",
-    "CI=1 npm test", "./build.sh test", "ls -la", "find . -name x", "grep -r x .", "go test ./...", "yarn", "sed -n 1p x",
+    "CI=1 npm test", "ls -la", "find . -name x", "grep -r x .", "go test ./...", "yarn", "sed -n 1p x",
 ]  # fmt: skip
 
 
@@ -34,6 +34,26 @@ def test_always_is_neither_offered_nor_honoured_for_what_runs_what_it_is_fed(tex
 def test_always_is_offered_and_honoured_for_a_command_that_says_what_runs(text: str) -> None:
     assert [rule.text for rule in suggest(line(text))] == [f"Bash({text})"]
     assert closed_reason(Rule.parse(f"Bash({text})", "remembered")) is None
+
+
+def test_always_for_a_relative_program_holds_for_that_file() -> None:
+    rules = suggest(line("./build.sh test"))
+    assert [rule.text for rule in rules] == [f"Bash({CWD}/build.sh test)"]
+    for text, expected in (
+        ("./build.sh test", Verdict.ALLOW),
+        (f"{CWD}/build.sh test", Verdict.ALLOW),
+        ("sub/../build.sh test", Verdict.ALLOW),
+        ("cd sub && ./build.sh test", Verdict.ASK),
+        ("./build.sh", Verdict.ASK),
+        ("sub/build.sh test", Verdict.ASK),
+    ):
+        assert decide(line(text), Rules.parse(allow=["Bash(cd *)"]).merged(Rules(allow=rules))).verdict is expected, (
+            text
+        )
+    elsewhere = line("./build.sh test", cwd=f"{CWD}/sub")
+    assert decide(elsewhere, Rules(allow=rules)).verdict is Verdict.ASK
+    assert closed_reason(Rule.parse("Bash(./build.sh test)")) is not None
+    assert suggest(line("cd sub && ./build.sh")) == ()
 
 
 def test_one_closed_part_closes_the_whole_line() -> None:

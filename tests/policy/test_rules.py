@@ -115,7 +115,7 @@ def test_a_pattern_that_did_not_help_is_explained() -> None:
         "No pattern covers it: it has a redirection."
     )
     assert "`ls` matches no pattern" in ruling(line("git log; ls"), allow=["Bash(git *)"]).why
-    why = ruling(line("git log | git -c core.pager=x diff"), allow=["Bash(git *)"]).why
+    why = ruling(line("git log; git -c core.pager=x diff"), allow=["Bash(git *)"]).why
     assert "`git -c core.pager=x diff` has `-c`, which a `*` does not cover" in why
     fed = ruling(line("echo rm -rf x | sh"), allow=["Bash(echo *)", "Bash(sh)"])
     assert fed.verdict is Verdict.ASK and "`sh` may run what it is fed" in fed.why

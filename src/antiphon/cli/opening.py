@@ -19,6 +19,7 @@ from antiphon.cli.logs import note_report
 from antiphon.client.connect import Asking, connect
 from antiphon.client.files import Files
 from antiphon.client.permissions import Ask, Keeper
+from antiphon.client.remembering import forget_closed
 from antiphon.client.retry import Retry
 from antiphon.client.rules_here import BROKEN, rules_in, settings_here
 from antiphon.client.terminals import Terminals
@@ -105,7 +106,7 @@ async def connected(options: Options, cwd: str, attendance: Attendance) -> Async
     """
     async with _database() as database:
         loaded = await settings_here(cwd, database)
-        for problem in (*loaded.problems, *loaded.notes):
+        for problem in (*loaded.problems, *loaded.notes, *await forget_closed(DecisionStore(database))):
             attendance.warn(problem)
         settings = loaded.settings
         name = agent_name(options, settings)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
-from antiphon.policy import Remembered, Rule, RuleError, Verdict, applicable
+from antiphon.policy import Remembered, Rule, RuleError, Verdict, applicable, closed_reason
 from antiphon.store.decisions import Decision, scope_key
 from antiphon.store.errors import StoreError
 from antiphon.store.times import stamp
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from antiphon.store import decisions as kept
     from antiphon.store.decisions import DecisionStore, Scope
 
-__all__ = ["Memory"]
+__all__ = ["Memory", "forget_closed"]
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +40,9 @@ class Memory:
         found, doubt = [], ""
         for row in rows:
             try:
-                found.append(_read(row))
+                one = _read(row)
+                if not _closed(one):
+                    found.append(one)
             except (RuleError, ValueError) as error:
                 _log.error("decision %d cannot be understood, so everything is asked: %s", row.id, error)
                 doubt = f"Decision {row.id} cannot be understood; `antiphon policy revoke {row.id}` removes it."
@@ -81,6 +83,31 @@ class Memory:
         row = Decision(self._made, rule.text, verdict.value, scope, **about, made_at=at, expires_at=expires_at)
         made = _read(row)
         self._own = [one for one in self._own if _key(one) != _key(made)] + [made]
+
+
+async def forget_closed(decisions: "DecisionStore") -> list[str]:
+    """Remove stored answers that allow more than was shown, and return a sentence about each for the user.
+
+    They do not count in any case; this is for the start of a program, so that the user hears of them once.
+    """
+    texts = []
+    try:
+        for row in await decisions.all() if decisions.database.path.exists() else ():
+            try:
+                reason = _closed(_read(row))
+            except (RuleError, ValueError):
+                continue  # `recall` tells of it
+            if reason:
+                await decisions.revoke(row.id)
+                texts.append(f"your answer to always allow `{row.rule}` counts no longer, and is forgotten: {reason}")
+    except StoreError as error:
+        _log.error("stored answers could not be looked through: %s", error)
+    return texts
+
+
+def _closed(one: Remembered) -> str:
+    """Why a remembered answer does not count; empty if it does."""
+    return (closed_reason(one.rule) or "") if one.verdict is Verdict.ALLOW else ""
 
 
 def _key(one: Remembered) -> tuple[str | None, ...]:

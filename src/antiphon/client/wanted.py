@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 from msgspec import structs
 
 from antiphon.local.files import FileProblem, read_text
-from antiphon.local.roots import EVERYWHERE
+from antiphon.local.roots import real_path
 from antiphon.policy import Action
 from antiphon.policy.where import Where
 from antiphon.protocol import v1
@@ -28,18 +28,20 @@ def action_of(request: Wanted, place: "Place | None") -> Action:
 
     def resolve(path: str) -> str:
         try:
-            return str(EVERYWHERE.resolve(path))
-        except FileProblem:
+            return real_path(path)
+        except ValueError:
             lost.append(path)
-            return path
+            raise
 
     match request:
         case v1.RequestPermission():
-            action = Action.of_tool_call(request.tool_call, cwd, roots, home=home, resolve=resolve)
+            action = Action.of_tool_call(
+                request.tool_call, cwd, roots, home=home, resolve=resolve, exists=os.path.lexists
+            )
             title = request.tool_call.title
             action = structs.replace(action, title=title if isinstance(title, str) else "")
         case v1.CreateTerminal():
-            action = Action.of_terminal(request, cwd, roots, home=home, resolve=resolve)
+            action = Action.of_terminal(request, cwd, roots, home=home, resolve=resolve, exists=os.path.lexists)
         case v1.ReadTextFile():
             action = Action.of_read(request, cwd, roots, home=home, resolve=resolve)
         case v1.WriteTextFile():

@@ -14,6 +14,7 @@ from antiphon.agent.permission import is_question, refusal, why_refused
 from antiphon.client.options import rejecting
 from antiphon.client.permissions import Choice, Denial, Keeper, Question
 from antiphon.client.place import Place
+from antiphon.client.remembering import forget_closed
 from antiphon.client.rules_here import BROKEN, rules_in, settings_here
 from antiphon.duet.asked import Known, Passing, answerable, choice_of, question_about, shown_to_user, with_known
 from antiphon.errors import Code, RequestError
@@ -70,7 +71,9 @@ class Guard:
     @classmethod
     async def open(cls, cwd: str, directories: Sequence[str], database: "Database") -> "Guard":
         """With the rules of the user, and of the project as far as it is trusted."""
-        return cls(Place.at(cwd, directories), await settings_here(cwd, database), database)
+        guard = cls(Place.at(cwd, directories), await settings_here(cwd, database), database)
+        guard.notes = (*guard.notes, *await forget_closed(DecisionStore(database)))
+        return guard
 
     # How careful it is.
 

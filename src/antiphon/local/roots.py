@@ -14,9 +14,9 @@ from types import TracebackType
 from typing import Final
 
 from antiphon.errors import LocalProtocolError
-from antiphon.local.problems import NotAFile, OutsideRoots, problem
+from antiphon.local.problems import FileProblem, NotAFile, OutsideRoots, problem
 
-__all__ = ["EVERYWHERE", "AnyPath", "Roots", "Way"]
+__all__ = ["EVERYWHERE", "AnyPath", "Roots", "Way", "real_path"]
 
 AnyPath = str | os.PathLike[str]
 
@@ -92,6 +92,9 @@ def _follow(path: str) -> str:
             at = os.path.dirname(at)  # of the real folder: links are behind us
             continue
         step = os.path.join(at, part)
+        if at == "/proc" and (part.isdecimal() or part in ("self", "thread-self")):
+            # Another file for each process that opens it, and some hold what a process was started with.
+            raise NotAFile(f"`{path}` leads through a process\nhint: give the path of a file on a disk")
         try:
             target = os.readlink(step)
         except OSError as error:
@@ -106,6 +109,18 @@ def _follow(path: str) -> str:
             at = "/"
         ahead.extend(target.split("/")[::-1])
     return at
+
+
+def real_path(path: str) -> str:
+    """Follow every link of a path, for those who judge it.
+
+    Raises:
+        ValueError: it cannot be told which file it is.
+    """
+    try:
+        return _follow(_checked(path))
+    except FileProblem as error:
+        raise ValueError(str(error)) from error
 
 
 # Linux opens a folder for passing through only, which takes no right to list it.

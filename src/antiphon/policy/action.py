@@ -17,7 +17,7 @@ from antiphon.policy.plain_files import FileWork, file_work, looks_like_file_wor
 from antiphon.policy.programs import BASH_LIKE
 from antiphon.policy.tools import FILE_KINDS, KIND_OF, QUIET_KINDS, TOOL_OF_KIND, canonical, worst
 from antiphon.policy.variables import is_harmless
-from antiphon.policy.where import Exists, Resolve, Where, nothing_exists
+from antiphon.policy.where import Exists, Resolve, Where, nothing_exists, through_process
 from antiphon.protocol.v1.files import ReadTextFile, WriteTextFile
 from antiphon.protocol.v1.terminals import CreateTerminal
 from antiphon.protocol.v1.tools import Diff, ToolCall, ToolCallPatch, ToolKind
@@ -56,8 +56,9 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     roots: tuple[str, ...] = ()
     home: str | None = None
     resolve: Resolve = posixpath.normpath
-    exists: Exists = nothing_exists
     """How links are followed: what a command touches is only worked out if a rule needs it."""
+    exists: Exists = nothing_exists
+    """Whether there is a file: git runs what it finds in some, and takes the name of a directory for a remote."""
     raw: Any = None
     title: str = ""
     """The agent's title of the call, for people. No rule looks at it."""
@@ -93,7 +94,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         paths += _searched(raw, paths) if kind == "search" else []
         return cls(
             kind=kind, claimed=claimed, name=name, paths=where.real(paths), spellings=where.spelled(paths), url=said.url,
-            unread=said.unread or (kind in FILE_KINDS and (said.strange or _is_patch(name, raw))),
+            unread=said.unread or through_process(paths) or (kind in FILE_KINDS and (said.strange or _is_patch(name, raw))),
             moved=where.names(paths) if kind == "move" else (),
             cwd=where.real_cwd, roots=where.all_roots, home=home, resolve=resolve, exists=exists, raw=raw,
         )  # fmt: skip
@@ -172,7 +173,7 @@ def _is_patch(name: str | None, raw: object) -> bool:
 
 def _file(name: str, kind: str, path: str, where: Where) -> Action:
     return Action(
-        kind=kind, claimed=(kind,), name=name, paths=where.real([path]), spellings=where.spelled([path]),
+        kind=kind, claimed=(kind,), name=name, unread=through_process([path]), paths=where.real([path]), spellings=where.spelled([path]),
         cwd=where.real_cwd, roots=where.all_roots, home=where.home, resolve=where.resolve,
     )  # fmt: skip
 

@@ -201,7 +201,8 @@ def _test(words: Words, _: Spot) -> dict[int, Level]:
     return {
         at: Level.RUNS
         for at, word in enumerate(words)
-        if at and (word is None or word in ("-v", "-R") or ("[" in word and word != "[" and ("$" in word or "`" in word)))
+        if at
+        and (word is None or word in ("-v", "-R") or ("[" in word and word != "[" and ("$" in word or "`" in word)))
     }
 
 

@@ -98,7 +98,9 @@ _MAKE: Final = (
     "--question --no-builtin-rules --no-builtin-variables --silent --quiet --touch --no-print-directory --print-directory --debug= --jobs= "
     "--load-average= --output-sync= --directory:f --file:f --makefile:f --trace --version --help --warn-undefined-variables"
 )
-_OWN_WORK: Final = frozenset({"black", "flake8", "gh", "isort", "mypy", "prettier", "pylint", "pyright", "pytest", "ruff", "tsc"})
+_OWN_WORK: Final = frozenset(
+    {"black", "flake8", "gh", "isort", "mypy", "prettier", "pylint", "pyright", "pytest", "ruff", "tsc"}
+)
 """Programs whose words are data for them: a message in quotes is no script."""
 
 _SIGNS: Final = frozenset("$`\\\"'();|&<>\n")
@@ -215,7 +217,12 @@ class _Search:
             self._wrapper(name, words)
         elif interprets(first):
             self._interpreter(base_name(first), words, texts)
-        elif starts_others(first) or name in TAKE_COMMANDS or base_name(first) in TAKE_COMMANDS or name in PACKAGE_RUNNERS:
+        elif (
+            starts_others(first)
+            or name in TAKE_COMMANDS
+            or base_name(first) in TAKE_COMMANDS
+            or name in PACKAGE_RUNNERS
+        ):
             self._anything(words)
         elif name in MANAGERS and (len(words) < 2 or words[1] not in MANAGERS[name]):
             self._all_behind(words)

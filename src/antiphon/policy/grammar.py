@@ -56,7 +56,7 @@ class Spot(msgspec.Struct, frozen=True):
 
     def holds(self, path: str) -> bool:
         """Whether the path leads to a place inside the roots, from every directory that the command may be in."""
-        if "\0" in path or path.startswith("~"):
+        if "\0" in path or path.startswith("~") or not self.directories:
             return False
         return all(self._inside(posixpath.join(directory, path)) for directory in self.directories)
 
@@ -218,10 +218,7 @@ class _Reading:
             self._note(Level.RUNS)
         kinds = rules.operands.rstrip("*")
         repeats = rules.operands.endswith("*")
-        if self.operands < len(kinds):
-            kind = kinds[self.operands]
-        else:
-            kind = kinds[-1] if repeats else ""
+        kind = kinds[min(self.operands, len(kinds) - 1)] if self.operands < len(kinds) or repeats else ""
         self.operands += 1
         # One operand more than the program is known to take: many a program writes to it.
         self._note(_value(kind, word, self.spot) if kind else Level.REACHES)
@@ -275,4 +272,6 @@ def grammar(options: str, operands: str = "", *, plain: str = "", first: str | N
             long[name] = option
         else:
             letters[name[1]] = option
-    return Grammar(long, letters, operands, numbers, frozenset(plain.split()), None if first is None else frozenset(first.split()))
+    return Grammar(
+        long, letters, operands, numbers, frozenset(plain.split()), None if first is None else frozenset(first.split())
+    )

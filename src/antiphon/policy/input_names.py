@@ -24,8 +24,9 @@ LABELS: Final = frozenset({
 })  # fmt: skip
 """Short values that name nothing on a disk."""
 ASIDE: Final = LABELS | {
-    "commandactions", "description", "explanation", "isbackground", "justification", "maxoutputtokens", "parsedcmd",
-    "proposedexecpolicyamendment", "reason", "runinbackground", "timeout", "timeoutms", "title", "yieldtimems",
+    "blocking", "commandactions", "description", "explanation", "isbackground", "justification", "login", "maxoutputtokens", "parsedcmd",
+    "proposedexecpolicyamendment", "reason", "requireuserapproval", "runinbackground", "timeout", "timeoutms", "timeoutsec", "timeoutseconds", "title",
+    "tty", "yieldtimems",
 }  # fmt: skip
 """What may stand beside a command and changes nothing about it."""
 USUAL_SHELLS: Final = (

@@ -81,11 +81,7 @@ def _beside_command(raw: dict[object, object], said: Said) -> None:
     folders: set[str] = set()
     for key, value in raw.items():
         name = plain(key)
-        if (
-            not isinstance(value, str | dict | list)
-            or not value
-            or name in names.COMMANDS | names.ARGUMENTS | names.ASIDE
-        ):
+        if value is None or value in ("", [], {}) or name in names.COMMANDS | names.ARGUMENTS | names.ASIDE:
             continue
         if name in names.FOLDERS and isinstance(value, str):
             folders.add(value)

@@ -304,7 +304,10 @@ class Judge:
         if first is None or starts_others(first):
             return frozenset(range(len(part.words)))
         found = levels(command, self._spots[at])
-        found_words = {*range(part.settings), *(word + part.settings for word in (*found, *self._protected_words(part)))}
+        found_words = {
+            *range(part.settings),
+            *(word + part.settings for word in (*found, *self._protected_words(part))),
+        }
         return frozenset(found_words)
 
     def _guards(self, rules: list[Rule], at: int) -> str:

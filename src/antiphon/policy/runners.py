@@ -26,7 +26,9 @@ _MODULES: Final = frozenset({
 })  # fmt: skip
 """Modules for `python -m` that do work of their own."""
 
-_ALSO_DATA: Final = frozenset({"aspell", "bat", "batcat", "clip", "colordiff", "delta", "gron", "more", "xclip", "xmllint"})
+_ALSO_DATA: Final = frozenset(
+    {"aspell", "bat", "batcat", "clip", "colordiff", "delta", "gron", "more", "xclip", "xmllint"}
+)
 """Programs beside those of `arguments` that take their standard input for data."""
 
 _ELSEWHERE: Final = frozenset({"sftp", "ssh"})
@@ -39,6 +41,8 @@ _WRITERS: Final = frozenset({
 """Programs of `ANY_WORDS` that change files, so that it matters which words xargs adds."""
 
 _XARGS_OPTIONS: Final = re.compile(r"-[0rt]+|-[nLP][0-9]+|--null|--no-run-if-empty|--max-args=[0-9]+")
+
+
 def runs_input(command: Words) -> str:
     """Why an exact rule for this command says too little about what runs; empty if it says enough.
 

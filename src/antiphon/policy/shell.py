@@ -116,16 +116,12 @@ class _Reader:
         kind = node.type
         if depth > MAX_DEPTH:
             self._doubt("it is nested too deeply")
-        elif kind == "pipeline":
-            self._pipeline(node, depth)
         elif kind in _CONTAINERS:
             self._inside(node, depth, _JOINTS)
+        elif kind in ("pipeline", "redirected_statement"):
+            self._feeding(node, depth)
         elif kind == "command" or kind in _DECLARATIONS:
             self._command(node, depth)
-        elif kind == "redirected_statement":
-            before, self.fed = self.fed, self.fed or any(self._feeds(child) for child in node.children)
-            self._inside(node, depth, frozenset())
-            self.fed = before
         elif kind == "file_redirect":
             self._redirect(node, depth)
         elif kind == "variable_assignment":
@@ -141,18 +137,20 @@ class _Reader:
             self._doubt(f"it has a construct that is not judged ({kind.replace('_', ' ')})")
             self._nested(node, depth)
 
-    def _pipeline(self, node: "Node", depth: int) -> None:
-        """What stands behind a `|` is fed by what stands before it."""
+    def _feeding(self, node: "Node", depth: int) -> None:
+        """What stands behind a `|` is fed by what stands before it, and a `<` feeds everything that it stands behind."""
         before = self.fed
+        pipe = node.type == "pipeline"
+        self.fed = before or any(self._feeds(child) for child in node.children)
         end = node.start_byte
         for child in node.children:
             self._blank(end, child.start_byte, _LINES)
             end = child.end_byte
             if child.is_named:
                 self._statement(child, depth + 1)
-                self.fed = True
+                self.fed |= pipe
             else:
-                self._joint(child, _JOINTS)
+                self._joint(child, _JOINTS if pipe else frozenset())
         self.fed = before
 
     def _assignment(self, node: "Node", depth: int) -> None:

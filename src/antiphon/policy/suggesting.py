@@ -32,7 +32,7 @@ def _texts(action: Action, judge: Judge) -> list[str]:
     if tool is not None and KIND_OF[tool] != action.kind:
         return []
     if tool == "Bash":
-        return [] if judge.uncovered else [_command(part.words) for part in judge.line.parts if None not in part.words]
+        return [] if judge.uncovered else _commands(judge)
     if tool in PATH_TOOLS:
         return [f"{tool}({escape(path)})" for path in action.paths]
     if tool == "WebFetch":
@@ -45,6 +45,19 @@ def _texts(action: Action, judge: Judge) -> list[str]:
         if name is not None and tool is None and name.replace("_", "").replace("-", "").isalnum() and name.isascii()
         else []
     )
+
+
+def _commands(judge: Judge) -> list[str]:
+    """A rule for each command of a line. A program that is named by a relative path is named by its whole path: it is that file."""
+    texts = []
+    for at, part in enumerate(judge.line.parts):
+        if None in part.words:
+            continue
+        whole = judge.whole_program(at)
+        texts.append(
+            _command(part.words if whole is None else (*part.words[: part.settings], whole, *part.command[1:]))
+        )
+    return texts
 
 
 def _command(words: tuple[str | None, ...]) -> str:

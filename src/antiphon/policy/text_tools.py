@@ -23,6 +23,8 @@ _SED_LONG: Final = frozenset({
     "--debug", "--null-data", "--posix", "--quiet", "--regexp-extended", "--sandbox", "--separate", "--silent", "--unbuffered",
 })  # fmt: skip
 
+_SED_IN_PLACE: Final = re.compile(r"--in-place(?:=.*)?", re.DOTALL)
+
 _MEMBER: Final = r"(?:\[:[a-z]+:\]|[^\]\[\\\n])"
 _BRACKET: Final = re.compile(rf"\[(?:\^?\]{_MEMBER}*|\^(?!\]){_MEMBER}+|(?![\^\]]){_MEMBER}+)\]")
 _NUMBER: Final = re.compile(r"[0-9]+")
@@ -38,8 +40,7 @@ _BLANKS: Final = re.compile(r"[ ;\n]*")
 def sed_levels(words: Words, _: Spot) -> dict[int, Level]:
     """The words of a sed command that are not fine: scripts that do more than edit text, and options other than a few."""
     found: dict[int, Level] = {}
-    scripts: list[int] = []
-    texts: list[str] = []
+    scripts: list[tuple[int, str]] = []
     operands: list[int] = []
     at = 1
     while at < len(words):
@@ -51,28 +52,33 @@ def sed_levels(words: Words, _: Spot) -> dict[int, Level]:
             found[at] = Level.RUNS
         elif not word.startswith("-") or word == "-":
             operands.append(at)
-        elif word.startswith("--expression="):
-            scripts.append(at)
-            texts.append(word.partition("=")[2])
-        elif word.startswith("--"):
-            if word not in _SED_LONG:
-                found[at] = Level.REACHES if re.fullmatch(r"--in-place(?:=.*)?", word) else Level.RUNS
+        elif (script := _sed_script(word)) is None:
+            found[at] = _sed_option(word)
         else:
-            letters = word[1:].lstrip("".join(_SED_FLAGS))
-            if letters.startswith("e"):
-                at += 0 if letters[1:] else 1
-                scripts.append(at)
-                texts.append(letters[1:] or (words[at] if at < len(words) else None) or "e")
-            elif letters:
-                found[at] = Level.REACHES if letters.startswith("i") else Level.RUNS
+            at += 0 if script else 1  # `-e` alone: its script is the next word
+            scripts.append((at, script or (words[at] if at < len(words) else None) or "e"))
         at += 1
-    if not texts and operands:
-        scripts, texts = operands[:1], [words[operands[0]] or "e"]
-    if texts and not is_harmless_sed("\n".join(texts)):
-        found |= {at: Level.RUNS for at in scripts if at < len(words)}
-    if any(words[at] is None for at in operands):
-        found |= {at: Level.RUNS for at in operands if words[at] is None}
-    return found
+    if not scripts:
+        scripts = [(at, words[at] or "e") for at in operands[:1]]
+    if not is_harmless_sed("\n".join(text for _, text in scripts)):
+        found |= dict.fromkeys((at for at, _ in scripts if at < len(words)), Level.RUNS)
+    found |= {at: Level.RUNS for at in operands if words[at] is None}
+    return {at: level for at, level in found.items() if level}
+
+
+def _sed_script(option: str) -> str | None:
+    """The script in an option, empty if it is the next word; None if the option has none."""
+    if option.startswith("--expression="):
+        return option.partition("=")[2] or "e"
+    letters = option[1:].lstrip("".join(_SED_FLAGS))
+    return letters[1:] if letters.startswith("e") and not option.startswith("--") else None
+
+
+def _sed_option(option: str) -> Level:
+    if option.startswith("--"):
+        return Level.FINE if option in _SED_LONG else Level.REACHES if _SED_IN_PLACE.fullmatch(option) else Level.RUNS
+    letters = option[1:].lstrip("".join(_SED_FLAGS))
+    return Level.FINE if not letters else Level.REACHES if letters.startswith("i") else Level.RUNS
 
 
 def is_harmless_sed(script: str) -> bool:

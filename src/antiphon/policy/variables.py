@@ -19,7 +19,21 @@ _USUAL_SHELLS: Final = frozenset({"/bin/bash", "/bin/sh", "/bin/zsh", "/usr/bin/
 _PAGERS: Final = frozenset({"GIT_PAGER", "PAGER"})
 
 _LOCAL: Final = re.compile(r"[a-z][a-z0-9_]*")
-_TIED: Final = frozenset({"cdpath", "fignore", "fpath", "histchars", "mailpath", "manpath", "module_path", "path", "prompt", "psvar", "watch"})
+_TIED: Final = frozenset(
+    {
+        "cdpath",
+        "fignore",
+        "fpath",
+        "histchars",
+        "mailpath",
+        "manpath",
+        "module_path",
+        "path",
+        "prompt",
+        "psvar",
+        "watch",
+    }
+)
 """Names in small letters that mean something to zsh."""
 
 

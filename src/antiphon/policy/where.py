@@ -4,16 +4,23 @@ Links are the caller's business: `resolve` is given an absolute path and returns
 """
 
 import posixpath
+import re
 from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 import msgspec
 
 from antiphon.policy.protected import LINKED
 
-__all__ = ["Exists", "Resolve", "Where", "inside", "nothing_exists", "through"]
+__all__ = ["Exists", "Resolve", "Where", "inside", "nothing_exists", "through", "through_process"]
 
 Resolve = Callable[[str], str]
 Exists = Callable[[str], bool]
+
+
+_PROCESS: Final = re.compile(
+    r"(?:file://)?/+(?:proc/+(?:self|thread-self|[0-9]+)|dev/+(?:fd|stdin|stdout|stderr))(?:/|\Z)"
+)
 
 
 def nothing_exists(_path: str) -> bool:
@@ -98,6 +105,11 @@ def through(links: Iterable[tuple[str, str]], real: Iterable[str]) -> Iterator[s
     paths = tuple(real)
     for link, target in links:
         yield from (link + path[len(target) :] for path in paths if path == target or inside(path, (target,)))
+
+
+def through_process(paths: Iterable[str]) -> bool:
+    """Whether a path leads through a process (`/proc/self/cwd/x`): it is another file for the agent than for us."""
+    return any(_PROCESS.match(path) or _PROCESS.match(posixpath.normpath(path)) for path in paths)
 
 
 def inside(path: str, roots: Iterable[str]) -> bool:

@@ -16,7 +16,10 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import structs
+
 from antiphon.engines.claude.translate.tools import describe
+from antiphon.local.roots import real_path
 from antiphon.policy import Action, Mode, Rules, Ruling, Verdict, decide
 from antiphon.policy.judging import Judge
 from antiphon.policy.looking import judge_onlooker
@@ -169,13 +172,24 @@ def _action(session: "Session", name: str, given: Any, cwd: Any) -> Action:
         "", kind=described.kind, name=described.name, content=described.content, locations=described.locations,
         raw_input=given,
     )  # fmt: skip
-    return Action.of_tool_call(
+    lost: list[str] = []
+
+    def resolve(path: str) -> str:
+        try:
+            return real_path(path)
+        except ValueError:
+            lost.append(path)
+            raise
+
+    action = Action.of_tool_call(
         call,
         cwd if isinstance(cwd, str) and os.path.isabs(cwd) else session.cwd,
         (session.cwd, *session.directories),
         home=os.path.expanduser("~"),
-        resolve=os.path.realpath,
+        resolve=resolve,
+        exists=os.path.lexists,
     )
+    return structs.replace(action, unread=True) if lost else action
 
 
 def _decided(decision: str, why: str) -> dict[str, Any]:
