@@ -94,9 +94,9 @@ _RUN_FILES: Final = {
     "deno": frozenset({"cache", "check", "doc", "fmt", "info", "lint", "run", "test"}),
 }
 _MAKE: Final = (
-    "-B -e -i -k -n -q -r -R -s -S -t -w -d -j= -l= -O= -C:f -f:f -o: -W: --always-make --ignore-errors --keep-going --dry-run --just-print "
+    "-B -e -i -k -n -q -r -R -s -S -t -w -d -j= -l= -O= -C:f -o: -W: --always-make --ignore-errors --keep-going --dry-run --just-print "
     "--question --no-builtin-rules --no-builtin-variables --silent --quiet --touch --no-print-directory --print-directory --debug= --jobs= "
-    "--load-average= --output-sync= --directory:f --file:f --makefile:f --trace --version --help --warn-undefined-variables"
+    "--load-average= --output-sync= --directory:f --trace --version --help --warn-undefined-variables"
 )
 _OWN_WORK: Final = frozenset(
     {"black", "flake8", "gh", "isort", "mypy", "prettier", "pylint", "pyright", "pytest", "ruff", "tsc"}

@@ -1,0 +1,104 @@
+"""The judge is the machine itself: what the policy allows is run with real programs among traps, and nothing may start `canary`.
+
+`ANTIPHON_TRAP_LINES` says how many lines each generator makes; a few hundred are a check, tens of thousands are a search.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from antiphon.policy import Rules, Verdict, decide
+from tests.policy import traps
+from tests.policy.running import BASH, GIT, Deed, Yard
+
+LINES = int(os.environ.get("ANTIPHON_TRAP_LINES", "600"))
+SEED = int(os.environ.get("ANTIPHON_TRAP_SEED", "14"))
+KNOWN = Rules.parse(
+    allow=[
+        f"Bash({name} *)"
+        for name in (
+            *traps.programs_here(),
+            "git",
+            "cd",
+            "git clone",
+            "git archive",
+            "git config",
+            "git worktree",
+            "git format-patch",
+        )
+    ]
+)
+ALL_BUT_CANARY = Rules.parse(allow=["Bash"], deny=["Bash(canary *)"])
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(BASH is None or GIT is None, reason="there is no bash or no git here"),
+    pytest.mark.timeout(30 + LINES),
+]
+Generator = Callable[[Random, Path], Iterator[str]]
+
+
+@pytest.fixture
+def yard() -> Iterator[Yard]:
+    memory = "/dev/shm"
+    with TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as directory:
+        yield Yard(Path(directory))
+
+
+def allowed(yard: Yard, rules: Rules, lines: Generator, count: int = LINES) -> list[str]:
+    """Of so many lines those that the rules allow."""
+    made = dict.fromkeys(islice(lines(Random(SEED), yard.work), count))
+    return [line for line in made if decide(yard.action(line), rules).verdict is Verdict.ALLOW]
+
+
+def is_reader(line: str) -> bool:
+    return line.split()[0] not in traps.WRITERS
+
+
+def reported(deeds: list[Deed]) -> str:
+    return "\n".join(str(deed) for deed in deeds)
+
+
+def test_no_option_of_a_known_program_starts_another_or_writes(yard: Yard) -> None:
+    chosen = allowed(yard, KNOWN, traps.option_lines, LINES * 3)
+    assert len(chosen) > LINES / 10
+    deeds = yard.suspects(chosen)
+    bad = [deed for deed in deeds if deed.ran or (is_reader(deed.line) and (deed.inside or deed.outside))]
+    assert not bad, reported(bad)
+
+
+def test_no_git_command_runs_a_file_of_the_work_tree_or_leaves_the_repository(yard: Yard) -> None:
+    chosen = allowed(yard, KNOWN, traps.git_lines, LINES * 3)
+    assert len(chosen) > LINES / 10
+    bad = [deed for deed in yard.suspects(chosen, together=4) if deed.ran or deed.outside or deed.told]
+    assert not bad, reported(bad)
+
+
+def test_no_sed_script_runs_or_writes_anything(yard: Yard) -> None:
+    chosen = allowed(yard, KNOWN, traps.sed_lines, LINES * 3)
+    assert len(chosen) > LINES / 10
+    bad = yard.suspects(chosen)
+    assert not bad, reported(bad)
+
+
+@pytest.mark.parametrize("lines", [traps.hidden_lines, traps.program_lines])
+def test_what_is_denied_does_not_run_behind_anything(yard: Yard, lines: Generator) -> None:
+    chosen = allowed(yard, ALL_BUT_CANARY, lines, LINES * 3)
+    bad = [deed for deed in yard.suspects(chosen) if deed.ran]
+    assert not bad, reported(bad)
+
+
+def test_the_traps_work(yard: Yard) -> None:
+    lines = [
+        "canary", "git push -q ./evil.git HEAD:z", "git push -q evil HEAD:z", "cd docs && git status", "git cherry-pick --strategy=x/y side", "sed '1e canary' a",
+        "awk -f x.awk", "cd out && git status", "sed 's/[/]X/g;s/e;/x/p' a",
+    ]  # fmt: skip
+    assert [deed.line for deed in yard.run_all(lines) if not deed.ran] == []
+    [read] = yard.run_all(["git diff --no-index out/secret a"])
+    [wrote] = yard.run_all(["echo x > ../outside/new; echo y > z"])
+    assert read.told and wrote.outside and len(wrote.inside) == 1
