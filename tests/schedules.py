@@ -71,6 +71,9 @@ REAL_LIMIT: Final = 60.0
 """Seconds of a real clock. Generous, because a loaded machine is no reason to fail."""
 
 
+_END: Final = "the end:"
+
+
 class Schedule(NamedTuple):
     """What happens to a scenario. Step 0: nothing does."""
 
@@ -96,6 +99,8 @@ class World:
         self.random = random.Random(schedule.seed)
         self.acted = False
         """Whether the end has happened."""
+        self.over = False
+        """Whether the main coroutine of a loop is: nothing happens any more, and tasks are only cancelled."""
         self.main: asyncio.Task[Any] | None = None
         self.steps = self.length = 0
         self.troubles: list[str] = []
@@ -133,7 +138,7 @@ class World:
     def step(self) -> None:
         """One more step of the loop is about to be taken."""
         self.steps += 1
-        if self.acted or not self.schedule.step or self.steps < self.schedule.step:
+        if self.acted or self.over or not self.schedule.step or self.steps < self.schedule.step:
             return
         do = self._ends.get(self.schedule.end)
         if do is None:
@@ -142,7 +147,7 @@ class World:
         try:
             result = do()
             if inspect.iscoroutine(result):
-                _ = self.start(result, f"the end: {self.schedule.end}")
+                _ = self.start(result, f"{_END} {self.schedule.end}")
         except AcpError:
             pass  # it ended already
         except Exception as error:
@@ -232,7 +237,6 @@ class ScheduledLoop(asyncio.SelectorEventLoop):
         super().__init__(self._virtual)
         self._world = world
         self._ready = _Ready(world)
-        self._runs = 0
         self.set_exception_handler(self._lost)
 
     def time(self) -> float:
@@ -242,12 +246,14 @@ class ScheduledLoop(asyncio.SelectorEventLoop):
         self._world.trouble(f"lost in the loop: {context.get('message')} {context}", context.get("exception"))
 
     def run_until_complete(self, future: Any) -> Any:
+        main = asyncio.ensure_future(future, loop=self)
         try:
-            return super().run_until_complete(future)
+            return super().run_until_complete(main)
         finally:
-            if not self._runs and self._virtual is None:
-                self._world.left |= {task for task in asyncio.all_tasks(self) if not task.done()}
-            self._runs += 1
+            if self._virtual is None and main.done() and not self._world.over:
+                self._world.over = True
+                rest = (task for task in asyncio.all_tasks(self) if not task.get_name().startswith(_END))
+                self._world.left |= {task for task in rest if not task.done()}
 
 
 def where(task: "asyncio.Task[Any]") -> str:

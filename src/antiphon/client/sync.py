@@ -2,12 +2,14 @@
 
 The connection lives in a thread of its own, so this also works where a loop runs already. Handlers may block (ask with `input()`);
 `on_update` and the hooks of `Files` are called in that other thread and must be quick. Ctrl-C while a turn is waited for cancels the turn.
+So does a handler that ends the program (`sys.exit()`, Ctrl-C in `input()`): it is raised where the turn is waited for.
 """
 
+import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar
 
 from msgspec import UNSET
 
@@ -15,10 +17,11 @@ from antiphon.client.connect import DEFAULT_FILES, DEFAULT_RETRY
 from antiphon.client.connect import connect as connect_async
 from antiphon.client.handlers import Authenticate, Elicitation, Permission
 from antiphon.client.remote import ConnectedAgent
-from antiphon.client.worker import Worker, in_thread
+from antiphon.client.worker import Worker
 from antiphon.connection.stream import CANCEL_GRACE
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
     from typing import Unpack
 
     from antiphon.client.connect import Asking
@@ -68,42 +71,82 @@ def connect(
     timeout: "Timeout" = UNSET,
 ) -> "Iterator[SyncAgent]":
     """Connect to an agent; `antiphon.connect` says what everything means."""
+    worker = Worker()
     connected = connect_async(
         target,
         cwd=cwd,
         env=env,
-        permission=in_thread(permission) if permission is not None else None,
-        elicitation=_in_threads(elicitation) if elicitation is not None else None,
-        authenticate=in_thread(authenticate) if authenticate is not None else None,
+        permission=worker.in_thread(permission) if permission is not None else None,
+        elicitation=_in_threads(elicitation, worker) if elicitation is not None else None,
+        authenticate=worker.in_thread(authenticate) if authenticate is not None else None,
         files=files,
         terminals=terminals,
         info=info,
         retry=retry,
-        observer=observer,
+        observer=worker.at_once(observer) if observer is not None else None,
         cancel_grace=cancel_grace,
         terminal_login=terminal_login,
         timeout=timeout,
     )
-    worker = Worker()
-    worker.start()
+    life = _Life(connected)
     try:
-        agent = worker.run(connected.__aenter__())
+        worker.start()
         try:
-            yield SyncAgent(agent, worker)
+            yield SyncAgent(worker.run(life.begin()), worker)
         finally:
-            worker.run(connected.__aexit__(None, None, None))
+            worker.run(life.end(), closing=True)
     finally:
         worker.stop()
+    worker.raise_what_was_left()
 
 
-def _in_threads(elicitation: "Asking") -> "Asking":
+class _Life:
+    """A connection, held open by a task of its own: however and whenever its caller is interrupted, it can be ended."""
+
+    def __init__(self, connected: "AbstractAsyncContextManager[ConnectedAgent]") -> None:
+        self._connected = connected
+        self._over = asyncio.Event()
+        self._making = True
+        self._living: asyncio.Task[None] | None = None
+
+    async def begin(self) -> ConnectedAgent:
+        """Connect. Cancelled, it is ended by `end`."""
+        loop = asyncio.get_running_loop()
+        there: asyncio.Future[ConnectedAgent] = loop.create_future()
+        self._living = living = loop.create_task(self._live(there), name="connection")
+        await asyncio.wait((living, there), return_when=asyncio.FIRST_COMPLETED)
+        if living.done():
+            living.result()  # raises why it could not be made
+        return there.result()
+
+    async def _live(self, there: "asyncio.Future[ConnectedAgent]") -> None:
+        async with self._connected as agent:
+            self._making = False
+            if not there.done():
+                there.set_result(agent)
+            await self._over.wait()
+
+    async def end(self) -> None:
+        """Close the connection, or give up making it. The ladder of graces bounds the wait."""
+        living = self._living
+        if living is None or living.done():
+            return
+        self._over.set()
+        if self._making:
+            living.cancel()
+        await asyncio.wait([living])
+        if not living.cancelled():
+            living.result()
+
+
+def _in_threads(elicitation: "Asking", worker: Worker) -> "Asking":
     if not isinstance(elicitation, Elicitation):
-        return in_thread(elicitation)
-    form, url = elicitation.form, elicitation.url
+        return worker.in_thread(elicitation)
+    form, url, completed = elicitation.form, elicitation.url, elicitation.completed
     return Elicitation(
-        form=in_thread(form) if form is not None else None,
-        url=in_thread(url) if url is not None else None,
-        completed=elicitation.completed,
+        form=worker.in_thread(form) if form is not None else None,
+        url=worker.in_thread(url) if url is not None else None,
+        completed=worker.at_once(completed) if completed is not None else None,
     )
 
 
@@ -141,19 +184,27 @@ class SyncAgent:
 
     def new_session(self, cwd: PathLike | None = None, **options: "Unpack[Options]") -> "SyncSession":
         """Open a session in a directory."""
-        return SyncSession(self._worker.run(self._agent.new_session(cwd, **options)), self._worker)
+        return self._open(self._agent.new_session(cwd, **self._guarded(options)))
 
     def load_session(self, id: str, cwd: PathLike | None = None, **options: "Unpack[Options]") -> "SyncSession":
         """Open an earlier session and hear its history."""
-        return SyncSession(self._worker.run(self._agent.load_session(id, cwd, **options)), self._worker)
+        return self._open(self._agent.load_session(id, cwd, **self._guarded(options)))
 
     def resume_session(self, id: str, cwd: PathLike | None = None, **options: "Unpack[Options]") -> "SyncSession":
         """Open an earlier session without hearing its history."""
-        return SyncSession(self._worker.run(self._agent.resume_session(id, cwd, **options)), self._worker)
+        return self._open(self._agent.resume_session(id, cwd, **self._guarded(options)))
 
     def fork_session(self, id: str, cwd: PathLike | None = None, **options: "Unpack[Options]") -> "SyncSession":
         """Open a new session that starts where another stands."""
-        return SyncSession(self._worker.run(self._agent.fork_session(id, cwd, **options)), self._worker)
+        return self._open(self._agent.fork_session(id, cwd, **self._guarded(options)))
+
+    def _open(self, opening: "Coroutine[Any, Any, Session]") -> "SyncSession":
+        return SyncSession(self._worker.run(opening), self._worker)
+
+    def _guarded(self, options: Options) -> Options:
+        if (on_update := options.get("on_update")) is not None:
+            options["on_update"] = self._worker.at_once(on_update)
+        return options
 
     def list_sessions(self, cwd: PathLike | None = None, *, timeout: "Timeout" = UNSET) -> "Iterator[v1.SessionInfo]":
         """Iterate over the sessions that the agent keeps, page by page as they are needed."""
@@ -264,7 +315,7 @@ class SyncTurn:
         return self
 
     def __next__(self) -> "v1.Update":
-        update = self._worker.run(_next(self._turn))
+        update = self._run(_next(self._turn))
         if update is None:
             raise StopIteration
         return update
@@ -276,22 +327,25 @@ class SyncTurn:
         async def rest() -> "v1.PromptResult":
             return await self._turn
 
-        return self._worker.run(rest())
+        return self._run(rest())
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         """Left early, it is cancelled; either way it is over."""
-        self._worker.run(self._turn.__aexit__(None, None, None))
+        self._worker.run(self._turn.__aexit__(None, None, None), closing=True)
 
     def text(self) -> str:
         """All that the agent says in the turn, once it is over."""
-        return self._worker.run(self._turn.text())
+        return self._run(self._turn.text())
 
     def cancel(self) -> "v1.PromptResult":
         """Cancel the turn and wait until it is over."""
-        return self._worker.run(self._turn.cancel())
+        return self._run(self._turn.cancel())
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._worker.run(work, instead=self._turn.cancel_soon)
 
 
 async def _next(items: AsyncIterator[T]) -> T | None:

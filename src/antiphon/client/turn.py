@@ -73,6 +73,10 @@ class Turn:
             await asyncio.shield(called_off)
         return self.result
 
+    def cancel_soon(self) -> None:
+        """Cancel the turn, and do not wait for its end."""
+        self._run.call_off()
+
     async def __aenter__(self) -> Self:
         return self
 

@@ -1,16 +1,24 @@
-"""An event loop in a thread of its own, for callers that have none, or one that is busy with them."""
+"""An event loop in a thread of its own, for callers that have none, or one that is busy with them.
+
+A handler may raise what ends a program: `sys.exit()`, Ctrl-C in `input()`. It raises it in a thread where that would end the thread
+and nothing else. So it is carried over: what the caller waits for is cancelled, as by Ctrl-C, and the caller gets the exception.
+"""
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from inspect import iscoroutinefunction
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from antiphon.client.handlers import answer_of
 from antiphon.errors import ConnectionClosed, LocalProtocolError
 
-__all__ = ["Worker", "in_thread"]
+__all__ = ["Worker"]
+
+_log = logging.getLogger(__name__)
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -18,79 +26,274 @@ T = TypeVar("T")
 STOP_GRACE: Final = 10.0
 """Seconds that what runs may take to end, which is a little more than the whole ladder takes to end a program."""
 
+JOIN_GRACE: Final = 2 * STOP_GRACE
+"""Seconds that the thread may take to end. It is a daemon: one that hangs in a file system that does not answer is left behind."""
+
+
+class _Call(Generic[T]):
+    """A coroutine that a caller in another thread waits for."""
+
+    def __init__(
+        self, work: Coroutine[Any, Any, T], *, closing: bool, instead: Callable[[], object] | None = None
+    ) -> None:
+        self.over = threading.Event()
+        self.closing = closing
+        """Whether it goes on whatever a handler raises."""
+        self.carried: BaseException | None = None
+        """What a handler has raised, for the caller to get."""
+        self._work = work
+        self._instead = instead
+        self._task: asyncio.Task[T] | None = None
+        self._cancelled = self._lost = False
+
+    # On the loop.
+
+    def begin(self) -> None:
+        """Begin the work, unless it was cancelled before."""
+        if self._cancelled:
+            self.lose()
+        else:
+            self._task = asyncio.get_running_loop().create_task(self._work)
+            self._task.add_done_callback(lambda _: self.over.set())
+
+    def cancel(self) -> None:
+        """Cancel the work."""
+        self._cancelled = True
+        if self._task is not None:
+            self._task.cancel()
+        if self._instead is not None:
+            self._instead()  # also here: a task that is cancelled before its first step does nothing at all
+
+    # In any thread, when there is no loop or no work.
+
+    def lose(self) -> None:
+        """There is no loop to do it."""
+        if self._task is None:
+            self._work.close()
+        self._lost = not self._cancelled
+        self.over.set()
+
+    @property
+    def done(self) -> bool:
+        """Whether it has come to a result or an error of its own, whatever a handler has raised meanwhile."""
+        return self._task is not None and self._task.done() and not self._task.cancelled()
+
+    def result(self) -> T:
+        """What came of it."""
+        if self._task is None or not self._task.done() or self._lost:
+            raise ConnectionClosed("this connection is closed")
+        if self._task.cancelled():
+            raise CancelledError
+        return self._task.result()
+
 
 class Worker:
-    """Runs coroutines for one thread. `with` it: the loop ends with the block."""
+    """Runs coroutines for one thread."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._started = threading.Event()
+        self._lock = threading.Lock()
+        self._ended = self._stopped = False
+        self._failure: BaseException | None = None
+        """Why there is no loop."""
+        self._calls: set[_Call[Any]] = set()
+        """What callers wait for."""
+        self._left: BaseException | None = None
+        """What a handler has raised while no caller waited."""
         # A daemon: a program that forgets to close us can still end.
         self._thread = threading.Thread(target=self._serve, name="antiphon", daemon=True)
 
+    # The loop.
+
     def start(self) -> None:
-        """Begin."""
+        """Begin.
+
+        Raises:
+            OSError: there is no descriptor left for an event loop.
+        """
         self._thread.start()
         self._started.wait()
+        if self._failure is not None:
+            raise self._failure
 
     def _serve(self) -> None:
-        asyncio.run(self._until_stopped())
+        try:
+            with asyncio.Runner() as runner:
+                loop = runner.get_loop()
+                serving = loop.create_task(self._until_stopped())
+                while not serving.done():
+                    try:
+                        loop.run_until_complete(serving)
+                    except (SystemExit, KeyboardInterrupt) as error:  # out of a callback: the loop itself is in order
+                        self._carry(error)
+        except BaseException as error:
+            if self._started.is_set():
+                _log.error("the event loop of a connection failed", exc_info=error)
+            else:
+                self._failure = error
+        finally:
+            self._end()
 
     async def _until_stopped(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
         self._started.set()
-        await self._stop.wait()
+        if not self._stopped:  # by a caller that did not even wait until we had started
+            await self._stop.wait()
         rest = asyncio.all_tasks() - {asyncio.current_task()}
         if rest:  # an agent that is just being ended
             await asyncio.wait(rest, timeout=STOP_GRACE)
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for a coroutine. Ctrl-C while we wait cancels it."""
-        if self._loop is None or not self._thread.is_alive():
-            work.close()
-            raise ConnectionClosed("this connection is closed")
+    def _end(self) -> None:
+        """There is no loop any more: what is waited for will not come."""
+        with self._lock:
+            self._ended = True
+            calls = tuple(self._calls)
+        for call in calls:
+            if not call.over.is_set():
+                call.lose()
+        self._started.set()
+
+    def stop(self) -> None:
+        """End the loop and wait for it."""
+        if self._thread.is_alive():
+            self._stopped = True
+            if self._stop is not None:
+                self._tell(self._stop.set)
+            self._thread.join(JOIN_GRACE)
+
+    # The callers.
+
+    def run(
+        self, work: Coroutine[Any, Any, T], *, closing: bool = False, instead: Callable[[], object] | None = None
+    ) -> T:
+        """Wait for a coroutine. Ctrl-C while we wait cancels it, and so does a handler that ends the program.
+
+        `closing`: nothing that a handler raises ends it, so that what has to be closed is. `instead` is called on the loop if the
+        work is cancelled, or not even begun because of what a handler has raised before.
+        """
         if threading.current_thread() is self._thread:
             work.close()
             raise LocalProtocolError(
                 "this is called by the thread that would have to answer it: `on_update` must not ask the agent"
             )
-        done = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return done.result()
-        except BaseException:
-            done.cancel()  # without effect if it was the coroutine that raised
-            raise
-
-    def stop(self) -> None:
-        """End the loop and wait for it."""
-        if self._loop is not None and self._stop is not None and self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._stop.set)
-            self._thread.join()
-
-
-def in_thread(handler: Callable[[A], Any]) -> Callable[[A], Coroutine[Any, Any, Any]]:
-    """A plain handler as one that the loop can wait for: it may block, as `input()` does.
-
-    In a thread of its own that nobody has to wait for: a question that was released may never be answered.
-    """
-    if iscoroutinefunction(handler):
-        return handler
-
-    async def handle(asked: A) -> Any:
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Any] = loop.create_future()
-
-        def work() -> None:
+        if not closing:
             try:
-                tell, value = answer.set_result, handler(asked)
-            except BaseException as error:  # told to who waits
-                tell, value = answer.set_exception, error
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                loop.call_soon_threadsafe(lambda: answer.done() or tell(value))
+                self.raise_what_was_left()
+            except BaseException:
+                work.close()
+                if instead is not None:
+                    self._tell(instead)
+                raise
+        call = _Call(work, closing=closing, instead=instead)
+        try:
+            self._begin(call)
+            call.over.wait()
+        except BaseException:
+            self._tell(call.cancel)  # without effect where it was not even begun
+            raise
+        finally:
+            with self._lock:
+                self._calls.discard(call)
+                carried, call.carried = call.carried, None
+                if carried is not None and call.done:  # a turn that was begun must not be lost: the next call raises it
+                    self._left, carried = carried, None
+        try:
+            if carried is not None:
+                raise carried
+            return call.result()
+        finally:
+            del carried, call  # of the frames that a traceback holds: a cycle would keep the turn of this call
 
-        threading.Thread(target=work, name="antiphon handler", daemon=True).start()
-        return await answer_of(await answer)
+    def _begin(self, call: _Call[Any]) -> None:
+        with self._lock:
+            if not self._ended and self._tell(call.begin):
+                self._calls.add(call)
+                return
+        call.lose()
 
-    return handle
+    def _tell(self, do: Callable[[], object]) -> bool:
+        """Have something done on the loop. False: there is none any more."""
+        try:
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(do)
+        except RuntimeError:  # it is closed
+            return False
+        return self._loop is not None
+
+    def raise_what_was_left(self) -> None:
+        """Raise what a handler has raised while no caller waited."""
+        with self._lock:
+            left, self._left = self._left, None
+        try:
+            if left is not None:
+                raise left
+        finally:
+            del left
+
+    def _carry(self, error: BaseException) -> None:
+        """Give the callers what a handler raised to end the program: those who wait now, else the next one."""
+        with self._lock:
+            calls = [call for call in self._calls if not call.closing]
+            for call in calls:
+                call.carried = error
+            if not calls:
+                self._left = error
+        # On the loop, and not by waking the callers: what they do next comes after what their cancelled calls still send.
+        for call in calls:
+            self._tell(call.cancel)
+
+    # Their handlers.
+
+    def in_thread(self, handler: Callable[[A], Any]) -> Callable[[A], Coroutine[Any, Any, Any]]:
+        """A plain handler as one that the loop can wait for: it may block, as `input()` does.
+
+        In a thread of its own that nobody has to wait for: a question that was released may never be answered.
+        """
+
+        async def handle(asked: A) -> Any:
+            if iscoroutinefunction(handler):
+                return await self._answer(handler(asked))
+            loop = asyncio.get_running_loop()
+            answer: asyncio.Future[Any] = loop.create_future()
+
+            def work() -> None:
+                tell: Callable[[Any], Any]
+                try:
+                    tell, value = answer.set_result, handler(asked)
+                except StopIteration as error:  # a future takes any exception but this
+                    tell, value = answer.set_exception, RuntimeError(f"a handler raised {error!r}")
+                except Exception as error:
+                    tell, value = answer.set_exception, error
+                except BaseException as error:
+                    self._carry(error)
+                    tell, value = answer.cancel, None
+                with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                    loop.call_soon_threadsafe(lambda: answer.done() or tell(value))
+
+            threading.Thread(target=work, name="antiphon handler", daemon=True).start()
+            return await self._answer(answer_of(await answer))
+
+        return handle
+
+    async def _answer(self, answer: Coroutine[Any, Any, T]) -> T:
+        try:
+            return await answer
+        except (SystemExit, KeyboardInterrupt) as error:
+            self._carry(error)
+            raise asyncio.CancelledError from None
+
+    def at_once(self, handler: Callable[[A], Any]) -> Callable[[A], Any]:
+        """A handler that is called on the loop. What it raises to end the program does not cost the updates behind this one."""
+        if iscoroutinefunction(handler):
+            return handler  # whoever takes it says that it must not be one
+
+        def handle(told: A) -> None:
+            try:
+                handler(told)
+            except (SystemExit, KeyboardInterrupt) as error:
+                self._carry(error)
+
+        return handle

@@ -107,6 +107,8 @@ class Answers:
                 work.close()
             if self._wire.lost is None:
                 self._wire.send(self._peer.refuse(request.id, CANCELLED))
+        elif task.exception() is not None and self._wire.lost is None:  # it ends the program: `_work` takes all others
+            self._wire.send(self._peer.refuse(request.id, ErrorObject(Code.INTERNAL_ERROR, "Internal error")))
 
     def _answer(self, request: Request, result: object, reply: Reply | None) -> None:
         if self._wire.lost is not None:
