@@ -13,7 +13,7 @@ from antiphon.protocol.v1.content import TextBlock
 from antiphon.protocol.v1.files import ReadTextFile
 from antiphon.protocol.v1.messages import AgentMessageChunk
 from antiphon.protocol.v1.plan import Plan
-from antiphon.protocol.v1.session import NewSessionResult
+from antiphon.protocol.v1.session import NewSessionResult, Prompt
 from antiphon.protocol.v1.tools import ContentItem, ToolCall
 from tests.leniency.samples import CASES, Case, message, open_unions, packed, sample, tag_field
 from tests.protocol import names
@@ -159,7 +159,9 @@ def test_a_defaulted_field_leaves_one_note() -> None:
 
 def test_notes_are_few_and_short_whatever_the_peer_sends() -> None:
     read, notes = salvage_with_notes(b'{"sessionUpdate":"plan","entries":[%b7]}' % (b"7," * 1000), Plan)
-    assert read == Plan(entries=[])
+    assert read == Plan(entries=[]) and notes == ("1001 invalid items dropped at $.entries, the first at [0]",)
+    blocks = b",".join(b'{"type":"x%d"}' % number for number in range(1000))
+    _, notes = salvage_with_notes(b'{"sessionId":"s","prompt":[%b]}' % blocks, Prompt)
     assert (len(notes), notes[-1]) == (MAX_NOTES + 1, "and more")
     _, [note] = salvage_with_notes(packed({"type": "x" * 10_000}), names.TYPES["ContentBlock"])
     assert len(note) == MAX_NOTE

@@ -2,7 +2,10 @@
 
 import asyncio
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from sqlite3 import Connection
 
@@ -240,3 +243,26 @@ async def test_when_sqlite_undoes_the_whole_transaction_the_neighbours_are_done_
         results = await asyncio.gather(early, twice, undoing, late, return_exceptions=True)
         assert [type(result) for result in results] == [int, sqlite3.IntegrityError, sqlite3.IntegrityError, int]
         assert await database.read(words) == ["early", "late"]
+
+
+EXITS = """
+import asyncio, sys
+from antiphon.store.database import Database
+
+async def main():
+    database = Database(sys.argv[1], (("CREATE TABLE word (text TEXT)",),))
+    for number in range(2000):
+        database.post(lambda connection, number=number: connection.execute("INSERT INTO word VALUES (?)", (str(number),)))
+
+asyncio.run(main())
+"""
+
+
+def test_a_program_that_exits_without_closing_ends_the_thread_first(tmp_path: Path) -> None:
+    path = tmp_path / "words.db"
+    done = subprocess.run(
+        [sys.executable, "-c", EXITS, str(path)], capture_output=True, check=False, encoding="utf-8", timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT count(*) FROM word").fetchone() == (2000,)

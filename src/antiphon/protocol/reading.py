@@ -55,11 +55,18 @@ def _mentions(raw: bytes | Raw, hints: tuple[bytes, ...]) -> bool:
 
 def _read_forgivingly(strict: "msgspec.json.Decoder[T]", kind: Any, method: str, half: Half, raw: bytes) -> Reading[T]:
     from antiphon.protocol.dialects.table import repair
-    from antiphon.protocol.salvage import salvage_with_notes
+    from antiphon.protocol.salvage import MAX_VALUES, is_crowded, salvage_with_notes
 
     raw.decode("utf-8")  # broken text is an error of the whole message, never a field to drop
     if half == "params" and raw.strip() == b"null":
         raw = b"{}"
+    if is_crowded(raw):
+        try:
+            return Reading(strict.decode(raw))
+        except msgspec.ValidationError as error:
+            raise msgspec.ValidationError(
+                f"{error} (and with more than {MAX_VALUES} values it is not mended)"
+            ) from None
     mended, rules, reply = repair(method, half, raw)
     try:
         return Reading(strict.decode(mended), rules, reply)

@@ -7,8 +7,10 @@ SQLite has undone is done again.
 """
 
 import asyncio
+import atexit
 import logging
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -27,6 +29,12 @@ _log = logging.getLogger(__name__)
 
 MAX_GROUP: Final = 1000
 """Jobs that share a transaction. Beyond this the wait for the disk is a small part of the whole, and others want the lock."""
+
+
+EXIT_LIMIT: Final = 2.0
+"""Seconds that a thread may take at the exit of the program to finish what waits."""
+
+_open: "weakref.WeakSet[Database]" = weakref.WeakSet()
 
 
 class _Job(Generic[T]):
@@ -128,11 +136,18 @@ class Database:
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name=f"store {self.path.name}", daemon=True)
             self._thread.start()
+            _open.add(self)
 
     def _raise_lost(self) -> None:
         lost, self._lost = self._lost, None
         if lost is not None:
             raise lost
+
+    def _finish(self) -> None:
+        """Have the thread end, for a program that exits without closing, or whose `close` was cancelled."""
+        if self._thread is not None:
+            self._queue.put(_Job(None, None, writes=False, last=True))
+            self._thread.join(EXIT_LIMIT)
 
     # The thread's side.
 
@@ -212,6 +227,15 @@ class Database:
                 loop.call_soon_threadsafe(_settle, jobs)  # once for all: each call wakes the loop through a pipe
             except RuntimeError:
                 _log.debug("the loop was closed before %d jobs were done", len(jobs))
+
+
+def _finish_all() -> None:
+    """End every thread before the interpreter does: a daemon thread that is inside SQLite then crashes the program."""
+    for database in list(_open):
+        database._finish()
+
+
+atexit.register(_finish_all)
 
 
 def _settle(jobs: Sequence[_Job[Any]]) -> None:
