@@ -74,7 +74,7 @@ def salvage(wire: bytes | Raw, kind: type[T]) -> T:
 def salvage_with_notes(wire: bytes | Raw, kind: type[T]) -> tuple[T, tuple[str, ...]]:
     """The same, and a note for each thing that was dropped, defaulted or kept unread."""
     if is_crowded(wire):
-        return _cached_decoder(kind).decode(wire), ()
+        return decoder(kind).decode(wire), ()
     notes = Notes()
     value: T = _read(wire, kind, "$", notes)
     return value, tuple(notes)
