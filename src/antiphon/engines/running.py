@@ -66,6 +66,7 @@ class Running(Generic[P]):
         self._pumps: set[asyncio.Task[None]] = set()
         self._ends: set[asyncio.Task[None]] = set()
         self._closed = False
+        self._closing: asyncio.Task[None] | None = None
 
     @property
     def process(self) -> P | None:
@@ -148,8 +149,13 @@ class Running(Generic[P]):
         end.add_done_callback(self._ends.discard)
 
     async def close(self) -> None:
-        """End it for good."""
+        """End it for good. Who stops waiting for that does not stop it."""
         self._closed = True
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_task(self._close(), name="close an engine's process")
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
         starting, self._starting = self._starting, None
         if starting is not None:
             starting.cancel()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from antiphon.engines.claude import settings
-from antiphon.errors import Code, RequestError
+from antiphon.errors import Code, ConnectionClosed, RequestError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
@@ -156,3 +156,6 @@ async def _set(process: "Process", subtype: str, fields: dict[str, Any]) -> None
         await process.control(subtype, fields)
     except ControlRefused as error:
         raise RequestError(Code.INVALID_PARAMS, "Invalid params", error.error) from error
+    except ConnectionClosed as error:
+        why = f"{error}\nhint: choose it again: the conversation goes on in a new process"
+        raise RequestError(Code.INTERNAL_ERROR, "Claude Code ended unexpectedly", why) from error
