@@ -29,6 +29,7 @@ OTHERS = {
     "cli/health/examining.py": "a check of `doctor`: its --timeout",
     "client/questions.py": "a person; released when the turn is cancelled or the session closed",
     "client/relay.py": "the reader of the updates, who may be slow; released when the session is closed",
+    "client/sync.py": "the connection that is made, which has START_TIMEOUT",
     "client/worker.py": "a person: a handler of the user; released when its thread ends",
     "connection/connection.py": "the table",
     "connection/stream.py": "the response to a prompt, which may be cancelled: then CANCEL_GRACE",
