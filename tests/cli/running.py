@@ -68,6 +68,14 @@ class Place:
     def words(self, *words: str) -> list[str]:
         return [sys.executable, "-m", "antiphon", "run", *words]
 
+    def policy(self, *words: str) -> str:
+        """What `antiphon policy` prints here."""
+        command = [sys.executable, "-m", "antiphon", "policy", *words]
+        done = subprocess.run(
+            command, cwd=self.cwd, env=self.env, capture_output=True, text=True, check=True, timeout=PATIENCE
+        )
+        return done.stdout
+
     def agent(self, kind: type[Agent]) -> str:
         """The command of a scripted agent, as `--agent` takes it."""
         return shlex.join([sys.executable, "-S", "-m", kind.__module__, kind.__name__, str(self.log)])

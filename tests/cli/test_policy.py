@@ -9,11 +9,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
 from antiphon.cli.main import main
 from antiphon.store.audit import AuditEntry, AuditStore
 from antiphon.store.decisions import DecisionStore, Scope, Verdict
 from antiphon.store.schema import FILE_NAME, open_database
+from tests.cli.running import Place
 
 Policy = Callable[..., tuple[int, str, str]]
 
@@ -261,3 +264,56 @@ def test_the_page_has_every_command_and_its_example_is_true(policy: Policy) -> N
     shown = page.partition("```console\n$ antiphon policy ")[2].partition("```")[0]
     command, _, output = shown.partition("\n")
     assert policy(*shlex.split(command))[1] == output
+
+
+rule_names = st.sampled_from(["Bash", "Edit", "Read", "WebFetch", "mcp__a__b", "Deploy", "bash", "kind:edit", ""])
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example("Bash", "rm -rf /")
+@given(rule_names, st.text(st.characters(exclude_categories=["C", "Z"]), max_size=12))
+def test_explain_takes_no_rule_for_the_name_of_a_tool(policy: Policy, name: str, pattern: str) -> None:
+    status, data, said = policy("explain", f"{name}({pattern})")
+    assert (status, data) == (2, "") and "is a rule, and what is explained is a call" in said
+    assert "hint: give the tool and its input apart, as in `antiphon policy explain " in said
+
+
+def test_explain_shows_how_a_rule_is_asked_about(policy: Policy) -> None:
+    _, _, said = policy("explain", "Bash(rm -rf /)")
+    assert "`antiphon policy explain Bash 'rm -rf /'`" in said
+    assert policy("explain", "Bash rm -rf /")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("Bahs", "Bash"), ("bsh", "Bash"), ("Edti", "Edit"), ("Wirte", "Write"), ("kindedit", "kind:edit"), ("webftech", "WebFetch")]
+)  # fmt: skip
+def test_explain_suggests_near_names(policy: Policy, name: str, meant: str) -> None:
+    status, data, said = policy("explain", name, "x")
+    assert (status, data) == (2, "") and f"there is no tool `{name}`" in said and f"did you mean `{meant}`?" in said
+
+
+def test_explain_says_when_a_name_is_taken_for_a_tool_of_the_agents_own(policy: Policy) -> None:
+    status, data, said = policy("explain", "Deploy", "{}")
+    assert status == 0 and data.startswith("ask") and "a tool of the agent's own" in said
+    assert policy("explain", "Edits", '{"path": "x"}')[0] == 0
+
+
+@pytest.mark.slow
+def test_the_log_says_who_decided(tmp_path: Path) -> None:
+    """Every way in which a decision about one edit comes about, with an agent alone and behind the joint agent. `user` is a person."""
+    place = Place(tmp_path)
+    place.configure('[duet]\nengines = ["demo"]\n')
+    ways = {
+        ("--on-ask", "allow"): "on-ask", ("--on-ask", "deny"): "on-ask", ("--on-ask", "fail"): "on-ask", (): "on-ask",
+        ("--permission-mode", "acceptEdits"): "mode", ("--permission-mode", "plan"): "mode", ("--allow", "Edit"): "command line: Edit",
+        ("--deny", "Edit"): "command line: Edit",
+    }  # fmt: skip
+    before = 0
+    for agent in ("demo", "antiphon"):
+        for words, source in ways.items():
+            place.run("/edit notes.txt hello", "--agent", agent, *words)
+            log = [msgspec.json.decode(row) for row in place.policy("log", "--limit", "1000", "--json").splitlines()]
+            edits, before = [row for row in log[before:] if row["tool"] == "Edit"], len(log)
+            said = {f"{row['source']}: {row['rule']}" if row["rule"] else row["source"] for row in edits}
+            told = {source, f"client: {source.partition(':')[0]}", *(["cancelled"] if "fail" in words else [])}
+            assert said <= told and source in said, (agent, words, said)

@@ -317,3 +317,13 @@ def test_help_fits_the_terminal(words: tuple[str, ...], place: Place) -> None:
         env={**place.env, "COLUMNS": "80"}, capture_output=True, encoding="utf-8", check=True, timeout=30,
     )  # fmt: skip
     assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_quiet_still_says_what_does_not_count(place: Place) -> None:
+    (place.cwd / ".antiphon").mkdir()
+    (place.cwd / ".antiphon" / "config.toml").write_text('[policy]\nallow = ["Edit"]\n', encoding="utf-8")
+    done = place.run("--quiet", "/echo la")
+    assert done.out == "la\n" and done.err.count("antiphon policy trust") == 1 and "warning: " in done.err
+    (place.cwd / ".mcp.json").write_text("{}", encoding="utf-8")
+    stranger = place.run("--quiet", "hi", "--agent", place.agent(agents.TakesTextOnly))
+    assert stranger.err.count(".mcp.json") == 1

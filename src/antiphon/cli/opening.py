@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from antiphon import __version__
-from antiphon.catalogue.known import OURS, keys_for
+from antiphon.catalogue.known import JOINT, OURS, keys_for
 from antiphon.cli.arguments import Misused, Options
 from antiphon.cli.choosing import default_agent
 from antiphon.cli.logs import note_report
@@ -112,7 +112,7 @@ async def connected(options: Options, cwd: str, attendance: Attendance) -> Async
         name = agent_name(options, settings)
         keeper = _keeper(options, loaded, attendance, database, name)
         words, env, place = _command(name, settings)
-        if words[:1] != [sys.executable]:  # our own engines tell what they left out
+        if words[: 1 + len(JOINT)] != [sys.executable, *JOINT]:  # our own engines tell what they left out
             await _warn_of_project(name, cwd, database, attendance)
         async with connect(
             words,

@@ -1,6 +1,7 @@
 """`antiphon policy explain`: asks the keeper what it would decide, without doing or remembering anything."""
 
 import os
+import shlex
 import sys
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import msgspec
 from antiphon.cli.arguments import Misused, Options
 from antiphon.cli.here import tell
 from antiphon.cli.opening import rules_of
+from antiphon.cli.saying import did_you_mean
 from antiphon.cli.screen import plain
 from antiphon.client.permissions import Keeper
 from antiphon.client.place import Place
@@ -71,6 +73,7 @@ def action_from(tool: str, given: str | None, place: Place) -> "Action":
     Raises:
         Misused: the tool needs an input, or takes no such one.
     """
+    _refuse_rules(tool)
     if tool.startswith("kind:"):
         name, word = None, tool.removeprefix("kind:")
         if word not in KINDS:
@@ -78,10 +81,42 @@ def action_from(tool: str, given: str | None, place: Place) -> "Action":
         known = None
     else:
         name, known = tool, canonical(tool)
+        if known is None:
+            _refuse_misspelt(tool, given)
         word = KIND_OF[known] if known is not None else "other"
     raw = _raw(known, word, given)
     call = v1.ToolCallPatch("explain", kind=v1.ToolKind(word), name=name, raw_input=raw)
     return action_of(v1.RequestPermission("", call, []), place)
+
+
+def _refuse_rules(tool: str) -> None:
+    """Refuse a rule in the place of a tool: it would be taken for a tool of this name, which no rule is about."""
+    name, mark, pattern = tool.partition("(")
+    if mark:
+        given = pattern.removesuffix(")") or "…"
+        raise Misused(
+            f"`{tool}` is a rule, and what is explained is a call\n"
+            f"hint: give the tool and its input apart, as in `antiphon policy explain {name or 'Bash'} {shlex.quote(given)}`"
+        )
+    if not tool or any(letter.isspace() for letter in tool):
+        first, _, rest = tool.strip().partition(" ")
+        example = f"{first} {shlex.quote(rest.strip())}" if canonical(first) and rest else "Bash 'git status'"
+        raise Misused(
+            f"`{tool}` is not the name of a tool\nhint: give the tool and its input apart, as in `antiphon policy explain {example}`"
+        )
+
+
+def _refuse_misspelt(tool: str, given: str | None) -> None:
+    """Refuse a name that is nearly one that we know. With an input as agents send it, it may be a tool of the agent's own."""
+    meant = did_you_mean(tool, [*KIND_OF, *(f"kind:{kind}" for kind in KINDS)]) if not tool.startswith("mcp__") else ""
+    if meant and not (given or "").lstrip().startswith("{"):
+        raise Misused(
+            f"there is no tool `{tool}`\nhint: {meant}a tool of the agent's own takes its input as a JSON object"
+        )
+    if not tool.startswith("mcp__"):
+        sys.stderr.write(
+            f"note: `{plain(tool, one_line=True)}` is taken for a tool of the agent's own: no rule but `{plain(tool, one_line=True)}` and `kind:other` is about it\n"
+        )
 
 
 def _raw(known: str | None, kind: str, given: str | None) -> dict[str, object]:

@@ -211,16 +211,21 @@ class TextPrinter:
 
 
 class QuietPrinter:
-    """For pipes: the last message, or that of each engine, and what was denied or failed."""
+    """For pipes: the last message, or that of each engine, what was denied or failed, and what is wrong with the settings."""
 
     def __init__(self, screen: "Screen") -> None:
         self._screen = screen
+        self._warned = set[str]()
 
     def opened(self, session: "Session", agent: str, version: str | None, how: str) -> None:
         pass
 
     def update(self, update: v1.Update) -> None:
-        pass
+        match update:
+            case v1.NoticeUpdate(title=title, description=description, meta={"antiphon": {"untrusted": True}}):
+                self.warn(title, description)
+            case _:
+                pass
 
     def decided(self, entry: "AuditEntry") -> None:
         pass
@@ -229,7 +234,10 @@ class QuietPrinter:
         pass
 
     def warn(self, title: str, hint: str | None = None) -> None:
-        pass
+        """Quiet is about the work: what does not count, or was left out, is told all the same, once."""
+        if title not in self._warned:
+            self._warned.add(title)
+            self._screen.note(f"warning: {title}{f' ({plain(hint, one_line=True)})' if hint else ''}", "yellow")
 
     def ended(self, result: "Result", usage: v1.UsageUpdate | None, tokens: v1.Usage | None) -> None:
         self._screen.say(result.text)

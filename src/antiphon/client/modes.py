@@ -86,17 +86,18 @@ def follow_agent(keeper: "Keeper", chosen: str) -> None:
 
 
 async def keep_agent_to(session: "Session", ours: Mode) -> Mode | None:
-    """Set an agent whose mode is wider than ours to ours, or to the widest of its own that is not wider. The mode that it was in, or None.
+    """Set an agent that would do more unasked than our mode allows to that mode, or to one that asks. The mode that it was in, or None.
 
     Raises:
         AcpError: it refuses.
     """
     theirs = _as_ours(agent_mode(session))
-    if theirs is None or ORDER.index(theirs) <= ORDER.index(ours):
+    # In `default` and below it does nothing unasked: what it asks is decided here.
+    if theirs is None or ORDER.index(theirs) <= max(ORDER.index(ours), ORDER.index(Mode.DEFAULT)):
         return None
     offered = {mode: id for id in agent_modes(session) if (mode := _as_ours(id)) is not None}
-    narrower = [mode for mode in reversed(ORDER[: ORDER.index(ours) + 1]) if mode in offered]
-    if not narrower:
+    wanted = next((mode for mode in (ours, Mode.DEFAULT, Mode.DONT_ASK, Mode.PLAN) if mode in offered), None)
+    if wanted is None:
         raise AcpError(f"the agent is in `{theirs.value}` and offers no mode that allows less")
-    await session.set_mode(offered[narrower[0]])
+    await session.set_mode(offered[wanted])
     return theirs

@@ -266,7 +266,7 @@ class Keeper:
             return _Settled.by(ruling)
         before = await self._before(request, action)
         if self._take_grant(request, action, before):
-            return _Settled(Verdict.ALLOW, _GRANT, "The user allowed it just now.")
+            return _Settled(Verdict.ALLOW, _GRANT, "It was allowed just now, when it was asked about.")
         if ask is None:
             return self._unattended(ruling)
         waited = self._asking.locked()

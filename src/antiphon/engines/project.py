@@ -16,6 +16,9 @@ __all__ = ["TRUST", "Project", "is_trust", "trust_by_command"]
 TRUST: Final = v1.Command("trust", "Trust this project's own settings, hooks and MCP servers as they are now")
 """The command by which a user trusts the project in an editor."""
 
+UNTRUSTED: Final = {"antiphon": {"untrusted": True}}
+"""The `_meta` of a notice that files of the project do not count."""
+
 SHOWN: Final = 8
 """Files that a notice names. The rest is counted."""
 
@@ -52,16 +55,22 @@ class Project:
         found = self._found
         told, self._told = self._told, None if found is None else found.waiting
         if found is not None and found.waiting and found.waiting != told:
-            title, description = left_out(self._title, found, self._session.cwd)
-            await self._session.notice(title, description, v1.NoticeSeverity.WARNING)
+            await self._warn(*left_out(self._title, found, self._session.cwd))
 
     async def warn(self) -> None:
         """Tell the user what the engine may read all the same: what an agent of somebody else does is not ours to prevent."""
         await self.look()
         found = self._found
         if found is not None and found.waiting:
-            title, description = may_read(self._title, found, self._session.cwd)
-            await self._session.notice(title, description, v1.NoticeSeverity.WARNING)
+            await self._warn(*may_read(self._title, found, self._session.cwd))
+
+    async def _warn(self, title: str, description: str) -> None:
+        """Show a notice with a mark, so that a client which shows nothing else of the kind can show this one."""
+        session = self._session
+        if session.client.shows_notices:
+            await session.update(v1.NoticeUpdate(v1.NoticeSeverity.WARNING, title, description, meta=UNTRUSTED))
+        else:
+            await session.notice(title, description, v1.NoticeSeverity.WARNING)
 
 
 def left_out(engine: str, trust: "ProjectTrust", cwd: str) -> tuple[str, str]:
