@@ -215,7 +215,7 @@ class Unusual(Plain):
             raise Wrong(self.traits.params_code, "params are named")
         if self.traits.pace:
             await asyncio.sleep(self._chance.uniform(0, self.traits.pace))
-        if self.traits.serial and not method.startswith("_"):
+        if self.traits.serial and not method.startswith("_") and method != "session/close":
             async with self._one_by_one:
                 return await self.do(method, params)
         return await self.do(method, params)

@@ -1,6 +1,7 @@
 """What was on the wire, as lines of a recording: nothing is changed, nothing is lost, and every line is JSON."""
 
 import json
+import re
 from base64 import b64decode
 from itertools import pairwise
 from typing import Any
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.recorder.lines import Wire
+from antiphon.traffic.entries import entries_of
 from antiphon.traffic.entries import Reading
 
 JSON_LINES = st.sampled_from([
@@ -31,14 +33,14 @@ def recorded(blocks: list[bytes]) -> bytes:
 
 
 def said(line: dict[str, Any], source: bytes) -> bytes:
-    """What a line of the recording says was on the wire."""
+    """What a line of the recording says was on the wire, with its line end."""
+    end = b"" if line.get("partial") else str(line.get("end", "\n")).encode()
     if "base64" in line:
-        return b64decode(line["base64"])
+        return b64decode(line["base64"]) + end
     if "raw" in line:
-        return str(line["raw"]).encode()
-    return source.removeprefix(b'{"t":1.500000,"dir":"a2c","msg":').removesuffix(
-        b',"partial":true}' if line.get("partial") else b"}"
-    )
+        return str(line["raw"]).encode() + end
+    rest = b',"partial":true}' if line.get("partial") else b',"end":"\\r\\n"}' if "end" in line else b"}"
+    return source.removeprefix(b'{"t":1.500000,"dir":"a2c","msg":').removesuffix(rest) + end
 
 
 @given(WIRES, ENDS, st.booleans(), st.lists(st.integers(0, 400)))
@@ -50,12 +52,15 @@ def test_any_cutting_gives_the_same_lines_and_each_says_what_was_sent(
     whole = recorded([wire])
     assert recorded([wire[a:b] for a, b in pairwise(places)]) == whole
 
-    sent = wire.split(b"\n")
-    sent = [line.removesuffix(b"\r") for line in (sent if sent[-1] else sent[:-1])]
-    for line, source in zip(whole.split(b"\n")[:-1], sent, strict=True):
+    sent = [line for line in re.split(rb"(?<=\n)", wire) if line]
+    assert b"\r" not in whole, "many programs take it for a line end"
+    entries = list(entries_of(whole.splitlines(keepends=True)))
+    for line, source, entry in zip(whole.split(b"\n")[:-1], sent, entries, strict=True):
         found = json.loads(line)
         assert said(found, line) == source
-        assert ("msg" in found) == is_json(source)
+        words = source.removesuffix(b"\n").removesuffix(b"\r" if source.endswith(b"\r\n") else b"")
+        assert entry.raw.strip() == words.strip()
+        assert ("msg" in found) == is_json(words)
         assert list(found)[:2] == ["t", "dir"] and found["t"] == 1.5
 
 

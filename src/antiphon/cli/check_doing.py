@@ -196,11 +196,11 @@ class Keeping:
 
 
 def _write_recording(path: Path, wire: "Wire") -> None:
+    from antiphon.recorder.lines import line_of
+
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         for entry in wire.trace:
-            text = msgspec.json.encode(entry.raw.decode("utf-8", "replace"))
-            what = b'"raw":' + text if entry.is_noise else b'"msg":' + entry.raw
-            file.write(b'{"t":%.6f,"dir":"%s",%s}\n' % (entry.t, entry.dir.value.encode(), what))
+            file.write(line_of(entry.t, entry.dir.value, entry.raw))
 
 
 def _checked(check: "Coroutine[Any, Any, Report]") -> "Report":

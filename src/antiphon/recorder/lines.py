@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-__all__ = ["LONGEST", "Wire", "note"]
+__all__ = ["LONGEST", "Wire", "line_of", "note"]
 
 LONGEST: Final = 128 * 1024 * 1024
 """The longest line of the wire that is held for the recording. Longer ones are passed on, but only their size is recorded."""
@@ -45,7 +45,7 @@ class Wire:
         lines = b""
         if begin <= end:
             whole = block[begin:end]
-            lines = self._lines(self._head(t), b"".join((*parts, whole)) if parts else whole)
+            lines = self._lines(_head(t, self._direction), b"".join((*parts, whole)) if parts else whole)
         if rest := block[end + 1 :]:
             self._hold(rest)
         return before + lines
@@ -62,12 +62,9 @@ class Wire:
             return self._skipping_over(t, 0)
         if not self._parts:
             return b""
-        line = self._line(self._head(t), b"".join(self._parts))
+        line = self._line(_head(t, self._direction), b"".join(self._parts), ended=False)
         self._parts, self._held = [], 0
         return line[:-2] + b',"partial":true}\n'
-
-    def _head(self, t: float) -> bytes:
-        return f'{{"t":{t:.6f},"dir":"{self._direction}",'.encode()
 
     def _hold(self, part: bytes) -> None:
         if not self._skipped:
@@ -89,18 +86,40 @@ class Wire:
             return begin + whole.replace(b"\n", b"}\n" + begin) + b"}\n"
         return b"".join(self._line(head, line) for line in whole.split(b"\n"))
 
-    def _line(self, head: bytes, line: bytes) -> bytes:
-        line = line.removesuffix(b"\r")
-        if not _is_text(line):
-            exact = b64encode(line)
-            return b'%s"raw":%s,"base64":"%s"}\n' % (head, _quoted(line), exact)
-        try:
-            if self._speaks:
-                _RAW.decode(line)
-                return b'%s"msg":%s}\n' % (head, line)
-        except (msgspec.DecodeError, RecursionError):
-            pass
-        return b'%s"raw":%s}\n' % (head, _quoted(line))
+    def _line(self, head: bytes, line: bytes, *, ended: bool = True) -> bytes:
+        return _recorded(head, line, speaks=self._speaks, ended=ended)
+
+
+def line_of(t: float, direction: str, line: bytes) -> bytes:
+    """A line of the wire, without its line feed, as a line of a recording."""
+    return _recorded(_head(t, direction), line, speaks=True, ended=True)
+
+
+def _head(t: float, direction: str) -> bytes:
+    return f'{{"t":{t:.6f},"dir":"{direction}",'.encode()
+
+
+def _recorded(head: bytes, line: bytes, *, speaks: bool, ended: bool) -> bytes:
+    """Every byte of the wire can be told from it. A carriage return stands in no line of the file as it is: many programs would take it
+    for the end of the line."""
+    end = b"}\n"
+    if ended and line.endswith(b"\r"):
+        line, end = line[:-1], b',"end":"\\r\\n"}\n'
+    if not _is_text(line):
+        return b'%s"raw":%s,"base64":"%s"%s' % (head, _quoted(line), b64encode(line), end)
+    if speaks and _is_json(line):
+        if b"\r" in line:  # in JSON it can only stand between words, as a space does
+            return b'%s"msg":%s,"raw":%s%s' % (head, line.replace(b"\r", b" "), _quoted(line), end)
+        return b'%s"msg":%s%s' % (head, line, end)
+    return b'%s"raw":%s%s' % (head, _quoted(line), end)
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        _RAW.decode(line)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True
 
 
 def note(t: float, words: str, **more: object) -> bytes:

@@ -144,13 +144,22 @@ class Reading:
 
     def _taken(self, found: "_Line") -> Entry:
         self._number += 1
-        raw = bytes(found.msg) or _exact(found.base64) or found.raw.encode("utf-8", "surrogatepass")
+        raw = _said(found)
         entry = parse(self._number, _seconds(found.t), Direction(found.dir), raw, self.lines)
         if entry.is_noise:
             self.undecodable += 1
         else:
             self.messages += 1
         return entry
+
+
+def _said(found: "_Line") -> bytes:
+    """What was on the wire: beside a message the very text of it may stand, where that has carriage returns in it."""
+    text = found.raw.encode("utf-8", "surrogatepass") if isinstance(found.raw, str) else b""
+    if not found.msg:
+        return _exact(found.base64) or text
+    msg = bytes(found.msg)
+    return text if b"\r" in text and text.replace(b"\r", b" ").strip() == msg.strip() else msg
 
 
 class _Line(msgspec.Struct):
