@@ -10,7 +10,27 @@ from xml.etree import ElementTree
 
 import pytest
 
+from antiphon.catalogue.finding import start_of
+from antiphon.catalogue.known import KNOWN
+from antiphon.cli.check_doing import place_of
 from antiphon.cli.main import main
+
+PROGRAMS = (
+    "gemini",
+    "opencode",
+    "kimi",
+    "qwen",
+    "copilot",
+    "vibe-acp",
+    "vibe",
+    "goose",
+    "claude-agent-acp",
+    "codex-acp",
+    "fast-agent-acp",
+    "claude",
+    "codex",
+)
+"""What the agents that we know are called, so that each of them is found."""
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +52,40 @@ def test_a_check_of_the_demo_by_its_name_writes_every_report(
     assert "passed" in badge.read_text(encoding="utf-8")
     first = json.loads((folder / "handshake.jsonl").read_text(encoding="utf-8").splitlines()[0])
     assert first["dir"] == "c2a" and first["msg"]["method"] == "initialize"
+
+
+@pytest.mark.parametrize("name", ["demo", "antiphon", *KNOWN])
+def test_a_name_is_the_known_agent_whatever_program_of_that_name_is_on_the_path(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for program in (name, *PROGRAMS):
+        path = tmp_path / program
+        path.write_text("#!/bin/sh\nexit 3\n", encoding="utf-8")
+        path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert list(place_of([name], named=True).command) == list(start_of(name).command)
+    assert list(place_of([name], named=False).command) == [name], "after `--` it is a program"
+
+
+def test_a_check_by_name_does_not_start_the_program_of_that_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "demo").write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n", encoding="utf-8")
+    (tmp_path / "demo").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert main(["check", "demo", "--only", "handshake"]) == 0
+    assert "nothing that must hold was broken" in capsys.readouterr().out
+    assert not (tmp_path / "started").exists()
+
+
+@pytest.mark.parametrize("script", ["/nowhere/agent.py", "-c", "--nonsense"])
+def test_a_command_that_starts_no_agent_is_told_to_be_looked_at(
+    script: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", "--only", "turn", "--", sys.executable, script]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "fix: Check the command: it has to start an agent" in said
+    assert "Catch errors" not in said and "could not be checked" in said
 
 
 @pytest.mark.parametrize(

@@ -135,3 +135,23 @@ def test_the_data_has_every_message_that_proves_a_failure_whole() -> None:
     assert bad["evidence"][0]["msg"]["result"]["text"] == HOSTILE
     assert "log line" in bad["evidence"][1]["raw"] and "msg" not in bad["evidence"][1]
     assert found["counts"] == {"passed": 2, "failed": 2, "noted": 0, "skipped": 1, "unseen": 1, "blocked": 0}
+
+
+@pytest.mark.parametrize(
+    ("statuses", "sentence"),
+    [
+        ({}, "nothing that must hold was broken, but 1 of 6 requirements was never seen."),
+        ({"two_quiet": Verdict(Status.PASSED)}, "nothing that must hold was broken."),
+        (
+            {"two_rude": Verdict(Status.UNSEEN), "two_bad": Verdict(Status.BLOCKED)},
+            "but 2 of 6 requirements were never seen and 1 could not be tried.",
+        ),
+        (
+            {"two_quiet": Verdict(Status.PASSED), "two_bad": Verdict(Status.BLOCKED)},
+            "but 1 of 6 requirements could not be tried.",
+        ),
+    ],
+    ids=["one unseen", "all seen", "unseen and untried", "one untried"],
+)
+def test_who_is_correct_is_told_how_much_was_never_seen(statuses: dict[str, Verdict], sentence: str) -> None:
+    assert sentence in " ".join(text_of(report_of(**statuses)).split())

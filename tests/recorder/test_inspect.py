@@ -81,7 +81,7 @@ def test_no_line_is_wider_than_there_is_room(desk: Desk, monkeypatch: pytest.Mon
 
 def test_runs_of_pieces_are_one_arrow(desk: Desk) -> None:
     assert re.search(
-        r"◀─+ \d+ B in 1\.00 s 5 \u00d7 agent_message_chunk │", desk.inspect(desk.tape(singing()), "--diagram")
+        r"◀─+ 5 \u00d7 agent_message_chunk \d+ B in 1\.00 s │", desk.inspect(desk.tape(singing()), "--diagram")
     )
 
 

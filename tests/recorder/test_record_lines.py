@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.recorder.lines import Wire
-from antiphon.traffic.entries import entries_of
-from antiphon.traffic.entries import Reading
+from antiphon.traffic.entries import Reading, entries_of
 
 JSON_LINES = st.sampled_from([
     b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}', b'{ "b" : 1.0, "a" : 1e2 }', b'{"text":"\\u00e9 \\n"}',

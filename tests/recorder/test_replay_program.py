@@ -130,7 +130,7 @@ def test_what_cannot_be_played_is_told(tmp_path: Path, capsys: pytest.CaptureFix
     (tmp_path / "two").write_bytes(lines([*TURN, *TURN]))
     for words, sentence, status in (
         (["missing"], "cannot be read: no such file", 2),
-        (["empty"], "the recording is empty", 1),
+        (["empty"], "is not a recording: no message in 1 line", 1),
         (["two", "--conversation", "3"], "there is no conversation 3: the file holds 2", 2),
     ):
         assert main(["replay", str(tmp_path / words[0]), *words[1:]]) == status

@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from antiphon.cli.inspect_pen import Pen
+from antiphon.cli.inspect_view import overview
 from antiphon.recorder.report.axis import Axis
 from antiphon.recorder.report.data import LONGEST_TEXT
 from antiphon.recorder.wording import about, clock, seconds, size
@@ -133,6 +135,27 @@ def test_a_recording_with_nothing_in_it_is_a_page_too() -> None:
 
 def test_a_good_conversation_is_called_good() -> None:
     assert "No deviation from the protocol and no error." in page(Tape().meet())
+
+
+def advised() -> Tape:
+    """A conversation in which all rules are kept, and advice is not."""
+    tape = Tape().meet()
+    models = {"currentModelId": "m", "availableModels": [{"modelId": "m", "name": "M"}]}
+    asked = tape.ask(2, "session/new", {"cwd": "/", "mcpServers": []})
+    return asked.answer(2, {"sessionId": "another", "models": models})
+
+
+def test_advice_is_no_deviation_in_any_view() -> None:
+    story = advised().story()
+    assert story.deviations == [] and [one.rule for one in story.advice] == ["schema.removed"]
+    written = page(advised())
+    assert "No deviation from the protocol and no error. 1 piece of advice." in written
+    assert re.search(r"<dt>Deviations</dt><dd>0<small>1 piece of advice</small>", written)
+    assert "<h2>Deviations" not in written and "<h2>Advice<small> 1</small>" in written
+    assert "▲</text>" not in written
+    shown = "\n".join(overview(story, Pen()))
+    assert re.search("0 deviations . 1 piece of advice", shown)
+    assert "Deviations" not in shown and "Advice  1" in shown
 
 
 def test_a_message_that_is_too_long_is_cut() -> None:

@@ -40,7 +40,7 @@ def parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
     )
     top.add_argument(
-        "command", metavar="CMD", nargs="*", help="the command that starts the agent, or the name of a known one"
+        "command", metavar="CMD", nargs="*", help="the name of a known agent, or the command that starts one"
     )
     top.add_argument(
         "--prompts", metavar="FILE", type=Path, help="what to say to the agent to make it do something (TOML)"
@@ -103,10 +103,9 @@ def run(arguments: list[str]) -> int:
     if not words:
         raise Misused("there is no agent to check: name one, or give its command after `--`")
     from antiphon.conformance.agents import check_agent
-    from antiphon.conformance.places import Program
     from antiphon.conformance.stage import LIMIT, START, Wishes
 
-    place = Program(doing.command_of(words, named=not command))
+    place = doing.place_of(words, named=not command)
     prompts, auth = doing.prompts_of(options, words)
     limit = LIMIT if options.timeout is None else options.timeout
     wishes = Wishes(

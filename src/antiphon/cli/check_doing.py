@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from antiphon.conformance.agents import Waits
+    from antiphon.conformance.places import Program
     from antiphon.conformance.requirements import Suite
     from antiphon.conformance.results import Report, Scene
     from antiphon.conformance.wire import Wire
 
 __all__ = [
-    "Keeping", "Telling", "check_numbers", "command_of", "parsed", "prompts_of", "reported", "scenarios_of", "show_prompts",
+    "Keeping", "Telling", "check_numbers", "parsed", "place_of", "prompts_of", "reported", "scenarios_of", "show_prompts",
     "show_requirements", "split", "told",
 ]  # fmt: skip
 
@@ -59,15 +60,28 @@ def check_numbers(options: argparse.Namespace) -> None:
             raise Misused(f"{path} cannot be written: there is no such directory")
 
 
-def command_of(words: Sequence[str], *, named: bool) -> list[str]:
-    """The command; a single word that is no program may be the name of an agent that we know."""
-    from shutil import which
+def place_of(words: Sequence[str], *, named: bool) -> "Program":
+    """How the agent is started: a single word is the name of an agent that we know, if there is one, else a program on the PATH.
 
-    if named and len(words) == 1 and os.sep not in words[0] and which(words[0]) is None:
-        from antiphon.catalogue.finding import command_for
+    Raises:
+        UnknownAgent: it is neither.
+        AgentMissing: we know it, and its program is not here.
+    """
+    from antiphon.conformance.places import Program
 
-        return command_for(words[0])
-    return list(words)
+    if not named or len(words) > 1 or os.sep in words[0]:
+        return Program(words)
+    from antiphon.catalogue.finding import UnknownAgent, start_of
+
+    try:
+        found = start_of(words[0])
+    except UnknownAgent:
+        from shutil import which
+
+        if which(words[0]) is None:
+            raise
+        return Program(words)
+    return Program(found.command, found.environment())
 
 
 def prompts_of(options: argparse.Namespace, words: Sequence[str]) -> tuple[Prompts, str | None]:

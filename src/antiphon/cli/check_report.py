@@ -194,10 +194,13 @@ def _verdict(document: Document, screen: Screen, width: int, *, everything: bool
     who = plain(document.peer or " ".join(document.command), one_line=True)
     if document.correct and not document.complete:
         style: Style = "green"
-        sentence = f"{who}: nothing that must hold was broken, in the part that was played."
+        sentence = f"{who}: nothing that must hold was broken, in the part that was played{_untested(document)}."
     elif document.correct:
         style = "green"
-        sentence = f"{who} is correct: nothing that must hold was broken."
+        sentence = f"{who} is correct: nothing that must hold was broken{_untested(document)}."
+    elif fatal and not counts["passed"]:
+        style = "red"
+        sentence = f"{who} could not be checked: it did not get as far as to answer anything."
     elif fatal:
         style = "red"
         sentence = f"{who} is not correct: {fatal} requirement{'' if fatal == 1 else 's'} that must hold {'is' if fatal == 1 else 'are'} broken."
@@ -207,6 +210,16 @@ def _verdict(document: Document, screen: Screen, width: int, *, everything: bool
     yield from (screen.styled(line, style) for line in _wrapped(sentence, width, ""))
     hidden = "" if everything else " --all shows each."
     yield f"{len(document.results)} requirements: {', '.join(told)}. {document.seconds:.1f} s.{hidden}"
+
+
+def _untested(document: Document) -> str:
+    """How much the verdict leaves open, to put behind it."""
+    total, unseen, blocked = len(document.results), document.counts["unseen"], document.counts["blocked"]
+    if not unseen and not blocked:
+        return ""
+    seen = f"{unseen} of {total} requirements {'was' if unseen == 1 else 'were'} never seen" if unseen else ""
+    tried = f"{blocked}{'' if unseen else f' of {total} requirements'} could not be tried" if blocked else ""
+    return f", but {' and '.join(filter(None, (seen, tried)))}"
 
 
 def _strictly(document: Document) -> Iterator[str]:

@@ -51,7 +51,9 @@ def parser() -> argparse.ArgumentParser:
     choice.add_argument("--method", metavar="GLOB", help="of this method or kind of update, and its answers")
     choice.add_argument("--dir", choices=("c2a", "a2c"), help="from client to agent, or from agent to client")
     choice.add_argument("--errors", action="store_true", help="that are errors or noise")
-    choice.add_argument("--deviations", action="store_true", help="that break a rule, with what is wrong")
+    choice.add_argument(
+        "--deviations", action="store_true", help="that break a rule or do not follow advice, with what is wrong"
+    )
     choice.add_argument("--grep", metavar="TEXT", help="that contain this text, large or small letters")
     choice.add_argument("--message", metavar="N[-M]", type=span, help="of these numbers, printed whole")
     return top

@@ -47,7 +47,7 @@ class Choice:
         if not self.errors and not self.deviations:
             return True
         noise = shown.kind == "noise"
-        return (self.errors and (shown.error or noise)) or (self.deviations and bool(shown.deviations))
+        return (self.errors and (shown.error or noise)) or (self.deviations and bool(shown.deviations or shown.advice))
 
     def _named(self, shown: Shown) -> bool:
         return self.method is None or any(

@@ -81,6 +81,8 @@ def row_lines(row: Row, pen: Pen, *, texts: bool = False) -> Iterator[str]:
     if texts:
         for text in shown.deviations:
             yield f"{'':>17}{pen(f'{pen.signs.warning} {pen.fit(text, 19)}', 'yellow')}"
+        for text in shown.advice:
+            yield f"{'':>17}{pen(f'i {pen.fit(text, 19)}', 'dim')}"
 
 
 def _inner(pen: Pen) -> int:
@@ -88,7 +90,7 @@ def _inner(pen: Pen) -> int:
 
 
 def _arrow(row: Row, pen: Pen) -> str:
-    """Exactly as wide as there is room between the lanes. The words stand where the speaker is."""
+    """Exactly as wide as there is room between the lanes. The words stand where the speaker is, the name first as one reads."""
     shown, signs = row.first, pen.signs
     width = _inner(pen)
     name, label = _words(row, pen)
@@ -101,7 +103,7 @@ def _arrow(row: Row, pen: Pen) -> str:
     drawn = line * (width - 3 - width_of(name) - len(between) - width_of(label))
     if shown.dir == "c2a":
         return f" {pen(name, style)}{between}{pen(label, 'dim')} {pen(f'{drawn}{signs.to_agent}', 'dim')}"
-    return f"{pen(f'{signs.to_client}{drawn}', 'dim')} {pen(label, 'dim')}{between}{pen(name, style)} "
+    return f"{pen(f'{signs.to_client}{drawn}', 'dim')} {pen(name, style)}{between}{pen(label, 'dim')} "
 
 
 def _words(row: Row, pen: Pen) -> tuple[str, str]:

@@ -16,7 +16,6 @@ from antiphon.cli.saying import FAILED, Misused
 from antiphon.cli.screen import exact
 from antiphon.errors import AcpError
 from antiphon.recorder.telling import SLOW, Telling
-from antiphon.recorder.wording import counted
 from antiphon.traffic.entries import Entry, Reading
 
 if TYPE_CHECKING:
@@ -113,15 +112,12 @@ class Inspection:
         return self._status(story)
 
     def _nothing(self) -> NoReturn:
-        name = exact(self._file, one_line=True)
-        said = f"no message in {counted(self._reading.lines, 'line')}" if self._reading.lines else "it is empty"
-        raise Unusable(
-            f"`{name}` is not a recording: {said}"
-            '\nhint: a line is {"t": seconds, "dir": "c2a" or "a2c", "msg": …}, as `antiphon record` writes it'
-        )
+        from antiphon.recorder.script import is_none
+
+        raise Unusable(is_none(exact(self._file, one_line=True), self._reading.lines))
 
     def _status(self, story: "Story") -> int:
-        broken = story.undecodable or any(one.level != "advice" for one in story.deviations)
+        broken = story.undecodable or bool(story.deviations)
         return FAILED if self._options.strict and broken else 0
 
     def _print_json(self, story: "Story") -> None:

@@ -26,6 +26,7 @@ def overview(story: Story, pen: Pen) -> Iterator[str]:
     yield from turn_lines(story, pen, story.turns)
     yield from error_lines(story, pen)
     yield from deviation_lines(story.deviations, pen)
+    yield from deviation_lines(story.advice, pen, "Advice")
     yield from _size_lines(story, pen)
     yield from _slow_lines(story, pen)
 
@@ -55,15 +56,12 @@ def head_lines(story: Story, pen: Pen) -> Iterator[str]:
 
 
 def _troubles(story: Story, pen: Pen) -> Iterator[str]:
-    advice = sum(one.level == "advice" for one in story.deviations)
     parts = [
         pen(counted(len(story.errors), "error"), "red" if story.errors else "dim"),
-        pen(
-            counted(len(story.deviations) - advice, "deviation"), "yellow" if len(story.deviations) > advice else "dim"
-        ),
+        pen(counted(len(story.deviations), "deviation"), "yellow" if story.deviations else "dim"),
     ]
-    if advice:
-        parts.append(counted(advice, "piece of advice", "pieces of advice"))
+    if story.advice:
+        parts.append(counted(len(story.advice), "piece of advice", "pieces of advice"))
     if story.unanswered:
         parts.append(pen(f"{len(story.unanswered)} unanswered", "yellow"))
     if story.undecodable:
@@ -97,14 +95,14 @@ def error_lines(story: Story, pen: Pen) -> Iterator[str]:
         yield pen(f"  {len(groups) - MOST} more; `--errors` shows them all", "dim")
 
 
-def deviation_lines(deviations: Iterable[Deviation], pen: Pen) -> Iterator[str]:
-    """The rules that were broken, each with the messages that broke it."""
+def deviation_lines(deviations: Iterable[Deviation], pen: Pen, title: str = "Deviations") -> Iterator[str]:
+    """The rules that were broken, or the advice that was not followed, each with the messages in which it was."""
     groups: dict[str, list[Deviation]] = {}
     for one in deviations:
         groups.setdefault(one.rule, []).append(one)
     if not groups:
         return
-    yield pen.title("Deviations", str(sum(map(len, groups.values()))))
+    yield pen.title(title, str(sum(map(len, groups.values()))))
     for rule, broken in sorted(groups.items(), key=lambda group: WEIGHT.index(group[1][0].level)):
         first = broken[0]
         where = many(sorted({one.message for one in broken}), 8)

@@ -181,15 +181,19 @@ def _script(wishes: Wishes) -> "Script":
     Raises:
         BadRecording: there is none.
     """
-    from antiphon.recorder.script import Script, conversations
-    from antiphon.traffic.entries import Direction, entries_of
+    from antiphon.recorder.script import BadRecording, Script, conversations, is_none
+    from antiphon.traffic.entries import Direction, Reading, entries_of
 
+    reading = Reading()
     try:
         with open(wishes.file, "rb") as file:
-            found = conversations(entries_of(file))
+            entries = list(entries_of(file, reading))
     except OSError as error:
         why = (error.strerror or "it cannot be read").lower()
         raise Misused(f"`{wishes.file}` cannot be read: {why}\nhint: `antiphon record` makes recordings") from error
+    if not entries:
+        raise BadRecording(is_none(exact(wishes.file), reading.lines))
+    found = conversations(entries)
     if len(found) > 1 and wishes.conversation is None:
         sys.stderr.write(
             f"note: the file holds {len(found)} conversations; this is the first, --conversation chooses\n"

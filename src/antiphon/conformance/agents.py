@@ -30,6 +30,9 @@ SCENE_LIMIT: Final = 4
 CLOSE_LIMIT: Final = 5.0
 """Seconds that are waited for a session to be closed between two scenarios."""
 
+NO_AGENT: Final = "Check the command: it has to start an agent that speaks the protocol on stdin and stdout; many need an option for it, such as `--acp`."
+"""What to change where the first question of all has no answer: most likely there is no agent at all."""
+
 STUMBLED: Final = "the check itself stumbled over something that the agent said"
 
 SLOW: Final = 15.0
@@ -186,7 +189,8 @@ class Checking:
             if stage is not None and not excused:
                 await stage.wait_longer(stopped)
         if not excused:
-            scene.verdicts[general] = Verdict(Status.FAILED, str(stopped), (stopped.asked,), awaited=stopped.asked)
+            fix = NO_AGENT if stage is None else ""
+            scene.verdicts[general] = Verdict(Status.FAILED, str(stopped), (stopped.asked,), stopped.asked, fix)
         return Verdict(Status.BLOCKED, str(stopped), awaited=stopped.asked)
 
     async def _staged(self, scenario: Scenario[Stage], scene: Scene, lane: Lane) -> Stage:

@@ -97,7 +97,7 @@ def _judged(result: Result, because: Sequence[str]) -> Judged:
         verdict.status,
         one.text,
         verdict.text,
-        one.fix,
+        verdict.fix or one.fix,
         one.link,
         one.scenario,
         list(because),

@@ -29,6 +29,8 @@ class Verdict:
     evidence: tuple[Entry, ...] = ()
     awaited: Entry | None = None
     """The question whose answer had not come when this was found: if it comes later, this was not found but too early."""
+    fix: str = ""
+    """What to change, where it is something else than the requirement says."""
 
 
 class Stopped(Exception):

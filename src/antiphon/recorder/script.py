@@ -9,15 +9,25 @@ from typing import Any, Final
 
 from antiphon.errors import AcpError
 from antiphon.recorder.rewriting import written_id
+from antiphon.recorder.wording import counted
 from antiphon.traffic.entries import Direction, Entry
 
-__all__ = ["CANCEL", "BadRecording", "Exchange", "Script", "conversations", "session_of"]
+__all__ = ["CANCEL", "BadRecording", "Exchange", "Script", "conversations", "is_none", "session_of"]
 
 CANCEL: Final = "session/cancel"
 
 
 class BadRecording(AcpError):
     """Nothing can be played from this; the text says why and what to do."""
+
+
+def is_none(name: str, lines: int) -> str:
+    """What there is to say of a file that is no recording."""
+    said = f"no message in {counted(lines, 'line')}" if lines else "it is empty"
+    return (
+        f"`{name}` is not a recording: {said}"
+        '\nhint: a line is {"t": seconds, "dir": "c2a" or "a2c", "msg": …}, as `antiphon record` writes it'
+    )
 
 
 def conversations(entries: Iterable[Entry]) -> list[list[Entry]]:

@@ -187,6 +187,9 @@ class Story(Struct):
     requests: list[Request] = field(default_factory=list)
     errors: list[Failure] = field(default_factory=list)
     deviations: list[Deviation] = field(default_factory=list)
+    """Rules that were broken."""
+    advice: list[Deviation] = field(default_factory=list)
+    """Advice that was not followed, which breaks nothing."""
     methods: list[Method] = field(default_factory=list)
     slow: list[Slow] = field(default_factory=list)
     unanswered: list[int] = field(default_factory=list)
@@ -211,3 +214,4 @@ class Shown(Struct):
     turn: int | None = None
     error: bool = False
     deviations: list[str] = field(default_factory=list)
+    advice: list[str] = field(default_factory=list)

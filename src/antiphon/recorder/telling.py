@@ -27,7 +27,7 @@ from antiphon.recorder.story import (
 )
 from antiphon.recorder.turning import QUESTIONS, Turns, lasted
 from antiphon.traffic.entries import Direction, Entry, Reading, entries_of
-from antiphon.traffic.judging import Judge, rules
+from antiphon.traffic.judging import Judge, Level, rules
 from antiphon.traffic.pairs import Pairs
 
 __all__ = ["SLOW", "Telling", "tell"]
@@ -238,8 +238,10 @@ class Telling:
         if talk.version not in (None, 1):
             talk.judged = False
             self._story.deviations = [one for one in self._story.deviations if one.message < talk.message]
+            self._story.advice = [one for one in self._story.advice if one.message < talk.message]
             for shown in self._early:  # the rules that they broke are not theirs
                 shown.deviations.clear()
+                shown.advice.clear()
 
     # What is told.
 
@@ -281,11 +283,12 @@ class Telling:
     def _hear_judge(self, judge: Judge, shown: Shown, entry: Entry) -> None:
         for found in judge.hear(entry):
             rule = self._rules[found.rule]
-            shown.deviations.append(clip(found.text))
-            self._story.deviations.append(
+            is_advice = rule.level is Level.ADVICE
+            (shown.advice if is_advice else shown.deviations).append(clip(found.text))
+            (self._story.advice if is_advice else self._story.deviations).append(
                 Deviation(rule.id, entry.number, entry.line, found.text, rule.level.value, rule.side.value, rule.link)
             )
-        if shown.deviations and self._talk.version is None:
+        if (shown.deviations or shown.advice) and self._talk.version is None:
             self._early.append(shown)
 
     @property

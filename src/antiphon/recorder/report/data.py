@@ -57,7 +57,9 @@ def data_block(story: Story, entries: Sequence[tuple[Shown, bytes]], axis: Axis)
         ],
         "pairs": [[one.message, one.answer, one.duration] for one in story.requests if one.answer is not None],
         "unanswered": story.unanswered,
-        "deviations": [[one.message, one.rule, exact(one.text), one.level, one.link] for one in story.deviations],
+        "deviations": [
+            [one.message, one.rule, exact(one.text), one.level, one.link] for one in (*story.deviations, *story.advice)
+        ],
         "axis": axis.points,
         "restarts": axis.restarts,
     }

@@ -60,7 +60,7 @@ const diagram = {
     if (message.error) made.classList.add("failed");
     const label = element("span", "label");
     if (message.error) label.append(element("span", "badge error", "✕"));
-    if (message.deviations.length) label.append(element("span", "badge deviation", `▲ ${message.deviations.length}`));
+    if (message.broken) label.append(element("span", "badge deviation", `▲ ${message.broken}`));
     label.append(element("b", "", message.kind === "answer" ? `↩ ${message.name}` : message.name));
     if (message.label) label.append(" ", element("span", "words", message.label));
     made.append(

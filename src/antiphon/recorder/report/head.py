@@ -13,6 +13,7 @@ SECTIONS = (
     ("waits", "Waits"),
     ("errors", "Errors"),
     ("deviations", "Deviations"),
+    ("advice", "Advice"),
     ("slow", "Slow spots"),
     ("methods", "Sizes"),
     ("sessions", "Sessions"),
@@ -61,9 +62,8 @@ def verdict(story: Story) -> tuple[str, str]:
     if not story.messages and not story.undecodable:
         return "fair", f"There is no message in it, and {counted(story.skipped, 'line')} of another kind."
     found = []
-    broken = [one for one in story.deviations if one.level != "advice"]
-    if broken:
-        found.append(f"{counted(len(broken), 'deviation')} from the protocol")
+    if story.deviations:
+        found.append(f"{counted(len(story.deviations), 'deviation')} from the protocol")
     if story.errors:
         found.append(f"{counted(len(story.errors), 'answer')} with an error")
     if story.undecodable:
@@ -71,12 +71,11 @@ def verdict(story: Story) -> tuple[str, str]:
     if story.unanswered:
         found.append(f"{counted(len(story.unanswered), 'request')} without an answer")
     judged = "" if story.judged else " Only conversations of protocol version 1 are judged by its rules."
-    advice = len(story.deviations) - len(broken)
-    judged += f" {counted(advice, 'piece')} of advice." if advice else ""
+    judged += f" {counted(len(story.advice), 'piece')} of advice." if story.advice else ""
     if not found:
         return "good", f"{'No deviation from the protocol and no' if story.judged else 'No'} error.{judged}"
     said = found[0] if len(found) == 1 else f"{', '.join(found[:-1])} and {found[-1]}"
-    return ("bad" if broken or story.undecodable else "fair"), f"{said}.{judged}"
+    return ("bad" if story.deviations or story.undecodable else "fair"), f"{said}.{judged}"
 
 
 def _verdict_line(story: Story) -> Markup:
@@ -118,7 +117,9 @@ def _failed(story: Story) -> str | None:
 
 
 def _rules(story: Story) -> str | None:
-    return f"of {counted(len({one.rule for one in story.deviations}), 'rule')}" if story.deviations else None
+    rules = f"of {counted(len({one.rule for one in story.deviations}), 'rule')}" if story.deviations else ""
+    advice = f"{counted(len(story.advice), 'piece')} of advice" if story.advice else ""
+    return ", ".join(filter(None, (rules, advice))) or None
 
 
 def _conversations(story: Story) -> str | None:

@@ -27,6 +27,7 @@ const messages = data.entries.map((row, place) => ({
   error: Boolean(row[11]),
   text: data.texts[place],
   deviations: deviationsOf.get(row[0]) ?? [],
+  broken: (deviationsOf.get(row[0]) ?? []).filter((one) => one.level !== "advice").length,
   partner: null,
   took: null,
 }));
@@ -62,7 +63,7 @@ function matching() {
       (!filters.turn || String(message.turn) === filters.turn) &&
       (!filters.rule || message.deviations.some((one) => one.rule === filters.rule)) &&
       (!filters.only.includes("errors") || message.error) &&
-      (!filters.only.includes("deviations") || message.deviations.length > 0) &&
+      (!filters.only.includes("deviations") || message.broken > 0) &&
       (!sought || sought.test(message.label) || sought.test(message.name) || sought.test(message.text ?? "")),
   );
 }

@@ -23,8 +23,8 @@ function continues(message, before) {
     message.session === before.session &&
     !message.error &&
     !before.error &&
-    !message.deviations.length &&
-    !before.deviations.length
+    !message.broken &&
+    !before.broken
   );
 }
 

@@ -18,10 +18,15 @@ _MOST_ROWS: Final = 1000
 
 def tables(story: Story, entries: Sequence[Shown]) -> Markup:
     """All tables that have something in them."""
-    speakers = {shown.message: "client" if shown.dir == "c2a" else "agent" for shown in entries if shown.deviations}
+    speakers = {
+        shown.message: "client" if shown.dir == "c2a" else "agent"
+        for shown in entries
+        if shown.deviations or shown.advice
+    }
     makers: dict[str, Callable[[Story], Markup]] = {
         "turns": _turns, "calls": _calls, "waits": _waits, "errors": _errors, "slow": _slow, "methods": _methods,
-        "sessions": _sessions, "deviations": lambda story: _deviations(story, speakers),
+        "sessions": _sessions, "deviations": lambda story: _deviations(story.deviations, speakers),
+        "advice": lambda story: _deviations(story.advice, speakers),
     }  # fmt: skip
     return joined(
         *(
@@ -147,11 +152,11 @@ def _errors(story: Story) -> Markup:
     )
 
 
-def _deviations(story: Story, speakers: Mapping[int, str]) -> Markup:
+def _deviations(found: Sequence[Deviation], speakers: Mapping[int, str]) -> Markup:
     """By rule, the one that was broken most often first."""
-    ordered = sorted(story.deviations, key=lambda one: one.rule)
-    groups = sorted((list(found) for _, found in groupby(ordered, key=lambda one: one.rule)), key=len, reverse=True)
-    return joined(*(_broken(found, speakers) for found in groups))
+    ordered = sorted(found, key=lambda one: one.rule)
+    groups = sorted((list(several) for _, several in groupby(ordered, key=lambda one: one.rule)), key=len, reverse=True)
+    return joined(*(_broken(several, speakers) for several in groups))
 
 
 def _broken(found: list[Deviation], speakers: Mapping[int, str]) -> Markup:
