@@ -114,6 +114,9 @@ class Service:
         return v1.LogoutResult()
 
     async def _extension(self, method: str, params: Raw) -> object:
+        if method == m.CANCEL.name:  # a notification; some send it as a request, and wait for an answer
+            self.sessions.cancel(m.CANCEL.read_params(params).value)
+            return {}
         if method == STEERING and self._agent.does("steer"):
             return await self.sessions.steer(read_steering(params))
         handler = self._agent.extensions.get(method)

@@ -120,8 +120,11 @@ class Session(Between):
     async def change_option(self, config_id: str, value: bool | str) -> None:
         """Change a setting ourselves, and say so."""
         self.settings.check_option(config_id, value)
+        before = self.models
         mode_too = self.settings.choose_option(config_id, value)
         await self.tell_options()
+        if self.models is not None and self.models is not before:
+            await self.tell_model(self.models.current_model_id)
         if mode_too and self.modes is not None:
             await self.update(v1.CurrentModeUpdate(self.modes.current_mode_id))
 

@@ -105,8 +105,9 @@ class Host(_Whole):
     def set_mode(self, session: "Session", mode_id: str) -> "Maybe[None]":
         return _at_work(session).set_mode(mode_id)
 
-    def set_model(self, session: "Session", model_id: str) -> "Maybe[None]":
-        return _at_work(session).set_model(model_id)
+    async def set_model(self, session: "Session", model_id: str) -> None:
+        await _settle(_at_work(session).set_model(model_id))
+        await session.tell_model(model_id)  # as the agents do from whose time this way of choosing is
 
     def set_config_option(self, session: "Session", config_id: str, value: bool | str) -> "Maybe[None]":
         return _at_work(session).set_config_option(config_id, value)
