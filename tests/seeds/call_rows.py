@@ -154,7 +154,7 @@ UPDATES = [
     )
 ] + [
     AgentRow(
-        "our agent tells its commands", "wire", ["available_commands_update"],
+        f"our agent tells its commands: {agent}", "wire", ["available_commands_update"],
         [
             Sent(
                 "session/new", {"cwd": "$CWD", "mcpServers": []}, {"sessionId": str},

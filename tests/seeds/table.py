@@ -108,30 +108,32 @@ class AgentRow:
 
 @dataclass(frozen=True)
 class ClientRow:
-    """What an agent of a seed's dialect says to a real client process, and what must come of it."""
+    """What an agent of a seed's dialect says to real clients, and what must come of it."""
 
     name: str
     seed: str
     shows: Sequence[str]
     hello: Json = None
-    """The result of `initialize`."""
-    new: Json = None
-    """The result of `session/new`, besides the id; `{"error": …}` in its place, once for each element, if it is a list."""
+    """The result of `initialize`, or `{"error": …}`."""
+    new: Sequence[Json] = ({},)
+    """What each `session/new` is answered with, besides the id; `{"error": …}` refuses it. The last one is for all that follow."""
     plays: Sequence[Json] = ()
-    """What the agent sends in the turn, in order: `update` params, or requests with an `id`."""
-    ends: Json = None
-    """The result of the prompt, or `{"error": …}`; a list has one for each time that the prompt is sent."""
+    """What the agent sends in a turn, in order: the params of an update, or a whole request with its id."""
+    ends: Sequence[Json] = ({"stopReason": "end_turn"},)
+    """What each prompt is answered with; the last one is for all that follow."""
     status: int = 0
     """The exit status of `antiphon run`."""
     events: Sequence[Json] = ()
     """Lines of `antiphon run --json` that must have come."""
-    transcript: Sequence[Json] = ()
-    """What a client of the SDK must have: `{kind, …}` of its updates."""
+    updates: Sequence[Json] = ()
+    """Updates that a client of the SDK must have got, in the schema's words."""
+    opens: Json = None
+    """How agent and session look to a client of the SDK."""
     answers: Sequence[Json] = ()
-    """What the agent must have been answered, by its requests in their order."""
+    """What the agent must have been answered, request by request."""
     says: Sequence[str] = ()
-    """Words of what `run` writes to stderr."""
+    """Words in what `run` writes to stderr."""
     words: Sequence[str] = ()
     """Options of `antiphon run`."""
-    heard: Sequence[str] = ()
-    """Methods that the agent must have been sent, in order, as far as they are named here."""
+    heard: Mapping[str, int] = field(default_factory=dict)
+    """Method → how often the agent must have been sent it by `run`; `started` counts its processes."""

@@ -14,6 +14,7 @@ from antiphon.protocol.v1.tools import (
     ContentItem,
     ToolCall,
     ToolCallPatch,
+    ToolCallUpdate,
     ToolContent,
     ToolKind,
     ToolLocation,
@@ -186,7 +187,12 @@ class CallEntry:
 
     def _take_rest(self, news: ToolCall | ToolCallPatch) -> None:
         raw_input = news.input if news.raw_input is UNSET else news.raw_input
-        raw_output = news.output if news.raw_output is UNSET else news.raw_output
+        raw_output = news.raw_output
+        if raw_output is UNSET and news.output is not UNSET:
+            if (content := _content_in(news.output)) is None:
+                raw_output = news.output
+            else:
+                self.content = content
         ours = (news.meta or {}).get("antiphon")
         if isinstance(ours, dict) and ours.get("denied") is True:
             self.denied = True
@@ -194,6 +200,18 @@ class CallEntry:
             self.raw_input = raw_input
         if raw_output is not UNSET:
             self.raw_output = raw_output
+
+
+def _content_in(output: Any) -> list[ToolContent] | None:
+    """The content of a call that was told as its `output`, which is legal and means nothing else in a known dialect; None: it is none."""
+    if not isinstance(output, list) or not output or not all(isinstance(each, dict) and "type" in each for each in output):
+        return None
+    from antiphon.protocol.v1 import methods as m  # late: few need it
+
+    told = {"sessionId": "", "update": {"kind": "tool_call_update", "toolCallId": "", "output": output}}
+    update = m.SESSION_UPDATE.read_params(json.encode(told)).value.update
+    content = update.content if isinstance(update, ToolCallUpdate) else None
+    return content if isinstance(content, list) else None
 
 
 def _streamed(content: list[ToolContent]) -> Any:

@@ -1,0 +1,60 @@
+"""What the seeds show of Claude Code and Codex, said by a stand-in for each to a real agent process, is told to its client."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.seeds.engine_rows import ENGINE_ROWS
+from tests.seeds.table import AgentRow, differences, filled
+from tests.seeds.talking import LIMIT, ROOT, talking
+
+pytestmark = pytest.mark.slow
+
+INIT = {
+    "type": "system",
+    "subtype": "init",
+    "session_id": "$SESSION",
+    "tools": ["Read", "Edit", "Bash"],
+    "model": "claude-opus-4-5-20251101",
+}
+VARIABLES = {"claude": "CLAUDE_CODE_EXECUTABLE", "codex": "CODEX_EXECUTABLE"}
+
+
+def environment(row: AgentRow, folder: Path) -> dict[str, str]:
+    """A stand-in for the program of the row's engine, with what it says to every prompt."""
+    program = folder / row.agent
+    stand_in = ROOT / "tests" / "engines" / row.agent / "stand_in.py"
+    program.write_text(
+        '#!/bin/sh\nif [ "$1" = auth ]; then echo \'{"loggedIn": true}\'; exit; fi\n'
+        f'exec "{sys.executable}" "{stand_in}" "$@"\n',
+        encoding="utf-8",
+    )
+    program.chmod(0o755)
+    lines = [INIT, *row.says] if row.agent == "claude" else row.says
+    said = "\n".join(json.dumps(line) for line in lines)
+    (folder / "lines.jsonl").write_text("\n\n".join([said] * 5), encoding="utf-8")
+    return {
+        VARIABLES[row.agent]: str(program),
+        "STAND_IN_LINES": str(folder / "lines.jsonl"),
+        "STAND_IN_ANSWERS": str(folder / "answers.jsonl"),
+        "ANTHROPIC_API_KEY": "none",
+        "IS_SANDBOX": "1",  # else Claude Code does not let root have the mode without questions
+    }
+
+
+@pytest.mark.parametrize("row", ENGINE_ROWS, ids=lambda row: f"{row.agent}: {row.name}, {row.steps[-1].method}")
+async def test_what_an_engine_says_in_a_seeds_words_is_told_to_the_client(row: AgentRow, tmp_path: Path) -> None:
+    async with asyncio.timeout(LIMIT), talking(row, tmp_path, environment(row, tmp_path)) as talk:
+        for sent in row.steps:
+            await talk.play(sent)
+        for asked in row.asked:
+            wanted = filled(asked, talk.words)
+            assert any(not differences(wanted, each) for each in talk.asked), (asked, talk.asked)
+    if row.heard:
+        answers = [json.loads(line)["result"] for line in (tmp_path / "answers.jsonl").read_text().splitlines()]
+        assert [differences(*pair) for pair in zip(row.heard, answers, strict=True) if differences(*pair)] == [], (
+            answers
+        )
