@@ -204,7 +204,11 @@ class CallEntry:
 
 def _content_in(output: Any) -> list[ToolContent] | None:
     """The content of a call that was told as its `output`, which is legal and means nothing else in a known dialect; None: it is none."""
-    if not isinstance(output, list) or not output or not all(isinstance(each, dict) and "type" in each for each in output):
+    if (
+        not isinstance(output, list)
+        or not output
+        or not all(isinstance(each, dict) and "type" in each for each in output)
+    ):
         return None
     from antiphon.protocol.v1 import methods as m  # late: few need it
 
