@@ -304,15 +304,14 @@ def _watched(world: World, *, logs: bool) -> Iterator[None]:
         sys.unraisablehook, threading.excepthook = hooks
 
 
-def _descriptors() -> set[str]:
-    place = "/proc/self/fd" if os.path.isdir("/proc/self/fd") else "/dev/fd"
-    with suppress(OSError):
-        found = set()
-        for name in os.listdir(place):
-            with suppress(OSError):  # the one that lists them is closed again
-                found.add(f"{name} {os.readlink(f'{place}/{name}')}")
-        return found
-    return set()
+def _descriptors() -> set[tuple[int, int, int]]:
+    """Our descriptors, each with the file behind it: its name may change while it is open."""
+    found = set()
+    for name in os.listdir("/dev/fd"):
+        with suppress(OSError):  # the one that lists them is closed again
+            status = os.fstat(int(name))
+            found.add((int(name), status.st_dev, status.st_ino))
+    return found
 
 
 def _children() -> set[str]:
@@ -373,7 +372,8 @@ def run(
         with suppress(OSError):
             os.kill(int(child.split()[0]), signal.SIGKILL)
     for fd in _left(before[0], _descriptors, 0.0):
-        world.trouble(f"a descriptor is left: {fd}")
+        with suppress(OSError):
+            world.trouble(f"a descriptor is left: {fd[0]} {os.readlink(f'/dev/fd/{fd[0]}')}")
     if world.troubles:
         name = getattr(scenario, "__qualname__", repr(scenario))
         found = "\n- ".join(world.troubles)

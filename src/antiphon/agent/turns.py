@@ -95,6 +95,7 @@ class Turns:
 
 async def _perform(turn: "Turn", play: Play, cancelled: "asyncio.Future[None]") -> PromptResult:
     work = asyncio.ensure_future(play(turn))
+    work.add_done_callback(seen)  # it may fail in the very step in which we are cancelled
     ends: list[asyncio.Future[Any]] = [work, cancelled]
     try:
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -110,7 +111,6 @@ async def _perform(turn: "Turn", play: Play, cancelled: "asyncio.Future[None]") 
 
 async def _end(work: "asyncio.Future[PromptResult]", turn: "Turn") -> None:
     work.cancel()
-    work.add_done_callback(seen)
     grace = asyncio.ensure_future(asyncio.wait([work], timeout=TURN_GRACE))
     while not grace.done():
         with suppress(

@@ -71,8 +71,11 @@ class Owner(Protocol):
 class Ear:
     """Hears what is told of one session, and passes it on in its order."""
 
-    def __init__(self, inbox: Inbox, session_id: str, tell: Tell, early: Iterable[v1.Update]) -> None:
+    def __init__(
+        self, inbox: Inbox, session_id: str, tell: Tell, early: Iterable[v1.Update], closed: "Callable[[Ear], None]"
+    ) -> None:
         self._tell = tell
+        self._closed = closed
         self._backlog = Backlog(inbox, session_id, _nothing)
         self._taken = 0
         """How many were taken out of the backlog: those that are told, and the one that is being told."""
@@ -92,6 +95,7 @@ class Ear:
 
     async def close(self) -> None:
         """Hear no more. What was not told yet is let go."""
+        self._closed(self)
         self._backlog.abandon()
         self._backlog.end()
         self._telling.cancel()
@@ -148,9 +152,15 @@ class Life:
 
     async def listen(self, session_id: str, tell: Tell) -> Ear:
         """From now on `tell` gets what is told of this session, first what was told already. Who heard it before hears no more."""
-        if (before := self._ears.pop(session_id, None)) is not None:
+        while (before := self._ears.pop(session_id, None)) is not None:  # another may begin while we wait
             await before.close()
-        ear = self._ears[session_id] = Ear(self._connection.inbox, session_id, tell, self._early.claim(session_id))
+
+        def closed(ear: Ear) -> None:
+            if self._ears.get(session_id) is ear:
+                del self._ears[session_id]
+
+        early = self._early.claim(session_id)
+        ear = self._ears[session_id] = Ear(self._connection.inbox, session_id, tell, early, closed)
         return ear
 
     async def request(self, call: Call[P, R], params: P, *, timeout: Timeout = UNSET) -> R:

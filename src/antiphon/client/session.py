@@ -67,6 +67,7 @@ class Session:
         self._home: Connection | None = None
         self._opening = asyncio.Lock()
         self._closed = False
+        self._closing: asyncio.Task[None] | None = None
 
     @property
     def cwd(self) -> str:
@@ -140,11 +141,19 @@ class Session:
         self.hearing.follow(v1.ConfigOptionUpdate(options))
 
     async def close(self, *, timeout: Timeout = UNSET) -> None:
-        """Stop what runs, release what it holds here, and have the agent close it, if it has a way to."""
-        if self._closed:
-            return
+        """Stop what runs, release what it holds here, and have the agent close it, if it has a way to.
+
+        A second call waits for the first; a call that is cancelled is carried out all the same.
+        """
+        if self._closing is None:
+            self._closed = True
+            self._closing = self.link.do(self._close(timeout), f"close {self.id}")
+            self._closing.add_done_callback(_seen)
+        if not self._closing.done():
+            await asyncio.shield(self._closing)
+
+    async def _close(self, timeout: Timeout) -> None:
         await self._call_off()
-        self._closed = True
         self.questions.release()
         self._sessions.forget(self)
         if self.terminals is not None:
@@ -194,6 +203,12 @@ class Session:
                 if connection is not self._home:
                     self.hearing.tell(await reopen(self, connection, self._sessions))
         return connection
+
+
+def _seen(closing: "asyncio.Task[None]") -> None:
+    """Whoever called it may have been cancelled: why it failed is no news then."""
+    if not closing.cancelled():
+        closing.exception()
 
 
 def _blocks(said: Said) -> list[v1.ContentBlock]:
