@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from antiphon.catalogue.registry import Registry, RegistryProblem, read
-from antiphon.config.places import state_dir
+from antiphon.config.places import make_private_file, state_dir
 
 if TYPE_CHECKING:
     from http.client import HTTPMessage
@@ -69,7 +69,9 @@ def keep(source: str, data: bytes) -> Registry:
     registry = read(data)
     shown = _shown(source) if "://" in source else os.path.abspath(os.path.expanduser(source))
     copy = Kept(shown, datetime.now(UTC).isoformat(timespec="seconds"), msgspec.Raw(data.strip()))
-    write_text(cache_file(), msgspec.json.encode(copy).decode())
+    path = cache_file()
+    make_private_file(path)
+    write_text(path, msgspec.json.encode(copy).decode())
     return registry
 
 

@@ -12,6 +12,7 @@ from antiphon.catalogue.known import KNOWN
 from antiphon.cli.screen import plain
 from antiphon.config.editing import EditRefused, with_agent, without_agent
 from antiphon.config.files import read_file, user_file
+from antiphon.config.places import make_private_directory, make_private_file
 from antiphon.config.shapes import OwnAgent, Settings
 from antiphon.local.files import write_text
 
@@ -51,12 +52,14 @@ def _edit(change: Callable[[str], str]) -> Path:
     """Change the user's config file at one stroke; who edits it at the same time from here waits."""
     path = user_file()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_directory(path.parent)
         with _alone_in(path.parent):
             file = read_file(path)
             if file is not None and file.trouble is not None:
                 raise EditRefused(f"{path} cannot be read: {file.trouble}\nhint: correct it first")
-            write_text(path, change("" if file is None else file.text))
+            new = change("" if file is None else file.text)
+            make_private_file(path)  # `env` in it may hold keys
+            write_text(path, new)
     except OSError as error:
         raise EditRefused(
             f"{path} cannot be written: {error.strerror or error}\nhint: check its permissions"

@@ -14,6 +14,7 @@ import msgspec
 from antiphon.cli.check_report import PARTS, write
 from antiphon.cli.saying import FAILED, Misused, did_you_mean
 from antiphon.cli.screen import Screen
+from antiphon.config.places import make_private_directory
 from antiphon.conformance.prompts import PURPOSES, Prompts
 
 if TYPE_CHECKING:
@@ -202,7 +203,7 @@ class Keeping:
         if self._folder is None:
             return
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            make_private_directory(self._folder)
             for wire in self._wires:
                 _write_recording(self._folder / f"{self._names[id(wire)]}.jsonl", wire)
         except OSError as error:

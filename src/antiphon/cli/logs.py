@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from antiphon.cli.screen import plain
-from antiphon.config.places import state_dir
+from antiphon.config.places import make_private_directory, state_dir
 
 if TYPE_CHECKING:
     from antiphon.connection.reports import Report
@@ -111,7 +111,7 @@ def note_report(report: "Report") -> None:
 
 
 def _file_handler(path: Path) -> logging.Handler:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private_directory(path.parent)
     with suppress(FileNotFoundError):
         if path.stat().st_size > LOG_LIMIT:
             path.replace(path.with_suffix(".log.1"))

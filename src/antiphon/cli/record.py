@@ -154,7 +154,9 @@ def _record(options: _Options, command: list[str]) -> int:
     shelf = Shelf(path, limit=options.rotate, keep=options.keep)
     try:
         if options.output is None:
-            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            from antiphon.config.places import make_private_directory
+
+            make_private_directory(os.path.dirname(path))
         shelf.open()
     except (OSError, ValueError) as error:
         raise _no_file(path, error) from error

@@ -16,7 +16,7 @@ from antiphon.cli.sessions_shelf import Shelf, opened
 from antiphon.cli.sessions_table import Paint, ago, table
 from antiphon.cli.sessions_telling import About
 from antiphon.config.clients import is_script
-from antiphon.config.places import state_dir
+from antiphon.config.places import private_opener, state_dir
 from antiphon.errors import AcpError
 from antiphon.store.locks import Holder, LiveElsewhere, SessionLock, holder
 from antiphon.store.sessions import SessionRow
@@ -142,7 +142,7 @@ async def export(word: str, path: str | None, form: str) -> int:
 
 def _save(path: str, data: bytes) -> int:
     try:
-        with open(os.path.expanduser(path), "wb") as file:
+        with open(os.path.expanduser(path), "wb", opener=private_opener) as file:
             file.write(data)
     except OSError as error:
         raise AcpError(f"`{path}` cannot be written: {error.strerror}\nhint: give another FILE") from error

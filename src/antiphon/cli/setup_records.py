@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from antiphon.config.places import state_dir
+from antiphon.config.places import make_private_directory, state_dir
 from antiphon.errors import AcpError
 
 __all__ = ["Record", "digest", "forget", "keep", "records"]
@@ -49,7 +49,7 @@ def keep(record: Record) -> Path:
     folder = _folder()
     path = folder / f"{time.time_ns():020d}-{os.urandom(4).hex()}.json"
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_directory(folder)
         with open(os.open(path, _NEW, 0o600), "wb") as file:
             file.write(msgspec.json.encode(record))
             file.flush()

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from antiphon.config.places import state_dir
+from antiphon.config.places import make_private_directory, state_dir
 
 __all__ = ["Remembered", "notes_folder", "read_notes", "write_notes"]
 
@@ -73,7 +73,7 @@ def write_notes(path: Path, notes: Mapping[str, Any]) -> bool:
     beside = path.with_name(f".{os.urandom(8).hex()}")
     try:
         data = msgspec.json.encode(dict(notes))
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_directory(path.parent)
         fd = os.open(beside, _NEW, 0o600)
         try:
             with open(fd, "wb") as file:

@@ -22,6 +22,7 @@ from typing import Final, Self
 
 import msgspec
 
+from antiphon.config.places import make_private_directory
 from antiphon.errors import AcpError
 
 __all__ = ["FOLDER", "TABLE", "Holder", "LiveElsewhere", "SessionLock", "holder", "look_at_all", "place_of"]
@@ -117,7 +118,7 @@ class SessionLock:
         """The lock; None: it is worth another try."""
         path = path_of(directory, session_id)
         with _explained(path):
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_directory(path.parent)
             table, place = _table(path.parent, make=True), place_of(session_id)
             match table.take(place):
                 case "owned":

@@ -13,6 +13,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Final, TypeAlias, TypeVar
 
+from antiphon.config.places import make_private_directory
 from antiphon.store.errors import StoreError
 
 __all__ = ["Migration", "begin", "commit", "open_file"]
@@ -107,8 +108,8 @@ def _newer(path: Path, found: int, known: int) -> StoreError:
 
 
 def _make_private(path: Path) -> None:
-    """Make directory and file for the user alone. A directory that was there stays as it is: it may be shared on purpose."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Make directory and file for the user alone."""
+    make_private_directory(path.parent)
     # One thread at a time: closing a descriptor of the file would drop the locks of a connection that this process has to it.
     with _creating:
         try:

@@ -25,6 +25,7 @@ from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.output import Output
 from rich.text import Text
 
+from antiphon.config.places import make_private_directory
 from antiphon.tui.clean import one_line
 from antiphon.tui.drawing import Drawing
 from antiphon.tui.keys import bindings
@@ -367,7 +368,7 @@ def _history(path: Path | None) -> FileHistory | InMemoryHistory:
     if path is None:
         return InMemoryHistory()
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_directory(path.parent)
         os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o600))
     except OSError:
         return InMemoryHistory()
