@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,14 @@ def test_every_public_name_exists() -> None:
         module = importlib.import_module(info.name)
         for name in getattr(module, "__all__", ()):
             assert hasattr(module, name), f"{info.name}.{name}"
+
+
+def test_the_extra_all_has_every_other_one() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    (everything,) = extras["all"]
+    named = re.fullmatch(r"antiphon\[(.+)\]", everything)
+    assert named is not None and set(named[1].split(",")) == set(extras) - {"all"}
 
 
 # --- locks ---

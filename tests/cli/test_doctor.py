@@ -157,14 +157,38 @@ def test_no_line_is_wider_than_a_narrow_terminal(clinic: Clinic) -> None:
 
 
 def test_problems_stand_at_the_end_with_what_to_do(clinic: Clinic) -> None:
-    clinic.program("codex", CODEX.replace('echo "Logged in using ChatGPT"', "echo Not logged in; exit 1"))
-    done = clinic.visit()
+    clinic.program("codex", NOT_SIGNED_IN)
+    done = clinic.visit("codex")
     body, _, summary = done.out.partition("\n1 problem\n")
     assert done.status == 1 and "✗ Codex login: not signed in" in body
     assert summary.splitlines()[:2] == [
         "✗ Codex login: not signed in",
         "   hint: `antiphon agent --engine codex --login` signs in, in this terminal; or set CODEX_API_KEY or OPENAI_API_KEY",
     ]
+
+
+NOT_SIGNED_IN = CODEX.replace('echo "Logged in using ChatGPT"', "echo Not logged in; exit 1")
+
+
+@pytest.mark.parametrize("trouble", [NOT_SIGNED_IN, "#!/bin/sh\necho hello\n", "#!/no/such/interpreter\n"])
+def test_one_engine_that_works_is_enough(clinic: Clinic, trouble: str) -> None:
+    clinic.program("codex", trouble)
+    done = clinic.visit()
+    assert done.status == 0 and "No problem." in done.out and "· Codex" in done.out
+
+
+@pytest.mark.parametrize("config", ['agent = "codex"\n', '[duet]\nengines = ["claude", "codex"]\n'])
+def test_an_engine_that_the_config_file_names_is_needed(clinic: Clinic, config: str) -> None:
+    clinic.program("codex", NOT_SIGNED_IN)
+    clinic.configure(config)
+    assert clinic.visit().status == 1
+
+
+def test_without_any_engine_that_works_each_is_a_problem(clinic: Clinic) -> None:
+    clinic.program("codex", NOT_SIGNED_IN)
+    clinic.program("claude", "#!/bin/sh\necho hello\n")
+    done = clinic.visit()
+    assert done.status == 1 and "2 problems" in done.out
 
 
 def test_a_screen_that_knows_few_letters_is_no_trouble(clinic: Clinic) -> None:

@@ -65,7 +65,7 @@ def test_a_program_that_is_too_old_is_a_problem_and_is_not_asked_more(clinic: Cl
 )
 def test_a_program_that_talks_nonsense_is_a_problem(clinic: Clinic, text: str, words: str) -> None:
     clinic.program("codex", text)
-    report = clinic.report()
+    report = clinic.report("codex", "claude")
     assert report.problems == ["engines.codex.program"]
     sentence = report["engines.codex.program"]["sentence"]
     assert words in sentence and "\x1b" not in sentence and "sk-ant" not in sentence

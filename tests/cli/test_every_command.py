@@ -20,6 +20,7 @@ from antiphon.cli.completion_tree import tree
 from antiphon.cli.main import COMMANDS
 from tests.cli.conversing import asked, ended, said, write
 from tests.cli.running import NO_ENGINES, ROOT
+from tests.cli.terminal import Terminal
 
 LIMIT = 60.0
 SESSION = "0198f3a2-0000-7000-8000-000000000001"
@@ -90,6 +91,7 @@ WRONG = {
         without=("ANTIPHON_STATE_DIR", "ANTIPHON_CONFIG_DIR"), env={"HOME": "/proc/nowhere"}
     ),
     "a directory that is gone": Surroundings(no_cwd=True),
+    "nothing but the core installed": Surroundings(env={"PYTHONPATH": str(Path(__file__).with_name("core_only"))}),
     "a stdout for ASCII alone": Surroundings(env={"PYTHONIOENCODING": "ascii"}),
 }
 
@@ -198,6 +200,27 @@ def test_no_surroundings_make_a_command_crash_or_lose_output_in_silence(path: tu
 
 def test_the_samples_are_those_of_commands_that_exist() -> None:
     assert set(SAMPLES) <= {" ".join(path) for path in PATHS}
+
+
+NEEDS = {
+    "chat": (("chat", "demo"), "antiphon[chat]"),
+    "a rule for command lines": (("run", "--agent", "demo", "--allow", "Bash(ls *)", "hi"), "antiphon[policy]"),
+    "the explanation of one": (("policy", "explain", "--allow", "Bash(ls *)", "Bash", "ls x"), "antiphon[policy]"),
+    "the engine claude": (("agent", "--engine", "claude", "--login"), "antiphon[claude]"),
+    "the engine codex": (("agent", "--engine", "codex", "--login"), "antiphon[codex]"),
+    "the agent claude": (("run", "--agent", "claude", "hi"), "antiphon[claude]"),
+}
+
+
+@pytest.mark.parametrize("what", NEEDS)
+def test_with_nothing_but_the_core_the_extra_that_is_missing_is_named(what: str, house: House) -> None:
+    words, extra = NEEDS[what]
+    wrong = WRONG["nothing but the core installed"]
+    env = {name: value for name, value in house.env.items() if not name.endswith("_EXECUTABLE")}
+    env |= wrong.env | {"PATH": "/usr/bin:/bin", "TERM": "xterm"}
+    with Terminal([sys.executable, "-m", "antiphon", *words], cwd=house.cwd, env=env) as terminal:
+        status, text = terminal.finish()
+    assert status == 1 and "error: " in text and f"pip install '{extra}'" in " ".join(text.split()), text
 
 
 MISTAKES: dict[str, list[tuple[str, ...]]] = {

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from antiphon.cli.setup_changing import set_up, undo
-from antiphon.cli.setup_editors import EDITORS, place_of
+from antiphon.cli.setup_editors import EDITORS, OTHER_NAMES, place_of
 from antiphon.config.jsonc import parse
 from tests.cli.terminal import Terminal
 from tests.config.documents import documents
@@ -89,7 +89,7 @@ def said(path: Path) -> Any:
 
 def test_without_a_terminal_it_only_shows(home: Home) -> None:
     home.write(SETTINGS)
-    done = home.setup("zed")
+    done = home.setup("zed", status=1)
     assert home.zed.read_bytes() == SETTINGS and not (home.path / ".local").exists()
     assert done.stdout.startswith(f"--- {home.zed}\n+++ {home.zed}\n@@ ")
     assert f'+      "command": "{PROGRAM}",\n+      "args": ["agent"],\n' in done.stdout
@@ -99,7 +99,7 @@ def test_without_a_terminal_it_only_shows(home: Home) -> None:
 @pytest.mark.parametrize("text", [SETTINGS, SETTINGS.rstrip(b"\n"), b"{}"])
 def test_the_change_that_is_shown_can_be_applied_by_patch(home: Home, text: bytes) -> None:
     home.write(text)
-    shown = home.setup("zed").stdout
+    shown = home.setup("zed", status=1).stdout
     subprocess.run(["git", "init", "-q"], cwd=home.path, check=True)
     relative = shown.replace(str(home.zed), ".config/zed/settings.json")
     subprocess.run(["git", "apply", "-p0", "-"], input=relative, cwd=home.path, check=True, encoding="utf-8")
@@ -150,7 +150,7 @@ def test_undo_also_only_shows_without_a_yes(home: Home) -> None:
     home.write(SETTINGS)
     home.setup("zed", "--yes")
     with_entry = home.zed.read_bytes()
-    home.setup("zed", "--undo")
+    home.setup("zed", "--undo", status=1)
     assert home.zed.read_bytes() == with_entry
     home.setup("zed", "--undo", "--yes")
     assert home.zed.read_bytes() == SETTINGS
@@ -271,7 +271,7 @@ def test_anything_but_yes_writes_nothing(home: Home, answer: str) -> None:
         terminal.wait_for("(y yes, n no):")
         terminal.type(answer)
         status, shown = terminal.finish()
-    assert status == 0 and "nothing was written" in shown and home.zed.read_bytes() == SETTINGS
+    assert status == 1 and "nothing was written" in shown and home.zed.read_bytes() == SETTINGS
 
 
 def test_ctrl_c_at_the_question_writes_nothing(home: Home) -> None:
@@ -356,10 +356,28 @@ def test_another_file_can_be_named(home: Home) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [[], ["vi"], ["zed", "--engine", "steam"], ["zed", "--name", " "], ["zed", "--name", "a\nb"]]
+    "words",
+    [["--yes"], ["--undo"], ["vi"], ["zed", "--engine", "steam"], ["zed", "--name", " "], ["zed", "--name", "a\nb"]],
 )
 def test_words_that_make_no_sense_end_in_a_hint(home: Home, words: list[str]) -> None:
     home.setup(*words, status=2)
+
+
+def test_without_an_editor_it_lists_those_that_are_here(home: Home) -> None:
+    home.write(SETTINGS)
+    home.setup("vscode", "--yes")
+    done = home.setup()
+    listed = {line.split()[0]: line[11:22].strip() for line in done.stdout.splitlines()}
+    assert set(listed) == set(EDITORS) and (listed["zed"], listed["vscode"]) == ("found", "set up")
+    assert "next: `antiphon setup zed`" in done.stderr
+    assert "found here: zed" in home.setup("--yes", status=2).stderr
+
+
+@pytest.mark.parametrize("word", OTHER_NAMES)
+def test_other_names_of_an_editor_lead_to_it(home: Home, word: str) -> None:
+    name, folder = OTHER_NAMES[word]
+    hint = home.setup(word, status=2).stderr
+    assert (f"did you mean `antiphon setup {name}" in hint and f"/{folder}/User/settings.json" in hint) or not folder
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from antiphon.cli.answers import QUIET, YES_OR_NO
+from antiphon.errors import AcpError
 
 if TYPE_CHECKING:
     from antiphon.cli.screen import Screen
@@ -17,14 +18,16 @@ __all__ = ["agreed", "answered_yes"]
 def agreed(screen: "Screen", question: str, *, nothing: str, otherwise: str) -> bool:
     """Ask the person at the terminal, and return whether the answer is yes.
 
-    If not, `nothing` says what was not done, and `otherwise` how it is done without asking.
+    If not, `nothing` says what was not done. `otherwise` says how it is done without asking.
+
+    Raises:
+        AcpError: there is no terminal to ask in.
     """
     from antiphon.cli.asking import terminal_of
 
     terminal = terminal_of(screen)
     if terminal is None:
-        screen.note(f"{nothing}: nobody is here to ask; {otherwise}")
-        return False
+        raise AcpError(f"{nothing}: there is no terminal to ask in\nhint: {otherwise}")
     if answered_yes(screen, terminal, f"{question} (y yes, n no): "):
         return True
     screen.note(nothing)

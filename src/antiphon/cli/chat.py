@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from antiphon.cli.arguments import Options, add_agent, add_permissions, add_session, add_troubles, work_place
-from antiphon.cli.ending import leave_closed_terminal
+from antiphon.cli.ending import ExtraMissing, leave_closed_terminal
 from antiphon.cli.grammar import Parser
 from antiphon.cli.saying import CANCELLED, Misused, coloured, fail, kind_of, status_of
 from antiphon.errors import AcpError
@@ -90,10 +90,6 @@ def _check_packages() -> None:
         raise ExtraMissing(
             f"the chat needs {' and '.join(missing)}\nhint: pip install 'antiphon[chat]', or use `antiphon run`"
         )
-
-
-class ExtraMissing(AcpError):
-    """A package of an extra is not installed."""
 
 
 def _chat(options: Options, cwd: str) -> int:

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from antiphon.catalogue.known import KNOWN
-from antiphon.cli.grammar import Parser, duration
+from antiphon.cli.grammar import Offered, Parser, duration
 from antiphon.cli.saying import FAILED, Misused, did_you_mean
 from antiphon.errors import AcpError
 
@@ -33,7 +33,8 @@ NAMES: Final = ("install", "config", "state", "environment", "engines", "agents"
 
 EPILOG: Final = """\
 NAME is a part (install, config, state, environment, engines, agents, editors), an engine, an agent, an editor, or the id of a check.
-What is asked for by name and is missing is a problem; else it is only told.
+What is asked for by name and is missing is a problem; else it is only told. One engine that works is enough: what is wrong with the other one is
+then only told, unless you asked for it by name, here or in your config file.
 
 Nothing is changed, and no connection is made unless --network asks for it: then each engine's model address is tried, without a key. --start
 really starts demo, claude and codex, and agents that are named: initialize, a session in a directory of its own, and the end. No prompt
@@ -41,13 +42,6 @@ is sent; what a program does by itself when it is started is its own.
 
 exit status: 0 all is well, 1 there is a problem, 2 wrong arguments.
 """
-
-
-class _Offered(tuple[str, ...]):
-    """Words that completion offers. Any other may be said too: agents of the user's own have names that nobody knows here."""
-
-    def __contains__(self, word: object) -> bool:
-        return True
 
 
 def parser() -> argparse.ArgumentParser:
@@ -61,7 +55,7 @@ def parser() -> argparse.ArgumentParser:
         "names",
         metavar="NAME",
         nargs="*",
-        choices=_Offered(NAMES),
+        choices=Offered(NAMES),
         help="look only at this (default: at everything)",
     )
     top.add_argument("--json", action="store_true", help="the report as one JSON object")
@@ -86,6 +80,7 @@ def run(arguments: list[str]) -> int:
 
 
 async def _visit(options: argparse.Namespace) -> int:
+    from antiphon.cli.health.engines import one_is_enough
     from antiphon.cli.health.table import checks_of, selected
 
     ward = await _admitted(options)
@@ -96,7 +91,7 @@ async def _visit(options: argparse.Namespace) -> int:
     checks, unknown = selected(checks_of(ward, network=options.network, start=options.start), options.names)
     if unknown:
         raise Misused(f"there is nothing named `{unknown[0][:80]}` to look at\nhint: {_meant(unknown[0], ward)}")
-    return _tell(options, await _examined(checks, ward))
+    return _tell(options, one_is_enough(await _examined(checks, ward), ward))
 
 
 async def _admitted(options: argparse.Namespace) -> "Ward | None":

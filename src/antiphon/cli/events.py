@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 __all__ = [
-    "Answered", "Change", "Content", "Cost", "Denial", "EngineFailure", "Event", "Failure", "Message", "Notice", "Permission", "Plan", "PlanStep", "Question",
+    "Answered", "Change", "Content", "Cost", "Denial", "EngineFailure", "Error", "Event", "Failure", "Message", "Notice", "Permission", "Plan", "PlanStep", "Question",
     "Result", "Start", "Thought", "Tokens", "ToolCall", "Update", "Usage", "encode_event", "schema",
 ]  # fmt: skip
 
@@ -179,7 +179,7 @@ class Denial(_Part, frozen=True, kw_only=True):
 
 
 class Failure(_Part, frozen=True, kw_only=True):
-    """What went wrong, and what to do about it. `kind` is for programs: docs/exit-statuses.md lists them."""
+    """What went wrong, and what to do about it. `kind` is for programs: docs/command-line.md lists them."""
 
     message: str
     hint: str | None = None
@@ -225,8 +225,27 @@ class Result(_Event, frozen=True, kw_only=True, tag="result"):
     error: Failure | None = None
 
 
+class Error(_Event, frozen=True, kw_only=True, tag="error"):
+    """The arguments were wrong, or something failed before anything was started. There is no `result` then."""
+
+    exit_code: int
+    error: Failure
+
+
 Event: TypeAlias = (
-    Start | Message | Thought | Content | ToolCall | Plan | Usage | Permission | Question | Notice | Update | Result
+    Start
+    | Message
+    | Thought
+    | Content
+    | ToolCall
+    | Plan
+    | Usage
+    | Permission
+    | Question
+    | Notice
+    | Update
+    | Result
+    | Error
 )
 
 _encoder = msgspec.json.Encoder()

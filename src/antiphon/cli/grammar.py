@@ -14,7 +14,17 @@ from antiphon.cli.saying import Misused, did_you_mean, manner
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-__all__ = ["Paragraphs", "Parser", "check_choice", "count", "duration", "number_from", "shown_default", "split_command"]
+__all__ = [
+    "Offered",
+    "Paragraphs",
+    "Parser",
+    "check_choice",
+    "count",
+    "duration",
+    "number_from",
+    "shown_default",
+    "split_command",
+]
 
 UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _TIME: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ms|s|m|h)?")
@@ -39,6 +49,13 @@ class Paragraphs(argparse.HelpFormatter):
             )
             for part in text.rstrip().split("\n\n")
         )
+
+
+class Offered(tuple[str, ...]):
+    """Words that completion offers as choices. The parser takes any other too: the command knows more of them, or says more."""
+
+    def __contains__(self, word: object) -> bool:
+        return True
 
 
 class _Missing(Misused):

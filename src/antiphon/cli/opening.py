@@ -9,12 +9,14 @@ import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, Literal
 
 from antiphon import __version__
 from antiphon.catalogue.known import JOINT, OURS, keys_for
 from antiphon.cli.arguments import Misused, Options
 from antiphon.cli.choosing import default_agent
+from antiphon.cli.ending import ExtraMissing
 from antiphon.cli.logs import note_report
 from antiphon.client.connect import Asking, connect
 from antiphon.client.files import Files
@@ -90,9 +92,15 @@ def rules_of(options: Options, settings: "Settings") -> Rules:
     """The rules of the command line and of the files.
 
     Raises:
-        RuleError: one on the command line is none.
+        RuleError: one on the command line is not a rule.
+        ExtraMissing: one there would allow nothing, because command lines cannot be read here.
     """
     said = Rules.parse(allow=options.allow, deny=options.deny, ask=options.ask, source="command line")
+    bash = next((rule.text for rule in said.allow if rule.command is not None), None)
+    if bash is not None and not all(map(find_spec, ("tree_sitter", "tree_sitter_bash"))):
+        raise ExtraMissing(
+            f"`{bash}` would allow nothing: the shell grammar is not installed\nhint: pip install 'antiphon[policy]'"
+        )
     return said.merged(rules_in(settings))
 
 

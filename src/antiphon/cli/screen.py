@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Final, Literal, TextIO
 from unicodedata import combining, east_asian_width
 
+from antiphon.cli.saying import coloured
 from antiphon.visible import EXACT, PROSE
 
 __all__ = ["Screen", "Style", "exact", "plain"]
@@ -45,7 +46,7 @@ class Screen:
         self.out_is_terminal = self._out.isatty()
         self.is_terminal = self._err.isatty()
         self.can_redraw = self.is_terminal and smart
-        self._coloured = self.can_redraw and not environment.get("NO_COLOR")
+        self._coloured = coloured(self._err, environment)
         self._shared = self.out_is_terminal and self.is_terminal
         self.lost: Callable[[], None] = lambda: None
         """Called when the terminal that shows the agent's words is gone."""

@@ -1,6 +1,5 @@
 """The list of sessions and the hits of a search, as they stand on stdout: as wide as the terminal, coloured on one."""
 
-import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -8,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Final
 from unicodedata import combining, east_asian_width
 
+from antiphon.cli.saying import coloured
 from antiphon.cli.screen import Style, cut
 
 __all__ = ["Paint", "ago", "table", "width_of"]
@@ -24,8 +24,7 @@ class Paint:
         terminal = sys.stdout.isatty()
         self.columns: int | None = shutil.get_terminal_size().columns if terminal else None
         """None: nobody cuts what a program reads."""
-        smart = os.environ.get("TERM", "") not in ("", "dumb")
-        self.coloured = terminal and smart and not os.environ.get("NO_COLOR")
+        self.coloured = coloured(sys.stdout)
 
     def __call__(self, text: str, style: Style) -> str:
         """In a colour, where there are any."""

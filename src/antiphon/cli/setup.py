@@ -1,13 +1,16 @@
 """`antiphon setup`: Antiphon in an editor's settings, shown first, written on yes, and taken out again."""
 
 import argparse
+import shlex
+import sys
 from pathlib import Path
 from typing import Final
 
-from antiphon.cli.grammar import Parser
+from antiphon.cli.grammar import Offered, Parser, check_choice
 from antiphon.cli.saying import Misused
 from antiphon.cli.setup_changing import NAME, set_up, undo
-from antiphon.cli.setup_editors import EDITORS
+from antiphon.cli.setup_editors import EDITORS, OTHER_NAMES, editors_here, place_of
+from antiphon.cli.setup_records import records
 from antiphon.engines.known import ENGINES
 
 __all__ = ["parser", "run"]
@@ -28,7 +31,7 @@ EPILOG: Final = """\
 zed, jetbrains and vscode have settings in JSON, and get an entry there. neovim and emacs have programs for settings: a file of our own is
 written beside them, and you are told the line to add.
 
-Without a terminal and without --yes nothing is written.
+Without a terminal and without --yes nothing is written, and the exit status is 1; so it is if you say no.
 """
 
 
@@ -39,7 +42,13 @@ def parser() -> argparse.ArgumentParser:
         description=DESCRIPTION,
         epilog=EPILOG,
     )
-    top.add_argument("editor", metavar="EDITOR", choices=[*EDITORS], help=", ".join(EDITORS))
+    top.add_argument(
+        "editor",
+        metavar="EDITOR",
+        nargs="?",
+        choices=Offered(EDITORS),
+        help=f"{', '.join(EDITORS)} (default: list those that are found here)",
+    )
     top.add_argument(
         "--engine",
         metavar="NAME",
@@ -56,12 +65,38 @@ def parser() -> argparse.ArgumentParser:
 def run(arguments: list[str]) -> int:
     """Set an editor up, or take that back."""
     options = parser().parse_args(arguments)
+    if options.editor is None:
+        return _without_editor(arguments)
+    _check_editor(options.editor)
     name = _name(options.name, options.engine)
     path = None if options.file is None else Path(options.file).expanduser().absolute()
     if options.undo:
         asked = None if options.name is None and options.engine is None else name
         return undo(options.editor, asked, path, yes=options.yes)
     return set_up(options.editor, name, options.engine, path, yes=options.yes)
+
+
+def _without_editor(arguments: list[str]) -> int:
+    """List the editors and which of them are here; where options say that one is meant, ask which."""
+    here = editors_here()
+    example = f"`antiphon setup {here[0] if here else 'zed'}` sets it up"
+    if arguments:
+        found = f"found here: {', '.join(here)}; " if here else ""
+        raise Misused(f"EDITOR is missing\nhint: {found}{example.removesuffix(' sets it up')}")
+    for name, editor in EDITORS.items():
+        done = "set up" if next(records(name), None) is not None else "found" if name in here else "not found"
+        sys.stdout.write(f"{name:<11}{done:<11}{editor.title}\n")
+    sys.stderr.write(f"next: {example}\n")
+    return 0
+
+
+def _check_editor(word: str) -> None:
+    if word.lower() in OTHER_NAMES:
+        name, folder = OTHER_NAMES[word.lower()]
+        file = place_of(name, NAME).parents[2] / folder / "User" / "settings.json"
+        where = f" --file {shlex.quote(str(file))}" if folder else ""
+        raise Misused(f"unknown editor `{word}`\nhint: did you mean `antiphon setup {name}{where}`?")
+    check_choice(word, EDITORS, "editor")
 
 
 def _name(given: str | None, engine: str | None) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from antiphon.cli.agreeing import agreed
+from antiphon.cli.saying import FAILED
 from antiphon.cli.screen import Screen, Style, exact
 from antiphon.cli.setup_editors import EDITORS, Editor, Entry, place_of
 from antiphon.cli.setup_records import Record, digest, forget, keep, records
@@ -51,7 +52,7 @@ def set_up(name: str, called: str, engine: str | None, path: Path | None, *, yes
         _tell(screen, editor, path, entry)
         return 0
     if not _agreed(screen, path, before, put.text, yes=yes):
-        return 0
+        return FAILED
     folders = tuple(str(folder) for folder in reversed(path.parents) if not folder.exists())
     record = Record(name, called, str(path), before, digest(put.text), put.made_group, put.replaced, folders)
     kept = keep(record)
@@ -80,12 +81,12 @@ def undo(name: str, called: str | None, path: Path | None, *, yes: bool) -> int:
         named = "" if called is None else f" as `{called}`"
         raise EditRefused(f"`antiphon setup {name}` has put nothing{named} into {where}\nhint: edit it by hand")
     screen = Screen()
-    for file, done in files.items():
-        _undo_in(screen, EDITORS[name], file, done, yes=yes)
-    return 0
+    undone = [_undo_in(screen, EDITORS[name], file, done, yes=yes) for file, done in files.items()]
+    return 0 if all(undone) else FAILED
 
 
-def _undo_in(screen: Screen, editor: Editor, path: Path, done: list[tuple[Path, Record]], *, yes: bool) -> None:
+def _undo_in(screen: Screen, editor: Editor, path: Path, done: list[tuple[Path, Record]], *, yes: bool) -> bool:
+    """Take it out of one file, and return whether it is out."""
     before = text = _read(path)
     for _, record in done:  # the latest first
         try:
@@ -95,7 +96,7 @@ def _undo_in(screen: Screen, editor: Editor, path: Path, done: list[tuple[Path, 
     if text == before:
         screen.note(f"{path} does not have it any more")
     elif not _agreed(screen, path, before, text, yes=yes):
-        return
+        return False
     else:
         _write(path, before, text)
         screen.note(f"{'removed' if text is None else 'changed'} {path}; restart {editor.title}")
@@ -104,6 +105,7 @@ def _undo_in(screen: Screen, editor: Editor, path: Path, done: list[tuple[Path, 
         for folder in reversed(record.folders):
             with suppress(OSError):  # something else is in there by now
                 os.rmdir(folder)
+    return True
 
 
 def program() -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from antiphon.cli.setup_snippets import elisp, lua, word_of
 from antiphon.config.editing import EditRefused
 from antiphon.config.jsonc_editing import Put, has_entry, put_entry, take_entry
 
-__all__ = ["EDITORS", "CodeEditor", "Editor", "Entry", "JsonEditor", "place_of"]
+__all__ = ["EDITORS", "OTHER_NAMES", "CodeEditor", "Editor", "Entry", "JsonEditor", "editors_here", "place_of"]
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -125,6 +125,37 @@ EDITORS: Final[Mapping[str, Editor]] = {
     ),
 }
 """The word on the command line → the editor."""
+
+
+OTHER_NAMES: Final[Mapping[str, tuple[str, str]]] = {
+    "nvim": ("neovim", ""), "vim": ("neovim", ""), "code": ("vscode", ""), "vs-code": ("vscode", ""),
+    "intellij": ("jetbrains", ""), "idea": ("jetbrains", ""), "pycharm": ("jetbrains", ""), "webstorm": ("jetbrains", ""),
+    "goland": ("jetbrains", ""), "rider": ("jetbrains", ""), "clion": ("jetbrains", ""), "rustrover": ("jetbrains", ""),
+    "cursor": ("vscode", "Cursor"), "codium": ("vscode", "VSCodium"), "vscodium": ("vscode", "VSCodium"), "windsurf": ("vscode", "Windsurf"),
+}  # fmt: skip
+"""What else people call them → the editor, and the folder of its settings where that is another one."""
+
+_PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = {
+    "zed": ("zed", "zeditor", "zed-editor"),
+    "jetbrains": ("idea", "pycharm", "webstorm", "goland", "clion", "rider", "rustrover", "phpstorm"),
+    "neovim": ("nvim",),
+    "emacs": ("emacs",),
+    "vscode": ("code", "code-insiders", "codium", "cursor"),
+}
+
+
+def editors_here(environment: Mapping[str, str] = os.environ, platform: str = sys.platform) -> list[str]:
+    """Return the editors that seem to be on this machine: their program is on the PATH, or their settings are there."""
+    import shutil
+
+    path = environment.get("PATH", os.defpath)
+
+    def is_here(name: str) -> bool:
+        folder = place_of(name, "antiphon", environment, platform).parent
+        folder = folder.parent if name in ("neovim", "vscode") else folder
+        return folder.is_dir() or any(shutil.which(program, path=path) for program in _PROGRAMS[name])
+
+    return [name for name in EDITORS if is_here(name)]
 
 
 def place_of(editor: str, name: str, environment: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:

@@ -7,7 +7,7 @@ import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -19,7 +19,10 @@ from antiphon.config.reading import read
 from antiphon.engines.codex.ways import KEYS
 from antiphon.engines.finding import CliTooOld, check_version
 
-__all__ = ["claude_login", "codex_config", "codex_login", "program"]
+if TYPE_CHECKING:
+    from antiphon.cli.health.examining import Result
+
+__all__ = ["claude_login", "codex_config", "codex_login", "one_is_enough", "program"]
 
 _SOURCES: Final = {"variable": "named by {0.variable}", "config": "named in the config file", "path": "on the PATH"}
 
@@ -111,6 +114,35 @@ async def codex_login(ward: Ward) -> Sequence[Finding]:
         "not signed in",
         f"`antiphon agent --engine codex --login` signs in, in this terminal; or set {' or '.join(KEYS)}",
     )
+
+
+def one_is_enough(results: "Sequence[Result]", ward: Ward) -> "tuple[Result, ...]":
+    """Return the results with the problems of engines that are not needed as notes, where another engine works.
+
+    An engine is needed that was asked for by name: here, as the agent, for the joint agent, or by where its program is.
+    """
+    found: dict[str, list[Finding]] = {}
+    for result in results:
+        if result.check.part == "engines":
+            found.setdefault(result.check.id.split(".")[1], []).extend(result.findings)
+    works = {name for name, each in found.items() if len(each) > 1 and all(one.status != "problem" for one in each)}
+    settings = ward.loaded.settings
+    needed = {
+        settings.agent,
+        *(settings.duet.engines or ()),
+        *(word.removeprefix("engines.").partition(".")[0] for word in ward.named),
+    }
+    needed |= {cli.name for cli in (CLAUDE, CODEX) if _is_chosen(cli, ward)}
+    return tuple(
+        msgspec.structs.replace(result, findings=tuple(map(_as_note, result.findings)))
+        if works and result.check.part == "engines" and result.check.id.split(".")[1] not in needed
+        else result
+        for result in results
+    )
+
+
+def _as_note(finding: Finding) -> Finding:
+    return msgspec.structs.replace(finding, status="note") if finding.status == "problem" else finding
 
 
 def codex_config(ward: Ward) -> Mapping[str, Any]:
