@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from antiphon.policy import Action
 from antiphon.protocol.v1.tools import ToolCall, ToolKind
@@ -23,7 +23,8 @@ LIMIT = 20
 SECRET = b"SECRET-47"
 BASH = shutil.which("bash")
 GIT = shutil.which("git")
-_PASS = ("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE")
+_NOBODY: dict[str, Any] = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+"""Who runs the lines where we are root: a line that was allowed by mistake must not harm the machine."""
 
 
 class Deed(NamedTuple):
@@ -44,6 +45,9 @@ class Yard:
         self.model = base / "model"
         self.work = self.model / "work"
         _furnish(self.model)
+        if _NOBODY:
+            base.chmod(0o755)
+            subprocess.run(["chown", "-R", "65534:65534", str(self.model)], check=True)
         self._numbers = iter(range(10**9))
         self._lock = threading.Lock()
 
@@ -117,6 +121,7 @@ class Yard:
                 stdout=told,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                **_NOBODY,
             )
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(LIMIT)
@@ -204,5 +209,5 @@ def _program(path: Path, text: str) -> None:
 
 def _git(directory: Path, *words: str) -> None:
     assert GIT is not None
-    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _PASS}
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     subprocess.run([GIT, *words], cwd=directory, check=True, env=env | {"HOME": str(directory)}, capture_output=True)

@@ -50,7 +50,7 @@ WORDS = [
     "a", "b", "sub/c", "x/y", "y", "./y", "./evil.git", "evil.git", "evil", "other", "../outside/secret", "out/secret", "out", "OUT/secret", "canary",
     "./sub/canary", "x.sed", "x.awk", "x.list", "x.tar", "x.zip", "HEAD", "main", "side", "HEAD~1", "1", "z", "z2", "-", "docs", ".", "1e canary",
     "s/b/canary/e", "w z", '{print > "z"}', 'BEGIN{system("canary")}', "|canary", "!canary", "exec=canary", "ext::canary", "file://WORK/evil.git",
-    "WORK/evil.git", "host:x", "%output{z}", "core.pager=canary", "@a", "+1", "--", "/dev/null", "OUT", "refs/heads/main", "HEAD:z", "x=canary", "=",
+    "WORK/evil.git", "host:x", "%output{z}", "core.pager=canary", "@a", "+1", "--", "OUT", "refs/heads/main", "HEAD:z", "x=canary", "=",
 ]  # fmt: skip
 _OPTION = re.compile(r"(?<![\w/.-])(--?[A-Za-z0-9][\w-]*)")
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -252,7 +252,14 @@ _WRAPS = [
     "socat - EXEC:{}", "at now <<<{}", "crontab x.sh", "openssl engine {}", "dpkg --pre-invoke='{}' -l", "bash -c {} x", "sh -c {}", "if {}; then :; fi", "! {}", "({})", "{{ {}; }}", "{} &", "{} | cat", "while {}; do break; done",
     "for x in canary; do $x; done", "x=canary; $x", "x=canary; env $x", "x=canary; nice $x y", "set -- canary; \"$@\"", "read x <b; $x", "xargs -a b env", "xargs -a b nice", "cat b | xargs -L1 timeout 5", "parallel {} ::: x",
     "dbus-run-session {}", "catchsegv {}", "systemd-run {}", "faketime 0 {}", "unbuffer {}", "expect -c 'spawn {}'", "lua -e 'os.execute(\"{}\")'", "ruby -e 'system(\"{}\")'", "node -e 'require(\"child_process\").execSync(\"{}\")'",
-    "m4 <<<'syscmd(`{}`)'", "bc <<<1", "dc -e '!{}'", "tclsh <<<'exec {}'", "sqlite3 :memory: '.shell {}'", "gawk '@load \"x\"'", "emacs --batch --eval '(shell-command \"{}\")'", "git help -c; {}", "logger x; {}",
+    "m4 <<<'syscmd(`{}`)'", "bc <<<1", "dc -e '!{}'", "tclsh <<<'exec {}'", "sqlite3 :memory: '.shell {}'", "gawk '@load \"x\"'", "emacs --batch --eval '(shell-command \"{}\")'", "git help -c; {}", "logger x; {}", "env 'BASH_FUNC_ls%%=() {{ {}; }}' bash -c ls", "python3 -m timeit -n1 'import os; os.system(\"{}\")'", "python3 -m trace --count {}",
+    "perl -ne 'system(\"{}\")' a", "perl -M'x;system(\"{}\")'", "PERL5OPT='-M;' perl -e1", "PYTHONSTARTUP=x.sh python3 -c 1", "PYTHONINSPECT=1 python3 -c 1", "LD_PRELOAD=y ls", "TAR_OPTIONS='--checkpoint-action=exec={}' tar cf z a",
+    "MAKEFLAGS='--eval=all:;{}' make", "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=core.fsmonitor GIT_CONFIG_VALUE_0='{}' git status", "RSYNC_RSH='{}' rsync h:x z", "LESSOPEN='|{}' less a", "GREP_OPTIONS='{}' grep a b", "ln -s BIN/canary q; ./q",
+    "cp BIN/canary q; ./q", "ln -s ../bin q; q/canary", "pushd sub >/dev/null; ./canary", "cd sub; ./canary", "./sub/canary", "y {}", "find sub -name canary -exec {{}} ';'", "find BIN -name 'c*' | sh", "ls BIN/c* | xargs -n1 sh",
+    "echo BIN/c*y | xargs nice", "tee q <b; sh q", "install -m 755 BIN/canary q; ./q", "command -v canary | sh", "type -p canary | xargs -I@ @", "exec {{fd}}<b; bash <&$fd", "bash -c \"$(cat b)\"", "bash -c \"`<b`\"", "$(<b)", "\"$(<b)\"",
+    "eval \"$(cat b)\"", "eval $(cat x.sh)", "xargs <b -I{{}} {{}}", "while read l; do $l; done <b", "readarray -t q <b; \"${{q[@]}}\"", "IFS= read -r q <b; eval \"$q\"", "bash -i <b", "bash <<<canary", "bash /dev/stdin <b", "sh -s <b", "env sh <b",
+    "nice sh <b", "timeout 5 sh x.sh", "nohup bash x.sh", "cat b | env bash", "cat b | nice sh", "cat b | (sh)", "cat b | {{ sh; }}", "{{ sh; }} <b", "(bash) <b", "cat b | while read x; do $x; done", "sh -c \"$(printf 'can%s' ary)\"", "sh -c 'c=can; ${{c}}ary'",
+    "awk -v c={} 'BEGIN{{system(c)}}'", "awk 'BEGIN{{system(ARGV[1])}}' {}", "sed -e '1e' b", "sed e b", "sed 's/^/exec /e' b", "sed -s e b", "sed --expression=e b", "sed -ne e b", "mawk 'BEGIN{{system(\"{}\")}}'", "mawk -W exec x.awk",
 ]  # fmt: skip
 _SHAPES = [
     "{p} {c}",
@@ -275,6 +282,8 @@ def hidden_lines(random: Random, work: Path) -> Iterator[str]:
     binary = str(work.parent / "bin")
     while True:
         text = random.choice(_NAMES) if random.random() < 0.6 else "canary"
+        if random.random() < 0.05:
+            yield random.choice(["nice", "env", "sudo", "xargs", "ls", "make", "git"]) + f" {text}"
         for _ in range(random.choice([1, 1, 1, 2, 2, 3])):
             wrap = random.choice(_WRAPS)
             try:

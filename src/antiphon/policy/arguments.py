@@ -208,7 +208,7 @@ def _test(words: Words, _: Spot) -> dict[int, Level]:
 
 def _xxd(words: Words, _: Spot) -> dict[int, Level]:
     """A second file is written to. Values of options look like files too: `xxd -ps a b` has none."""
-    files = [at for at, word in enumerate(words) if at and (word is None or not word.startswith("-"))]
+    files = [at for at, word in enumerate(words) if at and (word is None or word == "-" or not word.startswith("-"))]
     return dict.fromkeys(files[1:], Level.REACHES) | {at: Level.RUNS for at in files if words[at] is None}
 
 

@@ -98,10 +98,12 @@ _MAKE: Final = (
     "--question --no-builtin-rules --no-builtin-variables --silent --quiet --touch --no-print-directory --print-directory --debug= --jobs= "
     "--load-average= --output-sync= --directory:f --trace --version --help --warn-undefined-variables"
 )
-_OWN_WORK: Final = frozenset(
-    {"black", "flake8", "gh", "isort", "mypy", "prettier", "pylint", "pyright", "pytest", "ruff", "tsc"}
-)
+_OWN_WORK: Final = frozenset({"black", "flake8", "gh", "isort", "mypy", "prettier", "pyright", "pytest", "ruff", "tsc"})
 """Programs whose words are data for them: a message in quotes is no script."""
+
+_OF_GH: Final = frozenset({"issue", "label", "pr", "release", "run", "search", "status", "workflow"})
+_RENAMERS: Final = frozenset({"cp", "dd", "install", "link", "ln", "mv", "rsync"})
+"""Programs that may give another name to what they name."""
 
 _SIGNS: Final = frozenset("$`\\\"'();|&<>\n")
 _GLOBS: Final = frozenset("*?[{")
@@ -163,7 +165,8 @@ class _Search:
 
     def _part(self, part: Part) -> None:
         if part.settings:
-            self.behind.found.append(part.words)
+            if None not in part.words[: part.settings]:
+                self.behind.found.append(part.words)
             for word, text in zip(part.words[: part.settings], part.texts, strict=False):
                 self._setting(word, text)
         self._command(part.command, part.texts[part.settings :], fed=part.fed)
@@ -181,17 +184,22 @@ class _Search:
         first = words[0] if words else None
         if first is None:
             return
-        if len(words) > MAX_WORDS or self.depth > MAX_DEPTH:
-            self._doubt(f"`{first}` has too many words")
-            return
         if fed and not reads_data(words):
             self._doubt(f"`{first}` may run what it is fed")
         name = program_name(first)
         if name in ANY_WORDS:
             self._follow(words)
+            if name in _RENAMERS:
+                self._mentions(words, texts, scripts=False)
         elif has_grammar(name):
             if Level.RUNS in levels(words, self.spot).values():
                 self._anything(words)
+            elif name == "ssh":
+                self._all_behind(words)
+            elif name in _RENAMERS:
+                self._mentions(words, texts, scripts=False)
+        elif len(words) > MAX_WORDS or self.depth > MAX_DEPTH:
+            self._doubt(f"`{first}` has too many words")
         else:
             self.depth += 1
             self._runner(name, words, texts)
@@ -200,9 +208,8 @@ class _Search:
     def _follow(self, words: Words) -> None:
         """Where a `cd` may lead: git looks for its repository there."""
         if words[0] in ("cd", "pushd") and len(words) == 2 and words[1] and len(self.spot.directories) < 8:
-            there = tuple(posixpath.normpath(posixpath.join(here, words[1])) for here in self.spot.directories)
-            known = dict.fromkeys((*self.spot.directories, *there))
-            self.spot = Spot(tuple(known), self.spot.roots, self.spot.resolve, self.spot.exists)
+            there = (posixpath.normpath(posixpath.join(here, words[1])) for here in self.spot.directories)
+            self.spot = self.spot.also_at(tuple(there))
 
     def _runner(self, name: str, words: Words, texts: tuple[str, ...]) -> None:
         first = words[0] or ""
@@ -217,18 +224,14 @@ class _Search:
             self._wrapper(name, words)
         elif interprets(first):
             self._interpreter(base_name(first), words, texts)
-        elif (
-            starts_others(first)
-            or name in TAKE_COMMANDS
-            or base_name(first) in TAKE_COMMANDS
-            or name in PACKAGE_RUNNERS
-        ):
+        elif starts_others(first) or name in TAKE_COMMANDS or base_name(first) in TAKE_COMMANDS:
             self._anything(words)
-        elif name in MANAGERS and (len(words) < 2 or words[1] not in MANAGERS[name]):
+        elif name in PACKAGE_RUNNERS or (name in MANAGERS and (len(words) < 2 or words[1] not in MANAGERS[name])):
             self._all_behind(words)
             self._mentions(words, texts, scripts=True)
         else:
-            self._mentions(words, texts, scripts=name not in _OWN_WORK)
+            own = name in _OWN_WORK and (name != "gh" or (len(words) > 1 and words[1] in _OF_GH))
+            self._mentions(words, texts, scripts=not own)
 
     def _anything(self, words: Words) -> None:
         """A program that may run what it is told, in a way that is not understood."""
@@ -241,7 +244,11 @@ class _Search:
         for at in range(1, len(words)):
             self.behind.found.append(known[at:])
             word = words[at]
-            if word is not None and (starts_others(word) or interprets(word) or program_name(word) in TAKE_COMMANDS):
+            if (
+                word is not None
+                and word != "."
+                and (starts_others(word) or interprets(word) or program_name(word) in TAKE_COMMANDS)
+            ):
                 self.depth += 1
                 self._command(known[at:])
                 self.depth -= 1
@@ -256,7 +263,7 @@ class _Search:
                 continue
             if word is None:
                 text = texts[at] if at < len(texts) else "$"
-                if _SIGNS & set(text):
+                if _SIGNS & set(text) and words[0] not in _RENAMERS:
                     self._doubt(f"`{words[0]}` may run what it is given")
                 self.behind.globs |= _glob_words(text)
                 continue
@@ -285,8 +292,8 @@ class _Search:
             self._anything(words)
             return
         at += operands
-        while name in ("doas", "env", "sudo") and at < len(words) and (found := _ASSIGNMENT.fullmatch(words[at] or "")):
-            self._setting(found[0], found[0])
+        while at < len(words) and "=" in (setting := words[at] or ""):
+            self._setting(setting, setting)
             at += 1
         inner = words[at:]
         if inner:
@@ -305,7 +312,7 @@ class _Search:
         if word is None or word.startswith("-") or "{}" in word or (known is not None and word not in known):
             self._anything(words)
         else:
-            self._mentions(words, texts, scripts=base not in ("python", "pypy"))
+            self._mentions(words, texts, scripts=True)
 
     def _change(self, name: str, words: Words) -> None:
         if name in _SETS:

@@ -193,21 +193,23 @@ _FIRST_OPERANDS: Final = {
 _STRATEGIES: Final = frozenset({"octopus", "ort", "ours", "recursive", "resolve", "subtree"})
 """git's own. Another name is that of a program, which may be a file of the work tree: `./git-merge-x/y`."""
 
-_HEAD: Final = "HEAD"
-
 
 def git_levels(words: Words, spot: Spot) -> dict[int, Level]:
     """The words of a git command that are not fine under a `*`, with what is known about them."""
     at = 1
     found: dict[int, Level] = {}
+    directories = spot.directories
     while at < len(words) and (word := words[at]) is not None and word.startswith("-"):
         step = 2 if word in _WITH_VALUE else 1
         if word not in _FIRST:
             found |= dict.fromkeys(range(at, min(at + step, len(words))), Level.RUNS)
+        if word == "-C" and at + 1 < len(words):
+            directories += tuple(posixpath.join(here, words[at + 1] or ".") for here in spot.directories)
         at += step
     if at >= len(words):
         return found
-    if finds_stray_repository(spot):
+    spot = spot.also_at(directories)
+    if spot.strays:
         return dict.fromkeys(range(len(words)), Level.RUNS)
     name = words[at]
     known = None if name is None else _grammar(name)
@@ -219,23 +221,6 @@ def git_levels(words: Words, spot: Spot) -> dict[int, Level]:
     if name == "config":
         inside = dict.fromkeys(inside, Level.RUNS)  # what is set may be a program, and a later git runs it
     return found | inside
-
-
-def finds_stray_repository(spot: Spot) -> bool:
-    """Whether git may find a repository that is not the session's: a directory that looks like a `.git` and has another name.
-
-    Such a directory can be part of a project, and its settings name programs that git runs. git looks in each directory for a
-    `.git` first, then whether the directory is a repository itself, and then goes up.
-    """
-    for directory in spot.directories:
-        here = directory
-        while True:
-            if spot.exists(posixpath.join(here, _HEAD)) and not spot.exists(posixpath.join(here, ".git", _HEAD)):
-                return True
-            if here == posixpath.dirname(here) or spot.exists(posixpath.join(here, ".git")):
-                break
-            here = posixpath.dirname(here)
-    return False
 
 
 def _without_strategy(name: str, words: Words) -> Words:

@@ -17,6 +17,7 @@ import posixpath
 import re
 from collections.abc import Callable
 from enum import IntEnum
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -46,13 +47,38 @@ class Level(IntEnum):
     """It may start another program, or it is not known what it does."""
 
 
-class Spot(msgspec.Struct, frozen=True):
+class Spot:
     """Where a command runs: every directory that it may be in, the session's roots, and the way to look at the disk."""
 
-    directories: tuple[str, ...]
-    roots: tuple[str, ...]
-    resolve: Resolve
-    exists: Exists
+    def __init__(self, directories: tuple[str, ...], roots: tuple[str, ...], resolve: Resolve, exists: Exists) -> None:
+        self.directories = directories
+        self.roots = roots
+        self.resolve = resolve
+        self.exists = exists
+
+    def also_at(self, directories: tuple[str, ...]) -> "Spot":
+        """The same with more directories."""
+        known = tuple(dict.fromkeys((*self.directories, *directories)))
+        return self if known == self.directories else Spot(known, self.roots, self.resolve, self.exists)
+
+    @cached_property
+    def strays(self) -> bool:
+        """Whether git may find a repository that is not the session's: a directory that looks like a `.git` and has another name.
+
+        Such a directory can be part of a project, and its settings name programs that git runs. git looks in each directory for a
+        `.git` first, then whether the directory is a repository itself, and then goes up.
+        """
+        return any(self._strays_from(directory) for directory in self.directories)
+
+    def _strays_from(self, directory: str) -> bool:
+        exists = self.exists
+        here = directory.rstrip("/")
+        while True:
+            if exists(f"{here}/HEAD") and not exists(f"{here}/.git/HEAD"):
+                return True
+            if not here or exists(f"{here}/.git"):
+                return False
+            here = here.rpartition("/")[0]
 
     def holds(self, path: str) -> bool:
         """Whether the path leads to a place inside the roots, from every directory that the command may be in."""

@@ -9,7 +9,6 @@ from typing import Final
 from antiphon.policy.action import Action
 from antiphon.policy.arguments import levels
 from antiphon.policy.behind import Behind, commands_behind
-from antiphon.policy.git_words import finds_stray_repository
 from antiphon.policy.grammar import Spot
 from antiphon.policy.lines import Line, Part
 from antiphon.policy.names import program_name
@@ -69,28 +68,29 @@ class Judge:
 
     @cached_property
     def _hidden(self) -> Behind:
-        found = commands_behind(self.line, self._spot((self.action.cwd,)))
+        found = commands_behind(self.line, self._here)
         if self.action.variables:
             found.unknown = found.unknown or f"`{self.action.variables[0]}` may change what runs"
         return found
 
-    def _spot(self, directories: tuple[str, ...]) -> Spot:
-        return Spot(directories, self.action.roots, self.action.resolve, self.action.exists)
+    @cached_property
+    def _here(self) -> Spot:
+        return Spot((self.action.cwd,), self.action.roots, self.action.resolve, self.action.exists)
 
     @cached_property
     def _spots(self) -> list[Spot]:
         """Where each part of the line may run: a `cd` before it may have worked or not."""
-        directories: tuple[str, ...] = (self.action.cwd,)
+        spot = self._here
         spots = []
         for part in self.line.parts:
-            spots.append(self._spot(directories))
+            spots.append(spot)
             if part.command and part.command[0] in _GOING:
                 there = part.command[1] if len(part.command) == 2 else None
-                if there is None or len(directories) > MAX_DIRECTORIES:
-                    directories = ()
+                if there is None or len(spot.directories) > MAX_DIRECTORIES:
+                    spot = Spot((), spot.roots, spot.resolve, spot.exists)
                 else:
-                    moved = (posixpath.normpath(posixpath.join(here, there)) for here in directories)
-                    directories = tuple(dict.fromkeys((*directories, *moved)))
+                    moved = (posixpath.normpath(posixpath.join(here, there)) for here in spot.directories)
+                    spot = spot.also_at(tuple(moved))
         return spots
 
     @cached_property
@@ -211,9 +211,13 @@ class Judge:
         command = rule.command
         if command is None or not (self._hidden.perhaps or self._hidden.globs):
             return False
-        if any(command.forbids((name, None)) is not Match.NO for name in self._hidden.perhaps):
-            return True
-        return any(command.may_begin_with(text) for text in self._hidden.globs)
+        names: Iterable[str] = self._hidden.perhaps
+        first = command.items[0].literal if command.items and command.items[0] is not None else None
+        if first is not None:
+            names = (name for name in names if program_name(name) == program_name(first))
+        return any(command.forbids((name, None)) is not Match.NO for name in names) or any(
+            command.may_begin_with(text) for text in self._hidden.globs
+        )
 
     def doubt(self, rule: Rule) -> str:
         """Why a rule about commands may match and may not."""
@@ -275,7 +279,7 @@ class Judge:
 
     def _covering(self, rules: list[Rule], at: int) -> Rule | None:
         part = self.line.parts[at]
-        if self._closed(at):
+        if not rules or self._closed(at):
             return None
         if part.command and part.command[0] in _GOING and not self._stays(at):
             # Other rules count on being inside the session's folders: no `*` leads out of them, also not one that stands for nothing.
@@ -292,7 +296,7 @@ class Judge:
         if first is not None and program_name(first) == "git":
             if not spot.directories:
                 return "runs in a directory that is not known"
-            if finds_stray_repository(spot):
+            if spot.strays:
                 return "may find a repository there that is not the session's"
         return ""
 
