@@ -63,6 +63,14 @@ class Waits(Agent):
         return CANCELLED
 
 
+class Noisy(Agent):
+    """Writes many lines to stdout that are no messages."""
+
+    def prompt(self, params: Message) -> object:
+        sys.stdout.write("".join(f"debug: step {number}\n" for number in range(100_000)))
+        return END
+
+
 class TellsLate(Agent):
     """Says the end of its message behind the answer, as some do."""
 

@@ -104,7 +104,7 @@ WORDS: Final[dict[str, list[str]]] = {
     "chat": ["demo"],
     "check": ["--", "cat"],
     "check-client": ["--", "cat"],
-    "record": ["-q", "-o", "/dev/null", "--", "sleep", "60"],
+    "record": ["-q", "-o", "recording.jsonl", "--", "sleep", "60"],
     "policy": ["explain", "Bash", "ls"],
     "agent": ["--engine", "demo"],
     "setup": ["zed", "--dry-run"],

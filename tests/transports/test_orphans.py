@@ -103,7 +103,7 @@ def owner_of(program: str, words: Sequence[str], folder: Path) -> "Iterator[subp
     command = [sys.executable, "-c", program, *words]
     with (
         everything_ended(folder),
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process,
+        subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process,
     ):
         try:
             yield process
@@ -141,7 +141,7 @@ async def main():
     await asyncio.sleep(300)
 asyncio.run(main())
 """,
-    "record": "from antiphon.cli.main import main; import sys; main(['record', '-q', '-o', '/dev/null', '--', *sys.argv[1:]])",
+    "record": "from antiphon.cli.main import main; import sys; main(['record', '-q', '-o', 'recording.jsonl', '--', *sys.argv[1:]])",
     "a fork of its own": """
 import os, sys
 from antiphon.transports import guard

@@ -18,10 +18,13 @@ from antiphon.config.places import make_private_directory, state_dir
 if TYPE_CHECKING:
     from antiphon.connection.reports import Report
 
-__all__ = ["LOG_LIMIT", "Redact", "log_file", "logging_to_file", "note_report"]
+__all__ = ["LOG_LIMIT", "REPORTS", "Redact", "ReportLog", "log_file", "logging_to_file"]
 
 LOG_LIMIT: Final = 4 * 1024 * 1024
 """Bytes after which the file is set aside as `antiphon.log.1`: some thousand runs."""
+
+REPORTS: Final = 50
+"""Reports of one kind that are logged in full, for each agent."""
 
 LINE_LIMIT: Final = 2000
 """Characters of one entry: a line of an agent's output may be megabytes."""
@@ -62,7 +65,34 @@ class Redact(logging.Formatter):
 
 
 class _LogFile(logging.FileHandler):
-    """A log that cannot be written, as on a full disk, is no reason to disturb the user."""
+    """The log file. It is set aside when it has grown too long, also while it is written, by this process or another one.
+
+    One that cannot be written, as on a full disk, is no reason to disturb the user.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        _make(path)
+        super().__init__(path, encoding="utf-8", errors="backslashreplace")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with suppress(OSError):
+            self._look()
+        super().emit(record)
+
+    def _look(self) -> None:
+        """Begin a new file if this one is full, or was set aside by another process."""
+        if self.stream is None:
+            return
+        ours = os.fstat(self.stream.fileno())
+        if ours.st_size <= LOG_LIMIT:
+            return
+        with suppress(FileNotFoundError):
+            if os.path.samestat(ours, self._path.stat()):
+                self._path.replace(self._path.with_suffix(".log.1"))
+        self.stream.close()
+        _make(self._path)
+        self.stream = self._open()
 
     def handleError(self, record: logging.LogRecord) -> None:
         """Leave the entry out."""
@@ -105,17 +135,32 @@ def logging_to_file(*, verbose: bool) -> Iterator[None]:
         root.propagate = propagates
 
 
-def note_report(report: "Report") -> None:
-    """Log what the connection met besides messages: noise, strays, mended messages."""
-    _log.info("%s", f"{report!r}"[:LINE_LIMIT])
+class ReportLog:
+    """Logs what a connection met besides messages: noise, strays, mended messages. Of each kind the first ones, then their number.
+
+    An entry costs a tenth of a millisecond: an agent that writes a hundred thousand lines to stdout would hold everything up.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[type, int] = {}
+
+    def __call__(self, report: "Report") -> None:
+        """Log a report, unless there were many of its kind."""
+        kind = type(report)
+        count = self._seen[kind] = self._seen.get(kind, 0) + 1
+        if count <= REPORTS:
+            _log.info("%s", f"{report!r}"[:LINE_LIMIT])
+        elif str(count).rstrip("0") == "1":  # each time the number has one digit more
+            _log.info("%d reports of the kind %s so far; the next ones are counted only", count, kind.__name__)
+
+
+def _make(path: Path) -> None:
+    """Make the file, if it is not there, for its owner alone."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
 
 
 def _file_handler(path: Path) -> logging.Handler:
     make_private_directory(path.parent)
-    with suppress(FileNotFoundError):
-        if path.stat().st_size > LOG_LIMIT:
-            path.replace(path.with_suffix(".log.1"))
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
-    handler = _LogFile(path, encoding="utf-8", errors="backslashreplace")
+    handler = _LogFile(path)
     handler.setFormatter(Redact("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"))
     return handler

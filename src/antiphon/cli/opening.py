@@ -17,7 +17,7 @@ from antiphon.catalogue.known import JOINT, OURS, keys_for
 from antiphon.cli.arguments import Misused, Options
 from antiphon.cli.choosing import default_agent
 from antiphon.cli.ending import ExtraMissing
-from antiphon.cli.logs import note_report
+from antiphon.cli.logs import ReportLog
 from antiphon.client.connect import Asking, connect
 from antiphon.client.files import Files
 from antiphon.client.permissions import Ask, Keeper
@@ -27,6 +27,7 @@ from antiphon.client.rules_here import BROKEN, rules_in, settings_here
 from antiphon.client.terminals import Terminals
 from antiphon.config.clients import Client
 from antiphon.config.environment import environment_for, with_new_sessions
+from antiphon.connection.stream import CANCEL_GRACE
 from antiphon.policy import Mode, RuleError, Rules
 from antiphon.protocol import v1
 from antiphon.store.audit import AuditEntry, AuditStore
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
     from antiphon.store.database import Database
 
 __all__ = ["Attendance", "Door", "agent_name", "connected", "rules_of"]
+
+TIMEOUT_GRACE: Final = 2.0
+"""Seconds that an agent may take to end a turn that `--timeout` has cancelled: the time is over."""
 
 DELAYS: Final = (1.0, 2.0, 4.0, 8.0)
 """Seconds before each further try; the last one again for all that follow."""
@@ -133,7 +137,8 @@ async def connected(options: Options, cwd: str, attendance: Attendance) -> Async
             terminals=keeper.guard_terminals(attendance.terminals),
             retry=_retry(options),
             info=v1.Implementation(attendance.client.name, __version__, attendance.client.title),
-            observer=note_report,
+            observer=ReportLog(),
+            cancel_grace=CANCEL_GRACE if getattr(options, "timeout", None) is None else TIMEOUT_GRACE,
             terminal_login=attendance.terminal_login,
         ) as agent:
             yield Door(agent, name, cwd, keeper, loaded, database, attendance.warn, words)

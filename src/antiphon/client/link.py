@@ -198,9 +198,10 @@ class Link:
         return welcome
 
     async def end(self, connection: Connection) -> None:
-        """End an agent that does not listen, with the whole ladder. The next use starts it again."""
+        """End an agent that does not listen, with the ladder but its first wait. The next use starts it again."""
         if connection is self._connection:
             self._usable = False
+        connection.transport.hasten()
         async with self._starting:
             await connection.close()
 

@@ -78,6 +78,9 @@ class Transport(ABC):
             if self.sink is not None:
                 self.sink.connection_lost(error)
 
+    def hasten(self) -> None:  # noqa: B027 - most transports wait for nothing
+        """Have `close` wait for a peer no longer than it must: it was given its time to end, and did not use it."""
+
     def flush_soon(self) -> None:
         """Send `out` at once, and what is added in this turn of the loop at its end, so that many small frames leave together."""
         if not self.flushing_soon:

@@ -63,6 +63,7 @@ class ProcessTransport(PipeTransport):
         self._line = b""
         self._ending: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
+        self._hasty = False
         self.loop.add_reader(self._stderr_fd, self._stderr_readable)
         when_exited(self.loop, child, self._child_exited)
 
@@ -146,6 +147,9 @@ class ProcessTransport(PipeTransport):
 
     # How we end it.
 
+    def hasten(self) -> None:
+        self._hasty = True
+
     async def close(self) -> None:
         if self._closing is None:
             # A task of its own: if our caller is cancelled the ladder still reaches its end.
@@ -156,7 +160,7 @@ class ProcessTransport(PipeTransport):
         self.resume()  # a child that waits for us to read cannot exit
         await self._send_the_rest()
         self._close_output()
-        await _wait(self._exited, STDIN_GRACE)
+        await _wait(self._exited, 0 if self._hasty else STDIN_GRACE)
         child = self._child
         if await asyncio.to_thread(tree.signal_tree, self.pid, child.mark, signal.SIGTERM, child.supervisor):
             await all_gone(child, TERM_GRACE)
