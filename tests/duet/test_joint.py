@@ -209,7 +209,7 @@ async def test_an_engine_that_cannot_be_opened_leaves_the_session_usable_and_is_
     async with playing(choir(alto, Singer("bass")), FULL) as editor:
         session = await editor.open()
         with pytest.raises(RequestRefused) as refusal:
-            await editor.prompt(session, "la")
+            await editor.prompt(session, "/alto la")  # who is chosen is not replaced by one that is signed in
         assert refusal.value.code == Code.AUTH_REQUIRED
         alto.broken = None
         await editor.prompt(session, "la")

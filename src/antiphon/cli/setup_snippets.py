@@ -32,6 +32,10 @@ function M.codecompanion()
       setup = function()
         return true
       end,
+      -- Antiphon uses the logins of Claude Code and Codex: there is nothing to sign in to before the first prompt.
+      auth = function()
+        return true
+      end,
       form_messages = function(self, messages, capabilities)
         return helpers.form_messages(self, messages, capabilities)
       end,

@@ -246,10 +246,12 @@ def _ways(engines: "Mapping[str, Engine]") -> "Iterator[tuple[str, tuple[v1.Auth
 
 
 def _aliases(ways: "Mapping[str, tuple[v1.AuthMethod, Engine, str]]") -> "Iterator[tuple[str, str]]":
-    """Other ids of the ways that clients may use → ours."""
+    """Other ids of the ways that clients may use → ours. Where two engines know the same one, the first is meant."""
+    taken = {*ways}
     for id, (_, engine, own) in ways.items():
         for alias, meant in engine.auth_aliases.items():
-            if meant == own and alias not in ways:
+            if meant == own and alias not in taken:
+                taken.add(alias)
                 yield alias, id
 
 

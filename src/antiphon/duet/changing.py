@@ -18,7 +18,7 @@ __all__ = ["clear", "put_away", "set_mode", "set_model", "set_option", "set_rout
 
 async def set_route(joint: "Joint", route: str) -> None:
     """Let others answer from now on. They are opened while the user types."""
-    joint.state.route = route
+    joint.state.route, joint.state.routed = route, True
     await _changed(joint)
 
 

@@ -92,7 +92,7 @@ def _follow(joint: "Joint", state: State) -> None:
     """What was chosen there holds here, as far as the same engines are here."""
     engines = joint.cast.engines
     if state.route in (*engines, *(JOINT_ROUTES if len(engines) > 1 else ())):
-        joint.state.route = state.route
+        joint.state.route, joint.state.routed = state.route, state.routed
     if state.primary in engines:
         joint.state.primary = state.primary
     joint.state.review = state.review or joint.state.review

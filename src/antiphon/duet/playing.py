@@ -104,20 +104,38 @@ class Playing:
         engines = self._joint.engines_of(route)
         self._several = len(engines) > 1
         if not self._several:
-            return await self._alone(engines[0], prompt)
+            return await self._alone(engines[0], prompt, route)
         if route == "review":
             return await self._review(engines[0], engines[1], prompt)
         return await self._all(engines, prompt)
 
-    async def _alone(self, name: str, prompt: "Blocks") -> v1.PromptResult:
+    async def _alone(self, name: str, prompt: "Blocks", route: str) -> v1.PromptResult:
         try:
             return await self._give(name, prompt)
         except AcpError as error:
+            if (other := await self._instead_of(name, error, route)) is not None:
+                return await self._alone(other, prompt, other)
             self._joint.saying.note_failure(self._joint.cast.title(name), error)
             raise
         except Exception as error:
             _log.exception("%s failed", name)
             raise _bug(self._joint.cast.title(name), error) from error
+
+    async def _instead_of(self, name: str, error: AcpError, route: str) -> str | None:
+        """The engine that answers because this one is not signed in, if nobody has chosen who is to answer. It does so from now on."""
+        joint = self._joint
+        if not isinstance(error, RequestError) or error.code != Code.AUTH_REQUIRED or joint.spoken:
+            return None
+        if joint.state.routed or joint.wishes.route is not None or route != joint.state.route:
+            return None
+        for other, engine in joint.cast.engines.items():
+            if other != name and await settle(engine.signed_in()):
+                title = f"{joint.cast.title(name)} is not signed in, so {joint.cast.title(other)} answers"
+                await joint.saying.notice(title, f"/{name} asks it again once it is.")
+                joint.state.route = other
+                await joint.standing.tell()
+                return other
+        return None
 
     # Several.
 

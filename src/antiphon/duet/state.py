@@ -28,6 +28,8 @@ class State(msgspec.Struct, omit_defaults=True):
 
     route: str = ""
     primary: str = ""
+    routed: bool = False
+    """Whether the user chose the route in this session."""
     review: str = ""
     """What becomes of a reviewer's findings: `report` or `fix`."""
     mode: str = ""

@@ -148,8 +148,19 @@ async def test_who_is_not_signed_in_is_told_the_ways(at: Place) -> None:
     del at.environment["ANTHROPIC_API_KEY"]
     async with connected(at) as client:
         with pytest.raises(AuthRequired) as caught:
-            await client.say("sing")
+            await client.say("/claude sing")
     assert caught.value.code == Code.AUTH_REQUIRED and caught.value.methods and at.claude.model.asked == []
+
+
+async def test_one_engine_that_is_signed_in_is_enough(at: Place) -> None:
+    del at.environment["ANTHROPIC_API_KEY"]
+    async with connected(at) as client:
+        first = next(each for each in client.agent.auth_methods if isinstance(each, v1.AgentAuth))
+        await client.agent.authenticate(first.id)  # as clients do that know only one way
+        answer = await client.say("sing")
+        assert "Claude Code is not signed in, so Codex answers" in answer.notices and answer.text == "echo: sing"
+        assert client.option("route").current_value == "codex"
+    assert at.claude.model.asked == [] and len(at.codex.model.asked) == 1
 
 
 async def test_signing_in_and_out_reach_the_engine(at_demo: Place) -> None:
