@@ -208,7 +208,17 @@ async def spawn(
     finally:
         for fd in theirs:
             os.close(fd)
-    return ProcessTransport(child, ours, name, limit=limit)
+    try:
+        return ProcessTransport(child, ours, name, limit=limit)
+    except (
+        BaseException
+    ) as error:  # no memory, say, or a loop that takes no more descriptors: it runs, and we cannot talk to it
+        child.release()
+        for fd in ours:
+            os.close(fd)
+        if isinstance(error, OSError):
+            raise SpawnFailed(name, error) from error
+        raise
 
 
 def _pipes(name: str) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
