@@ -38,6 +38,14 @@ async def test_it_works_where_a_loop_runs_already() -> None:
         assert agent.new_session().prompt("hi").text() == "hi "
 
 
+@pytest.mark.parametrize(("limit", "kept"), [(None, 6), (3, 3), (0, 0)])
+def test_a_transcript_can_be_bounded_and_switched_off(limit: int | None, kept: int) -> None:
+    with sync.connect(MINIMAL, transcript=limit) as agent:
+        session = agent.new_session()
+        assert [session.prompt(word).text() for word in ("one", "two", "three")] == ["one ", "two ", "three "]
+        assert (len(session.transcript.entries), session.transcript.dropped) == (kept, 6 - kept)
+
+
 def test_a_handler_may_block(tmp_path: Path) -> None:
     threads: list[str] = []
 

@@ -366,3 +366,62 @@ UPSERTS = (v1.ToolCallUpdate, v1.CompactionUpdate, v1.Plan, v1.UsageUpdate, v1.C
 @given(any_updates, st.one_of([messages(kind) for kind in UPSERTS]))
 def test_an_upsert_told_twice_changes_nothing_more(updates: list[v1.Update], upsert: v1.Update) -> None:
     assert look(fold([*updates, upsert])) == look(fold([*updates, upsert, upsert]))
+
+
+# A limit.
+
+IDS = st.sampled_from(["a", "b", "c", None])
+NAMES = st.sampled_from(["a", "b", "c", "d"])
+STATUSES = st.sampled_from(list(v1.ToolStatus))
+NEWS: "st.SearchStrategy[Any]" = st.one_of(
+    st.builds(agent, st.text(max_size=3), IDS),
+    st.builds(user, st.text(max_size=3), IDS),
+    st.builds(thought, st.text(max_size=3), IDS),
+    st.builds(call, NAMES),
+    st.builds(lambda id, status: v1.ToolCallUpdate(id, status=status), NAMES, STATUSES),
+    st.builds(lambda id: v1.CompactionUpdate(id, status=v1.CompactionStatus.IN_PROGRESS), NAMES),
+    st.just(v1.NoticeUpdate(v1.NoticeSeverity.INFO, "look")),
+    st.just(v1.CurrentModeUpdate("plan")),
+    st.just(v1.Plan(TWO_TODOS)),
+    st.none(),  # the turn ends
+)
+
+
+@given(st.lists(NEWS, max_size=60), st.integers(0, 8))
+def test_a_limit_keeps_the_last_entries_the_whole_state_and_what_a_permission_request_may_name(
+    news: list[Any], limit: int
+) -> None:
+    whole, bounded = Transcript(), Transcript(limit)
+    for update in news:
+        if update is None:
+            whole.turn_ended()
+            bounded.turn_ended()
+            assert len(bounded._calls) <= limit
+            continue
+        whole.apply(update)
+        bounded.apply(update)
+        assert len(bounded.entries) <= limit
+        assert [entry.key for entry in bounded.entries] == list(
+            range(bounded.dropped, bounded.dropped + len(bounded.entries))
+        )
+        assert len(bounded._talk) <= limit and len(bounded._compactions) <= limit + 1
+        if isinstance(update, v1.ToolCall):  # what was just announced is known when permission is asked for it
+            known = bounded.call(update.tool_call_id)
+            assert known is not None and known.title == update.title
+    assert (bounded.plan, bounded.mode) == (whole.plan, whole.mode)
+    if not bounded.dropped:
+        assert bounded.plain() == whole.plain()
+    if limit == 0:
+        assert bounded.plain() == "\n".join(line for line in whole.plain().splitlines() if line.startswith("("))
+
+
+def test_a_session_that_runs_for_weeks_keeps_no_more_than_its_limit() -> None:
+    bounded = Transcript(50)
+    for number in range(5000):
+        bounded.said([text("x" * 100)])
+        bounded.apply(call(f"c{number}", content=[v1.ContentItem(IMAGE)]))
+        bounded.apply(agent("y" * 100, f"m{number}"))
+        bounded.apply(v1.CompactionUpdate(f"k{number}", status=v1.CompactionStatus.IN_PROGRESS))
+        bounded.turn_ended()
+    held = len(bounded._calls) + len(bounded._talk) + len(bounded._compactions) + len(bounded.entries)
+    assert len(bounded.entries) == 50 and held <= 150 and bounded.dropped == 20_000 - 50

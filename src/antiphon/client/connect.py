@@ -51,6 +51,7 @@ async def connect(
     cancel_grace: float = CANCEL_GRACE,
     terminal_login: bool = False,
     timeout: Timeout = UNSET,
+    transcript: int | None = None,
 ) -> AsyncIterator[ConnectedAgent]:
     """Connect to an agent: its name, such as `"demo"`, the words of its command, or a transport. It is ended when the block is left.
 
@@ -61,6 +62,8 @@ async def connect(
 
     `timeout`: the seconds that the agent may take to start, and to respond to each request but a prompt and a sign-in; None for no
     timeout. Each method that sends a request takes a `timeout` of its own. Without either they are those of `protocol.timeouts`.
+
+    `transcript`: the most entries that a session's transcript keeps; 0 for none, None for all of them.
 
     Raises:
         SpawnFailed: there is no such program, or it may not be run.
@@ -86,7 +89,7 @@ async def connect(
         cancel_grace=cancel_grace,
         timeout=timeout,
     )
-    agent = ConnectedAgent(link, sessions, terminals, cwd)
+    agent = ConnectedAgent(link, sessions, terminals, cwd, transcript)
     try:
         await link.alive()
         yield agent

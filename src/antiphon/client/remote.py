@@ -35,12 +35,18 @@ class ConnectedAgent:
     """What `connect` gives. A program that is lost is started again when next needed, and its sessions opened again."""
 
     def __init__(
-        self, link: Link, sessions: Sessions, terminals: "Terminals | None" = None, cwd: PathLike | None = None
+        self,
+        link: Link,
+        sessions: Sessions,
+        terminals: "Terminals | None" = None,
+        cwd: PathLike | None = None,
+        transcript: int | None = None,
     ) -> None:
         self._link = link
         self._sessions = sessions
         self._terminals = terminals
         self._cwd = cwd
+        self._transcript = transcript
         link.lost = self._forget
         if terminals is not None:
             if terminals in _IN_USE:
@@ -145,7 +151,7 @@ class ConnectedAgent:
         session = self._session(session_id, self._place(cwd, mcp_servers, additional_directories), on_update)
 
         async def open_it(connection: "Connection") -> None:
-            session.transcript = Transcript()  # a try that was lost may have told half of it
+            session.transcript = Transcript(self._transcript)  # a try that was lost may have told half of it
             answer = await connection.request(m.LOAD_SESSION, session.place.load(session_id), timeout=timeout)
             session.opened(connection, answer)
 
@@ -225,7 +231,7 @@ class ConnectedAgent:
         return place
 
     def _session(self, id: str, place: Place, on_update: OnUpdate | None) -> Session:
-        return Session(id, place, self._link, self._sessions, self._terminals, on_update)
+        return Session(id, place, self._link, self._sessions, self._terminals, on_update, self._transcript)
 
     def _opened(
         self,

@@ -50,6 +50,7 @@ class Session:
         sessions: "Sessions",
         terminals: "Terminals | None",
         on_update: OnUpdate | None,
+        transcript: int | None = None,
     ) -> None:
         self.id = id
         self.modes: v1.ModeState | None = None
@@ -57,7 +58,7 @@ class Session:
         self.models: v1.ModelState | None = None
         self.commands: list[v1.Command] | None = None
         self.title: str | None = None
-        self.transcript = Transcript()
+        self.transcript = Transcript(transcript)
         self.place = place
         self.link = link
         self.questions = Questions()

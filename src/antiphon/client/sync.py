@@ -69,6 +69,7 @@ def connect(
     cancel_grace: float = CANCEL_GRACE,
     terminal_login: bool = False,
     timeout: "Timeout" = UNSET,
+    transcript: int | None = None,
 ) -> "Iterator[SyncAgent]":
     """Connect to an agent; `antiphon.connect` says what everything means."""
     worker = Worker()
@@ -87,6 +88,7 @@ def connect(
         cancel_grace=cancel_grace,
         terminal_login=terminal_login,
         timeout=timeout,
+        transcript=transcript,
     )
     life = _Life(connected)
     try:

@@ -8,7 +8,9 @@ Rules of the fold:
 3. A tool call is one entry per id, whoever told of it first: an announcement, a patch or a question for permission. A call that is
    announced again while it runs is the same call, now better described. One that is announced again after it finished is a new call
    in a later turn that took the id again (some agents count from one in each turn), and gets an entry of its own.
-4. What has no place on the screen (kinds from tomorrow, messages between sessions, child sessions) is counted, and the last of it kept.
+4. A limit drops the oldest entries. A call that is not finished is still known by its id until its turn ends: a permission request may
+   name nothing but the id. What else comes for a dropped entry starts a new one.
+5. What has no place on the screen (kinds from tomorrow, messages between sessions, child sessions) is counted, and the last of it kept.
 """
 
 from collections import deque
@@ -32,7 +34,7 @@ from antiphon.protocol.v1.commands import AvailableCommandsUpdate, Command
 from antiphon.protocol.v1.config import ConfigOption, ConfigOptionUpdate
 from antiphon.protocol.v1.content import ContentBlock, TextBlock
 from antiphon.protocol.v1.legacy import CurrentModelUpdate
-from antiphon.protocol.v1.messages import AgentThoughtChunk, MessageChunk, UserMessageChunk
+from antiphon.protocol.v1.messages import AgentMessageChunk, AgentThoughtChunk, MessageChunk, UserMessageChunk
 from antiphon.protocol.v1.modes import CurrentModeUpdate
 from antiphon.protocol.v1.notices import CompactionSummaryChunk, CompactionUpdate, NoticeUpdate, SessionInfoUpdate
 from antiphon.protocol.v1.plan import Plan, PlanContent, PlanEntry, PlanRemoved, PlanStatus, PlanUpdate
@@ -44,6 +46,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CallEntry", "CompactionEntry", "Entry", "Message", "Notice", "Thought", "Transcript", "fold"]
 
+CALLS_KEPT: Final = 1000
+"""Calls that are known by their ids though a limit has dropped their entries, and that are not finished."""
+
 UNSHOWN_KEPT: Final = 100
 """Updates without a place that are kept to be looked at. A peer from tomorrow may send any number; all are counted."""
 
@@ -53,9 +58,15 @@ _Talk: TypeAlias = Message | Thought
 
 
 class Transcript:
-    """What a session shows so far. `apply` takes an update and says which entry it changed."""
+    """What a session shows so far. `apply` takes an update and says which entry it changed.
 
-    def __init__(self) -> None:
+    `limit`: the most entries that are kept, 0 for none, None for all of them.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit = limit
+        self.dropped = 0
+        """Entries that were dropped because of the limit. The first in `entries` has this number as its `key`."""
         self.entries: list[Entry] = []
         self.plan: list[PlanEntry] = []
         """The session's one plan, as the stable protocol tells it."""
@@ -104,7 +115,7 @@ class Transcript:
 
     def said(self, prompt: Sequence[ContentBlock]) -> Message:
         """Enter what the user says now. Agents that repeat it in the turn do not make it appear twice."""
-        message = Message(len(self.entries), "user", None)
+        message = Message(self._next_key, "user", None)
         for block in prompt:
             message.add(block)
         self._enter(message)
@@ -114,6 +125,8 @@ class Transcript:
     def turn_ended(self) -> None:
         """What comes next is no continuation of what was said last, unless its `message_id` says so."""
         self._open = self._open_chunk = self._echo = None
+        if self.dropped:
+            self._calls = {id: call for id, call in self._calls.items() if call.key >= self.dropped}
 
     def plain(self) -> str:
         """Everything in plain lines, for scripts and tests."""
@@ -123,9 +136,31 @@ class Transcript:
 
     # Entries.
 
+    @property
+    def _next_key(self) -> int:
+        return self.dropped + len(self.entries)
+
     def _enter(self, entry: Entry) -> None:
         self.entries.append(entry)
         self._open = self._open_chunk = None
+        if self.limit is not None:
+            while len(self.entries) > self.limit:
+                self._drop(self.entries.pop(0))
+
+    def _drop(self, entry: Entry) -> None:
+        self.dropped += 1
+        if isinstance(entry, CompactionEntry):
+            self._compactions.pop(entry.id, None)
+        elif isinstance(entry, Message | Thought) and entry.message_id is not None:
+            for kind in (UserMessageChunk, AgentMessageChunk, AgentThoughtChunk):
+                if self._talk.get((kind, entry.message_id)) is entry:
+                    del self._talk[kind, entry.message_id]
+        elif isinstance(entry, CallEntry) and (entry.finished or len(self._calls) > CALLS_KEPT):
+            self._forget(entry)
+
+    def _forget(self, call: CallEntry) -> None:
+        if self._calls.get(call.id) is call:
+            del self._calls[call.id]
 
     def _talked(self, chunk: MessageChunk) -> Entry:
         if isinstance(chunk, UserMessageChunk) and (message := self._echoed(chunk)) is not None:
@@ -141,7 +176,7 @@ class Transcript:
         return entry
 
     def _started(self, chunk: MessageChunk) -> _Talk:
-        key, message_id = len(self.entries), chunk.message_id
+        key, message_id = self._next_key, chunk.message_id
         entry: _Talk
         if isinstance(chunk, AgentThoughtChunk):
             entry = Thought(key, message_id)
@@ -149,9 +184,10 @@ class Transcript:
             speaker: Speaker = "user" if isinstance(chunk, UserMessageChunk) else "agent"
             entry = Message(key, speaker, message_id)
         self._enter(entry)
-        self._open, self._open_chunk = entry, type(chunk)
-        if message_id is not None:
-            self._talk[type(chunk), message_id] = entry
+        if self.entries:  # else it was dropped at once
+            self._open, self._open_chunk = entry, type(chunk)
+            if message_id is not None:
+                self._talk[type(chunk), message_id] = entry
         return entry
 
     def _echoed(self, chunk: UserMessageChunk) -> Message | None:
@@ -180,7 +216,7 @@ class Transcript:
             case ToolCall():
                 return self._announced(update)
             case NoticeUpdate():
-                notice = Notice(len(self.entries), update)
+                notice = Notice(self._next_key, update)
                 self._enter(notice)
                 return notice
             case CompactionUpdate():
@@ -206,18 +242,20 @@ class Transcript:
     def _patched(self, patch: ToolCallPatch) -> CallEntry:
         entry = self._calls.get(patch.tool_call_id) or self._new_call(patch.tool_call_id)
         entry.patch(patch)
+        if entry.finished and entry.key < self.dropped:
+            self._forget(entry)
         return entry
 
     def _new_call(self, id: str) -> CallEntry:
-        entry = self._calls[id] = CallEntry(len(self.entries), id)
+        entry = self._calls[id] = CallEntry(self._next_key, id)
         self._enter(entry)
         return entry
 
     def _compaction(self, id: str) -> CompactionEntry:
         entry = self._compactions.get(id)
         if entry is None:
-            entry = self._compactions[id] = CompactionEntry(len(self.entries), id)
-            self._enter(entry)
+            entry = self._compactions[id] = CompactionEntry(self._next_key, id)
+            self._enter(entry)  # which may drop it at once
         return entry
 
     # State.
