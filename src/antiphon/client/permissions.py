@@ -23,7 +23,7 @@ from antiphon.client.handlers import answer_of
 from antiphon.client.options import allowing, rejecting
 from antiphon.client.remembering import Memory
 from antiphon.client.wanted import FileNow, Wanted, action_of, texts_shown
-from antiphon.errors import Code, RequestError
+from antiphon.errors import Code, ConnectionClosed, RequestError
 from antiphon.policy import Action, Mode, Rule, Rules, Ruling, Verdict, decide, suggest
 from antiphon.protocol import v1
 from antiphon.store.audit import AuditEntry
@@ -307,6 +307,9 @@ class Keeper:
         try:
             choice = await answer_of(ask(question))
             verdict = Verdict(choice.verdict)
+        except ConnectionClosed as error:  # the client is gone, and the answer is no
+            _log.info("the question could not be asked: %s", error)
+            return _Settled(Verdict.DENY, _FAILED, "The question could not be asked.")
         except Exception:  # a screen that fails is no reason to allow anything
             _log.exception("the question could not be asked")
             return _Settled(Verdict.DENY, _FAILED, "The question could not be asked.")

@@ -14,6 +14,7 @@ from antiphon.connection.wire import NO_WAIT
 from antiphon.duet.events import Cleared, Event, now, pack, shown
 from antiphon.duet.minutes import Minutes
 from antiphon.duet.saying import notice_update
+from antiphon.errors import AcpError
 from antiphon.protocol import v1
 from antiphon.store.errors import NoSuchSession
 
@@ -179,7 +180,9 @@ class Journal:
                 continue
             try:
                 await self._session.update(item.update)
-            except Exception:  # one that has no JSON form, or a client that is gone: the next ones must not suffer
+            except AcpError as error:  # the client is gone; what follows is stored all the same
+                _log.debug("an update was not shown: %s", error)
+            except Exception:  # one that has no JSON form: the next ones must not suffer
                 _log.exception("an update could not be shown")
 
     async def _keep(self, kept: list[bytes]) -> None:

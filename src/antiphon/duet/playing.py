@@ -267,9 +267,8 @@ class Playing:
 
     async def _perform(self, part: "Part", turn: Turn) -> v1.PromptResult:
         """The engine's turn. One that goes over the budget is called off, and that is how it ended."""
-        assert part.playing is not None  # noqa: S101 - it has been opened
         part.labels.visible = self._several
-        work: asyncio.Future[Outcome] = asyncio.ensure_future(settle(part.playing.prompt(turn)))
+        work: asyncio.Future[Outcome] = asyncio.ensure_future(_prompted(part, turn))
         part.begins(lambda update: self._spend(part, update, work))
         try:
             outcome = await work
@@ -313,6 +312,12 @@ class Playing:
             failures.append({"engine": name, "message": sentence} | ({"hint": hint} if hint else {}))
         meta = dict(result.meta or {})
         return msgspec.structs.replace(result, meta={**meta, "antiphon": {"failures": failures}})
+
+
+async def _prompted(part: "Part", turn: Turn) -> "Outcome":
+    """In the task that plays it: a task that is cancelled before it begins would leave a coroutine that nothing awaits."""
+    assert part.playing is not None  # noqa: S101 - it has been opened
+    return await settle(part.playing.prompt(turn))
 
 
 def _bug(title: str, error: Exception) -> RequestError:
