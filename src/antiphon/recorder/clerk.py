@@ -114,7 +114,8 @@ class Clerk:
         self._say = say
         self._closing = False
         self._turns = 0
-        self._complained = False
+        self._complained: set[str] = set()
+        """What went wrong that the user was told of: each thing once."""
         self._lost_lines = 0
         self._redact: Callable[[bytes], bytes] | None = None
         self._done = _thread.allocate_lock()
@@ -141,7 +142,9 @@ class Clerk:
         try:
             self._record(command, redact, quiet)
         except Exception as error:
-            self._complain(f"{self._shelf.path} ends here ({_reason(error)}): the conversation goes on unrecorded")
+            self._complain(
+                "end", f"{self._shelf.path} ends here ({_reason(error)}): the conversation goes on unrecorded"
+            )
         finally:
             with suppress(OSError):
                 self._shelf.close()
@@ -194,18 +197,32 @@ class Clerk:
 
                 self._shelf.write(note(self._tray.now, "lines could not be written", lines=self._lost_lines))
                 self._lost_lines = 0
-            self._shelf.write(self._cleared(lines))
+            lines = self._cleared_of_secrets(lines)
+            self._shelf.write(lines)
         except OSError as error:
             self._lost_lines += lines.count(b"\n")
             why = error.strerror or error
-            self._complain(f"{self._shelf.path} cannot be written ({why}): the conversation goes on unrecorded")
-        except Exception as error:  # of the redactor: lines that may hold a secret are not written as they are
-            self._lost_lines += lines.count(b"\n")
-            self._complain(f"some lines cannot be recorded in {self._shelf.path} ({_reason(error)}): they are left out")
+            self._complain("disk", f"{self._shelf.path} cannot be written ({why}): the conversation goes on unrecorded")
 
-    def _complain(self, sentence: str) -> None:
-        if not self._complained:
-            self._complained = True
+    def _cleared_of_secrets(self, lines: bytes) -> bytes:
+        """The lines as they may be written. One that cannot be looked through may hold a secret: it is left out."""
+        try:
+            return self._cleared(lines)
+        except Exception:
+            kept: list[bytes] = []
+            for line in lines.splitlines(keepends=True):
+                try:
+                    kept.append(self._cleared(line))
+                except Exception as error:
+                    self._lost_lines += 1
+                    where = self._shelf.path
+                    why = f"some lines cannot be recorded in {where} ({_reason(error)}): they are left out"
+                    self._complain("secrets", why)
+            return b"".join(kept)
+
+    def _complain(self, about: str, sentence: str) -> None:
+        if about not in self._complained:
+            self._complained.add(about)
             self._say(sentence)
 
     def _cleared(self, lines: bytes) -> bytes:
