@@ -4,6 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from antiphon.config.environment import owner_of
 from antiphon.protocol import v1
 from antiphon.tui.form_panel import FormPanel, Wrong, read_field
 from antiphon.tui.login import choose_login
@@ -254,6 +255,7 @@ async def login(
 
     async def run(command: list[str], env: dict[str, str]) -> int:
         ran.append([*command, env.get("TOKEN_PLACE", "")])
+        assert "PATH" in env and not [name for name in env if owner_of(name)]
         return status
 
     return await choose_login(methods, ["agent", "--acp"], show, run, said.append), ran, said
@@ -265,7 +267,9 @@ async def test_a_login_by_the_agent_is_chosen_by_number() -> None:
     assert await login(methods, "3") == (None, [], [])
 
 
-async def test_a_login_in_the_terminal_runs_the_agents_program_there() -> None:
+async def test_a_login_in_the_terminal_runs_the_agents_program_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.setenv(name, "a key of another")
     method = v1.TerminalAuth("t", "T", args=["login"], env={"TOKEN_PLACE": "x"})
     assert await login([method], "1") == ("t", [["agent", "--acp", "login", "x"]], [])
     assert await login([method], "1", status=3) == (

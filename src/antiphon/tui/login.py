@@ -1,8 +1,9 @@
 """Signing in from the chat: which way, and where the user does it. Keeps no secret and sees none."""
 
-import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+from antiphon.catalogue.known import keys_for
+from antiphon.config.environment import environment_for
 from antiphon.protocol import v1
 from antiphon.tui.clean import one_line
 from antiphon.tui.panels import CommandPanel, MenuPanel, Panel
@@ -39,7 +40,7 @@ async def choose_login(
             say("The login was not started.")
             return None
         try:
-            status = await run(words, {**os.environ, **extra})
+            status = await run(words, environment_for(keys_for(command), own=extra))
         except OSError as error:
             say(f"The login could not be started: {error.strerror or error}")
             return None
