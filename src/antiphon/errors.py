@@ -1,4 +1,4 @@
-"""Every error of the package, in one tree that imports nothing.
+"""The errors of the library: one tree, of which this module imports nothing before it is used.
 
     AcpError
     ├── RequestError          an honest "no": a JSON-RPC error with code, message and data; raise it to refuse
@@ -14,7 +14,17 @@
     │   ├── ProcessDied       because the program at the other end ended, with its status and last words
     │   └── TurnLost          in the middle of a turn; it may have done some of its work, so it was not sent again
     ├── SpawnFailed           a program could not be started
-    └── UnsupportedPlatform   Windows, for now
+    ├── UnsupportedPlatform   Windows, for now
+    │
+    │   These are made where they are raised, and can be had from here too:
+    ├── AgentMissing, UnknownAgent, UnknownEngine, CliProblem (CliMissing, CliTooOld), RegistryProblem    what was to be started
+    ├── FileProblem           a file of this machine: NotThere, NotAFile, NotText, NotPermitted, OutsideRoots, TooLarge
+    ├── AttachmentError       a file that was to go along with a prompt
+    ├── RuleError             a rule of the policy that means nothing
+    ├── StoreError            what is stored: BadCursor, NoSuchSession, SessionExists; LiveElsewhere, AmbiguousId, NothingToTrust
+    └── EditRefused, NoSuchAgent, NotJsonc    a file of settings that was to be changed
+
+Commands and engines have errors of their own besides, which nobody else meets; they are AcpErrors too.
 
 The codes and the names the documents give them stand in `Code`. Three collide; `Code` says which meaning we send and
 `meaning_of` how we read the others.
@@ -22,7 +32,7 @@ The codes and the names the documents give them stand in `Code`. Three collide; 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 __all__ = [
     "AcpError", "AuthRequired", "Code", "ConnectionClosed", "LocalProtocolError", "NotSupported", "ProcessDied",
@@ -30,6 +40,27 @@ __all__ = [
     "SpawnFailed", "TurnLost", "TurnOver",
     "UnsupportedPlatform", "fresh", "meaning_of",
 ]  # fmt: skip
+
+
+_MADE_IN: "Mapping[str, str]" = {
+    "AgentMissing": "catalogue.finding", "AmbiguousId": "client.finding", "AttachmentError": "client.attachments",
+    "BadCursor": "store.errors", "CliMissing": "catalogue.programs", "CliProblem": "catalogue.programs", "CliTooOld": "engines.finding",
+    "EditRefused": "config.editing", "FileProblem": "local.problems", "LiveElsewhere": "store.locks", "NoSuchAgent": "config.editing",
+    "NoSuchSession": "store.errors", "NotAFile": "local.problems", "NotJsonc": "config.jsonc", "NotPermitted": "local.problems",
+    "NotText": "local.problems", "NotThere": "local.problems", "NothingToTrust": "store.project_trust", "OutsideRoots": "local.problems",
+    "RegistryProblem": "catalogue.registry", "RuleError": "policy.rules", "SessionExists": "store.errors", "StoreError": "store.errors",
+    "TooLarge": "local.problems", "UnknownAgent": "catalogue.finding", "UnknownEngine": "engines.known",
+}  # fmt: skip
+"""Where the others are made: each is loaded when it is first used."""
+
+
+def __getattr__(name: str) -> "type[AcpError]":
+    if name not in _MADE_IN:
+        raise AttributeError(f"{__name__} has no `{name}`")
+    from importlib import import_module
+
+    found: type[AcpError] = getattr(import_module(f"antiphon.{_MADE_IN[name]}"), name)
+    return found
 
 
 class Code:

@@ -64,7 +64,7 @@ Uint = Annotated[int, msgspec.Meta(ge=0)]
 class Model(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, rename="camel"):
     """Base of every message part.
 
-    Frozen, so it can be shared and hashed by what it holds; `gc=False`, because frozen trees have no cycles and the
+    Frozen, so it can be shared; one that holds no list or dictionary can be hashed, others raise TypeError. `gc=False`, because frozen trees have no cycles and the
     collector would otherwise walk every chunk of a stream. A required field has no default: `omit_defaults` would drop it.
     """
 

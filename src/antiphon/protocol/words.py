@@ -14,7 +14,11 @@ W = TypeVar("W", bound="Word")
 
 
 class Word(str, Enum):  # noqa: UP042 - not StrEnum: unknown words are made with str.__new__
-    """One of a list of words on the wire. `value` is the spelling, `meaning` the member to act on."""
+    """One of a list of words on the wire. `value` is the spelling, `meaning` the member to act on.
+
+    A word outside the list compares by its meaning and not by its spelling: `ToolKind("paint") == ToolKind.OTHER`, and it is not equal to
+    the string `"paint"`. Compare `value` to know what was written.
+    """
 
     @property
     def known(self) -> bool:
