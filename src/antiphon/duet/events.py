@@ -13,7 +13,20 @@ from msgspec import Raw
 from antiphon.protocol import v1
 from antiphon.protocol.base import decoder, encode
 
-__all__ = ["COMMAND", "Cleared", "Ended", "Event", "Given", "Prompted", "Shown", "now", "pack", "shown", "unpack"]
+__all__ = [
+    "COMMAND",
+    "UNSIGNED",
+    "Cleared",
+    "Ended",
+    "Event",
+    "Given",
+    "Prompted",
+    "Shown",
+    "now",
+    "pack",
+    "shown",
+    "unpack",
+]
 
 
 COMMAND: Final = "command"
@@ -60,6 +73,10 @@ class Ended(_Event, frozen=True, tag="ended"):
     stop_reason: str = ""
     """Empty: it failed, and `error` says why."""
     error: str = ""
+
+
+UNSIGNED: Final = "it is not signed in"
+"""The error of a turn that an engine did not begin for the lack of a sign-in: nothing that other engines need to know."""
 
 
 class Cleared(_Event, frozen=True, tag="cleared"):

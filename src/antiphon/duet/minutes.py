@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from antiphon.duet.events import COMMAND, Cleared, Ended, Event, Given, Prompted, Shown
+from antiphon.duet.events import COMMAND, UNSIGNED, Cleared, Ended, Event, Given, Prompted, Shown
 from antiphon.duet.minuted import Item, Noted, Said, Used, Words, fitted, text_of
 from antiphon.duet.quoting import one_line
 from antiphon.duet.told import shown_by
@@ -105,7 +105,7 @@ class Minutes:
     def _ended(self, event: Ended) -> None:
         self._running.discard(event.engine)
         self._open.pop(event.engine, None)
-        if event.stop_reason != "end_turn":
+        if event.stop_reason != "end_turn" and event.error != UNSIGNED:
             self._keep(Noted(self._next(), event.engine, event.stop_reason or event.error or "it failed"))
 
     def _shown(self, engine: str, update: v1.Update) -> None:

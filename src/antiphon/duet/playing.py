@@ -21,7 +21,7 @@ from antiphon.agent.sessions import settle
 from antiphon.agent.turn import Turn
 from antiphon.duet.budget import Budget, Exceeded
 from antiphon.duet.changes import Before, changes, from_calls, look
-from antiphon.duet.events import COMMAND, Ended, Given, now
+from antiphon.duet.events import COMMAND, UNSIGNED, Ended, Given, now
 from antiphon.duet.floor import Floor
 from antiphon.duet.reviewing import fix_prompt, no_findings, review_prompt
 from antiphon.duet.saying import failure_of, told
@@ -244,7 +244,8 @@ class Playing:
             stop_reason, failure = v1.StopReason.CANCELLED.value, ""
             raise
         except AcpError as error:
-            failure = ": ".join(told(error))
+            unsigned = isinstance(error, RequestError) and error.code == Code.AUTH_REQUIRED
+            failure = UNSIGNED if unsigned else ": ".join(told(error))
             raise
         finally:
             joint.journal.note(Ended(now(), name, stop_reason, failure))
