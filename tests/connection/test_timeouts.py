@@ -46,6 +46,101 @@ OTHERS = {
 """Where something is waited for in another way than by a request on a connection, and what bounds it."""
 
 
+SDKS = ("rpc", "connection", "transports", "agent", "client")
+
+_READER = "a peer that does not read: back-pressure, which ends with the connection; closing waits CLOSE_GRACE"
+_TURN = "a turn, which may be cancelled: then CANCEL_GRACE, after which the agent is ended"
+_LADDER = "the ladder: STDIN_GRACE, TERM_GRACE, KILL_GRACE"
+
+WAITS = {
+    "agent/commands.py::__aenter__": "APPROVAL_TIMEOUT, around it",
+    "agent/commands.py::_ended": "a command that runs: the `timeout` of the caller, or the end of the turn",
+    "agent/service.py::serve": "the client, until it is gone; closing has HANDLER_GRACE and CLOSE_GRACE",
+    "agent/sessions.py::_end": "a hook of the agent's own; the client that waits for it has REQUEST_TIMEOUT",
+    "agent/turns.py::_end": "TURN_GRACE, in the task that is waited for",
+    "agent/turns.py::_perform": "a turn: its answer, or its cancellation, then TURN_GRACE",
+    "agent/turns.py::cancel_and_wait": "turns that were cancelled: TURN_GRACE each",
+    "agent/turns.py::take": "the turn before, or the cancellation of this one",
+    "client/link.py::_ask_to_sign_in": "a person who signs in for another request",
+    "client/link.py::alive": "another caller that starts the agent: START_TIMEOUT",
+    "client/link.py::close": f"a start that is given up; {_LADDER}",
+    "client/link.py::end": f"another caller that starts or ends the agent: START_TIMEOUT; {_LADDER}",
+    "client/permissions.py::_settle": "a person who is asked something else",
+    "client/questions.py::wait_for": "a person; released when the turn is cancelled or the session closed",
+    "client/relay.py::close": "a task of ours that was cancelled",
+    "client/run.py::_read_out": "CANCEL_GRACE, around it",
+    "client/run.py::take": _TURN,
+    "client/session.py::_call_off": _TURN,
+    "client/session.py::close": "turns that are cancelled, CANCEL_GRACE; then `session/close`, REQUEST_TIMEOUT",
+    "client/session.py::ready": "another caller that opens the session: OPEN_TIMEOUT",
+    "client/sync.py::_live": "the caller, until it leaves the block",
+    "client/sync.py::begin": "the connection that is made: START_TIMEOUT",
+    "client/sync.py::end": _LADDER,
+    "client/terminals.py::_end": _LADDER,
+    "client/terminals.py::close": _LADDER,
+    "client/terminals.py::wait_for_exit": "a command that runs; released with its terminal",
+    "client/turn.py::__aexit__": _TURN,
+    "client/turn.py::cancel": _TURN,
+    "client/worker.py::_until_stopped": "the caller, until it leaves the block",
+    "client/worker.py::run": "what it runs, each with its own timeout; it ends with the loop",
+    "client/worker.py::start": "our own thread, which ends if it cannot make a loop",
+    "connection/answers.py::wait_idle": "our own handlers: EOF_GRACE after the peer is gone, then they are cancelled",
+    "connection/connection.py::close": f"HANDLER_GRACE; {_LADDER}",
+    "connection/connection.py::wait_closed": "the peer, until it is gone: that is what it is for",
+    "connection/stream.py::__anext__": _TURN,
+    "connection/stream.py::close": _TURN,
+    "connection/stream.py::take": _TURN,
+    "connection/wire.py::__await__": _READER,
+    "connection/wire.py::drain": _READER,
+    "transports/base.py::_tell_when_drained": f"{_READER}; CHOKED_FOR goes on without it",
+    "transports/base.py::send": _READER,
+    "transports/base.py::take": "the next frame, or the end of the connection: that is what it is for",
+    "transports/exits.py::release": "RELEASE_LIMIT, around it",
+    "transports/memory.py::drain": _READER,
+    "transports/pipes.py::_send_the_rest": "CLOSE_GRACE, around it",
+    "transports/process.py::_wait": "the seconds that it is given: EXIT_GRACE, STDIN_GRACE, KILL_GRACE",
+    "transports/process.py::close": _LADDER,
+}
+"""Every wait of the core and the two SDKs that has no timeout in its own call, with what bounds it or why nothing does."""
+
+
+def test_every_wait_of_the_core_and_the_sdks_has_a_limit_with_a_name_or_a_reason() -> None:
+    paths = [path for room in SDKS for path in sorted((SOURCE / room).rglob("*.py"))]
+    found = {f"{path.relative_to(SOURCE)}::{function}" for path in paths for function in _waits(_tree(path))}
+    assert found - set(WAITS) == set(), "a new wait: give it a timeout, or list it here with what bounds it"
+    assert set(WAITS) - found == set(), "no longer there"
+
+
+def test_the_limits_that_bound_a_wait_are_there() -> None:
+    source = "\n".join(path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py"))
+    named = {
+        name for reason in (*WAITS.values(), *OTHERS.values()) for name in re.findall(r"\b[A-Z]{3,}_[A-Z_]+\b", reason)
+    }
+    assert len(named) > 10
+    for name in named:
+        assert re.search(rf"^{name}(: Final)? = ", source, re.MULTILINE), name
+
+
+def _waits(tree: ast.Module) -> Iterator[str]:
+    """Yield the functions that wait without a timeout in the call itself: for an event, a task, a lock, a reader or a thread."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    for node in ast.walk(tree):
+        match node:
+            case ast.AsyncWith(items=items):
+                waits = any(isinstance(item.context_expr, ast.Attribute) for item in items)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="asyncio"), attr="wait"), keywords=keywords):
+                waits = "timeout" not in {word.arg for word in keywords}
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="asyncio"), attr="shield" | "gather")):
+                waits = True
+            case ast.Call(func=ast.Attribute(attr="wait" | "join" | "acquire" | "drain"), args=[], keywords=[]):
+                waits = True
+            case _:
+                waits = False
+        if waits and isinstance(node, ast.AsyncWith | ast.Call):
+            around = [each.name for each in functions if each.lineno <= node.lineno <= (each.end_lineno or 0)]
+            yield around[-1] if around else ""
+
+
 def test_the_page_has_the_timeout_of_every_method() -> None:
     page = (ROOT / "docs" / "core.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+_TIMEOUT)` \| ([^|]+) \| (.+) \|$", page, re.MULTILINE)
