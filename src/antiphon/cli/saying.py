@@ -94,11 +94,9 @@ manner = Manner()
 
 def fail(sentence: str, hint: str, status: int, kind: str | None = None) -> int:
     """Report an error on stderr, with what to do about it; with `--json`, also as an object on stdout. Return the status."""
-    from antiphon.visible import PROSE
+    from antiphon.visible import prose
 
-    sentence, hint = (
-        text.strip().replace("\r\n", "\n").translate(PROSE).removesuffix(".") for text in (sentence, hint)
-    )
+    sentence, hint = (prose(text.strip()).removesuffix(".") for text in (sentence, hint))
     if manner.json:
         _write_json(sentence, hint, status, kind or (_USAGE if status == MISUSED else "failed"))
     error, advice = ("\x1b[1;31merror:\x1b[0m", "\x1b[36mhint:\x1b[0m") if coloured(sys.stderr) else ("error:", "hint:")

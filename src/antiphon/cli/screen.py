@@ -11,8 +11,9 @@ from contextlib import suppress
 from typing import Final, Literal, TextIO
 from unicodedata import combining, east_asian_width
 
+from antiphon import visible
 from antiphon.cli.saying import coloured
-from antiphon.visible import EXACT, PROSE
+from antiphon.visible import prose
 
 __all__ = ["Screen", "Style", "exact", "plain"]
 
@@ -24,13 +25,13 @@ STATUS: Final = "status"
 
 def plain(text: str, *, one_line: bool = False) -> str:
     """Prose that is safe to show: what a terminal would obey is a picture of itself, and it is on one line if need be."""
-    text = text.replace("\r\n", "\n").translate(PROSE)
+    text = prose(text)
     return " ".join(text.split()) if one_line else text
 
 
 def exact(text: str, *, one_line: bool = False) -> str:
     """What somebody decides by: nothing in it is invisible either."""
-    text = text.replace("\r\n", "\n").translate(EXACT)
+    text = visible.exact(text)
     return " ".join(text.split()) if one_line else text
 
 
@@ -54,6 +55,7 @@ class Screen:
         """What need not be shown again."""
         self._open: dict[TextIO, bool] = {self._out: False, self._err: False}  # whether its last line has not ended
         self._dim = False
+        self._said = self._thought = ""  # the end of the agent's words and thoughts so far, as they came
         self._live: dict[str, tuple[str, Style]] = {}
 
     def data(self, data: bytes) -> None:
@@ -75,7 +77,7 @@ class Screen:
             self._leave_live()
             self._end_line(self._err)
         if self.out_is_terminal:
-            text = plain(text)
+            text, self._said = prose(text, self._said), text[-2:]
         self._write(self._out, text)
 
     def end_saying(self, *, gap: bool = False) -> None:
@@ -101,7 +103,7 @@ class Screen:
     def think(self, text: str) -> None:
         """A piece of the agent's thoughts, dim where there are colours."""
         self._turn_to_err()
-        lines = plain(text)
+        lines, self._thought = prose(text, self._thought), text[-2:]
         self._write(self._err, self.styled(lines, "dim") if lines.strip() else lines, ends_line=lines.endswith("\n"))
 
     def ask(self, text: str) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from antiphon.visible import PROSE
+from antiphon.visible import prose
 
 __all__ = ["MARK", "one_line", "quoted"]
 
@@ -22,4 +22,4 @@ def one_line(text: str, limit: int = 200) -> str:
 
 
 def _plain(text: str) -> str:
-    return text.replace("\r\n", "\n").encode("utf-8", "replace").decode("utf-8").translate(PROSE)
+    return prose(text.encode("utf-8", "replace").decode("utf-8"))

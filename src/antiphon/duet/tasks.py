@@ -15,7 +15,7 @@ import msgspec
 from antiphon.duet.programs import program
 from antiphon.errors import SpawnFailed
 from antiphon.protocol import v1
-from antiphon.visible import PROSE
+from antiphon.visible import prose
 
 if TYPE_CHECKING:
     from antiphon.local.commands import Command
@@ -189,5 +189,5 @@ def _task(entry: Mapping[str, Any]) -> Task:
 
 def _line(text: str) -> str:
     """One line that moves no cursor."""
-    line = " ".join(text.translate(PROSE).split())
+    line = " ".join(prose(text).split())
     return line if len(line) <= TITLE else line[: TITLE - 1].rstrip() + "…"

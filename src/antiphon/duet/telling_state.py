@@ -8,7 +8,7 @@ import msgspec
 
 from antiphon.duet.budget import Spent
 from antiphon.protocol import v1
-from antiphon.visible import PROSE
+from antiphon.visible import prose
 
 __all__ = ["EngineState", "SessionLine", "State", "help_text", "sessions_text", "status_text", "version_text"]
 
@@ -164,13 +164,13 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _cell(text: str) -> str:
     """One line of words that is nothing but words: no markup, no cell of its own."""
-    line = " ".join(text.translate(PROSE).split())
+    line = " ".join(prose(text).split())
     return re.sub(r"([\\`*_\[\]<>|#~])", r"\\\1", line)
 
 
 def _code(text: str) -> str:
     """Words to be copied."""
-    line = " ".join(text.translate(PROSE).split()).replace("`", "'").replace("|", "\\|")
+    line = " ".join(prose(text).split()).replace("`", "'").replace("|", "\\|")
     return f"`{line}`" if line else ""
 
 
@@ -181,4 +181,4 @@ def _short(title: str) -> str:
 
 def _sentence(problem: str) -> str:
     """An error with its hint in one line. Its backticks stay: commands to be copied stand in them."""
-    return " ".join(problem.translate(PROSE).replace("\nhint: ", "; ").split())
+    return " ".join(prose(problem).replace("\nhint: ", "; ").split())

@@ -6,8 +6,9 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
+from antiphon import visible
 from antiphon.protocol import v1
-from antiphon.visible import PROSE, exact
+from antiphon.visible import exact
 
 __all__ = [
     "LONGEST_TITLE", "absolute", "as_object", "exact", "line_number", "one_line", "prose", "sentence", "shown", "shown_text", "size_in_words",
@@ -41,7 +42,7 @@ def sentence(text: str, longest: int = LONGEST_TITLE) -> str:
 
 def prose(text: str) -> str:
     """Words of a program, without colours and without anything that turns them around."""
-    return without_colours(text).encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n").translate(PROSE)
+    return visible.prose(without_colours(text).encode("utf-8", "replace").decode("utf-8"))
 
 
 def _cut(line: str, longest: int, *, more: bool) -> str:

@@ -1,17 +1,17 @@
 """Makes text safe to show. What an agent, a file or a command says never reaches the terminal as an instruction to it.
 
 Rule 1: a control character is shown as a picture of itself, not obeyed and not dropped.
-Rule 2: where a person decides by what is shown (a command, a path, an address), what is invisible or turns the writing around is
-shown by its number.
+Rule 2: a character that shows nothing is kept where it is needed to write something (an emoji, a script that joins letters), else
+shown by its number. Where a person decides by what is shown (a command, a path, an address), nothing is invisible.
 """
 
 import re
 from typing import Final
 
 from antiphon import visible
-from antiphon.visible import EXACT, PROSE
+from antiphon.visible import prose
 
-__all__ = ["EXACT", "PROSE", "clean", "exact", "one_line", "output_lines"]
+__all__ = ["clean", "exact", "one_line", "output_lines"]
 
 TAB: Final = 4
 """Columns from one tab stop to the next, in everything that is shown."""
@@ -25,7 +25,7 @@ _ESCAPES: Final = re.compile(
 
 def clean(text: str) -> str:
     """Prose: as it is, without anything that the terminal would obey."""
-    return _unmixed(text).translate(PROSE).expandtabs(TAB)
+    return prose(_unmixed(text)).expandtabs(TAB)
 
 
 def exact(text: str) -> str:

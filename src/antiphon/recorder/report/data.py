@@ -9,7 +9,7 @@ import msgspec
 from antiphon.recorder.report.axis import Axis
 from antiphon.recorder.report.markup import Markup
 from antiphon.recorder.story import Shown, Story
-from antiphon.visible import EXACT, exact
+from antiphon.visible import EXACT, TAGS, exact
 
 __all__ = ["data_block"]
 
@@ -24,7 +24,7 @@ def _escape(code: int) -> str:
     return json.dumps(chr(code))[1:-1] if code != 0x7F else "\\u007f"
 
 
-_AS_JSON: Final = {code: _escape(code) for code in EXACT if code >= 0x7F}
+_AS_JSON: Final = {code: _escape(code) for code in (*EXACT, *TAGS) if code >= 0x7F}
 """What would be invisible, as the escape that means the same inside JSON: what is shown is still the message, and can be copied."""
 
 
