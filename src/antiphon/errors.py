@@ -171,8 +171,15 @@ class RequestError(AcpError):
             )
         return f"{self.message}: {data}" if isinstance(data, str) and data not in self.message else self.message
 
+    @property
+    def hint(self) -> str:
+        """What to do about it, where the peer says so."""
+        found = self.data.get("hint") if isinstance(self.data, dict) else None
+        return found if isinstance(found, str) else ""
+
     def __str__(self) -> str:
-        return f"{self.reason} ({self.code}, {self.meaning})"
+        hint = f"\nhint: {self.hint}" if self.hint and "\nhint: " not in self.reason else ""
+        return f"{self.reason} ({self.code}, {self.meaning}){hint}"
 
 
 class RequestRefused(RequestError):
@@ -187,6 +194,8 @@ class AuthRequired(RequestRefused):
         self.methods = tuple(methods)
 
     def __str__(self) -> str:
+        if self.hint:
+            return super().__str__()
         names = ", ".join(f"`{getattr(method, 'id', method)}`" for method in self.methods)
         hint = (
             f"authenticate with one of {names}"

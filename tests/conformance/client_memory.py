@@ -28,8 +28,6 @@ from antiphon.transports.base import Transport
 from antiphon.transports.memory import memory_pair
 
 WISHES = ClientWishes(limit=5.0, patience=0.005)
-KNOWINGLY = {"rpc.error-message"}
-"""Advice that our client does not follow: its errors have a hint on a second line."""
 SHORT = ClientWishes(limit=1.0, patience=0.005)
 """For faults that show by nothing happening."""
 

@@ -19,9 +19,6 @@ from antiphon.transports.memory import memory_pair
 
 WISHES = Wishes(DEMO, auth="demo", limit=5.0, patience=0.02, start=5.0)
 
-KNOWINGLY = {"schema.draft-offer", "schema.removed"}
-"""Advice that the demo itself does not follow: it offers forks, which are a draft, and the models that older clients look for."""
-
 Message = dict[str, Any]
 Fault = Callable[[Direction, Any], Iterable[Any]]
 """From a message (or bytes that are none) to what goes on instead of it: the same, another, several, none."""

@@ -11,14 +11,12 @@ from antiphon.traffic.entries import Direction
 from tests.conformance.faults import doing, handshake, messages, opening, robustness, rules, turns
 from tests.conformance.faults.aiming import asks, lose_reply
 from tests.conformance.faults.staging import InScene
-from tests.conformance.memory import KNOWINGLY, WISHES, InMemory
+from tests.conformance.memory import WISHES, InMemory
 
 TABLES = (handshake, messages, robustness, opening, turns, doing, rules)
 FAULTS = {id: fault for table in TABLES for id, fault in table.FAULTS.items()}
 
 AIMED = {
-    "schema.removed": ("turn",),
-    "schema.draft-offer": ("bare-client",),
     "init.speaks-after": ("bare-client",),
     "init.no-echo": ("version-of-the-future",),
     "auth.ids": ("bare-client",),
@@ -40,11 +38,6 @@ def _state_of_its_own(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None
 
 async def test_a_correct_agent_passes_everything() -> None:
     report = await check_agent(InMemory(), WISHES)
-    assert {one.requirement.id: one.verdict.text for one in report.broken if one.requirement.id not in KNOWINGLY} == {}
-
-
-async def test_an_agent_that_follows_all_advice_passes_even_that() -> None:
-    report = await check_agent(InMemory(rules.cleaned()), WISHES)
     assert {one.requirement.id: one.verdict.text for one in report.broken} == {}
 
 
@@ -106,7 +99,7 @@ async def _fails(id: str, only: tuple[str, ...]) -> None:
     report = await check_agent(InMemory(FAULTS[id]), wishes, only=only)
     failed = {one.requirement.id: one.verdict.text for one in report.broken}
     assert id in failed
-    assert {other: text for other, text in failed.items() if other not in {id, *SUITE.dependants(id), *KNOWINGLY}} == {}
+    assert {other: text for other, text in failed.items() if other not in {id, *SUITE.dependants(id)}} == {}
 
 
 async def test_a_question_that_is_never_answered_is_found() -> None:

@@ -182,5 +182,15 @@ def _to_wire(error: Exception) -> ErrorObject:
     if isinstance(error, NotSupported | RequestTimeout):  # ours, about the peer, and it says what to do
         return ErrorObject(Code.INTERNAL_ERROR, "Internal error", str(error))
     if isinstance(error, RequestError):
-        return ErrorObject(error.code, error.message, error.data)
+        return _on_one_line(error)
     return ErrorObject(Code.INTERNAL_ERROR, "Internal error")
+
+
+def _on_one_line(error: RequestError) -> ErrorObject:
+    """The first line is the message; what follows it, mostly a hint, goes into `data`, where clients that show one line lose nothing."""
+    message, _, rest = error.message.partition("\n")
+    if not rest:
+        return ErrorObject(error.code, error.message, error.data)
+    more = {"hint": rest.removeprefix("hint: ")} if rest.startswith("hint: ") else {"details": rest}
+    data = error.data if isinstance(error.data, dict) else {} if error.data is None else {"details": error.data}
+    return ErrorObject(error.code, message, {**more, **data})

@@ -150,10 +150,6 @@ def wrong_result(message: Message) -> None:
     message["result"] = {"_meta": 7}
 
 
-def offers_plan(message: Message) -> None:
-    message["params"]["clientCapabilities"]["plan"] = {}
-
-
 class AllowsAfterCancel(Answers):
     """Says yes to what was open when the turn was cancelled."""
 
@@ -194,7 +190,6 @@ FAULTS: Faults = {
     "schema.method": adds("session/prompt", lambda message: {**told(message), "method": "antiphon/own"}),
     "schema.removed": adds("session/prompt", about("session/set_model", modelId="m")),
     "schema.draft": adds("session/prompt", about("session/status")),
-    "schema.draft-offer": says("initialize", offers_plan),
     "schema.unknown-field": says("session/new", with_params(antiphonOwn=1)),
     "init.first": adds("initialize", told),
     "init.once": Broken(HelloAgain),

@@ -146,30 +146,6 @@ def has_boolean(message: Message) -> None:
     message["result"]["configOptions"].append(BOOLEAN)
 
 
-def clean(message: Any) -> Any:
-    """The same without what the demo does knowingly: forks, which are a draft, and the models of old."""
-    result = message.get("result") if isinstance(message, dict) else None
-    if isinstance(result, dict):
-        result.pop("models", None)
-        result.get("agentCapabilities", {}).get("sessionCapabilities", {}).pop("fork", None)
-    return message
-
-
-def cleaned(again: Made | None = None) -> Made:
-    """An agent that follows all advice, but for what a fault does again."""
-
-    def made() -> Fault:
-        fault = again() if again is not None else None
-
-        def better(direction: Direction, message: Any) -> Iterable[Any]:
-            message = clean(message) if direction is Direction.A2C else message
-            return [message] if fault is None else fault(direction, message)
-
-        return better
-
-    return made
-
-
 def modest(*lines: Line) -> Made:
     """The agent does in the scene of the client that offers nothing what it should not do there."""
     return during(*lines, scene="modest")
@@ -193,11 +169,8 @@ FAULTS: Faults = {
     "schema.result": answer("turn", NEW, set_in("result", "modes", "availableModes", 0, "name", to=7)),
     "schema.update": update("session_info_update", set_in("title", to=7)),
     "schema.method": during(lambda session: {**HELLO, "method": "session/antiphon_demo"}),
-    "schema.removed": cleaned(answer("turn", NEW, set_in("result", "models", to={}))),
-    "schema.draft-offer": cleaned(
-        change_reply(BARE, set_in("result", "agentCapabilities", "sessionCapabilities", "fork", to={}))
-    ),
-    "schema.draft": prompt("turn", set_in("result", "usage", to=USAGE)),
+    "schema.removed": answer("turn", NEW, set_in("result", "configOptions", to=[])),
+    "schema.draft": during(lambda session: {**HELLO, "method": "auth/status_update", "params": {"state": "signed_out"}}),
     "schema.unknown-field": update("session_info_update", set_in("antiphonDemo", to=7)),
     "init.speaks-after": say_after(BARE, HELLO),
     "init.no-echo": change_reply(initializes(protocolVersion=65535), version(3)),

@@ -165,10 +165,15 @@ class Initialize(Model, frozen=True):
     client_info: Implementation | None = None
 
 
+def _none() -> "list[AuthMethod]":
+    return []  # not `list` itself: what is empty by that is left out
+
+
 class InitializeResult(Model, frozen=True):
     """The version both will speak, and what the agent can do."""
 
     protocol_version: Uint
     agent_capabilities: AgentCapabilities = AgentCapabilities()
-    auth_methods: Items[AuthMethod] = msgspec.field(default_factory=list)
+    auth_methods: Items[AuthMethod] = msgspec.field(default_factory=_none)
+    """Always sent, also where it is empty: clients may tell an agent that needs no login from one that does not say."""
     agent_info: Implementation | None = None

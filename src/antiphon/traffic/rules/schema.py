@@ -7,10 +7,11 @@ from antiphon.traffic.entries import Entry
 from antiphon.traffic.judging import Level, Side, rule
 from antiphon.traffic.ledger import Ledger
 from antiphon.traffic.schema import Look, look, methods
+from antiphon.traffic.values import as_object, objects_in
 
 REMOVED_METHODS = ("session/set_model",)
-OFFERS = ("params.clientCapabilities.", "result.agentCapabilities.")
-"""Where a side offers what it can: whoever does not know an offer passes over it, so this is told apart from what is just sent."""
+OFFERS = "params.clientCapabilities."
+"""Where a client offers what it can: an agent that does not know an offer passes over it."""
 REMOVED_FIELDS = ("result.models",)
 
 
@@ -104,6 +105,11 @@ def method(entry: Entry, ledger: Ledger) -> list[str] | None:
     return []
 
 
+def _offers_models(entry: Entry) -> bool:
+    options = objects_in(as_object(entry.msg.get("result")).get("configOptions"))
+    return any(one.get("category") == "model" for one in options)
+
+
 def _is_removed(name: str) -> bool:
     return name in REMOVED_METHODS or name.startswith("unstable_")
 
@@ -125,6 +131,8 @@ def removed(entry: Entry, ledger: Ledger) -> list[str] | None:
     seen = _looked(entry, ledger)
     if seen is None or ledger.asked is None or not (ledger.asked.method or "").startswith("session/"):
         return None
+    if _offers_models(entry):
+        return []  # and the old way beside it, for clients that were written before there were settings
     return _once(
         "removed", (f"`{one}`" for one in seen.strangers if one in REMOVED_FIELDS), entry, ledger, "was removed"
     )
@@ -134,12 +142,14 @@ def removed(entry: Entry, ledger: Ledger) -> list[str] | None:
     "schema.draft",
     Side.BOTH,
     Level.ADVICE,
-    "Nothing is sent that only the draft of the protocol knows: it may change or go.",
+    "Nothing is asked or told that only the draft of the protocol knows: it may change or go.",
     link="schema",
     fix="Leave it out, or make sure that the other side knows the same draft.",
-    on=["request", "notification", "answer"],
+    on=["request", "notification"],
 )
 def draft(entry: Entry, ledger: Ledger) -> list[str] | None:
+    """What an answer has besides does no harm: who does not know it passes over it, and who does looks for it there, such as the
+    `fork` among an agent's capabilities and the `usage` of a turn, which most agents send."""
     seen = _looked(entry, ledger)
     if seen is None:
         return None
@@ -147,23 +157,6 @@ def draft(entry: Entry, ledger: Ledger) -> list[str] | None:
     known = methods().get((entry.method, entry.is_request)) if entry.method is not None else None
     if known is not None and known.draft:
         found.append(f"the method `{known.name}`")
-    return _once("draft", found, entry, ledger, "is only in the draft of the protocol")
-
-
-@rule(
-    "schema.draft-offer",
-    Side.BOTH,
-    Level.ADVICE,
-    "Capabilities that only the draft of the protocol knows are offered in `_meta`: strict readers refuse what they do not know.",
-    link="extensibility#advertising-custom-capabilities",
-    fix="Move the capability into `_meta` of the same object until the protocol has it.",
-    on=["initialize", "answer initialize"],
-)
-def draft_offer(entry: Entry, ledger: Ledger) -> list[str] | None:
-    seen = _looked(entry, ledger)
-    if seen is None:
-        return None
-    found = (f"`{one}`" for one in seen.drafts if one.startswith(OFFERS))
     return _once("draft", found, entry, ledger, "is only in the draft of the protocol")
 
 
