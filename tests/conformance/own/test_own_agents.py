@@ -1,5 +1,6 @@
 """Our own agents keep all that an agent has to keep: the demo, each engine with the real program behind it, and both of them together."""
 
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -79,3 +80,11 @@ async def test_an_agent_of_ours_keeps_everything(name: str, tmp_path: Path) -> N
     known = {*OFFERED, *({} if name == "demo" else UNSHOWN), *UNSHOWN_OTHERWISE.get(name, {})}
     assert unshown - MAYBE == known - MAYBE
     assert all(own.asked), "a model was not asked at all"
+
+
+@pytest.mark.parametrize("name", ["hello", "tool_agent"])
+async def test_an_example_of_the_documentation_earns_no_advice(name: str) -> None:
+    example = Path(__file__).parents[3] / "examples" / f"{name}.py"
+    report = await check_agent(Program([sys.executable, str(example)]), Wishes(limit=LIMIT))
+    assert {one.requirement.id: one.verdict.text for one in report.broken} == {}
+    assert report.is_correct
