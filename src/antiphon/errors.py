@@ -175,7 +175,7 @@ class RequestError(AcpError):
     def hint(self) -> str:
         """What to do about it, where the peer says so."""
         found = self.data.get("hint") if isinstance(self.data, dict) else None
-        return found if isinstance(found, str) else ""
+        return found if isinstance(found, str) else self.message.partition("\nhint: ")[2]
 
     def __str__(self) -> str:
         hint = f"\nhint: {self.hint}" if self.hint and "\nhint: " not in self.reason else ""

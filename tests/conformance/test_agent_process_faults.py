@@ -12,7 +12,6 @@ from antiphon.conformance.places import Program
 from antiphon.conformance.stage import Wishes
 from antiphon.conformance.suites.agent import SUITE
 from antiphon.conformance.verdicts import Status
-from tests.conformance.memory import KNOWINGLY
 
 BROKEN = Path(__file__).with_name("broken_process.py")
 SCENES = [one for one in SUITE.scenarios.values() if one.process]
@@ -33,7 +32,7 @@ async def test_a_correct_process_passes_everything() -> None:
     report = await check_agent(Program([sys.executable, str(BROKEN)]), WISHES, only=[one.name for one in SCENES])
     found = {one.requirement.id: one.verdict for one in report.results}
     assert {id: found[id].text for id in FAULTS if found[id].status is not Status.PASSED} == {}
-    assert {one.requirement.id for one in report.broken} <= KNOWINGLY
+    assert {one.requirement.id for one in report.broken} == set()
 
 
 async def test_a_fault_of_a_process_fails_its_requirement_and_no_other() -> None:
@@ -42,7 +41,7 @@ async def test_a_fault_of_a_process_fails_its_requirement_and_no_other() -> None
     async def failed_with(id: str) -> set[str]:
         async with turns:
             report = await check_agent(Program([sys.executable, str(BROKEN), id]), WISHES, only=[FAULTS[id]])
-        return {one.requirement.id for one in report.broken} - KNOWINGLY
+        return {one.requirement.id for one in report.broken}
 
     found = dict(zip(FAULTS, await asyncio.gather(*map(failed_with, FAULTS)), strict=True))
     assert {id for id, failed in found.items() if id not in failed} == set()

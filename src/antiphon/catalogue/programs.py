@@ -76,10 +76,9 @@ class CliProblem(RequestError):
     """The program cannot be used. Tells the client why, and the user what to do."""
 
     def __init__(self, sentence: str, hint: str) -> None:
-        # In the message, not in the data: many clients show nothing else.
-        super().__init__(Code.INTERNAL_ERROR, f"{sentence}\nhint: {hint}")
+        super().__init__(Code.INTERNAL_ERROR, f"{sentence}\nhint: {hint}")  # on the wire the hint is in the data
         self.args = (sentence, hint)
-        self.sentence, self.hint = sentence, hint
+        self.sentence = sentence
 
     def __str__(self) -> str:
         return self.message
