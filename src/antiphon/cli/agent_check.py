@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from antiphon.catalogue.finding import Found, start_of
-from antiphon.cli.grammar import shown_default
+from antiphon.cli.grammar import shown_time
 from antiphon.cli.screen import plain
 from antiphon.client.connect import connect
 from antiphon.client.link import VERSION
@@ -51,7 +51,7 @@ async def check(name: str, settings: Settings, *, limit: float, as_json: bool) -
             report = _report(found, agent)
     except TimeoutError:
         raise AcpError(
-            f"`{name}` did not answer within {shown_default(limit)}\n"
+            f"`{name}` did not answer within {shown_time(limit)}\n"
             f"hint: check that `{found.shown}` speaks ACP on stdin and stdout, or give it more time with --timeout"
         ) from None
     except AcpError as error:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from antiphon.catalogue import fetching
 from antiphon.catalogue.finding import names
 from antiphon.catalogue.registry import Registry, RegistryProblem
-from antiphon.cli.grammar import Parser, duration, shown_default, split_command
+from antiphon.cli.grammar import Parser, duration, shown_time, split_command
 from antiphon.cli.here import tell
 from antiphon.cli.saying import Misused
 from antiphon.cli.screen import plain
@@ -49,7 +49,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="TIME",
         type=duration,
         default=CHECK_LIMIT,
-        help=f"how long to wait (default: {shown_default(CHECK_LIMIT)})",
+        help=f"how long to wait (default: {shown_time(CHECK_LIMIT)})",
     )
 
     add = commands.add_parser(

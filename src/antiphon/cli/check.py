@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from antiphon.cli.grammar import Parser, duration, number_from, shown_default
+from antiphon.cli.grammar import Parser, duration, number_from, shown_time
 from antiphon.cli.saying import Misused
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def add_reports(top: argparse.ArgumentParser) -> None:
         metavar="TIME",
         type=duration,
         default=PATIENCE,
-        help=f"how long a silence has to be to count as one (default: {shown_default(PATIENCE)})",
+        help=f"how long a silence has to be to count as one (default: {shown_time(PATIENCE)})",
     )
     top.add_argument(
         "--jobs", metavar="N", type=number_from(1), default=4, help="how many are started at once (default: 4)"

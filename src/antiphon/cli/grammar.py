@@ -22,7 +22,7 @@ __all__ = [
     "count",
     "duration",
     "number_from",
-    "shown_default",
+    "shown_time",
     "split_command",
 ]
 
@@ -214,7 +214,7 @@ def duration(text: str) -> float:
     return seconds
 
 
-def shown_default(seconds: float) -> str:
+def shown_time(seconds: float) -> str:
     """Return a time as it is typed: `10s`, `250ms`."""
     return f"{seconds * 1000:g}ms" if seconds < 1 else f"{seconds:g}s"
 

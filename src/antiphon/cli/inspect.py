@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import Final
 
-from antiphon.cli.grammar import Parser, duration, shown_default
+from antiphon.cli.grammar import Parser, duration, shown_time
 from antiphon.cli.inspect_choosing import Choice, span
 from antiphon.cli.inspect_doing import BESIDE, SHORT, Inspection, Wanted
 from antiphon.cli.saying import Misused
@@ -42,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
         "--html", metavar="OUT", nargs="?", const=BESIDE, help="write a page with pictures; without OUT, beside FILE"
     )
     top.add_argument(
-        "--slow", metavar="TIME", type=duration, help=f"from when on something is slow (default: {shown_default(SLOW)})"
+        "--slow", metavar="TIME", type=duration, help=f"from when on something is slow (default: {shown_time(SLOW)})"
     )
     top.add_argument("--strict", action="store_true", help="status 1 where the protocol was not kept")
     choice = top.add_argument_group("choice of messages")

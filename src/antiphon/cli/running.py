@@ -12,6 +12,7 @@ from antiphon.cli import events
 from antiphon.cli.arguments import Misused
 from antiphon.cli.asking import Person, terminal_of
 from antiphon.cli.describing import sentence_and_hint
+from antiphon.cli.grammar import shown_time
 from antiphon.cli.logs import log_file
 from antiphon.cli.opening import Attendance, Door, connected
 from antiphon.cli.outcome import (
@@ -51,6 +52,9 @@ __all__ = ["Runner"]
 
 LINGER: Final = 0.1
 """Seconds that we listen after the turn's answer: some agents tell the end of their message behind it."""
+
+MORE: Final = "the log says more: `--verbose` shows it"
+"""The hint of an error that has none."""
 
 PATIENCE: Final = 1.0
 """Seconds before we say what we wait for."""
@@ -269,11 +273,10 @@ class Runner:
         if status == HALF_FAILED and not self._options.json:
             self._note_failures(result.failures)
         if failure is not None:
-            self._screen.note(f"error: {failure.message}", "red")
-            self._screen.note(f"\nhint: {failure.hint or 'the log says more: `--verbose` shows it.'}")
+            self._screen.error(failure.message, failure.hint or MORE)
         elif self._stop.why == "timeout":
-            self._screen.note(f"error: the turn took longer than {self._options.timeout:g} s and was cancelled", "red")
-            self._screen.note("\nhint: give it more with `--timeout`")
+            took = f"the turn took longer than {shown_time(self._options.timeout or 0)} and was cancelled"
+            self._screen.error(took, "give it more time with `--timeout`")
         self._screen.finish()
         return status
 
@@ -284,8 +287,7 @@ class Runner:
             self._screen.note(f"{names} failed, the answer is not whole (exit status {HALF_FAILED})", "yellow")
             return
         for each in failures:
-            self._screen.note(f"error: {each.message}", "red")
-            self._screen.note(f"\nhint: {each.hint or 'the log says more: `--verbose` shows it.'}")
+            self._screen.error(each.message, each.hint or MORE)
 
     def _status(self, stopped: v1.PromptResult | None, failure: events.Failure | None, *, wrong: bool) -> int:
         if self._stop.why is not None:

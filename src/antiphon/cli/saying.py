@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 __all__ = [
-    "CANCELLED", "COLORS", "FAILED", "KINDS", "MISUSED", "STATUSES", "Manner", "Misused", "OutputLost", "coloured", "did_you_mean", "fail", "kind_of",
+    "CANCELLED", "COLORS", "FAILED", "KINDS", "MISUSED", "STATUSES", "Manner", "Misused", "OutputLost", "coloured", "did_you_mean", "error_text", "fail", "kind_of",
     "manner", "status_of",
 ]  # fmt: skip
 
@@ -94,18 +94,28 @@ manner = Manner()
 
 def fail(sentence: str, hint: str, status: int, kind: str | None = None) -> int:
     """Report an error on stderr, with what to do about it; with `--json`, also as an object on stdout. Return the status."""
-    from antiphon.visible import prose
-
-    sentence, hint = (prose(text.strip()).removesuffix(".") for text in (sentence, hint))
+    sentence, hint = _clean(sentence), _clean(hint)
     if manner.json:
         _write_json(sentence, hint, status, kind or (_USAGE if status == MISUSED else "failed"))
-    error, advice = ("\x1b[1;31merror:\x1b[0m", "\x1b[36mhint:\x1b[0m") if coloured(sys.stderr) else ("error:", "hint:")
     try:
-        sys.stderr.write(f"{error} {sentence}\n\n{advice} {hint}\n")
+        sys.stderr.write(error_text(sentence, hint, color=coloured(sys.stderr)))
         sys.stderr.flush()
     except OSError:  # stderr is full or its reader gone: the status still says it
         pass
     return status
+
+
+def error_text(sentence: str, hint: str, *, color: bool) -> str:
+    """Return an error as every command writes it."""
+    error, advice = ("\x1b[1;31merror:\x1b[0m", "\x1b[36mhint:\x1b[0m") if color else ("error:", "hint:")
+    return f"{error} {_clean(sentence)}\n\n{advice} {_clean(hint)}\n"
+
+
+def _clean(text: str) -> str:
+    """Return a text without control characters and without a full stop: it is not always a sentence."""
+    from antiphon.visible import prose
+
+    return prose(text.strip()).removesuffix(".")
 
 
 def _write_json(sentence: str, hint: str, status: int, kind: str) -> None:

@@ -12,7 +12,7 @@ from typing import Final, Literal, TextIO
 from unicodedata import combining, east_asian_width
 
 from antiphon import visible
-from antiphon.cli.saying import coloured
+from antiphon.cli.saying import coloured, error_text
 from antiphon.visible import prose
 
 __all__ = ["Screen", "Style", "exact", "plain"]
@@ -99,6 +99,12 @@ class Screen:
         self._turn_to_err()
         self._end_line(self._err)
         self._write(self._err, f"{self.styled(exact(text), style)}\n")
+
+    def error(self, sentence: str, hint: str) -> None:
+        """What went wrong and what to do about it, as every command says it."""
+        self._turn_to_err()
+        self._end_line(self._err)
+        self._write(self._err, error_text(exact(sentence), exact(hint), color=self._coloured))
 
     def think(self, text: str) -> None:
         """A piece of the agent's thoughts, dim where there are colours."""
