@@ -1,7 +1,11 @@
 """A project of a stranger runs nothing and gets no key before the user trusts it; trust holds for its files as they are."""
 
+import asyncio
 import shutil
+import sys
 from pathlib import Path
+
+import pytest
 
 from antiphon.config.environment import OWNERS
 from tests.engines.claude.model.server import listening
@@ -59,6 +63,62 @@ async def test_a_project_of_a_stranger_runs_nothing_until_it_is_trusted(at: Plac
             changed = notices(client)
             assert "changed since you trusted it" in changed and ".mcp.json" in changed
             assert "other" not in ran(marks) and len(strangers_model.asked) == before
+
+
+async def test_no_way_to_a_strangers_files_counts(at: Place, tmp_path: Path) -> None:
+    """Through a link, from a directory besides, by a command or a skill, in a session that is loaded or resumed, by an import."""
+    marks, also = tmp_path / "marks", tmp_path / "also"
+    (at.folder / "conf").mkdir()
+    (at.folder / ".claude").symlink_to("conf")
+    also.mkdir()
+    secrets = {tmp_path / "secret": "SECRET-1", at.home / "secret": "SECRET-2", at.folder.parent / "beside": "SECRET-3"}
+    for path, text in secrets.items():
+        path.write_text(text, encoding="utf-8")
+    at.write("inner.txt", "an import of its own")
+    for directory in (at.folder, also):
+        wanted = f"Sing in C. @{tmp_path}/secret @~/secret @../beside @inner.txt\n"
+        (directory / "CLAUDE.md").write_text(wanted, encoding="utf-8")
+    at.git("init", "--quiet")
+    with listening() as strangers_model:
+        for directory in (at.folder, also):
+            hostile(directory, CLAUDE_WAYS, marks, strangers_model.address)
+        async with connected(at) as client:
+            await client.open(additional_directories=[str(also)])
+            for prompt in ("hi", "/sing", "/sing again"):
+                assert (await client.say(prompt)).text == f"echo: {prompt}"
+            id = client.session.id
+            assert str(also / ".mcp.json") in notices(client) and "`.claude/settings.json`" in notices(client)
+        async with connected(at) as client:
+            await client.load(id)
+            await client.say("loaded")
+            await client.resume(id)
+            await client.say("resumed")
+        assert ran(marks) == set() and strangers_model.asked == []
+    heard = "".join(request.everything for request in at.model.asked)
+    assert "an import of its own" in heard and [text for text in secrets.values() if text in heard] == []
+
+
+@pytest.mark.parametrize("agent", ["claude", "antiphon"])
+@pytest.mark.parametrize("option", ["--quiet", "--json", "--verbose"])
+async def test_run_tells_what_was_left_out_whatever_it_prints(
+    at: Place, tmp_path: Path, agent: str, option: str
+) -> None:
+    with listening() as strangers_model:
+        hostile(at.folder, CLAUDE_WAYS, tmp_path / "marks", strangers_model.address)
+        command = [sys.executable, "-m", "antiphon", "run", option, "--agent", agent, "hi"]
+        process = await asyncio.create_subprocess_exec(
+            *command, cwd=at.folder, env=at.environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        )
+        async with asyncio.timeout(120):
+            out, err = await process.communicate()
+        said = (out if option == "--json" else err).decode()
+        assert (
+            process.returncode == 0
+            and said.count(NOTICE) == 1
+            and "antiphon policy trust" in said
+            and ".mcp.json" in said
+        )
+        assert ran(tmp_path / "marks") == set() and strangers_model.asked == []
 
 
 def _no_keys_of_others(at: Place) -> None:

@@ -7,10 +7,12 @@ import pytest
 from antiphon.config.environment import OWNERS
 from tests.engines.codex.bullets import proves
 from tests.engines.codex.model.server import serving
+from tests.engines.codex.model.steps import command
 from tests.engines.codex.place import Place
 from tests.engines.codex.versions import BOTH
 from tests.engines.driving import Client, connected
 from tests.engines.hostile import CODEX_WAYS, hostile, notices, ran
+from tests.engines.model.steps import Text
 
 MAY_WRITE = 'model_provider = "choir"\nsandbox_mode = "workspace-write"'
 """Codex trusts a project for ever as soon as it works in it with a sandbox that may write."""
@@ -81,6 +83,23 @@ async def test_instructions_are_read_where_there_are_no_settings_to_trust(at: Pl
         await client.open()
         await client.say("sing")
         assert "Sing in C." in str(at.model.asked[-1].body) and "trusted" not in notices(client)
+
+
+async def test_rules_of_a_stranger_let_no_command_run(at: Place) -> None:
+    at.git("init", "--quiet")
+    at.settings(top=MAY_WRITE)
+    at.write(".codex/rules/free.rules", 'prefix_rule(pattern=["sh"], decision="allow")\n')
+    outside = at.home / "outside"
+    for prompt in ("untrusted", "/trust", "trusted"):
+        if prompt != "/trust":
+            at.model.answers(command(f"sh -c 'touch {outside}-{prompt}'"))
+            at.model.answers(Text("Done."))
+        async with connected(at) as client:
+            await client.open()
+            await client.say(prompt)
+            if prompt == "untrusted":
+                assert ".codex/rules/free.rules" in notices(client)
+    assert [path.name for path in at.home.glob("outside-*")] == ["outside-trusted"]
 
 
 def _mode(client: Client) -> str:
