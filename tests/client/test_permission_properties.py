@@ -94,6 +94,8 @@ def expected(now: str | None, shown: list[tuple[str | None, str]]) -> str | None
 )  # a line was shown, the whole file is written
 @example("old", [(None, "new")], "old", "new")  # a new file was shown where there is one
 @example("a", [("a", "b")], "c", "b")  # the file has changed since
+@example(None, [(None, "\r\r\n")], None, "\n")  # line ends are joined once
+@example("aaa", [("aa", "b")], "aaa", "ba")  # it fits in two places
 @given(before, changes, before, texts)
 def test_a_grant_covers_the_file_before_and_after_as_it_was_shown_and_nothing_else(
     asked: str | None, shown: list[tuple[str | None, str]], now: str | None, content: str
@@ -209,3 +211,29 @@ def test_both_memories_remember_the_same(runner: asyncio.Runner, answers: list[A
 
     own, stored = runner.run(both())
     assert own == stored
+
+
+# Files that name programs to run.
+
+
+@pytest.mark.parametrize(
+    "path",
+    [".envrc", ".claude/settings.json", "sub/../.vscode/tasks.json", "link/tasks.json", "conf/x.xml", "bare.git/hooks/post-update", ".MCP.json"],
+)  # fmt: skip
+@pytest.mark.parametrize("keeper", [{"mode": Mode.ACCEPT_EDITS}, {"rules": Rules.parse(allow=["Write(**)", "Edit"])}])
+async def test_a_write_to_a_file_that_names_programs_is_asked_about(
+    tmp_path: Path, path: str, keeper: dict[str, object]
+) -> None:
+    for folder in (".vscode", "conf", "sub"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "link").symlink_to(".vscode")
+    (tmp_path / ".idea").symlink_to("conf")
+    user = User(NO)
+
+    async def play(agent: Deeds) -> None:
+        await agent.write(path, "x")
+        await agent.write("free.txt", "x")
+
+    async with staged(Keeper(ask=user, **keeper), tmp_path) as stage:  # type: ignore[arg-type]  # a mode or rules
+        await stage.turn(play)
+    assert len(user.asked) == 1 and (tmp_path / "free.txt").exists() and not (tmp_path / path).exists()

@@ -62,7 +62,8 @@ class Grants:
                 now = files.get(path)
                 after = None if now is None else _changed(changes, now)
                 if now is not None and after is not None:
-                    self._given.append(_Grant(session_id, turn, path, _digest(now.text), _digest(after) or b""))
+                    before = _digest(None if now.text is None else _lines(now.text))
+                    self._given.append(_Grant(session_id, turn, path, before, _digest(after) or b""))
 
     def may_take_write(self, session_id: str, turn: object, paths: Sequence[str]) -> bool:
         """Return whether there is a grant for this file, so that it is worth reading."""
@@ -72,7 +73,7 @@ class Grants:
         """Use the grant for this write, if there is one. `now` is the file before it."""
         if now.there and now.text is None:
             return False
-        before, after = _digest(now.text), _digest(content)
+        before, after = _digest(None if now.text is None else _lines(now.text)), _digest(_lines(content))
         for grant in self._given:
             if not self._holds(grant, session_id, turn) or [grant.path] != [*paths]:
                 continue
@@ -107,7 +108,7 @@ def _changed(changes: Sequence[Change], now: FileNow) -> str | None:
             text = _lines(new)
         elif _lines(old) == text:
             text = _lines(new)
-        elif text.count(_lines(old)) == 1:
+        elif _lines(old) and 0 <= text.find(_lines(old)) == text.rfind(_lines(old)):
             text = text.replace(_lines(old), _lines(new))
         else:
             return None
@@ -115,9 +116,10 @@ def _changed(changes: Sequence[Change], now: FileNow) -> str | None:
 
 
 def _digest(text: str | None) -> bytes | None:
+    """Return the digest of a text whose line ends are joined already: done twice, `\\r\\r\\n` would be a plain end of line."""
     import hashlib  # late: most sessions never write through us
 
-    return None if text is None else hashlib.sha256(_lines(text).encode("utf-8", "surrogatepass")).digest()
+    return None if text is None else hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def _lines(text: str) -> str:
