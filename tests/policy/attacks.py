@@ -205,6 +205,8 @@ SMUGGLED = [
     Attack("a shell that is fed", "echo rm -rf x | sh", f"{ECHO}  +Bash(sh)", ASK),
     Attack("an interpreter that is fed", "echo x | python", f"{ECHO}  +Bash(python)", ASK),
     Attack("a program that may run what it is fed", "echo x | make test", f"{ECHO}  +Bash(make test)", ASK),
+    Attack("an editor", "vim -c '!rm x'", "+Bash(vim *)", ASK),
+    Attack("a debugger", "gdb -batch -ex 'shell rm x'", "+Bash(gdb *)", ASK),
     Attack("a very long line", "git " + "x " * 20_000, GIT, ASK),
     Attack("very deep nesting", "echo " + "$(echo " * 60 + ")" * 60, ECHO, ASK),
 ]

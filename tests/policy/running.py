@@ -181,6 +181,12 @@ def _furnish(model: Path) -> None:
         (work / "sub" / "c").write_text("d\n", encoding="utf-8")
         _git(work, "commit", "-qam", "two")
         _git(work, "checkout", "-q", "main")
+        _git(work, "checkout", "-qb", "trap")
+        _trap(work / "t")
+        _git(work, "add", "t")
+        _git(work, "commit", "-qm", "a bare repository among the files")
+        _git(work, "checkout", "-q", "main")
+        shutil.rmtree(work / "t", ignore_errors=True)
         (work / "a").write_text("canary #/X\nb\na\nd\n", encoding="utf-8")
         _git(work, "commit", "-qam", "three")
         _git(outside, "init", "-q", "--template=", ".")
@@ -192,14 +198,21 @@ def _furnish(model: Path) -> None:
             hooks.mkdir()
             for hook in ("pre-receive", "update", "post-receive", "post-update", "reference-transaction"):
                 _program(hooks / hook, "canary")
-        _git(work, "init", "-q", "--template=", "--bare", "docs")
-        (work / "docs" / "config").write_text(
-            '[core]\n repositoryformatversion = 0\n bare = false\n worktree = ..\n fsmonitor = "canary; false"\n pager = canary\n',
-            encoding="utf-8",
-        )
+        _trap(work / "docs")
     for tool in (["tar", "cf", "x.tar", "a", "b"], ["zip", "-q", "x.zip", "a", "b"]):
         if shutil.which(tool[0]):
             subprocess.run(tool, cwd=work, check=True)
+
+
+def _trap(directory: Path) -> None:
+    """A directory that is a bare repository, whose settings name a program. It can be part of a project, and survives a clone."""
+    _git(directory.parent, "init", "-q", "--template=", "--bare", directory.name)
+    (directory / "config").write_text(
+        '[core]\n repositoryformatversion = 0\n bare = false\n worktree = ..\n fsmonitor = "canary; false"\n pager = canary\n',
+        encoding="utf-8",
+    )
+    for name in ("refs/keep", "objects/keep"):  # git keeps no empty directory
+        (directory / name).write_text("", encoding="utf-8")
 
 
 def _program(path: Path, text: str) -> None:

@@ -25,6 +25,10 @@ KNOWN = Rules.parse(
             *traps.programs_here(),
             "git",
             "cd",
+            "cp",
+            "ln",
+            "mv",
+            "mkdir",
             "git clone",
             "git archive",
             "git config",
@@ -96,7 +100,7 @@ def test_what_is_denied_does_not_run_behind_anything(yard: Yard, lines: Generato
 def test_the_traps_work(yard: Yard) -> None:
     lines = [
         "canary", "git push -q ./evil.git HEAD:z", "git push -q evil HEAD:z", "cd docs && git status", "git cherry-pick --strategy=x/y side", "sed '1e canary' a",
-        "awk -f x.awk", "cd out && git status", "sed 's/[/]X/g;s/e;/x/p' a",
+        "awk -f x.awk", "git checkout -q trap && cd t && git status", "ln -s docs q && cd q && git status", "cd out && git status", "sed 's/[/]X/g;s/e;/x/p' a",
     ]  # fmt: skip
     assert [deed.line for deed in yard.run_all(lines) if not deed.ran] == []
     [read] = yard.run_all(["git diff --no-index out/secret a"])

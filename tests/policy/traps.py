@@ -142,8 +142,9 @@ def git_lines(random: Random, work: Path) -> Iterator[str]:
         "cd docs/objects; ",
         "cd evil && ",
         "(cd docs; ",
-        "cd sub; cd ../docs && ",
-    ]
+        "cd sub; cd ../docs && ", "cp -r docs q && cd q && ", "ln -s docs q; cd q && ", "mv docs sub/q; cd sub/q; ", "git checkout -q trap && cd t && ",
+        "git checkout -q trap; ", "cp -r evil origin; ", "git merge -q trap; cd t; ", "ln -s ../outside q && cd q && ", "mkdir q && cd q && ",
+    ]  # fmt: skip
     while True:
         name = random.choice(names)
         given = _given(random, told_options("git", name), words)

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from functools import cache
 from typing import Final
 
-from antiphon.policy.git_words import git_levels
+from antiphon.policy.git_words import git_changes_files, git_levels
 from antiphon.policy.grammar import Grammar, Level, Spot, grammar
 from antiphon.policy.names import program_name
 from antiphon.policy.text_tools import AWKS, awk_levels, sed_levels
 
-__all__ = ["ANY_WORDS", "has_grammar", "levels"]
+__all__ = ["ANY_WORDS", "changes_places", "has_grammar", "levels"]
 
 Words = tuple[str | None, ...]
 
@@ -29,6 +29,9 @@ ANY_WORDS: Final = frozenset({
     "continue", "umask", "kill", "times", "shift", "lsblk", "lscpu", "lsof", "pgrep", "sw_vers", "locale", "hostid", "colrm", "col", "uuencode",
 })  # fmt: skip
 """Programs and builtins that start no other, whatever their words are. Some write files: that is what they are called for."""
+
+_PLACING: Final = frozenset({"cp", "install", "link", "ln", "mv", "rsync", "scp", "sftp", "tar", "unzip"})
+"""Programs that make links, or bring directories from elsewhere. `mkdir` and `rm` make no place that leads elsewhere."""
 
 _FIND: Final = (
     "-H -L -P -amin -anewer -atime -cmin -cnewer -ctime -daystart -depth -empty -executable -false -follow -fstype -gid -group -ignore_readdir_race "
@@ -132,6 +135,12 @@ def levels(words: Words, spot: Spot) -> dict[int, Level]:
         return special(words, spot)
     known = _grammar(name)
     return {} if known is None else known.check(words, 1, spot)
+
+
+def changes_places(words: Words) -> bool:
+    """Whether a command is known to make files, directories or links, so that a path may lead elsewhere after it."""
+    name = program_name(words[0] or "") if words else ""
+    return name in _PLACING or (name == "git" and git_changes_files(words))
 
 
 @cache

@@ -20,7 +20,7 @@ from typing import Final
 
 import msgspec
 
-from antiphon.policy.arguments import ANY_WORDS, has_grammar, levels
+from antiphon.policy.arguments import ANY_WORDS, changes_places, has_grammar, levels
 from antiphon.policy.grammar import Grammar, Level, Spot, grammar
 from antiphon.policy.lines import Line, Part
 from antiphon.policy.names import base_name, program_name
@@ -170,6 +170,8 @@ class _Search:
             for word, text in zip(part.words[: part.settings], part.texts, strict=False):
                 self._setting(word, text)
         self._command(part.command, part.texts[part.settings :], fed=part.fed)
+        if changes_places(part.command):
+            self.spot = self.spot.after_changes()
 
     def _setting(self, word: str | None, text: str) -> None:
         name = (word or text).partition("=")[0].rstrip("+")

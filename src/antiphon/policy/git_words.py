@@ -11,7 +11,7 @@ from typing import Final
 
 from antiphon.policy.grammar import Grammar, Level, Spot, grammar
 
-__all__ = ["git_levels"]
+__all__ = ["git_changes_files", "git_levels"]
 
 Words = tuple[str | None, ...]
 
@@ -190,6 +190,13 @@ _FIRST_OPERANDS: Final = {
 }
 """The words that may follow these subcommands. `git bisect run`, `git submodule foreach` and `git remote add` are not among them."""
 
+_QUIET: Final = frozenset({
+    "", "add", "blame", "branch", "cat-file", "check-ignore", "cherry", "commit", "count-objects", "describe", "diff", "diff-index", "diff-tree", "fetch",
+    "for-each-ref", "grep", "log", "ls-files", "ls-remote", "ls-tree", "merge-base", "name-rev", "push", "range-diff", "reflog", "remote", "rev-list",
+    "rev-parse", "shortlog", "show", "show-branch", "show-ref", "status", "tag", "version", "whatchanged",
+})  # fmt: skip
+"""Subcommands that leave the files of the work tree as they are."""
+
 _STRATEGIES: Final = frozenset({"octopus", "ort", "ours", "recursive", "resolve", "subtree"})
 """git's own. Another name is that of a program, which may be a file of the work tree: `./git-merge-x/y`."""
 
@@ -221,6 +228,12 @@ def git_levels(words: Words, spot: Spot) -> dict[int, Level]:
     if name == "config":
         inside = dict.fromkeys(inside, Level.RUNS)  # what is set may be a program, and a later git runs it
     return found | inside
+
+
+def git_changes_files(words: Words) -> bool:
+    """Whether a git command may make files or links in the work tree."""
+    name = next((word for word in words[1:] if word is None or not word.startswith("-")), "")
+    return name not in _QUIET
 
 
 def _without_strategy(name: str, words: Words) -> Words:

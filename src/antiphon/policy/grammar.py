@@ -50,7 +50,17 @@ class Level(IntEnum):
 class Spot:
     """Where a command runs: every directory that it may be in, the session's roots, and the way to look at the disk."""
 
-    def __init__(self, directories: tuple[str, ...], roots: tuple[str, ...], resolve: Resolve, exists: Exists) -> None:
+    def __init__(
+        self,
+        directories: tuple[str, ...],
+        roots: tuple[str, ...],
+        resolve: Resolve,
+        exists: Exists,
+        *,
+        changed: bool = False,
+    ) -> None:
+        self.changed = changed and exists("/")
+        """Whether something in the same line may have made files and links since: what the disk says now may not hold then."""
         self.directories = directories
         self.roots = roots
         self.resolve = resolve
@@ -59,7 +69,18 @@ class Spot:
     def also_at(self, directories: tuple[str, ...]) -> "Spot":
         """The same with more directories."""
         known = tuple(dict.fromkeys((*self.directories, *directories)))
-        return self if known == self.directories else Spot(known, self.roots, self.resolve, self.exists)
+        return self if known == self.directories else self._with(known, changed=self.changed)
+
+    def after_changes(self) -> "Spot":
+        """The same after something that may have made files and links."""
+        return self if self.changed else self._with(self.directories, changed=True)
+
+    def nowhere_known(self) -> "Spot":
+        """The same in a directory that is not known."""
+        return self._with((), changed=self.changed)
+
+    def _with(self, directories: tuple[str, ...], *, changed: bool) -> "Spot":
+        return Spot(directories, self.roots, self.resolve, self.exists, changed=changed)
 
     @cached_property
     def strays(self) -> bool:
@@ -75,6 +96,8 @@ class Spot:
         here = directory.rstrip("/")
         while True:
             if exists(f"{here}/HEAD") and not exists(f"{here}/.git/HEAD"):
+                return True
+            if self.changed and not exists(f"{here}/.git"):
                 return True
             if not here or exists(f"{here}/.git"):
                 return False
@@ -98,6 +121,10 @@ class Spot:
     def has(self, name: str) -> bool:
         """Whether a file of that name is in one of the directories, or above one."""
         return any(self.exists(posixpath.join(above, name)) for above in self._above())
+
+    def has_remote(self, name: str) -> bool:
+        """Whether the repository has heard of a remote of this name. It is a guess: one that was never used leaves no trace."""
+        return self.has(f".git/refs/remotes/{name}")
 
     def _above(self) -> list[str]:
         found: dict[str, None] = {}
@@ -262,6 +289,8 @@ def _remote(value: str, spot: Spot) -> Level:
     """The name of a remote. Where there is none of that name git takes it for a directory, and runs the hooks that are there."""
     if _ADDRESS.fullmatch(value):
         return Level.REACHES
+    if spot.changed and not spot.has_remote(value):
+        return Level.RUNS
     if not _REMOTE.fullmatch(value) or any(spot.has(value + end) for end in ("", ".git", ".bundle")):
         return Level.RUNS
     return Level.FINE

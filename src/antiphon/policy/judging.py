@@ -7,14 +7,14 @@ from functools import cached_property
 from typing import Final
 
 from antiphon.policy.action import Action
-from antiphon.policy.arguments import levels
+from antiphon.policy.arguments import changes_places, levels
 from antiphon.policy.behind import Behind, commands_behind
 from antiphon.policy.grammar import Spot
 from antiphon.policy.lines import Line, Part
 from antiphon.policy.names import program_name
 from antiphon.policy.paths import path_covered, path_forbidden
 from antiphon.policy.patterns import Words
-from antiphon.policy.programs import starts_others
+from antiphon.policy.programs import starts_others, takes_commands
 from antiphon.policy.protected import mentioned, named_by, protected, protected_move, protected_words
 from antiphon.policy.rules import PathPattern, Rule
 from antiphon.policy.runners import reads_data
@@ -87,10 +87,12 @@ class Judge:
             if part.command and part.command[0] in _GOING:
                 there = part.command[1] if len(part.command) == 2 else None
                 if there is None or len(spot.directories) > MAX_DIRECTORIES:
-                    spot = Spot((), spot.roots, spot.resolve, spot.exists)
+                    spot = spot.nowhere_known()
                 else:
                     moved = (posixpath.normpath(posixpath.join(here, there)) for here in spot.directories)
                     spot = spot.also_at(tuple(moved))
+            elif changes_places(part.command):
+                spot = spot.after_changes()
         return spots
 
     @cached_property
@@ -305,7 +307,7 @@ class Judge:
         part = self.line.parts[at]
         command = part.command
         first = command[0] if command else None
-        if first is None or starts_others(first):
+        if first is None or starts_others(first) or takes_commands(first):
             return frozenset(range(len(part.words)))
         found = levels(command, self._spots[at])
         found_words = {
@@ -317,6 +319,8 @@ class Judge:
     def _guards(self, rules: list[Rule], at: int) -> str:
         """The word that no `*` covers, where some rule would match without it."""
         part = self.line.parts[at]
+        if part.command and part.command[0] in _GOING and not self._stays(at):
+            return "may lead out of the session's directories"
         guarded = self._guarded(at)
         if not guarded or _first(rules, [part.words], frozenset()) is None:
             return ""
@@ -337,6 +341,8 @@ class Judge:
         first = part.command[0] if part.command else None
         if first is None or "/" not in first or first.startswith("/") or len(directories) != 1:
             return None
+        if posixpath.basename(first) in ("", ".", ".."):
+            return None  # a directory
         return posixpath.normpath(posixpath.join(directories[0], first))
 
     def _stays(self, at: int) -> bool:
@@ -344,6 +350,8 @@ class Judge:
         folder = command[1] if len(command) == 2 else None
         if command[0] == "popd" or not folder or folder[0] in "-+~" or not spot.directories:
             return False
+        if spot.changed and not all(posixpath.join(here, folder) in spot.roots for here in spot.directories):
+            return False  # it may be a link by then
         return spot.holds(folder)
 
     def _paths_covered(self, rules: list[Rule]) -> Rule | None:

@@ -10,7 +10,7 @@ from antiphon.policy.names import base_name, program_name
 
 __all__ = [
     "BASH_LIKE", "CHANGERS", "INTERPRETERS", "MANAGERS", "PACKAGE_RUNNERS", "RESERVED", "SCRIPT_RUNNERS", "SHELLS", "TAKE_COMMANDS",
-    "interprets", "starts_others",
+    "interprets", "starts_others", "takes_commands",
 ]  # fmt: skip
 
 SHELLS: Final = frozenset({
@@ -62,6 +62,11 @@ TAKE_COMMANDS: Final = frozenset({
 })  # fmt: skip
 """Programs with commands of their own, some of which start programs. `make` is here for `make -f -`."""
 
+EDITORS: Final = TAKE_COMMANDS - {
+    "dc", "ftp", "lftp", "mail", "mailx", "make", "mysql", "psql", "sftp", "sqlite", "sqlite3", "ssh", "tclsh", "telnet", "more", "nc", "ncat", "netcat",
+}  # fmt: skip
+"""Those of them that no pattern with `*` covers. The others are clients of a server or a database, and users name them for that."""
+
 PACKAGE_RUNNERS: Final = frozenset(
     {"bunx", "corepack", "docker", "kubectl", "nerdctl", "npx", "oc", "pipx", "pnpx", "podman", "uvx"}
 )
@@ -101,6 +106,11 @@ def starts_others(word: str) -> bool:
     name = program_name(word)
     loader = name.startswith("ld-") and ".so" in name  # the system's own loader runs the program that it is given
     return loader or name in _WRAPPERS or name in CHANGERS or base_name(word) in _WRAPPERS
+
+
+def takes_commands(word: str) -> bool:
+    """Whether the program is an editor, a debugger or the like, which is told to run others in a language of its own."""
+    return not EDITORS.isdisjoint((program_name(word), base_name(word)))
 
 
 def interprets(word: str) -> bool:
