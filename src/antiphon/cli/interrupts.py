@@ -23,7 +23,7 @@ def leave_at_once(number: int = 0, frame: "FrameType | None" = None) -> None:
 
 def begin_loading() -> None:
     """Have Ctrl-C end us at once, unless it is ignored (a job in the background of a script)."""
-    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+    if _signal.getsignal(_signal.SIGINT) not in (_signal.SIG_IGN, None):
         _signal.signal(_signal.SIGINT, leave_at_once)
 
 

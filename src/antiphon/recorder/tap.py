@@ -5,6 +5,7 @@ The agent is started before anything else is loaded: whoever starts us waits for
 
 import _thread
 import os
+import select
 import signal
 import sys
 from contextlib import suppress
@@ -147,7 +148,14 @@ class _Agent:
 
     def wait(self) -> int:
         """Until it has ended: its status, or 128 and the signal. If we are killed before that, it is ended all the same."""
-        self._child.ended(None)
+        # A signal that comes just before we wait is handled all the same: it makes this pipe readable.
+        woken, wake = os.pipe()
+        os.set_blocking(wake, False)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        while not self._child.ended():
+            ready, _, _ = select.select([self._child.fileno(), woken], [], [])
+            if woken in ready:
+                os.read(woken, 4096)
         self._exited.release()
         code = self._child.returncode
         self._child.leave()  # a daemon that it started on purpose would go on without us too
