@@ -75,7 +75,7 @@ class EndError(msgspec.Struct, frozen=True):
         return f"{self.message}\nhint: {self.hint}" if self.hint else self.message
 
     def refusal(self) -> RequestError:
-        """The same as the answer to a prompt. What to do stands in the message: many clients show nothing else."""
+        """The same as the answer to a prompt."""
         data: dict[str, object] = {"kind": self.kind}
         if self.hint:
             data["hint"] = self.hint

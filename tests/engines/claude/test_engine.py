@@ -125,7 +125,7 @@ async def test_a_session_without_the_program_is_refused_with_how_to_get_it(
 ) -> None:
     error = await new_session(tmp_path, without_package)
     assert error.code == -32603 and error.message.startswith("Claude Code is not installed: ")
-    assert "\nhint: `pip install 'antiphon[claude]'`" in error.message
+    assert error.hint.startswith("`pip install 'antiphon[claude]'`")
 
 
 async def test_a_session_with_a_program_that_is_too_old_is_refused(tmp_path: Path, without_package: str) -> None:

@@ -69,8 +69,8 @@ async def test_no_claude_code_at_all_is_a_clear_error_with_a_hint(at: Place, tmp
     command = (sys.executable, "-P", "-S", "-c", code.format(paths=", ".join(map(repr, without_the_package(tmp_path)))))
     async with connected(at, command=command) as client:
         error = await refused(client)
-    assert "Claude Code" in error.message and "not installed" in error.message
-    assert "hint: " in error.message and "pip install" in error.message
+    assert "Claude Code" in str(error) and "not installed" in str(error)
+    assert "hint: " in str(error) and "pip install" in str(error)
 
 
 def without_the_package(folder: Path) -> list[str]:
@@ -99,7 +99,7 @@ async def test_a_claude_code_that_is_too_old_is_a_clear_error_with_a_hint(at: Pl
     stand_in_says(at, RESULT)
     async with connected(at) as client:
         error = await refused(client)
-    assert "1.0.3" in error.message and "too old" in error.message and "hint: " in error.message
+    assert "1.0.3" in str(error) and "too old" in str(error) and "hint: " in str(error)
 
 
 @proves("find.missing")
@@ -108,7 +108,7 @@ async def test_a_variable_that_names_no_program_is_a_clear_error_with_a_hint(at:
     async with connected(at) as client:
         error = await refused(client)
     assert (
-        "CLAUDE_CODE_EXECUTABLE" in error.message and "/nowhere/claude" in error.message and "hint: " in error.message
+        "CLAUDE_CODE_EXECUTABLE" in str(error) and "/nowhere/claude" in str(error) and "hint: " in str(error)
     )
 
 

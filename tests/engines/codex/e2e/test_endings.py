@@ -26,7 +26,7 @@ async def fails(at: Place, *answer: Step) -> RequestRefused:
 
 
 def kind_of(error: RequestRefused) -> str:
-    assert isinstance(error.data, dict) and "hint: " in error.message, error.data
+    assert isinstance(error.data, dict) and error.hint and "\n" not in error.message, error.data
     return str(error.data["kind"])
 
 

@@ -67,8 +67,8 @@ async def test_no_codex_at_all_is_a_clear_error_with_a_hint(at: Place, tmp_path:
     )
     async with connected(at, command=(sys.executable, "-P", "-S", "-c", code)) as client:
         error = await refused(client)
-    assert "Codex" in error.message and "not installed" in error.message
-    assert "hint: " in error.message and "pip install" in error.message
+    assert "Codex" in str(error) and "not installed" in str(error)
+    assert "hint: " in str(error) and "pip install" in str(error)
 
 
 def without_the_package(folder: Path) -> list[str]:
@@ -87,7 +87,7 @@ async def test_a_variable_that_names_no_program_is_a_clear_error_with_a_hint(at:
     at.environment["CODEX_EXECUTABLE"] = "/nowhere/codex"
     async with connected(at) as client:
         error = await refused(client)
-    assert "CODEX_EXECUTABLE" in error.message and "/nowhere/codex" in error.message and "hint: " in error.message
+    assert "CODEX_EXECUTABLE" in str(error) and "/nowhere/codex" in str(error) and "hint: " in str(error)
 
 
 @proves("find.too-old", on=[STAND_IN])
@@ -96,7 +96,7 @@ async def test_a_codex_that_is_too_old_is_a_clear_error_with_a_hint(at: Place) -
     stand_in_says(at)
     async with connected(at) as client:
         error = await refused(client)
-    assert "0.40.0" in error.message and "too old" in error.message and "hint: " in error.message
+    assert "0.40.0" in str(error) and "too old" in str(error) and "hint: " in str(error)
 
 
 @proves("find.package", on=BOTH)
