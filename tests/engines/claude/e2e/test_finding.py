@@ -107,9 +107,7 @@ async def test_a_variable_that_names_no_program_is_a_clear_error_with_a_hint(at:
     at.environment["CLAUDE_CODE_EXECUTABLE"] = "/nowhere/claude"
     async with connected(at) as client:
         error = await refused(client)
-    assert (
-        "CLAUDE_CODE_EXECUTABLE" in str(error) and "/nowhere/claude" in str(error) and "hint: " in str(error)
-    )
+    assert "CLAUDE_CODE_EXECUTABLE" in str(error) and "/nowhere/claude" in str(error) and "hint: " in str(error)
 
 
 @proves("find.one-process", "find.ahead")
