@@ -273,6 +273,36 @@ def test_the_same_mistake_ends_with_2_in_every_command(mistake: str, house: Hous
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("run", "--agent", "dmeo", "hi"), "demo"),
+        (("run", "--agent", "demo", "--mode", "plna", "hi"), "plan"),
+        (("run", "--agent", "demo", "--model", "cannon", "hi"), "canon"),
+        (("run", "--agent", "demo", "--set", "lenght=short", "hi"), "length"),
+        (("agent", "--engine", "dmeo"), "demo"),
+        (("agents", "check", "dmeo"), "demo"),
+        (("doctor", "instal"), "install"),
+        (("check", "--only", "handshak", "demo"), "handshake"),
+    ],
+    ids=lambda words: " ".join(words) if isinstance(words, tuple) else words,
+)
+def test_what_has_no_list_in_the_parser_is_suggested_too(words: tuple[str, ...], meant: str, house: House) -> None:
+    done = house.run(*words)
+    assert done.status == 2 and f"did you mean `{meant}`?" in done.err
+
+
+@pytest.mark.parametrize("words", [("doctor", "install"), ("sessions",), ("inspect", "tape.jsonl")], ids=" ".join)
+def test_colours_are_written_to_a_pipe_where_they_are_forced(words: tuple[str, ...], house: House) -> None:
+    assert "\x1b[" not in house.run(*words).out
+    assert "\x1b[" in house.run(*words, "--color", "always").out
+    house.env["FORCE_COLOR"] = "1"
+    assert "\x1b[" in house.run(*words).out
+    house.env["NO_COLOR"] = "1"
+    assert "\x1b[" not in house.run(*words).out
+
+
+@pytest.mark.slow
 def test_a_recorded_program_that_does_not_exist_ends_as_in_a_shell(house: House) -> None:
     done = house.run("record", "-q", "--", "nosuch")
     assert done.status == 127 and done.err.startswith("error: ") and "\nhint: " in done.err

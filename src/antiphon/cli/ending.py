@@ -7,7 +7,6 @@ import io
 import os
 import select
 import sys
-from contextlib import suppress
 from errno import EACCES, EBADF, EIO, ENOSPC, EPERM, EPIPE, EROFS
 
 from antiphon.cli.saying import CANCELLED, FAILED, OutputLost, fail, kind_of, manner, status_of
@@ -37,10 +36,10 @@ def ended(do: "Callable[[], int]") -> int:
         status = _lost(error)
     except OSError as error:  # a stdout that is not ours
         status = _lost(OutputLost(error.errno, error.strerror))
-    with suppress(OSError, ValueError):
+    try:
         sys.stderr.flush()
-        return status
-    _redirect(2)
+    except (OSError, ValueError):
+        _redirect(2)
     return status
 
 
@@ -50,8 +49,10 @@ def _status(do: "Callable[[], int]") -> int:
     except SystemExit as end:  # --help
         return int(end.code or 0)
     except KeyboardInterrupt:
-        with suppress(OSError):
+        try:
             sys.stderr.write("\n" if sys.stderr.isatty() else "")
+        except OSError:
+            _redirect(2)
         return CANCELLED
     except OutputLost:
         raise
@@ -83,6 +84,7 @@ def _first(error: Exception) -> Exception:
 def _fault(error: Exception) -> int:
     """Report a fault of our own. The traceback goes to the log, where there is one."""
     import logging
+    from contextlib import suppress
 
     from antiphon.cli.logs import log_file, logging_to_file
 
@@ -158,8 +160,10 @@ def _prepare_home() -> None:
         os.environ.pop("HOME", None)
         import pwd
 
-        with suppress(KeyError):
+        try:
             os.environ["HOME"] = pwd.getpwuid(os.getuid()).pw_dir
+        except KeyError:
+            return  # the system does not know this user
 
 
 def _lost(error: OutputLost) -> int:
@@ -204,7 +208,9 @@ def leave_stdout() -> None:
 
 
 def _redirect(fd: int) -> None:
-    with suppress(OSError):
+    try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, fd)
-        os.close(nowhere)
+    except OSError:
+        return  # Python complains about the rest when it exits, and there is nothing else to do
+    os.dup2(nowhere, fd)
+    os.close(nowhere)

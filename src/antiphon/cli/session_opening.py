@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, NoReturn
 
 from antiphon.catalogue.known import OURS
 from antiphon.cli.describing import sentence_and_hint
+from antiphon.cli.saying import did_you_mean
 from antiphon.client.finding import SHORTEST, find_session
 from antiphon.client.modes import follow_agent, keep_agent_to, mode_in_force
 from antiphon.errors import AcpError, AuthRequired, Code, NotSupported, RequestRefused
@@ -239,7 +240,7 @@ async def _set_mode(session: "Session", mode: str) -> None:
     try:
         await session.set_mode(mode)
     except (RequestRefused, NotSupported) as error:
-        hint = _choose(there) or "it has no modes; `--permission-mode` is what this program may allow"
+        hint = _choose(there, mode) or "it has no modes; `--permission-mode` is what this program may allow"
         raise Unsettable(f"{_wrong('mode', mode, there, error)}\nhint: {hint}") from error
 
 
@@ -249,7 +250,7 @@ async def _set_model(session: "Session", model: str) -> None:
         await session.set_model(model)
     except (RequestRefused, NotSupported) as error:
         raise Unsettable(
-            f"{_wrong('model', model, there, error)}\nhint: {_choose(there) or 'leave out `--model`'}"
+            f"{_wrong('model', model, there, error)}\nhint: {_choose(there, model) or 'leave out `--model`'}"
         ) from error
 
 
@@ -265,7 +266,7 @@ async def _set_option(session: "Session", key: str, text: str) -> None:
         await session.set_config_option(key, value)
     except (RequestRefused, NotSupported) as error:
         there = _values(option) if option is not None else [each.id for each in options]
-        hint = _choose(there) or "this agent has no settings"
+        hint = _choose(there, key if option is None else text) or "this agent has no settings"
         if option is None:
             raise Unsettable(f"{_wrong('setting', key, there, error)}\nhint: {hint}") from error
         why = f": {_reason(error)}" if not there or text in there else ""
@@ -279,8 +280,8 @@ def _values(option: v1.ConfigBase) -> list[str]:
     return [each.value for group in groups for each in group]
 
 
-def _choose(there: Sequence[str]) -> str | None:
-    return f"choose one of {', '.join(f'`{each}`' for each in there)}" if there else None
+def _choose(there: Sequence[str], word: str) -> str | None:
+    return f"{did_you_mean(word, there)}choose one of {', '.join(f'`{each}`' for each in there)}" if there else None
 
 
 def _wrong(what: str, value: str, there: Sequence[str], error: RequestRefused | NotSupported) -> str:
