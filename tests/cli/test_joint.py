@@ -54,6 +54,96 @@ def edited(place: Place, text: str) -> str:
     return id
 
 
+def opened(place: Place, name: str | None, *command: str) -> tuple[str, list[str]]:
+    """A client of this name opens a new session: its id, and what it is told that the user said before."""
+    words = [sys.executable, "-m", "antiphon", *(command or ("agent",))]
+    env = {key: value for key, value in place.env.items() if key != "ANTIPHON_AUTO_RESUME"}
+    with subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=place.cwd, env=env
+    ) as agent:
+        assert agent.stdin is not None and agent.stdout is not None
+        info = {} if name is None else {"clientInfo": {"name": name, "version": "1"}}
+        to_agent = agent.stdin
+
+        def ask(id: int, method: str, **params: Any) -> None:
+            to_agent.write(
+                json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).encode() + b"\n"
+            )
+            to_agent.flush()
+
+        ask(0, "initialize", protocolVersion=1, **info)
+        ask(1, "session/new", cwd=str(place.cwd), mcpServers=[])
+        said: list[str] = []
+        id = ""
+        for line in agent.stdout:
+            message = json.loads(line)
+            if message.get("id") == 1:
+                id = message["result"]["sessionId"]
+                ask(2, "session/list")  # what was said before is told right after the answer, and so before this one's
+            update = message.get("params", {}).get("update", {})
+            if update.get("sessionUpdate") == "user_message_chunk":
+                said.append(update["content"]["text"])
+            if message.get("id") == 2:
+                break
+        agent.stdin.close()
+    return id, said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("client", ["zed", "CodeCompanion.nvim", "antiphon", None])
+def test_a_new_thread_in_an_editor_is_not_what_a_script_said(place: Place, client: str | None) -> None:
+    script = session_of(place)
+    id, said = opened(place, client)
+    assert id != script and said == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tool", ["record", "run"])
+def test_a_recording_and_a_run_of_it_begin_with_nothing_that_was_said_before(place: Place, tool: str) -> None:
+    before = edited(place, "somebody else's words")
+    recorded = ("record", "-o", str(place.cwd.parent / "talk.jsonl"), "--", sys.executable, "-m", "antiphon", "agent")
+    if tool == "record":
+        id, said = opened(place, "zed", *recorded)
+        assert id != before and said == []
+        return
+    done = place.run("hi", "--json", "--agent", " ".join([sys.executable, "-m", "antiphon", *recorded]))
+    assert done.status == 0 and done.result["sessionId"] != before, done.err
+
+
+DUET = """\
+[duet]
+engines = ["demo", "{python} -S -m tests.seeds.second"]
+route = "duet"
+"""
+
+
+@pytest.mark.slow
+def test_each_engines_answer_is_whole_wherever_a_duet_is_read(place: Place) -> None:
+    place.configure(DUET.format(python=sys.executable))
+    quiet = place.run("hello", "--agent", "antiphon", "-q")
+    assert quiet.status == 0 and quiet.out == quiet.out.lstrip("\n"), quiet
+    both = ("**Antiphon demo**\n\nYou are in `work`", "I am a demo without a model")
+    assert [each for each in both if each not in quiet.out] == [] and quiet.out.rstrip().endswith("hello")
+    result = place.run("hello", "--agent", "antiphon", "--json").result
+    assert result["answers"][0]["engine"] == "demo" and len(result["answers"]) == 2
+    assert result["text"].strip() == quiet.out.strip()
+    code = (
+        "import antiphon\nwith antiphon.sync.connect('antiphon') as agent:\n"
+        "    print(agent.new_session('.').prompt('hello').text())\n"
+    )
+    synced = subprocess.run(
+        [sys.executable, "-c", code], cwd=place.cwd, env=place.env, capture_output=True, check=True, timeout=60
+    ).stdout.decode()
+    assert [each for each in both if each not in synced] == [] and synced.rstrip().endswith("hello")
+    for words in (("show", "last"), ("export", "last", "--format", "html"), ("export", "last", "--format", "json")):
+        shown = subprocess.run(
+            [sys.executable, "-m", "antiphon", "sessions", *words],
+            cwd=place.cwd, env=place.env, capture_output=True, check=True, timeout=60,
+        ).stdout.decode()  # fmt: skip
+        assert "You are in" in shown and "I am a demo" in shown and "said:" in shown, words
+        assert "**Antiphon demo**" not in shown, "an entry says whose it is"
+
+
 @pytest.mark.slow
 def test_every_run_is_a_session_of_its_own(place: Place) -> None:
     first = session_of(place)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from antiphon.catalogue.known import KNOWN
+from antiphon.cli.outcome import is_label
 from antiphon.client.transcript import CallEntry, Entry, Message, Thought, Transcript
 from antiphon.config.clients import is_script
 from antiphon.duet.events import Cleared, Ended, Event, Prompted, Shown, unpack
@@ -91,7 +92,10 @@ class _Teller:
         if engine and self._last and engine != self._last:
             self.transcript.turn_ended()  # two that speak at once do not go on with each other's sentences
         self._last = engine or self._last
-        self._enter(self.transcript.apply(update), engine, event.at)
+        if is_label(update):  # an entry says whose it is
+            self.transcript.turn_ended()
+        else:
+            self._enter(self.transcript.apply(update), engine, event.at)
 
     def _ended(self, event: Ended) -> None:
         who = title_of(event.engine)
