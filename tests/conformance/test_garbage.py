@@ -1,5 +1,6 @@
 """Whatever an agent says, the check ends with a report, and stumbles over none of it."""
 
+import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from itertools import cycle
@@ -9,7 +10,9 @@ import pytest
 
 from antiphon.conformance.agents import STUMBLED, check_agent
 from antiphon.conformance.results import Report
+from antiphon.conformance.wire import Wire
 from antiphon.traffic.entries import Direction
+from antiphon.transports.memory import memory_pair
 from tests.conformance.faults.making import change_answer, change_said
 from tests.conformance.memory import WISHES, Fault, InMemory, Message
 
@@ -116,3 +119,26 @@ async def test_garbage_for_an_answer(method: str) -> None:
         answer["result"] = next(turn)
 
     await assert_reported(change_answer(method, garble))
+
+
+@pytest.mark.parametrize("place", ["rule", "listener"])
+async def test_a_fault_of_ours_while_listening_is_raised_at_once_and_not_blamed_on_the_peer(place: str) -> None:
+    near, far = memory_pair()
+    wire = Wire(near, Direction.C2A)
+
+    def fails(_: object) -> None:
+        raise KeyError("a rule that is wrong")
+
+    if place == "rule":
+        wire.judge.hear = fails  # type: ignore[method-assign, assignment]
+    else:
+        wire.listener = fails
+    async with asyncio.timeout(30):
+        waiting = asyncio.create_task(wire.hear(lambda _: False, limit=3600))
+        await far.send(b'{"jsonrpc":"2.0","method":"x"}')
+        with pytest.raises(KeyError, match="a rule that is wrong"):
+            await waiting
+        with pytest.raises(KeyError, match="a rule that is wrong"):  # whoever waits later, too
+            await wire.hear(lambda _: False, limit=3600)
+        await wire.close()
+        await far.close()
