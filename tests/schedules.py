@@ -53,13 +53,15 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from antiphon.errors import AcpError
 
-__all__ = ["Schedule", "World", "check", "run"]
+__all__ = ["SCHEDULES", "Scenario", "Schedule", "World", "check", "run"]
 
 T = TypeVar("T")
 Scenario = Callable[["World"], Any]
 
-SCHEDULES: Final = int(os.environ.get("ANTIPHON_SCHEDULES", "200"))
-"""Schedules for each test."""
+SCHEDULES: Final = int(
+    os.environ.get("ANTIPHON_SCHEDULES") or ("50" if os.environ.get("ANTIPHON_EXAMPLES") == "few" else "200")
+)
+"""Schedules for each test; fewer on the other Pythons."""
 
 POINTS: Final = 10
 """Schedules that share a seed: the undisturbed run that counts the steps is made once for all of them."""
