@@ -17,8 +17,10 @@ from tests.conformance.unusual_client import ClientTraits, Unusually
 WISHES = Wishes(WORDS, auth="key", limit=2.0, patience=0.02, start=5.0)
 CLIENT_WISHES = ClientWishes(limit=2.0, patience=0.01)
 
-SEEDS = 24
-"""Of each kind. The first thousand have been played once."""
+SEEDS = 12
+"""Of each kind; the first five hundred of each were played when they were written."""
+
+pytestmark = pytest.mark.slow
 
 
 def alarms(report: Report) -> dict[str, str]:
@@ -40,7 +42,7 @@ async def test_an_unusual_client_breaks_nothing_that_must_hold(seed: int) -> Non
     assert alarms(report) == {}, traits
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 async def test_a_client_that_leaves_unknown_methods_unanswered_is_told_that_and_nothing_else(seed: int) -> None:
     traits = replace(ClientTraits.of(seed), leaves_after=(), knows=lambda method: False)
     report = await check_client(Unusually(traits, seed), CLIENT_WISHES, jobs=len(SUITE.scenarios))

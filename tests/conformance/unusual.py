@@ -25,7 +25,7 @@ CHOICES: Final[dict[str, tuple[Any, ...]]] = {
     "junk": ("silent", "refused"),
     "early": ("refused", "answered"),
     "second": ("refused", "waits", "replaces", "beside", "refused late"),
-    "serial": (False, False, True),
+    "serial": (False, False, False, False, True),
     "cancels_in": (0.0, 0.0, 0.03),
     "talks_on": (False, True),
     "silent": (False, False, True),
@@ -394,7 +394,7 @@ class Unusual(Plain):
         if words[0] in ("ask", "write") and len(words) > 2:
             await asyncio.to_thread(Path(words[1]).write_text, words[2], encoding="utf-8")
         if words[0].startswith("long"):
-            limit = None if self.traits.long_turn == "endless" else self._chance.uniform(0, 0.06)
+            limit = None if self.traits.long_turn == "endless" else self._chance.uniform(0, 0.04)
             with suppress(TimeoutError):
                 await asyncio.wait_for(session.cancelled.wait(), limit)
         if words[0] == "long_run":

@@ -52,7 +52,9 @@ def takes_unoffered() -> Made:
 
 
 def other_settings(message: Message) -> None:
-    first = message["result"]["configOptions"][0]
+    first = next(
+        one for one in message["result"]["configOptions"] if one.get("category") != "mode" and "options" in one
+    )
     first["currentValue"] = next(one["value"] for one in first["options"] if one["value"] != first["currentValue"])
 
 

@@ -17,13 +17,6 @@ pytestmark = pytest.mark.slow
 LIMIT: Final = 20.0
 """Seconds that an answer may take: a machine may have much else to do."""
 
-NOT_FOLLOWED: Final[dict[str, dict[str, str]]] = {
-    "claude": {
-        "load.settings": "Claude Code resumes a session in the mode of its own settings, and that is its user's wish",
-    },
-}
-"""Advice that one of them does not follow, and why. What we do not follow ourselves is no good advice."""
-
 UNSHOWN: Final = {
     **dict.fromkeys(
         (
@@ -65,7 +58,10 @@ MAYBE: Final = {"list.pages"}
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize(
+    "name",  # what an engine does alone the joint agent lets both of them do in every turn
+    [pytest.param(name, marks=pytest.mark.prove if name in ("claude", "codex") else ()) for name in AGENTS],
+)
 async def test_an_agent_of_ours_keeps_everything(name: str, tmp_path: Path) -> None:
     with AGENTS[name](tmp_path) as own:
         wishes = Wishes(own.prompts, auth=own.auth, limit=LIMIT)
@@ -75,7 +71,7 @@ async def test_an_agent_of_ours_keeps_everything(name: str, tmp_path: Path) -> N
     failed = {id: verdict for id, verdict in found.items() if verdict.status is Status.FAILED}
     assert failed == {}
     noted = {id: verdict.text for id, verdict in found.items() if verdict.status is Status.NOTED}
-    assert noted.keys() == NOT_FOLLOWED.get(name, {}).keys(), noted
+    assert noted == {}, "what we do not follow ourselves is no good advice"
     unshown = {id for id, verdict in found.items() if verdict.status not in (Status.PASSED, Status.NOTED)}
     known = {*OFFERED, *({} if name == "demo" else UNSHOWN), *UNSHOWN_OTHERWISE.get(name, {})}
     assert unshown - MAYBE == known - MAYBE

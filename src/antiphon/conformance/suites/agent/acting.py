@@ -30,7 +30,7 @@ __all__ = [
 
 STOP_REASONS: Final = ("end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled")
 
-CROSSINGS: Final = 3
+CROSSINGS: Final = 5
 """Times that a turn may end by itself in the moment in which it is stopped. One that does so each time was not stopped."""
 
 NOBODY: Final = "antiphon-no-such-session"

@@ -121,7 +121,7 @@ async def load_unknown(stage: Stage) -> None:
     shows=(
         advice(
             "load.settings",
-            "A session that is loaded has the settings that it was left with.",
+            "A session that is loaded has the settings that it was left with, but for the mode.",
             link="session-config-options#initial-state",
             fix="Keep the settings of a session with its history.",
         ),
@@ -130,9 +130,11 @@ async def load_unknown(stage: Stage) -> None:
 async def load_settings(stage: Stage) -> None:
     stage.need("loadSession")
     session, made = await stage.opened()
-    option = next((one for one in options(made) if other_value(one) is not None), None)
+    # A mode may let the agent do more: one that goes back to asking does well.
+    kept = [one for one in options(made) if one.get("category") != "mode"]
+    option = next((one for one in kept if other_value(one) is not None), None)
     if option is None:
-        raise NotOffered("the session has no settings")
+        raise NotOffered("the session has no settings but modes")
     chosen = other_value(option)
     if is_refused(await choose(stage, session, option.get("id"), chosen)):
         raise Blocked("a setting was refused")
