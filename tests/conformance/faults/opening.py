@@ -52,10 +52,13 @@ def takes_unoffered() -> Made:
 
 
 def other_settings(message: Message) -> None:
-    first = next(
-        one for one in message["result"]["configOptions"] if one.get("category") != "mode" and "options" in one
-    )
-    first["currentValue"] = next(one["value"] for one in first["options"] if one["value"] != first["currentValue"])
+    """Every setting has another value than it was left with."""
+    for option in message["result"]["configOptions"]:
+        if option["type"] == "boolean":
+            option["currentValue"] = not option["currentValue"]
+        else:
+            values = [each["value"] for one in option["options"] for each in one.get("options", [one])]
+            option["currentValue"] = next(one for one in values if one != option["currentValue"])
 
 
 def listed(scene: str, number: int, *more: Message, without: bool = False) -> Made:
