@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.cli.running import NO_ENGINES, Place
+from tests.tui.terminal import ENTER, chat
 
 pytestmark = pytest.mark.slow
 
@@ -245,3 +246,31 @@ def test_nothing_of_a_full_disk_is_a_traceback_in_run(place: Place, size: int) -
     )  # fmt: skip
     assert "Traceback" not in done.stderr and "Logging error" not in done.stderr
     assert "antiphon.sqlite3` cannot" in done.stderr
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="this system cannot change the limits of another process")
+def test_the_chat_tells_what_cannot_be_stored_and_that_it_is_stored_again(place: Place) -> None:
+    with chat(place.cwd.parent, "antiphon", columns=200, HOME=str(place.cwd.parent)) as terminal:
+
+        def comes(text: str) -> None:
+            terminal.until(lambda: text in terminal.all, f"{text!r} is not there")
+
+        comes("   /help")
+        terminal.press(f"hi{ENTER}")
+        comes("I am a demo")
+        limit(terminal.pid, (place.state / "antiphon.sqlite3").stat().st_size)
+        terminal.press(f"/big 100{ENTER}")
+        comes("This session is not being saved")
+        comes("antiphon.sqlite3")
+        limit(terminal.pid, resource.RLIM_INFINITY)
+        terminal.press(f"again{ENTER}")
+        comes("This session is saved again")
+        assert "Traceback" not in terminal.all
+
+
+def limit(pid: int, size: int) -> None:
+    """Let no file of a process, and of what it started, grow beyond a size."""
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        for child in (thread / "children").read_text(encoding="utf-8").split():
+            limit(int(child), size)

@@ -40,6 +40,11 @@ class Terminal:
         self._stream = pyte.ByteStream(self._screen)
 
     @property
+    def pid(self) -> int:
+        """The program's process."""
+        return self._process.pid
+
+    @property
     def shown(self) -> str:
         """What is on the screen."""
         return "\n".join(line.rstrip() for line in self._screen.display).rstrip()
