@@ -107,30 +107,18 @@ def ask(found: Found, *words: str, cwd: str | None = None, limit: float = PATIEN
     Raises:
         CliMissing: it does not start, or does not answer.
     """
-    import signal
-    import subprocess
+    from antiphon.engines.program import answer_of
 
     hint = f"install it again: {found.cli.install}; or name another one in {found.cli.variable}"
     try:
-        process = subprocess.Popen(
-            [found.path, *words],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=cwd,
-            env=environment_for(found.cli.name),
-            start_new_session=True,  # a wrapper and what it started are ended together
-        )
+        told = answer_of([found.path, *words], environment_for(found.cli.name), cwd, limit)
     except OSError as error:
         raise CliMissing(f"{found.cli.title} cannot be started: `{found.path}`: {error.strerror}", hint) from error
-    try:
-        out, err = process.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+    if told is None:
         shown = " ".join((found.path, *words))
-        raise CliMissing(f"{found.cli.title} does not answer: `{shown}` took more than {limit:g} s", hint) from None
-    return Told(process.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
+        raise CliMissing(f"{found.cli.title} does not answer: `{shown}` took more than {limit:g} s", hint)
+    status, out, err = told
+    return Told(status, out.decode(errors="replace"), err.decode(errors="replace"))
 
 
 def _sign(path: str) -> list[int]:

@@ -4,8 +4,11 @@ What the engines that drive a CLI have in common. It is the one module of the en
 """
 
 import logging
+import os
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Final, Self
 
+from antiphon.transports import guard
 from antiphon.transports.framing import lines_of
 from antiphon.transports.process import ProcessTransport, spawn
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
     from antiphon.errors import ConnectionClosed
     from antiphon.transports.base import Frame
 
-__all__ = ["Program", "ProgramPeer"]
+__all__ = ["Program", "ProgramPeer", "answer_of"]
 
 MANY: Final = 1024
 MUCH: Final = 4 * 1024 * 1024
@@ -27,6 +30,26 @@ BREATH: Final = 0.001
 for every word costs more than the word."""
 
 _log = logging.getLogger(__name__)
+
+
+def answer_of(
+    words: "Sequence[str]", env: "Mapping[str, str]", cwd: str | None, limit: float
+) -> tuple[int, bytes, bytes] | None:
+    """Run a program with nothing to read: its status, and what it wrote to stdout and stderr; None if it takes longer. It blocks.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    with open(os.devnull, "rb") as nothing, TemporaryFile() as out, TemporaryFile() as err:
+        child = guard.start(words, (nothing.fileno(), out.fileno(), err.fileno()), env=env, cwd=cwd)
+        try:
+            if not child.ended(limit):
+                return None
+        finally:
+            child.release()  # a wrapper and what it started are ended together
+        out.seek(0)
+        err.seek(0)
+        return (1 if child.returncode is None else child.returncode), out.read(), err.read()
 
 
 class _Ear:
