@@ -2,21 +2,23 @@
 
 import argparse
 import json
+import os
 import pkgutil
 import re
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from importlib import import_module
+from io import StringIO
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import antiphon
 from antiphon.cli.grammar import Parser, duration
 from antiphon.cli.main import COMMANDS, main
-from antiphon.cli.saying import KINDS, STATUSES, did_you_mean
+from antiphon.cli.saying import KINDS, STATUSES, Misused, did_you_mean
 
 Run = Callable[..., tuple[int, str, str]]
 Actions = list[argparse.Action]
@@ -176,6 +178,57 @@ def test_an_error_has_no_full_stop_and_begins_small(path: tuple[str, ...], run: 
                 assert not part.endswith(".") and (
                     part[0] in "`-'" or part[0].islower() or part.split()[0].isupper()
                 ), part
+
+
+ANYTHING = st.text(st.characters(exclude_categories=()), max_size=12)
+VALUES = st.sampled_from(
+    [
+        "0",
+        "-1",
+        "1e999",
+        "nan",
+        "1m",
+        "5",
+        "\u0663",
+        "3-5",
+        "a=b",
+        "=",
+        "%",
+        "%s",
+        "{",
+        "all",
+        "-",
+        "--",
+        "",
+        "\ud800",
+        "9" * 5000,
+    ]
+)
+
+
+@given(st.data())
+@settings(max_examples=300 if not os.environ.get("ANTIPHON_EXAMPLES") else 100)
+def test_no_words_make_a_parser_do_anything_but_read_them_or_say_what_is_wrong(data: st.DataObject) -> None:
+    path = data.draw(st.sampled_from(sorted(ALL)))
+    known = [
+        name for action in ALL[path]._actions for name in (*action.option_strings, *map(str, action.choices or ()))
+    ]
+    name = st.sampled_from(known)
+    glued = st.builds(lambda option, value: f"{option}={value}", name, VALUES | ANYTHING)
+    words = data.draw(st.lists(name | glued | VALUES | ANYTHING, max_size=6))
+    top = import_module(f"antiphon.cli.{path[0].replace('-', '_')}").parser()
+    for parse in (top.parse_args, top.parse_intermixed_args):
+        if parse == top.parse_intermixed_args and any(
+            isinstance(each, argparse._SubParsersAction) for each in top._actions
+        ):
+            continue
+        said = ""
+        with suppress(SystemExit), redirect_stdout(StringIO()):
+            try:
+                parse([*path[1:], *words])
+            except Misused as error:
+                said = str(error)
+        assert "invalid " not in said and len(said) < 600, said
 
 
 # JSON.

@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_LONG: Final = re.compile(r"`([^`]{60})[^`]+`")
 _TIME: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ms|s|m|h)?")
 
 
@@ -93,7 +94,7 @@ class Parser(argparse.ArgumentParser):
         try:
             return parse(args, namespace)
         except argparse.ArgumentError as error:
-            raise Misused(_sentence(error)) from None
+            raise _misused(_sentence(error)) from None
         except _Missing:
             # An option that does not exist explains more than the argument that it was taken for.
             for word in args or ():
@@ -132,13 +133,18 @@ class Parser(argparse.ArgumentParser):
         (file or sys.stderr).write(message)
 
 
+def _misused(text: str) -> Misused:
+    """Return the error. A word of the command line may be a whole file, and is shown by its beginning."""
+    return Misused(_LONG.sub(r"`\1…`", text))
+
+
 def _complete(options: Any, rest: Sequence[str]) -> Any:
     """Return the options, if every word was understood."""
     if not rest:
         return options
     word = rest[0]
     if not word.startswith("-") or word == "-":
-        raise Misused(f"unexpected argument `{word}`")
+        raise _misused(f"unexpected argument `{word}`")
     raise _unknown(word)
 
 
@@ -146,7 +152,7 @@ def _unknown(word: str) -> Misused:
     name = word.partition("=")[0]
     known = Parser.used._option_string_actions if Parser.used is not None else {}
     meant = did_you_mean(name, (each for each in known if each.startswith("--")))
-    return Misused(f"unknown option `{name}`\nhint: {meant}`{manner.prog} --help` shows the usage")
+    return _misused(f"unknown option `{name}`\nhint: {meant}`{manner.prog} --help` shows the usage")
 
 
 def check_choice(word: str, choices: Iterable[str], name: str) -> None:
@@ -155,7 +161,7 @@ def check_choice(word: str, choices: Iterable[str], name: str) -> None:
     if word in known:
         return
     sentence = f"`{name}` does not take `{word}`" if name.startswith("-") else f"unknown {name} `{word}`"
-    raise Misused(f"{sentence}\nhint: {did_you_mean(word, known)}choose from {', '.join(known)}")
+    raise _misused(f"{sentence}\nhint: {did_you_mean(word, known)}choose from {', '.join(known)}")
 
 
 def _positional(action: argparse.Action) -> str:
@@ -176,6 +182,8 @@ def _sentence(error: argparse.ArgumentError) -> str:
         return f"`{name}` cannot be used together with `{message.rpartition(' ')[2].rpartition('/')[2]}`"
     if message.startswith("ignored explicit argument"):
         return f"`{name}` takes no value"
+    if message.startswith("invalid "):  # its type has raised something else than what it takes
+        message = f"this value cannot be read: {message.partition(': ')[2]}"[:100]
     return f"`{name}`: {message}" if name.startswith("-") else message
 
 

@@ -62,7 +62,7 @@ def span(text: str) -> range:
     """`3`, or `3-5`: numbers from 1 on."""
     first, dash, last = text.partition("-")
     numbers = [first, last if dash else first]
-    if not all(number.isascii() and number.isdigit() for number in numbers):
+    if not all(number.isascii() and number.isdigit() and len(number) < 19 for number in numbers):
         raise argparse.ArgumentTypeError(f"`{text}` is neither a number nor a range such as 3-5")
     found = range(int(numbers[0]), int(numbers[1]) + 1)
     if not found or found[0] < 1:
