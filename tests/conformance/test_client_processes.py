@@ -159,4 +159,4 @@ async def test_antiphon_run_passes_everything(part: int, tmp_path: Path) -> None
     assert set(failed(report)) == set()
     blocked = {one.requirement.id: one.verdict.text for one in report.results if one.verdict.status is Status.BLOCKED}
     assert blocked == {}
-    assert report.peer.startswith("antiphon ") and report.is_correct
+    assert report.peer.startswith("antiphon-run ") and report.is_correct

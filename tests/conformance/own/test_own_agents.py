@@ -17,6 +17,11 @@ pytestmark = pytest.mark.slow
 LIMIT: Final = 20.0
 """Seconds that an answer may take: a machine may have much else to do."""
 
+NOT_FOLLOWED: Final[dict[str, dict[str, str]]] = {
+    "claude": {"load.settings": "Claude Code resumes a session with the model of its own settings"},
+}
+"""Advice that one of them does not follow, and why. What none of us follows is no good advice."""
+
 UNSHOWN: Final = {
     **dict.fromkeys(
         (
@@ -71,7 +76,7 @@ async def test_an_agent_of_ours_keeps_everything(name: str, tmp_path: Path) -> N
     failed = {id: verdict for id, verdict in found.items() if verdict.status is Status.FAILED}
     assert failed == {}
     noted = {id: verdict.text for id, verdict in found.items() if verdict.status is Status.NOTED}
-    assert noted == {}, "what we do not follow ourselves is no good advice"
+    assert noted.keys() == NOT_FOLLOWED.get(name, {}).keys(), noted
     unshown = {id for id, verdict in found.items() if verdict.status not in (Status.PASSED, Status.NOTED)}
     known = {*OFFERED, *({} if name == "demo" else UNSHOWN), *UNSHOWN_OTHERWISE.get(name, {})}
     assert unshown - MAYBE == known - MAYBE

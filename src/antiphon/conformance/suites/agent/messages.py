@@ -14,7 +14,8 @@ from antiphon.traffic.entries import Entry
 __all__: list[str] = []
 
 BUSY: Final = 24
-"""An answer that a turn is in the way of may take this many times the patience."""
+AT_LEAST: Final = 2.0
+"""An answer that a turn is in the way of may take this many times the patience, and so many seconds on a busy machine."""
 
 CANCELLED: Final = -32800
 
@@ -176,14 +177,14 @@ async def busy(stage: Stage) -> None:
     turn = await stage.prompt(session, stage.words("long"))
     await stage.first_sign(session, turn)
     asked = await stage.begin(FENCE, {"during": "a turn"})
-    answer = await _in_time(asked, BUSY * stage.wishes.patience)
+    answer = await _in_time(asked, _busy(stage))
     if turn.peek() is not None:
         raise Unseen("the turn was over before anything could be asked")
     if not stage.holds("rpc.while-busy", answer is not None, "it was not answered in time", asked.asked):
         await _end(stage, session, turn)
         return
     said = await stage.tell("$/cancel_request", {"requestId": turn.asked.msg["id"]})
-    ended = await _in_time(turn, BUSY * stage.wishes.patience)
+    ended = await _in_time(turn, _busy(stage))
     answers = await settled(stage, said)
     stage.holds("cancel-request.quiet", not answers, "it was answered", said, *answers[:1])
     await _end(stage, session, turn)
@@ -191,6 +192,10 @@ async def busy(stage: Stage) -> None:
     if ended is not None and not honoured:
         raise Unseen("the turn ended by itself before it could be withdrawn")
     stage.holds("cancel-request.honoured", honoured, "the turn went on", said, ended)
+
+
+def _busy(stage: Stage) -> float:
+    return min(max(BUSY * stage.wishes.patience, AT_LEAST), stage.wishes.limit)
 
 
 async def _in_time(pending: Pending, limit: float) -> Answer | None:
