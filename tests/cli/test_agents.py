@@ -175,7 +175,7 @@ def test_an_agent_is_added_used_and_removed(place: Path) -> None:
     assert "already" in refused("add", "mine", "--", "x")
     assert agents("remove", "mine").returncode == 0
     assert (place / "config" / "config.toml").read_bytes() == before
-    assert "no agent `mine`" in refused("remove", "mine")
+    assert "no agent `mine`" in refused("remove", "mine", status=2)
 
 
 def test_the_first_agent_makes_the_file(place: Path) -> None:

@@ -194,7 +194,7 @@ def test_a_directory_in_which_nothing_was_said_has_nothing_to_continue(place: Pl
         ready(terminal)
         leave(terminal)
     done = place.run("hi", "--agent", "antiphon", "--continue")
-    assert done.status == 1 and "to continue\n" in done.err and "hint: leave out `--continue`" in done.err
+    assert done.status == 2 and "to continue\n" in done.err and "hint: leave out `--continue`" in done.err
 
 
 def ready(terminal: Terminal) -> None:

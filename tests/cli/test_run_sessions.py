@@ -30,14 +30,14 @@ def test_the_last_session_of_the_directory_is_continued(place: Place) -> None:
     assert place.run("hi", "--continue", "--json").result["sessionId"] == first
     (place.cwd / "sub").mkdir()
     elsewhere = place.run("hi", "--continue", "--cwd", "sub")
-    assert elsewhere.status == 1 and "no session in" in elsewhere.err and "hint: " in elsewhere.err
+    assert elsewhere.status == 2 and "no session in" in elsewhere.err and "hint: " in elsewhere.err
 
 
 def test_a_session_is_resumed_by_its_id(place: Place) -> None:
     first = place.run("hi", "--json").result["sessionId"]
     assert place.run("/usage", "--resume", first, "--json").of("usage")[0]["used"] == 200
     gone = place.run("hi", "--resume", "no-such-id")
-    assert gone.status == 1 and gone.out == "" and "has no session `no-such-id`\n" in gone.err
+    assert gone.status == 2 and gone.out == "" and "has no session `no-such-id`\n" in gone.err
 
 
 def test_a_name_whose_session_is_gone_gets_a_new_one_and_says_so(place: Place) -> None:

@@ -83,7 +83,7 @@ def test_an_agent_that_ignores_the_cancellation_is_ended_with_its_tree(place: Pl
 def test_the_limit_cancels_the_turn_and_ends_with_124(place: Place) -> None:
     done = place.run("go", "--agent", place.agent(agents.Waits), "--timeout", "1.5")
     assert done.status == 124 and done.out == "begun\n"
-    assert "longer than 1.5 s" in done.err and "hint: " in done.err
+    assert "longer than 1.5s" in done.err and "hint: " in done.err
     assert place.heard[-1] == "session/cancel"
 
 
