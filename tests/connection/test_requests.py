@@ -4,6 +4,8 @@ import asyncio
 import logging
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from msgspec import Raw
 
 from antiphon.connection.connection import EOF_GRACE, Connection
@@ -47,6 +49,39 @@ async def test_a_refusal_says_what_the_handler_said() -> None:
     async with asyncio.timeout(10), against_raw(router) as (_, peer):
         heard = await peer.ask("fs/read_text_file", {"sessionId": "s", "path": "/f"})
         assert heard["error"] == {"code": -32002, "message": "No such file", "data": {"path": "/f"}}
+
+
+WORDS = st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: bool(text.strip()))
+DATA = st.one_of(st.none(), st.just("a path"), st.just({"path": "/f"}), st.just({"hint": "another"}))
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(WORDS, min_size=1, max_size=3), WORDS, DATA)
+async def test_the_message_of_a_refusal_is_one_line_and_nothing_of_it_is_lost(
+    words: list[str], hint: str, data: object
+) -> None:
+    said = f"{' '.join(words)}\nhint: {hint}"
+
+    def refuse(asked: ReadTextFile) -> ReadTextFileResult:
+        raise RequestError(Code.RESOURCE_NOT_FOUND, said, data)
+
+    router = Router()
+    router.on_request(m.READ_TEXT_FILE, refuse)
+    async with asyncio.timeout(10), against_raw(router) as (_, peer):
+        error = (await peer.ask("fs/read_text_file", {"sessionId": "s", "path": "/f"}))["error"]
+    assert len(error["message"].splitlines()) == 1 and error["message"].strip()
+    told = [error["message"], *_texts(error["data"])]
+    missing = [line for line in said.splitlines() if line.strip() and not any(_within(line, text) for text in told)]
+    assert missing == [] or data == {"hint": "another"}, "what the handler put there by itself stays"
+    assert data is None or set(_texts(data)) <= set(_texts(error["data"]))
+
+
+def _texts(data: object) -> list[str]:
+    return [data] if isinstance(data, str) else list(data.values()) if isinstance(data, dict) else []
+
+
+def _within(line: str, text: str) -> bool:
+    return line.removeprefix("hint: ") in text
 
 
 async def test_a_failure_of_ours_is_told_but_not_its_details() -> None:

@@ -188,9 +188,10 @@ def _to_wire(error: Exception) -> ErrorObject:
 
 def _on_one_line(error: RequestError) -> ErrorObject:
     """The first line is the message; what follows it, mostly a hint, goes into `data`, where clients that show one line lose nothing."""
-    message, _, rest = error.message.partition("\n")
-    if not rest:
-        return ErrorObject(error.code, error.message, error.data)
+    lines = [line for line in error.message.splitlines() if line.strip()]
+    if len(lines) < 2:
+        return ErrorObject(error.code, lines[0] if lines else error.message, error.data)
+    message, rest = lines[0], "\n".join(lines[1:])
     more = {"hint": rest.removeprefix("hint: ")} if rest.startswith("hint: ") else {"details": rest}
     data = error.data if isinstance(error.data, dict) else {} if error.data is None else {"details": error.data}
     return ErrorObject(error.code, message, {**more, **data})
