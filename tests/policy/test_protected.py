@@ -246,6 +246,8 @@ WRITERS = (
     "cd a && cp x ../{1}", "cd .github && cp ../{0} {1}", "mkdir -p {1}", "mv {0} n1 && mv n1 {1}", "mkdir -p d1 && mv {0} d1 && mv d1 {1}",
     "cp {0} n2 && cp n2 {1}", "cp {0} \"{1}\"", "mv {0} {1}/", "T={1}; cp {0} $T", "cp {0} ./{1}/../{1}", "sed -i s/old/new/ {1}",
     "cp --target-directory={1} {0}", "cp {0} {1} {1}", "rsync {0} {1}", "chmod +x {1} && cp {0} {1}", "mv -t{1} {0}", "mv -v -n {0} {1}",
+    "cp --parents {0} {1}", "install -D {0} {1}", "cp -rT {0} {1}", "ln -sf {0} {1}", "cp -a {0}/. {1}", "cp {0} {1}*", "mv -T {0} {1}",
+    "cp -r a b && cp {0} b/{1}", "ln -s {1} n3 && cp {0} n3", "ln -s .vscode n4 && cp {0} n4/new", "cp -t. {1}", "mv -t . {1}", "cp -S.vscode {0} {1}",
 )  # fmt: skip
 ALLOWED = (
     "cp",
