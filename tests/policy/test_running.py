@@ -16,7 +16,7 @@ from antiphon.policy import Rules, Verdict, decide
 from tests.policy import traps
 from tests.policy.running import BASH, GIT, Deed, Yard
 
-LINES = int(os.environ.get("ANTIPHON_TRAP_LINES", "600"))
+LINES = int(os.environ.get("ANTIPHON_TRAP_LINES", "300"))
 SEED = int(os.environ.get("ANTIPHON_TRAP_SEED", "14"))
 KNOWN = Rules.parse(
     allow=[

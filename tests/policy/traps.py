@@ -1,7 +1,7 @@
 """Lines that try to start `canary`, put together at random from a seed: options that programs tell of, scripts, wrappers, variables, globs.
 
-Nothing here is a list of known holes. The options of a program come from its own help text, the programs from the machine's PATH, and
-scripts are put together from the letters of their language.
+The options of a program come from its own help text, the programs from the machine's PATH, and scripts are put together from the letters of
+their language. Ways to run something are listed, and put around each other at random.
 """
 
 import os
@@ -113,8 +113,9 @@ def option_lines(random: Random, work: Path) -> Iterator[str]:
     """Known programs with options that they tell of, any letters, and operands."""
     words = placed(WORDS, work)
     names = programs_here()
+    listed = [name for name in names if name not in ANY_WORDS]
     while True:
-        name = random.choice(names)
+        name = random.choice(listed if random.random() < 0.6 else names)
         yield " ".join([name, *map(quoted, _given(random, told_options(name), words))])
 
 
@@ -160,10 +161,10 @@ def git_lines(random: Random, work: Path) -> Iterator[str]:
 
 _SED = [
     *"s/|,;{}!=$\\[]^e.wpdgqnNDGHhxyabcIM0123 \n", "s/", "/e", "/w z", "e canary", "canary", "/X/", "[/]", "[]", "[^]", "]/", "[[:a:]]", "s|", "|e", "1,$", "/x/I", "\\/", "\\n",
-    "s/b/canary/", "s,b,canary,", "w z", "r a", "R b", "W z", "a\\", "i ", "c x", ":a", "ba", "$!N", "#n", "~2", "+1", "y/ab/cd/", "{p;", "}", "\\c", "\\cX", "s/[/]X/g;s/e;/x/p",
+    "s/b/canary/", "s,b,canary,", "w z", "r a", "R b", "W z", "a\\", "i ", "c x", ":a", "ba", "$!N", "#n", "~2", "+1", "y/ab/cd/", "{p;", "}", "\\c", "\\cX",
 ]  # fmt: skip
 _SED_SHAPES = [
-    "s{d}{r}{d}{t}{d}{f}", "{n}s{d}{r}{d}{t}{d}{f}", "/{r}/{c}", "{n}{c}", "{n},{n}{c}", "/{r}/,/{r}/{c}", "{n}{{{c};{c}}}", "y{d}ab{d}cd{d}", "{n}~{n}{c}", ":a;N;$!ba;{c}", "\\{d}{r}{d}{c}",
+    "s{d}{r}{d}{t}{d}{f}", "{n}s{d}{r}{d}{t}{d}{f}", "/{r}/{c}", "{n}{c}", "{n},{n}{c}", "/{r}/,/{r}/{c}", "{n}{{{c};{c}}}", "y{d}ab{d}cd{d}", "{n}~{n}{c}", ":a;N;$!ba;{c}", "\\{d}{r}{d}{c}", "s{d}[{d}]{q}{d}{g};s{d}{f};{d}{q}{d}{g}", "s{d}[{d}]{q}{d}{g};s{d}{f};{d}{q}{d}{g}", "s{d}[{d}]{q}{d}{g};s{d}{f};{d}{q}{d}{g}", "s{d}[{d}]{d}{t};s{d}{f};{d}{t}{d}{f}", "/[/]/{c};/{c}", "s{d}[]{d}]{d}{t}{d}{f}",
 ]  # fmt: skip
 _REGEX = [
     "a",
@@ -217,8 +218,8 @@ def _sed_part(random: Random) -> str:
         return "".join(random.choice(_REGEX) for _ in range(random.randint(0, count)))
 
     return random.choice(_SED_SHAPES).format(
-        d=random.choice("/////|,#@:~;e[{"), r=soup(3), t=random.choice(["", "canary", "x", "e", "w z", "&", "\\1", soup(2)]), n=random.choice(["1", "2", "$", "0", ""]),
-        f=random.choice(["", "", "g", "p", "e", "w z", "gp", "I", "M", "2", "ge", "m", "pw z"]), c=random.choice([*"pdqnNDGHhxz=lF", "e", "e canary", "w z", "s/a/b/", "s/b/canary/e", "q1", "r a", "b", "ba", "T", "}", "a x", "i e"]),
+        d=random.choice("/////|,#@:~;e[{"), r=soup(3), t=random.choice(["", "canary", "x", "e", "w z", "&", "\\1", soup(2)]), n=random.choice(["1", "2", "$", "0", ""]), q=random.choice(["", "", "X", "a", "."]), g=random.choice(["", "g", "p", "I", "2"]),
+        f=random.choice(["", "", "g", "p", "e", "e", "e", "w z", "gp", "I", "M", "2", "ge", "m", "pw z"]), c=random.choice([*"pdqnNDGHhxz=lF", "e", "e canary", "w z", "s/a/b/", "s/b/canary/e", "q1", "r a", "b", "ba", "T", "}", "a x", "i e"]),
     )  # fmt: skip
 
 

@@ -117,6 +117,7 @@ _TAR: Final = grammar(
     "t*",
 )
 _TAR_LETTERS: Final = re.compile(r"[cxtrudvzjJaZkpmhOSUwWfC]+")
+_XXD_OPTION: Final = re.compile(r"-(?:a|b|C|e|E|h|i|p|ps|r|u|v|[cglnos][0-9]*)")
 _ONLY_DASHES: Final = re.compile(r"-[0-9].*")
 
 
@@ -216,9 +217,23 @@ def _test(words: Words, _: Spot) -> dict[int, Level]:
 
 
 def _xxd(words: Words, _: Spot) -> dict[int, Level]:
-    """A second file is written to. Values of options look like files too: `xxd -ps a b` has none."""
-    files = [at for at, word in enumerate(words) if at and (word is None or word == "-" or not word.startswith("-"))]
-    return dict.fromkeys(files[1:], Level.REACHES) | {at: Level.RUNS for at in files if words[at] is None}
+    """What stands behind the first file is written to, whatever it looks like."""
+    found: dict[int, Level] = {}
+    at, files = 1, 0
+    while at < len(words):
+        word = words[at]
+        if word is None:
+            found[at] = Level.RUNS
+        elif files:
+            found[at] = Level.REACHES
+        elif word == "-" or not word.startswith("-"):
+            files += 1
+        elif not _XXD_OPTION.fullmatch(word):
+            found[at] = Level.RUNS
+        elif len(word) == 2 and word[1] in "cglnos":
+            at += 1 if at + 1 < len(words) and re.fullmatch(r"[0-9]+", words[at + 1] or "") else 0
+        at += 1
+    return found
 
 
 def _man(words: Words, spot: Spot) -> dict[int, Level]:
