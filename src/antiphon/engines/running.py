@@ -130,6 +130,10 @@ class Running(Generic[P]):
             async for line in process.lines():
                 try:
                     await self._owner.hear(process, line)
+                except (
+                    ConnectionClosed
+                ) as error:  # whoever it is for is gone; the process may be asked to end in what follows
+                    _log.debug("a line of an engine was not handled: %s", error)
                 except Exception:  # one line that went wrong does not silence the others
                     if self._closed:
                         break

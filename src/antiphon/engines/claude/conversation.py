@@ -229,6 +229,8 @@ class Conversation:
         for each in told:
             try:
                 await self._hear_news(each)
+            except ConnectionClosed as error:  # the client is gone
+                _log.debug("news of Claude Code were not told: %s", error)
             except Exception:  # what follows in the line may be what somebody waits for
                 if self._session.closed:
                     raise

@@ -194,6 +194,8 @@ class CodexSession(EngineSession):
         for each in told:
             try:
                 await self._telling.tell(each)
+            except ConnectionClosed as error:  # the client is gone
+                _log.debug("news of Codex were not told: %s", error)
             except Exception:  # what follows may be what somebody waits for
                 if self.session.closed:
                     raise
