@@ -4,6 +4,7 @@ A pattern with `*` never covers shells and wrappers. A program that is not here 
 who allows `Bash(make *)` or `Bash(python *)` allows whatever they are told to run.
 """
 
+import re
 from typing import Final
 
 from antiphon.policy.names import base_name, program_name
@@ -94,6 +95,8 @@ MANAGERS: Final = {
 }  # fmt: skip
 """Package managers, with the subcommands that do not run a program named behind them. All others (`npm exec`, `uv run`) do."""
 
+_M4: Final = re.compile(r"m4[-_.0-9]*[a-z]?")
+
 RESERVED: Final = frozenset({
     "!", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "select",
     "then", "until", "while", "{", "}",
@@ -115,4 +118,8 @@ def takes_commands(word: str) -> bool:
 
 def interprets(word: str) -> bool:
     """Whether the program is an interpreter of a language other than a shell's."""
-    return not INTERPRETERS.isdisjoint((program_name(word), base_name(word)))
+    # `m43` is a version of `m4`, whose name ends with a digit itself.
+    return (
+        not INTERPRETERS.isdisjoint((program_name(word), base_name(word)))
+        or _M4.fullmatch(program_name(word)) is not None
+    )
