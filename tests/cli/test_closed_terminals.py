@@ -32,7 +32,7 @@ SITUATIONS: Final[dict[str, tuple[list[str], str, str]]] = {
     "a tool runs": (["--permission-mode", "bypassPermissions"], TOOL, "sleep"),
     "a question is open": ([], TOOL, "Allow"),
     "it counts": ([], "/slow 500", "2"),
-    "it talks fast": ([], "/many 2000000", "0"),
+    "it talks fast": ([], "/many 1000000", "0"),
     "a form is open": ([], "/ask", "?"),
 }
 """What goes on when the terminal is closed: options, the prompt, and what the screen shows then."""
