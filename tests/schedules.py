@@ -476,6 +476,8 @@ def check(
     if chosen := os.environ.get("ANTIPHON_SCHEDULE"):
         run(scenario, Schedule.read(chosen), **how)
         return
+    gc.collect()
+    gc.freeze()  # each run collects several times: it looks at its own objects, not at those of all tests before
     for seed in range((count + POINTS - 1) // POINTS):
         steps = run(scenario, Schedule(seed), **how)
         for point in range(POINTS):
