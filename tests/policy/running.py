@@ -108,6 +108,7 @@ class Yard:
         env = {
             "PATH": f"{place}/bin:{os.environ['PATH']}",
             "HOME": f"{place}/home",
+            "TMPDIR": f"{place}/home",
             "GIT_TERMINAL_PROMPT": "0",
             "TERM": "dumb",
         }

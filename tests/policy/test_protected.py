@@ -155,8 +155,8 @@ links = st.dictionaries(link_names, st.sampled_from([*PLACES, "l1", "l2"]), max_
 def spelled(draw: st.DrawFn) -> str:
     """A path, as somebody may write it."""
     steps = st.sampled_from([*PLACES, "l1", "l2", "l3", "l4", "..", ".", "", "a/..", "workflows", "hooks", ".idea"])
-    names = draw(st.lists(steps, max_size=3))
-    return "/".join([*names, draw(st.sampled_from(LEAVES))])
+    path = "/".join([*draw(st.lists(steps, max_size=3)), draw(st.sampled_from(LEAVES))])
+    return f".{path}" if path.startswith("/") else path  # the tests write there
 
 
 def build(root: Path, made: dict[str, str]) -> None:
@@ -208,7 +208,8 @@ def added_or_changed(before: dict[str, str], after: dict[str, str]) -> set[str]:
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return Path(os.path.realpath(tmp_path_factory.mktemp("tree"))) / "work"
+    """A directory so deep that the `..` of a line do not lead out of what belongs to the tests."""
+    return Path(os.path.realpath(tmp_path_factory.mktemp("tree")), *map(str, range(12)), "work")
 
 
 @pytest.mark.slow

@@ -95,13 +95,18 @@ class Spot:
         exists = self.exists
         here = directory.rstrip("/")
         while True:
-            if exists(f"{here}/HEAD") and not exists(f"{here}/.git/HEAD"):
+            if self._is_repository(here) and not exists(f"{here}/.git/HEAD"):
                 return True
             if self.changed and not exists(f"{here}/.git"):
                 return True
             if not here or exists(f"{here}/.git"):
                 return False
             here = here.rpartition("/")[0]
+
+    def _is_repository(self, directory: str) -> bool:
+        """Whether git may take a directory for a repository. Its objects may be elsewhere, where a file `commondir` says."""
+        exists = self.exists
+        return exists(f"{directory}/HEAD") and (exists(f"{directory}/objects") or exists(f"{directory}/commondir"))
 
     def holds(self, path: str) -> bool:
         """Whether the path leads to a place inside the roots, from every directory that the command may be in."""
