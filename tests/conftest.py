@@ -65,6 +65,11 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+def pytest_runtest_setup() -> None:
+    """Give every test Ctrl-C back: a test that runs the program in this process leaves it ignored, as the program does at its end."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     here = Path(__file__).parent
     place = item.path.relative_to(here).as_posix() if item.path.is_relative_to(here) else ""

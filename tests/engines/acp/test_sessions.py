@@ -137,8 +137,8 @@ async def test_who_is_not_signed_in_is_told_the_ways_and_can_take_them(tmp_path:
             await agent.new_session(workspace)
         assert refused.value.code == Code.AUTH_REQUIRED and isinstance(refused.value, AuthRequired)
         assert "sign in to The stand-in first" in refused.value.message
-        assert "`browser` (Log in with a browser)" in refused.value.message
-        assert " login` in a terminal (Log in by hand)" in refused.value.message
+        assert "`browser` (Log in with a browser)" in refused.value.hint
+        assert " login` in a terminal (Log in by hand)" in refused.value.hint
         await _authenticate(agent, "browser")
         session = await agent.new_session(workspace)
         assert await session.prompt("hi").text() == "hi"
