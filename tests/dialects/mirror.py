@@ -30,7 +30,7 @@ RESULTS: dict[str, bytes] = {
     "auth/status": b'{"state":"not_required"}',
     "elicitation/create": b'{"action":"decline"}',
     "fs/read_text_file": b'{"content":"text"}',
-    "initialize": b'{"protocolVersion":1}',
+    "initialize": b'{"protocolVersion":1,"authMethods":[]}',
     "mcp/message": b'{"result":{}}',
     "providers/list": b'{"providers":[]}',
     "proxy/initialize": b'{"protocolVersion":1}',

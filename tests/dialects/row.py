@@ -41,7 +41,7 @@ def wire(value: Json) -> bytes:
 GOOD: dict[str, Json] = {
     "authenticate": {"methodId": "key"},
     "fs/write_text_file": {"sessionId": "s", "path": "/a", "content": ""},
-    "initialize": {"protocolVersion": 1, "authMethods": []},
+    "initialize": {"protocolVersion": 1},
     "logout": {},
     "providers/disable": {"providerId": "p"},
     "providers/set": {"providerId": "p", "apiType": "openai", "baseUrl": "https://example.com"},
