@@ -72,7 +72,7 @@ class Place:
         """What `antiphon policy` prints here."""
         command = [sys.executable, "-m", "antiphon", "policy", *words]
         done = subprocess.run(
-            command, cwd=self.cwd, env=self.env, capture_output=True, text=True, check=True, timeout=PATIENCE
+            command, cwd=self.cwd, env=self.env, capture_output=True, encoding="utf-8", check=True, timeout=PATIENCE
         )
         return done.stdout
 

@@ -211,7 +211,7 @@ except OSError as error:
 
 def test_a_loop_that_cannot_be_made_is_an_error_and_no_hang() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", NO_DESCRIPTORS], timeout=60, check=False, capture_output=True, text=True
+        [sys.executable, "-c", NO_DESCRIPTORS], timeout=60, check=False, capture_output=True, encoding="utf-8"
     )
     assert "Too many open files" in done.stdout, done.stderr
 

@@ -241,7 +241,7 @@ def test_what_a_full_disk_does_not_take_is_told_and_stored_when_there_is_room(
 def test_nothing_of_a_full_disk_is_a_traceback_in_run(place: Place, size: int) -> None:
     place.run("hi", "--agent", "antiphon")
     done = subprocess.run(
-        place.words("hi", "--agent", "antiphon"), env={**place.env, **NO_ENGINES}, cwd=place.cwd, capture_output=True, text=True,
+        place.words("hi", "--agent", "antiphon"), env={**place.env, **NO_ENGINES}, cwd=place.cwd, capture_output=True, encoding="utf-8",
         check=False, timeout=60, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)),
     )  # fmt: skip
     assert "Traceback" not in done.stderr and "Logging error" not in done.stderr

@@ -54,7 +54,9 @@ async def test_what_an_engine_says_in_a_seeds_words_is_told_to_the_client(row: A
             wanted = filled(asked, talk.words)
             assert any(not differences(wanted, each) for each in talk.asked), (asked, talk.asked)
     if row.heard:
-        answers = [json.loads(line)["result"] for line in (tmp_path / "answers.jsonl").read_text().splitlines()]
+        answers = [
+            json.loads(line)["result"] for line in (tmp_path / "answers.jsonl").read_text(encoding="utf-8").splitlines()
+        ]
         assert [differences(*pair) for pair in zip(row.heard, answers, strict=True) if differences(*pair)] == [], (
             answers
         )

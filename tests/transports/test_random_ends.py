@@ -139,5 +139,7 @@ asyncio.run(main())
 
 def test_where_no_descriptor_is_left_a_child_is_not_started_or_ended_and_the_error_says_so() -> None:
     """With each number of free descriptors from none to more than enough."""
-    done = subprocess.run([sys.executable, "-c", SWEEP], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", SWEEP], capture_output=True, encoding="utf-8", timeout=120, check=False
+    )
     assert done.stdout == "good\n", done.stderr

@@ -51,7 +51,7 @@ def _from_ps(mark: str) -> "list[int]":
     import subprocess
 
     listing = subprocess.run(
-        ["ps", "-axEww", "-o", "pid=,command="], capture_output=True, text=True, check=False
+        ["ps", "-axEww", "-o", "pid=,command="], capture_output=True, encoding="utf-8", errors="replace", check=False
     ).stdout
     lines = [line.split(None, 1) for line in listing.splitlines() if mark in line]
     return [int(pid) for pid, *_ in lines if int(pid) != os.getpid()]
