@@ -18,7 +18,7 @@ WISHES = Wishes(WORDS, auth="key", limit=2.0, patience=0.02, start=5.0)
 CLIENT_WISHES = ClientWishes(limit=2.0, patience=0.01)
 
 SEEDS = 12
-"""Of each kind; the first five hundred of each were played when they were written."""
+"""Of each kind."""
 
 pytestmark = pytest.mark.slow
 
