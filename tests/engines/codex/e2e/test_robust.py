@@ -61,7 +61,7 @@ async def test_a_configuration_that_cannot_be_read_is_an_error_with_the_file_and
     async with connected(at) as client:
         with pytest.raises(RequestRefused) as caught:
             await client.open()
-        said = caught.value.message
+        said = str(caught.value)
         assert "config.toml" in said and "request_max_retries" in said and "hint: " in said, said
         at.settings()
         await client.open()  # nobody has to start us again
