@@ -70,6 +70,12 @@ def pytest_runtest_setup() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Fail a test that leaves signals blocked: the next one that waits for Ctrl-C would wait for ever."""
+    if blocked := signal.pthread_sigmask(signal.SIG_SETMASK, ()):
+        pytest.fail(f"{item.nodeid} leaves signals blocked: {sorted(blocked)}")
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     here = Path(__file__).parent
     place = item.path.relative_to(here).as_posix() if item.path.is_relative_to(here) else ""

@@ -61,17 +61,19 @@ def tap(
     sys.setswitchinterval(SWITCH)
     # Until it is known to whom they go, and in every thread but this one: Python handles signals here.
     signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
-    agent = _Agent(list(command), with_stderr=with_stderr)
-    tray = Tray(("c2a", "a2c", "stderr"))
-    clerk = Clerk(tray, shelf, _say)
-    pipes = agent.pipes(tray)
-    for pipe in pipes.values():
-        pipe.start()
-    clerk.start(list(command), redact, quiet=quiet)
-    for number in PASSED_ON:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` wants it so
-            signal.signal(number, lambda number, _: agent.signal(number))
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
+    try:
+        agent = _Agent(list(command), with_stderr=with_stderr)
+        tray = Tray(("c2a", "a2c", "stderr"))
+        clerk = Clerk(tray, shelf, _say)
+        pipes = agent.pipes(tray)
+        for pipe in pipes.values():
+            pipe.start()
+        clerk.start(list(command), redact, quiet=quiet)
+        for number in PASSED_ON:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` wants it so
+                signal.signal(number, lambda number, _: agent.signal(number))
+    finally:  # an agent that cannot be started leaves us to Ctrl-C, too
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
     status = agent.wait()
     for name in ("a2c", "stderr"):
         if name in pipes:
