@@ -94,13 +94,16 @@ class Parser(argparse.ArgumentParser):
         try:
             return parse(args, namespace)
         except argparse.ArgumentError as error:
-            raise _misused(_sentence(error)) from None
-        except _Missing:
-            # An option that does not exist explains more than the argument that it was taken for.
-            for word in args or ():
-                if word.startswith("--") and word.partition("=")[0] not in self._option_string_actions:
-                    raise _unknown(word) from None
-            raise
+            if error.argument_name is not None:
+                raise _misused(_sentence(error)) from None
+            missing = _Missing(_whole_sentence(str(error.message)))  # from Python 3.12 on; before, `error` is called
+        except _Missing as error:
+            missing = error
+        # An option that does not exist explains more than the argument that it was taken for.
+        for word in args or ():
+            if word.startswith("--") and word.partition("=")[0] not in self._option_string_actions:
+                raise _unknown(word)
+        raise missing
 
     def error(self, message: str) -> NoReturn:
         raise _Missing(_whole_sentence(message))
