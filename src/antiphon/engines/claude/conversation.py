@@ -139,7 +139,6 @@ class Conversation:
                 str(uuid.uuid4()),
             )  # nothing was said in it, and the CLI neither resumes it nor begins it again
         self._trusted = await self._project.look()
-        await self._project.tell()
         launch = Launch(
             program=place.program,
             cwd=self._session.cwd,
@@ -347,8 +346,7 @@ class Conversation:
             if await self._project.look() != self._trusted:
                 self._running.give_up(process)
                 process = await self.ready()
-            else:
-                await self._project.tell()  # files may have come since
+            await self._project.tell()  # in the turn: a client may not listen before it
             if process.end is None:  # it may have died while we looked
                 return process
             death = process.end
