@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal, NoReturn
 from antiphon.catalogue.known import OURS
 from antiphon.cli.describing import sentence_and_hint
 from antiphon.cli.saying import did_you_mean
-from antiphon.client.finding import SHORTEST, find_session
 from antiphon.client.modes import follow_agent, keep_agent_to, mode_in_force
+from antiphon.client.session_ids import SHORTEST, find_session
 from antiphon.errors import AcpError, AuthRequired, Code, NotSupported, RequestRefused
 from antiphon.protocol import v1
 from antiphon.store.errors import StoreError

@@ -8,7 +8,7 @@ from typing import Final
 from antiphon.cli.saying import Misused
 from antiphon.cli.screen import plain
 from antiphon.cli.sessions_telling import About, Told, about, tell
-from antiphon.client.finding import shortened
+from antiphon.client.session_ids import shortened
 from antiphon.duet.events import Prompted, unpack
 from antiphon.protocol import v1
 from antiphon.store.conversations import ConversationStore

@@ -8,7 +8,7 @@ import msgspec
 from antiphon.agent.turn import Turn
 from antiphon.duet import commands
 from antiphon.duet.changing import clear, set_route
-from antiphon.duet.continuing import go_on
+from antiphon.duet.continuation import go_on
 from antiphon.duet.events import Given, Prompted, now
 from antiphon.duet.playing import Playing
 from antiphon.duet.reviewing import Reference, code_reference, explain_prompt, reference_in

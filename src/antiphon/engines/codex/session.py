@@ -245,6 +245,7 @@ class CodexSession(EngineSession):
         content = await input_of(turn)
         await self._thread.check_project()
         server = await self._thread.ready()
+        await self._thread.project.tell()  # in the turn: a client may not listen before it
         if turn.command is not None and turn.command[0] in AT_ONCE:
             await self._at_once(server, turn, *turn.command)
             return None

@@ -150,7 +150,6 @@ class OpenThread:
         trusts = found.trusts(places)
         self._distrusted = trusts is False
         self._level = level = await self._level_now()
-        await self.project.tell()
         self._choosing.has_profile = self._session.rules is not None and await asyncio.to_thread(
             has_rules, self._session.cwd
         )
@@ -174,7 +173,6 @@ class OpenThread:
         if server is None or server.end is not None:
             return
         if await self._level_now() == self._level:
-            await self.project.tell()  # files may have come since
             return
         with suppress(ServerRefused, ConnectionClosed):
             await server.request("thread/unsubscribe", {"threadId": self.id}, CLOSE_LIMIT)

@@ -1,4 +1,4 @@
-"""Which session somebody means by the beginning of an id, of those that an agent lists."""
+"""Find a session by the beginning of its id, among those that an agent lists."""
 
 import os
 from typing import TYPE_CHECKING, Final
