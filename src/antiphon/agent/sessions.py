@@ -122,7 +122,7 @@ class Sessions:
                     except RequestError as error:
                         await session.notice(f"The {what} is not `{wanted}`", error.reason, v1.NoticeSeverity.WARNING)
         except BaseException:
-            await self._end(session.id)  # nobody learns its id
+            await self._end(session.id)  # the client does not get its id
             raise
 
     async def _again(self, asked: v1.LoadSession | v1.ResumeSession) -> Session:
@@ -172,7 +172,7 @@ class Sessions:
         try:
             await settle(hook(session, *more))
         except BaseException:
-            session.close()  # what the hook left running has nobody to speak to
+            session.close()  # tasks that the hook left running can send nothing any more
             raise
         # From here on the agent holds something for it, so it is closed however this ends.
         opened = _Open(session)

@@ -142,7 +142,7 @@ QUIET: Final = 10.0
 
 
 class Telling:
-    """Progress, for somebody at a terminal; without one only what is waited for."""
+    """Shows progress in a terminal; without one, only the answers that are waited for."""
 
     def __init__(self, count: int) -> None:
         self._screen = Screen()

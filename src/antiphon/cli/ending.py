@@ -120,7 +120,7 @@ class _Stdout(io.FileIO):
 
     def write(self, data: "ReadableBuffer", /) -> int:
         try:
-            while (written := super().write(data)) is None:  # somebody made it non-blocking: wait for its reader
+            while (written := super().write(data)) is None:  # it does not block: wait for its reader
                 select.select([], [self.fileno()], [])
         except OSError as error:
             raise OutputLost(error.errno, error.strerror) from error
@@ -133,7 +133,7 @@ def _prepare_streams() -> None:
         try:
             os.fstat(fd)
         except OSError:
-            # Stdout is opened for reading: whoever writes to it gets an error, and nobody believes that it was written.
+            # Stdout is opened for reading, so that writing to it is an error and not silently lost.
             opened = os.open(os.devnull, os.O_WRONLY if fd == 2 else os.O_RDONLY)
             if opened != fd:
                 os.dup2(opened, fd)

@@ -200,7 +200,7 @@ class Screen:
                 stream.write(text)
                 stream.flush()
             except OSError:
-                # A terminal that was closed, or nobody reads stderr: no reason to fail, least of all for what was about to be cancelled.
+                # The terminal or stderr is closed: no reason to fail, least of all before a turn is cancelled.
                 if stream is self._out and not self.out_is_terminal:
                     raise
                 self._lose(stream)

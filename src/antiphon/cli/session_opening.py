@@ -132,7 +132,7 @@ async def _known(door: "Door", options: "Options") -> list[str]:
 
 
 async def _whole(door: "Door", word: str) -> str | None:
-    """The id that begins like this, of those that the agent lists; None: there is none."""
+    """Return the id that begins like this, among those that the agent lists, or None."""
     found = await find_session(door.agent, word, door.cwd)
     return None if found is None else found.session_id
 
