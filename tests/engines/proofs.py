@@ -36,8 +36,10 @@ def proof_of(test: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def on_version(version: str, usual: str) -> ParameterSet:
-    """Return the parameter for a test on a version. Versions other than the usual one run in `make prove`."""
-    return pytest.param(version, marks=() if version in (usual, STAND_IN) else pytest.mark.prove)
+    """Return the parameter for a test on a version: slow if it starts a real CLI, and other versions than the usual one run in `make prove`."""
+    if version == STAND_IN:
+        return pytest.param(version)
+    return pytest.param(version, marks=pytest.mark.slow if version == usual else (pytest.mark.slow, pytest.mark.prove))
 
 
 class Book:

@@ -150,8 +150,8 @@ class SessionStore:
 
     async def beginning(self, id: str, engine: str | None = None) -> Sequence[SessionRow]:
         """The sessions whose ids begin like this, the last used first; the one with just this id alone."""
-        where = "WHERE substr(id, 1, length(?1)) = ?1 AND engine = ifnull(?2, engine) ORDER BY updated_at DESC, id DESC"
-        rows = await self.database.read(lambda connection: read_rows(connection, where, (id, engine)))
+        where = "WHERE substr(id, 1, length(?)) = ? AND engine = ifnull(?, engine) ORDER BY updated_at DESC, id DESC"
+        rows = await self.database.read(lambda connection: read_rows(connection, where, (id, id, engine)))
         return [row for row in rows if row.id == id] or rows
 
     async def rename(self, id: str, title: str | None) -> None:
