@@ -214,7 +214,7 @@ test-fast: $(VENV)/.ready
 evidence: $(VENV)/.ready peers thirdparty
 	$(compile)
 	@ANTIPHON_INTEROP=write $(PYTEST) tests/interop tests/thirdparty tests/conformance/peers $(ARGS)
-	@ANTIPHON_INTEROP=write $(PYTEST) -n $(JOBS) tests/engines/claude/e2e tests/engines/codex/e2e $(ARGS)
+	@ANTIPHON_INTEROP=write $(PYTEST) -n $(JOBS) tests/engines/e2e tests/engines/claude/e2e tests/engines/codex/e2e $(ARGS)
 
 check: $(VENV)/.ready
 	$(DEV) -m ruff format --check $(CODE)

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from tests.engines.model.steps import PATIENCE
+from tests.engines.model.steps import wait_limit
 from tests.engines.places import Ground
 from tests.interop.who import everybody
 
@@ -37,7 +37,7 @@ class Acpx:
     async def run(self, *words: str, permission: str = "--approve-all", status: int = 0) -> list[Message]:
         """One of its commands to its end: what it printed."""
         started = await self.start(*words, permission=permission)
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(wait_limit()):
             out, err = await started.communicate()
         assert started.returncode == status, f"{words}: {out[-2000:]!r}\n{err!r}"
         return [json.loads(line) for line in out.splitlines()]

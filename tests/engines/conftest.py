@@ -1,8 +1,34 @@
-"""Every test of an engine has a workspace and a place to keep sessions of its own."""
+"""Every test of an engine has a workspace, a place to keep sessions and, if it wants one, a place with a real CLI of its own.
 
+What the end-to-end tests prove is kept, and written into the pages about the engines if that was asked for.
+"""
+
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.engines.places import Place
+from tests.engines.proofs import Recorder
+from tests.engines.subjects import SUBJECTS, engine_of, parameters, place_for
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for subject in SUBJECTS.values():
+        config.pluginmanager.register(Recorder(subject.book))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "at" in metafunc.fixturenames:
+        engine = engine_of(metafunc.definition.path)
+        engines = [engine] if engine else list(SUBJECTS)
+        metafunc.parametrize(("engine", "version"), parameters(metafunc.function, engines))
+
+
+@pytest.fixture
+def at(engine: str, version: str, tmp_path: Path) -> Iterator[Place]:
+    with place_for(engine, version, tmp_path) as made:
+        yield made
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ from antiphon.client.retry import Retry
 from antiphon.client.session import Said, Session
 from antiphon.client.terminals import Terminals
 from antiphon.connection.connection import Direction
-from tests.engines.model.steps import PATIENCE, Json
+from tests.engines.model.steps import Json, wait_limit
 from tests.engines.places import Ground
 
 __all__ = ["Can", "Client", "Told", "connected"]
@@ -153,7 +153,7 @@ class Client:
         if session is None and not hasattr(self, "session"):
             await self.open()
         turn = (session or self.session).prompt(said)
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(wait_limit()):
             return Told([update async for update in turn], turn.result)
 
     # What came.
@@ -170,7 +170,7 @@ class Client:
 
     async def until(self, holds: Callable[[], Any]) -> Any:
         """Wait until something holds; looked at whenever a frame has come or gone. What it is then."""
-        async with asyncio.timeout(PATIENCE), self._news:
+        async with asyncio.timeout(wait_limit()), self._news:
             while not (found := holds()):
                 await self._news.wait()
             return found

@@ -13,14 +13,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
-from typing import Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from antiphon.transports import tree
+from tests.engines.model.server import Model
+from tests.engines.model.steps import Calls, wait_limit
 
 __all__ = ["JOINT", "Ground", "Place", "agent_command", "comes", "is_gone", "kept_clean"]
-
-GRACE: Final = 10.0
-"""Seconds in which everything has to be gone by itself. What is still there then is ended, and the test has failed."""
 
 JOINT: Final = (sys.executable, "-P", "-m", "antiphon", "agent")
 """How the agent over all engines is started."""
@@ -83,6 +82,7 @@ def _environment(at: Ground, path: Path) -> dict[str, str]:
             "HOME": str(at.home),
             "TMPDIR": str(path / "tmp"),
             "LANG": "C.UTF-8",
+            "GIT_CEILING_DIRECTORIES": str(path),  # a repository around the temporary files of the machine is not ours
             "ANTIPHON_STATE_DIR": str(path / "state"),
             "ANTIPHON_CONFIG_DIR": str(path / "config"),
             "PYTHONDONTWRITEBYTECODE": "1",
@@ -92,21 +92,41 @@ def _environment(at: Ground, path: Path) -> dict[str, str]:
 
 
 class Place(Ground):
-    """A place, with the program that works there, which `variable` names to the engine."""
+    """A place with the CLI of an engine and its model. What every engine has is here; how each has it, is said by their own."""
 
-    def __init__(
-        self,
-        path: Path,
-        program: Path,
-        version: str,
-        agent: tuple[str, ...],
-        variable: str,
-        beside: Ground | None = None,
-    ) -> None:
-        super().__init__(path, agent, beside)
+    engine: ClassVar[str]
+    title: ClassVar[str]
+    """The name of the CLI, as users know it."""
+    variable: ClassVar[str]
+    """The variable that names the CLI to the engine."""
+    calls: ClassVar[Calls]
+    model: Model[Any, Any]
+
+    def __init__(self, path: Path, program: Path, version: str, beside: Ground | None = None) -> None:
+        super().__init__(path, agent_command(self.engine), beside)
         self.version = version
         self.program = program
-        self.environment[variable] = str(program)
+        self.environment[self.variable] = str(program)
+
+    def results(self) -> list[str]:
+        """What the model was told of the tools that it used last."""
+        raise NotImplementedError
+
+    def lets_everything_run(self) -> None:
+        """The user's own settings let the CLI do everything, and ask nothing."""
+        raise NotImplementedError
+
+    def signs_out(self) -> None:
+        """The user is not signed in to anything."""
+        raise NotImplementedError
+
+    async def keeps(self, words: str) -> None:
+        """Wait until the CLI has written these words down."""
+        raise NotImplementedError
+
+    def talks_in_a_terminal(self, words: str) -> None:
+        """Somebody uses the CLI in a terminal, and is answered."""
+        raise NotImplementedError
 
     def processes(self) -> list[int]:
         """The ids of the programs that run. One that is only asked for its version is none: it is gone in a moment."""
@@ -123,11 +143,11 @@ class Place(Ground):
         """The programs that run, by the names that they were started with."""
         return [_words(pid)[0] for pid in self.processes()]
 
-    def run(self, *words: str, seconds: float = 30) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: str, seconds: float = 0) -> subprocess.CompletedProcess[str]:
         """The program itself, as somebody uses it in a terminal."""
         return subprocess.run(
             [self.program, *words], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
-            capture_output=True, encoding="utf-8", timeout=seconds,
+            capture_output=True, encoding="utf-8", timeout=seconds or wait_limit(),
         )  # fmt: skip
 
 
@@ -161,7 +181,7 @@ def _lives(pid: int) -> bool:
 
 def comes(holds: Callable[[], bool]) -> bool:
     """Whether something comes to hold that nobody tells us of."""
-    deadline = time.monotonic() + GRACE
+    deadline = time.monotonic() + wait_limit()
     while not holds():
         if time.monotonic() > deadline:
             return False
@@ -177,6 +197,6 @@ def kept_clean(made: G) -> Iterator[G]:
     """A place in which nothing is left when the block is."""
     try:
         yield made
-        assert tree.wait_until_gone(made.mark, GRACE), f"still running: {tree.processes_with(made.mark)}"
+        assert tree.wait_until_gone(made.mark, wait_limit()), f"still running: {tree.processes_with(made.mark)}"
     finally:
         tree.kill_tree(0, made.mark)

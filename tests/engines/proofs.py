@@ -1,5 +1,6 @@
 """Which test proves which bullet on which version of a program, and the tables of that in the page about its engine."""
 
+import importlib
 from collections.abc import Callable, Generator, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
@@ -9,7 +10,7 @@ from _pytest.mark import ParameterSet
 
 from tests.interop.table import REWRITE, on_page, put
 
-__all__ = ["STAND_IN", "Book", "Proof", "Recorder", "on_version", "proof_of"]
+__all__ = ["STAND_IN", "Book", "Claim", "Proof", "Recorder", "claims_of", "on_version"]
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 NAME: Final = "proved"
@@ -29,9 +30,16 @@ class Proof(NamedTuple):
     version: str
 
 
-def proof_of(test: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What a test says that it proves, and on which versions; nothing if it says nothing."""
-    found: tuple[tuple[str, ...], tuple[str, ...]] = getattr(test, "__proves__", ((), ()))
+class Claim(NamedTuple):
+    """What a test says that it proves of one engine, and on which versions of its CLI."""
+
+    bullets: tuple[str, ...] = ()
+    versions: tuple[str, ...] = ()
+
+
+def claims_of(test: object) -> dict[str, Claim]:
+    """Return what a test says that it proves: engine → claim."""
+    found: dict[str, Claim] = getattr(test, "__proves__", {})
     return found
 
 
@@ -45,8 +53,9 @@ def on_version(version: str, usual: str) -> ParameterSet:
 class Book:
     """What has to be proved of one engine. `usual` is the version that a test runs on unless it says otherwise."""
 
-    def __init__(self, page: str, bullets: Mapping[str, str], chapters: Mapping[str, str], usual: str) -> None:
-        self.page = ROOT / page
+    def __init__(self, engine: str, bullets: Mapping[str, str], chapters: Mapping[str, str], usual: str) -> None:
+        self.engine = engine
+        self.page = ROOT / "docs" / "engines" / f"{engine}.md"
         self.bullets = bullets
         self.chapters = chapters
         self.usual = usual
@@ -58,7 +67,8 @@ class Book:
         versions = tuple(on) or (self.usual,)
 
         def mark(test: F) -> F:
-            test.__proves__ = (bullets, versions)  # type: ignore[attr-defined]  # a function takes any attribute
+            claims = {**claims_of(test), self.engine: Claim(bullets, versions)}
+            test.__proves__ = claims  # type: ignore[attr-defined]  # a function takes any attribute
             marked: F = pytest.mark.slow(test)
             return marked
 
@@ -68,13 +78,19 @@ class Book:
         """Run a test on these versions, though it proves nothing."""
         return self.proves(on=versions)
 
-    def declared(self, modules: Iterable[Any]) -> list[Proof]:
-        """All that the tests of these modules say that they prove."""
+    @property
+    def folders(self) -> tuple[str, str]:
+        """The packages of its end-to-end tests: those that it shares with the other engines, and its own."""
+        return "tests.engines.e2e", f"tests.engines.{self.engine}.e2e"
+
+    def declared(self) -> list[Proof]:
+        """Return all that the end-to-end tests say that they prove of this engine."""
         proofs = []
-        for module in modules:
+        names = [f"{folder}.{path.stem}" for folder in self.folders for path in _tests_in(folder)]
+        for module in map(importlib.import_module, names):
             for name, test in vars(module).items():
-                bullets, versions = proof_of(test)
-                place = f"{place_of(module.__file__)}::{name}"
+                bullets, versions = claims_of(test).get(self.engine, Claim())
+                place = f"{place_of(str(module.__file__))}::{name}"
                 proofs += [Proof(bullet, place, version) for bullet in bullets for version in versions]
         return proofs
 
@@ -105,6 +121,10 @@ class Book:
         put(self.page, NAME, self.render(proofs))
 
 
+def _tests_in(folder: str) -> list[Path]:
+    return sorted(ROOT.joinpath(*folder.split(".")).glob("test_*.py"))
+
+
 def place_of(file: str) -> str:
     return Path(file).resolve().relative_to(ROOT).as_posix()
 
@@ -117,9 +137,9 @@ def _link(test: str) -> str:
 class Recorder:
     """Keeps what was proved, and writes it into the page if that was asked for. The same whether one process runs the tests or several."""
 
-    def __init__(self, book: Book, folder: str) -> None:
+    def __init__(self, book: Book) -> None:
         self._book = book
-        self._folder = place_of(folder)
+        self._folders = tuple(f"{folder.replace('.', '/')}/" for folder in book.folders)
         self._property = f"proved of {book.page.stem}"
         self._proved: list[Proof] = []
         self._failed: list[str] = []
@@ -128,8 +148,10 @@ class Recorder:
     def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
         if report.when == "call" and isinstance(item, pytest.Function) and self._is_ours(item.nodeid):
-            bullets, _ = proof_of(item.function)
-            version = item.callspec.params["version"] if bullets else ""
+            params = item.callspec.params if hasattr(item, "callspec") else {}
+            is_shown = params.get("engine", self._book.engine) == self._book.engine
+            bullets = claims_of(item.function).get(self._book.engine, Claim()).bullets if is_shown else ()
+            version = params["version"] if bullets else ""
             test = item.nodeid.partition("[")[0]
             report.user_properties += [(self._property, [bullet, test, version]) for bullet in bullets]
         return report
@@ -156,4 +178,4 @@ class Recorder:
             reporter.write_line(f"{self._book.page.name} stays as it is: {why}")
 
     def _is_ours(self, nodeid: str) -> bool:
-        return nodeid.startswith(f"{self._folder}/")
+        return nodeid.startswith(self._folders)

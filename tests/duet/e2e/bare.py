@@ -11,7 +11,7 @@ from antiphon.protocol.base import decoder
 from antiphon.protocol.v1.content import TextBlock
 from antiphon.protocol.v1.session import SessionUpdate
 from tests.duet.e2e.place import Place
-from tests.engines.model.steps import PATIENCE
+from tests.engines.model.steps import wait_limit
 
 __all__ = ["Bare", "bare"]
 
@@ -52,7 +52,7 @@ class Bare:
     async def line(self) -> Json | None:
         """The next line; None at the end. An update is entered as what it shows, and what is asked for is allowed once."""
         assert self.process.stdout is not None
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(wait_limit()):
             read = await self.process.stdout.readline()
         if not read.endswith(b"\n"):  # nobody could show half a line
             return None

@@ -11,7 +11,7 @@ from antiphon.client.transcript import CallEntry, Entry, Message, Notice, Though
 from antiphon.protocol.v1.content import TextBlock
 from tests.duet.e2e.place import Place
 from tests.engines.driving import Client
-from tests.engines.model.steps import PATIENCE
+from tests.engines.model.steps import wait_limit
 
 __all__ = [
     "Line",
@@ -52,7 +52,7 @@ async def heard(pipe: Path) -> str:
     def read() -> str:
         # Open for both, because a pipe without a writer cannot be opened for reading alone without waiting.
         with open(os.open(pipe, os.O_RDWR), "rb", buffering=0) as opened:
-            readable, _, _ = select.select([opened], [], [], PATIENCE)
+            readable, _, _ = select.select([opened], [], [], wait_limit())
             assert readable, "nobody wrote"
             return (opened.read(1000) or b"").decode()
 

@@ -13,7 +13,7 @@ from tests.duet.e2e.place import Place
 from tests.engines.acpx import Acpx, stop_of, text_of
 from tests.engines.claude.model.steps import Call
 from tests.engines.codex.model.steps import patch
-from tests.engines.model.steps import PATIENCE, Gate, Text, Wait
+from tests.engines.model.steps import Gate, Text, Wait, wait_limit
 from tests.interop.peers.python_client import Listener, abilities
 from tests.interop.who import PROGRAMS, everybody
 
@@ -85,7 +85,7 @@ async def test_a_client_of_the_official_python_sdk_hears_both(at: Place) -> None
     starting = acp.spawn_agent_process(
         cast("acp.Client", editor), *at.agent, env=at.environment, cwd=at.folder, transport_kwargs={"stderr": None}
     )
-    async with asyncio.timeout(PATIENCE), starting as (agent, _):
+    async with asyncio.timeout(wait_limit()), starting as (agent, _):
         info = schema.Implementation(name="python-sdk-editor", version="1")
         first = await agent.initialize(
             protocol_version=acp.PROTOCOL_VERSION, client_capabilities=abilities(), client_info=info
@@ -110,7 +110,7 @@ async def test_a_client_of_the_official_typescript_sdk_hears_both(at: Place) -> 
         cwd=at.folder, env=at.environment, stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, limit=2**26,
     )  # fmt: skip
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(wait_limit()):
         out, err = await started.communicate()
     assert started.returncode == 0, err
     seen: Json = json.loads(out)

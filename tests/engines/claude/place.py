@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.engines.claude.model.server import Model, listening
+from tests.engines.claude.model.steps import ClaudeCalls
 from tests.engines.places import Ground, agent_command, comes, is_gone, kept_clean
 from tests.engines.places import Place as AnyPlace
 
@@ -31,8 +32,12 @@ BY_SUBSCRIPTION: Final = {"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "a
 class Place(AnyPlace):
     """A place, with Claude Code and its model."""
 
+    engine, title, variable = "claude", "Claude Code", "CLAUDE_CODE_EXECUTABLE"
+    calls = ClaudeCalls()
+    model: Model
+
     def __init__(self, path: Path, model: Model, program: Path, version: str, beside: Ground | None = None) -> None:
-        super().__init__(path, program, version, AGENT, "CLAUDE_CODE_EXECUTABLE", beside)
+        super().__init__(path, program, version, beside)
         self.model = model
         self.environment |= {"ANTHROPIC_BASE_URL": model.address, **HERMETIC}
 
@@ -56,6 +61,20 @@ class Place(AnyPlace):
     def make_repository(self) -> None:
         """Turn the folder into a git repository."""
         self.git("init", "--quiet")
+
+    def results(self) -> list[str]:
+        return self.model.last.result_texts
+
+    def lets_everything_run(self) -> None:
+        self.environment["IS_SANDBOX"] = "1"  # where also root may do without questions
+        self.settings(permissions={"defaultMode": "bypassPermissions"})
+
+    def signs_out(self) -> None:
+        del self.environment["ANTHROPIC_API_KEY"]
+
+    def talks_in_a_terminal(self, words: str) -> None:
+        done = self.run("-p", words)
+        assert done.returncode == 0 and f"echo: {words}" in done.stdout, done.stderr
 
     @property
     def projects(self) -> Path:

@@ -4,11 +4,11 @@ from typing import Final
 
 from tests.engines.claude.bullets import BULLETS, CHAPTERS
 from tests.engines.claude.versions import NEW
-from tests.engines.proofs import STAND_IN, Book, proof_of
+from tests.engines.proofs import STAND_IN, Book
 
-__all__ = ["BOOK", "STAND_IN", "on_versions", "proof_of", "proves"]
+__all__ = ["BOOK", "STAND_IN", "on_versions", "proves"]
 
-BOOK: Final = Book("docs/engines/claude.md", BULLETS, CHAPTERS, NEW)
+BOOK: Final = Book("claude", BULLETS, CHAPTERS, NEW)
 
 proves = BOOK.proves
 on_versions = BOOK.on_versions

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from tests.engines.claude.model.__main__ import played
-from tests.engines.claude.model.steps import PATIENCE, Call, Cut, Fail, Gate, Stop, Text, Think, Used, Wait
+from tests.engines.claude.model.steps import Call, Cut, Fail, Gate, Stop, Text, Think, Used, Wait, wait_limit
 from tests.engines.claude.place import Place
 from tests.engines.claude.proofs import on_versions
 from tests.engines.claude.versions import BOTH
@@ -41,7 +41,7 @@ class Bare:
 
     async def line(self) -> Line:
         assert self.process.stdout is not None
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(wait_limit()):
             found: Line = json.loads(await self.process.stdout.readline())
             return found
 

@@ -182,7 +182,7 @@ BULLETS: Final = {
 }
 """Id → the sentence."""
 
-BOOK: Final = Book("docs/engines/codex.md", BULLETS, CHAPTERS, PYPI)
+BOOK: Final = Book("codex", BULLETS, CHAPTERS, PYPI)
 
 proves = BOOK.proves
 on_versions = BOOK.on_versions

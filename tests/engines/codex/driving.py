@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.engines.codex.place import Place
 from tests.engines.driving import Can, Client, Told, connected
-from tests.engines.model.steps import PATIENCE, Json
+from tests.engines.model.steps import Json, wait_limit
 
 __all__ = ["Bare", "Can", "Client", "Told", "bare", "connected"]
 
@@ -30,7 +30,7 @@ class Bare:
     async def line(self) -> Json:
         """The next line from it."""
         assert self._process.stdout is not None
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(wait_limit()):
             found: Json = json.loads(await self._process.stdout.readline())
             return found
 

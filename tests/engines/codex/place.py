@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from tests.engines.codex.model.server import Model, serving
+from tests.engines.codex.model.steps import CodexCalls
 from tests.engines.model.steps import Json
-from tests.engines.places import Ground, agent_command, kept_clean
+from tests.engines.places import Ground, kept_clean
 from tests.engines.places import Place as AnyPlace
 
 __all__ = ["KEY", "Place", "place"]
@@ -55,8 +56,12 @@ USUAL: Final = {"model": "gpt-5.5", "top": 'model_provider = "choir"', "features
 class Place(AnyPlace):
     """A place, with Codex and its model."""
 
+    engine, title, variable = "codex", "Codex", "CODEX_EXECUTABLE"
+    calls = CodexCalls()
+    model: Model
+
     def __init__(self, path: Path, model: Model, program: Path, version: str, beside: Ground | None = None) -> None:
-        super().__init__(path, program, version, agent_command("codex"), "CODEX_EXECUTABLE", beside)
+        super().__init__(path, program, version, beside)
         self.model = model
         self.codex_home = self.home / ".codex"
         self.codex_home.mkdir()
@@ -81,6 +86,22 @@ class Place(AnyPlace):
             lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
             found[path.stem[-36:]] = [line["payload"] for line in lines if line["type"] == "turn_context"]
         return found
+
+    def results(self) -> list[str]:
+        return self.model.last.results
+
+    def lets_everything_run(self) -> None:
+        self.settings(top='model_provider = "choir"\napproval_policy = "never"\nsandbox_mode = "danger-full-access"')
+
+    def signs_out(self) -> None:
+        self.wants_login()
+
+    async def keeps(self, words: str) -> None:
+        """Codex writes everything down before it answers."""
+
+    def talks_in_a_terminal(self, words: str) -> None:
+        done = self.run("exec", "--skip-git-repo-check", words)
+        assert done.returncode == 0 and f"echo: {words}" in done.stdout, done.stderr
 
     def wants_login(self) -> None:
         """The model's provider is OpenAI itself, and nobody is signed in."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from tests.engines.model.steps import PATIENCE, Gate, Json, Wait
+from tests.engines.model.steps import Gate, Json, Wait, wait_limit
 
 __all__ = ["Connection", "Hold", "Model", "Part", "Queued", "listening"]
 
@@ -84,7 +84,7 @@ class Model(ThreadingHTTPServer, Generic[Asked, Step]):
 
         def wait() -> bool:
             with self._changed:
-                return self._changed.wait_for(lambda: len(self.asked) >= times, PATIENCE)
+                return self._changed.wait_for(lambda: len(self.asked) >= times, wait_limit())
 
         assert await asyncio.to_thread(wait), f"asked {len(self.asked)} times, not {times}"
         return self.asked[times - 1]
@@ -152,7 +152,7 @@ class Connection(BaseHTTPRequestHandler):
     def _hold(self, gate: Gate) -> bool:
         """Wait at the gate; False if the program hung up."""
         gate.reached.set()
-        for _ in range(int(PATIENCE / TICK)):
+        for _ in range(int(wait_limit() / TICK)):
             if gate.opened.wait(TICK):
                 return True
             if self._was_left():

@@ -1,16 +1,26 @@
 """What the model of a test is told to say, whoever's interface it has: an answer to one request is a row of steps."""
 
 import asyncio
+import os
 import threading
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeAlias
 
-__all__ = ["PATIENCE", "Cut", "Gate", "Header", "Json", "Stop", "Text", "Think", "Used", "Wait", "pieces"]
+__all__ = ["Calls", "Cut", "Gate", "Header", "Json", "Stop", "Text", "Think", "Used", "Wait", "pieces", "wait_limit"]
 
 Json: TypeAlias = dict[str, Any]
 
-PATIENCE: Final = 40.0
-"""Seconds after which nobody waits for anybody any more: longer than any test needs, shorter than the limit of a test."""
+USUAL_LIMIT: Final = 40.0
+"""Seconds that a test waits for something on a machine with nothing else to do: longer than any test needs."""
+MOST: Final = 3.0
+"""A wait grows with the load up to this many times, which is shorter than the limit of a test."""
+
+
+def wait_limit() -> float:
+    """Return the seconds after which a test gives up waiting. They grow with the number of processes that want each processor."""
+    waiting = os.getloadavg()[0] / (os.cpu_count() or 1)
+    return USUAL_LIMIT * min(max(waiting, 1.0), MOST)
 
 
 class Gate:
@@ -36,7 +46,7 @@ class Gate:
 
 
 async def _soon(event: threading.Event, otherwise: str) -> None:
-    assert await asyncio.to_thread(event.wait, PATIENCE), otherwise
+    assert await asyncio.to_thread(event.wait, wait_limit()), otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,3 +105,22 @@ class Used:
 def pieces(text: str, size: int) -> list[str]:
     """A text in parts of so many characters."""
     return [text[start : start + size] for start in range(0, len(text), size)]
+
+
+class Calls(Protocol):
+    """What a model asks its CLI to do, in the words of that CLI's own tools."""
+
+    def command(self, line: str) -> Any:
+        """Run a command line, in a mode in which that is not asked about."""
+
+    def asked_command(self, line: str) -> Any:
+        """Run a command line that the user is asked about in the mode `default`."""
+
+    def add_file(self, path: Path, text: str) -> Any:
+        """Write a file that is not there yet."""
+
+    def edit_file(self, path: Path, old: str, new: str) -> Any:
+        """Replace a line of a file."""
+
+    def mcp_tool(self, server: str, tool: str, **given: Any) -> Any:
+        """Use a tool of an MCP server."""

@@ -3,13 +3,12 @@
 import base64
 from typing import Any
 
-from antiphon.client.terminals import Terminals
 from tests.engines.claude.model.steps import Call, Gate, Text, Wait
 from tests.engines.claude.place import Place
 from tests.engines.claude.proofs import STAND_IN, proves
 from tests.engines.claude.stand_in_lines import RESULT, assistant, stand_in_says, tool_result
 from tests.engines.claude.versions import BOTH
-from tests.engines.driving import Can, connected
+from tests.engines.driving import connected
 from tests.engines.pictures import DOT
 
 Json = dict[str, Any]
@@ -113,37 +112,6 @@ async def test_a_commands_output_is_told_as_text(at: Place) -> None:
     shown = "\n".join(each["content"]["text"] for each in call["content"] if each["type"] == "content")
     assert "la\n```\nla" in shown and "````" in shown  # what it holds cannot end it
     assert call["status"] == "failed" and "1" in shown
-
-
-@proves("turn.command-meta")
-async def test_a_client_that_announces_it_gets_the_output_by_the_meta_of_terminals(at: Place) -> None:
-    at.model.answers(Call("Bash", {"command": "echo sung >> song.txt; echo aloud; exit 3", "description": "Sing"}))
-    async with connected(at, Can(meta={"terminal_output": True})) as client:
-        told = await client.say("sing")
-    history = told.history("Bash")
-    call = told.call("Bash")
-    id = call["toolCallId"]
-    metas: Json = {}
-    for each in history:
-        metas |= each.get("_meta") or {}
-    assert metas["terminal_info"]["terminal_id"] == id and metas["terminal_info"]["cwd"] == str(at.folder)
-    assert metas["terminal_output"]["terminal_id"] == id and "aloud" in metas["terminal_output"]["data"]
-    assert metas["terminal_exit"]["terminal_id"] == id and metas["terminal_exit"]["exit_code"] == 3
-    assert {"type": "terminal", "terminalId": id} in [item for each in history for item in each.get("content") or []]
-    assert (at.folder / "song.txt").read_text(encoding="utf-8") == "sung\n"
-
-
-@proves("turn.command-mirror")
-async def test_a_client_with_terminals_gets_one_that_prints_what_was_captured_and_runs_nothing(at: Place) -> None:
-    at.model.answers(Call("Bash", {"command": "echo sung >> song.txt; echo aloud", "description": "Sing"}))
-    at.environment["ANTIPHON_MIRROR_TERMINALS"] = "1"
-    async with connected(at, Can(terminals=Terminals())) as client:
-        told = await client.say("sing")
-        created = [each["params"] for each in client.frames if each.get("method") == "terminal/create"]
-    assert len(created) == 1 and "song.txt" not in str(created)
-    shown = [item for each in told.history("Bash") for item in each.get("content") or []]
-    assert any(item["type"] == "terminal" for item in shown)
-    assert (at.folder / "song.txt").read_text(encoding="utf-8") == "sung\n"  # it ran once
 
 
 @proves("turn.kind")

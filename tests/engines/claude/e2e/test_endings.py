@@ -7,7 +7,7 @@ import pytest
 
 from antiphon import v1
 from antiphon.errors import AuthRequired, Code, RequestRefused
-from tests.engines.claude.model.steps import Call, Fail, Gate, Stop, Text, Wait
+from tests.engines.claude.model.steps import Call, Fail, Gate, Text, Wait
 from tests.engines.claude.place import BY_SUBSCRIPTION, Place
 from tests.engines.claude.proofs import STAND_IN, proves
 from tests.engines.claude.stand_in_lines import RESULT, stand_in_plays
@@ -29,22 +29,6 @@ def data(error: RequestRefused) -> dict[str, Any]:
     return error.data
 
 
-@proves("stop.max-tokens", on=BOTH)
-async def test_an_answer_that_is_too_long_ends_with_max_tokens(at: Place) -> None:
-    at.model.otherwise = (Text("la la "), Stop("max_tokens"))
-    async with connected(at) as client:
-        told = await client.say("sing for ever")
-    assert told.stop == "max_tokens" and told.text.startswith("la la ")
-
-
-@proves("stop.refusal", on=BOTH)
-async def test_a_refusal_ends_with_refusal(at: Place) -> None:
-    at.model.otherwise = (Text("No. "), Stop("refusal"))
-    async with connected(at) as client:
-        told = await client.say("sing something forbidden")
-    assert told.stop == "refusal"
-
-
 @proves("stop.max-turns")
 async def test_too_many_requests_in_a_turn_end_with_max_turn_requests(at: Place) -> None:
     at.environment["CLAUDE_CODE_MAX_TURNS"] = "1"
@@ -52,27 +36,6 @@ async def test_too_many_requests_in_a_turn_end_with_max_turn_requests(at: Place)
     async with connected(at) as client:
         told = await client.say("go round in circles")
     assert told.stop == "max_turn_requests"
-
-
-@proves("stop.api-error", on=BOTH)
-async def test_an_error_of_the_api_is_an_error_that_says_what_it_was(at: Place) -> None:
-    at.model.otherwise = (Fail(400, "invalid_request_error", "no such chord"),)
-    async with connected(at) as client:
-        error = await refused(client)
-        assert "no such chord" in f"{error}" and error.code != Code.AUTH_REQUIRED
-        assert client.updates_of("agent_message_chunk") == []  # and it is no answer of the model
-        at.model.otherwise = None
-        assert (await client.say("again")).text == "echo: again"
-
-
-@proves("stop.overloaded", "turn.notices", on=BOTH)
-async def test_overload_is_told_while_it_is_tried_again_and_then_is_an_error(at: Place) -> None:
-    at.model.otherwise = (Fail(529, "overloaded_error", "too many singers", AT_ONCE),)
-    async with connected(at) as client:
-        error = await refused(client)
-        notices = client.updates_of("notice")
-    assert data(error)["kind"] == "overloaded" and data(error).get("status", 529) == 529  # older ones do not say it
-    assert len(notices) >= 2 and any("529" in str(each) or "verload" in str(each) for each in notices)
 
 
 @proves("stop.overloaded")
@@ -104,22 +67,6 @@ async def test_an_expired_login_is_the_error_for_signing_in(at: Place) -> None:
         with pytest.raises(AuthRequired) as caught:
             await client.say("sing")
     assert caught.value.code == Code.AUTH_REQUIRED and caught.value.methods
-
-
-@proves("stop.model-not-found")
-async def test_a_model_that_does_not_exist_is_an_error_that_says_so(at: Place) -> None:
-    at.model.otherwise = (Fail(404, "not_found_error", "model: no-such-model"),)
-    async with connected(at) as client:
-        error = await refused(client)
-    assert data(error)["kind"] == "model_not_found" and "model" in error.message
-
-
-@proves("stop.prompt-too-long")
-async def test_a_prompt_that_is_too_long_is_an_error_that_says_so(at: Place) -> None:
-    at.model.otherwise = (Fail(400, "invalid_request_error", "prompt is too long: 1200000 tokens > 1000000 maximum"),)
-    async with connected(at) as client:
-        error = await refused(client)
-    assert data(error)["kind"] == "prompt_too_long"
 
 
 @proves("stop.connection")

@@ -139,34 +139,6 @@ async def test_several_requests_each_get_their_own_answer(at: Place) -> None:
     assert len({asked.tool_call.tool_call_id for asked in client.asked}) == 2
 
 
-@proves("permission.withdrawn", "cancel.asking", on=BOTH)
-async def test_a_question_that_is_withdrawn_is_cancelled_at_the_client(at: Place) -> None:
-    at.model.answers(touch("one"))
-    asked, withdrawn = asyncio.Event(), asyncio.Event()
-
-    async def wait(_: v1.RequestPermission) -> bool:
-        asked.set()
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            withdrawn.set()
-            raise
-        return True
-
-    async with connected(at) as client:
-        await client.open()
-        client.decisions.append(wait)
-        turn = client.session.prompt("make a file")
-        await asked.wait()
-        result = await turn.cancel()
-        assert result.stop_reason is v1.StopReason.CANCELLED
-        await withdrawn.wait()
-        assert names(client) == set()
-        answered = [each for each in client.sent if "outcome" in (each.get("result") or {})]
-        assert all(each["result"]["outcome"]["outcome"] == "cancelled" for each in answered)
-        assert (await client.say("go on")).text == "echo: go on"
-
-
 @on_versions(*BOTH)
 async def test_a_rule_of_the_user_that_asks_stands_above_what_was_allowed_for_the_session(at: Place) -> None:
     song = at.folder / "song.txt"

@@ -14,7 +14,6 @@ from tests.engines.driving import Client, Told, connected
 from tests.engines.guarded import guarded_command
 
 GUARDED = guarded_command("claude")
-MODES = ("default", "acceptEdits", "bypassPermissions")
 
 RULES = """\
 [policy]
@@ -48,68 +47,6 @@ def statuses(told: Told) -> list[str]:
     ends = {each.tool_call_id: "" for each in told.of(v1.ToolCall)}
     ends |= {each.tool_call_id: each.status.value for each in told.of(v1.ToolCallUpdate) if each.status}
     return list(ends.values())
-
-
-@pytest.mark.parametrize("mode", MODES)
-@on_versions(*BOTH)
-async def test_a_denied_edit_is_refused_in_every_mode_and_the_turn_goes_on(at: Place, mode: str) -> None:
-    secret = prepared(at)
-    (at.folder / "link").symlink_to(at.folder / "secret")
-    at.model.answers(Call("Read", {"file_path": str(secret)}))
-    at.model.answers(Call("Edit", {"file_path": str(secret), "old_string": "do", "new_string": "re"}))
-    at.model.answers(write(at.folder / "secret" / "y"))
-    at.model.answers(write(at.folder / "link" / "z"))
-    at.model.answers(write(at.folder / "free.txt"))
-    at.model.answers(Text("Then only one."))
-    async with connected(at, command=GUARDED) as client:
-        await in_mode(client, mode)
-        told = await client.say("write")
-    assert secret.read_text(encoding="utf-8") == "do\n" and [each.name for each in secret.parent.iterdir()] == ["x"]
-    assert (at.folder / "free.txt").read_text(encoding="utf-8") == "la\n"
-    assert statuses(told) == ["completed", "failed", "failed", "failed", "completed"]
-    assert (told.text, told.stop) == ("Then only one.", "end_turn") and told.notices == ""
-    assert [asked.tool_call.name for asked in client.asked] == (["Write"] if mode == "default" else [])
-
-
-@pytest.mark.parametrize("mode", MODES)
-@on_versions(*BOTH)
-async def test_a_denied_command_is_refused_however_it_is_written(at: Place, mode: str) -> None:
-    secret = prepared(at)
-    lines = (
-        "rm secret/x",
-        "true && rm secret/x",
-        "/bin/rm secret/x",
-        "sh -c 'rm secret/x'",
-        "echo secret/x | xargs rm",
-    )
-    for line in lines:
-        at.model.answers(bash(line))
-    at.model.answers(bash("touch free.txt"))
-    async with connected(at, command=GUARDED) as client:
-        await in_mode(client, mode)
-        told = await client.say("remove")
-    assert secret.exists() and (at.folder / "free.txt").exists()
-    assert statuses(told) == [*["failed"] * len(lines), "completed"]
-    assert {str(asked.tool_call.title) for asked in client.asked} <= {"touch free.txt"}
-
-
-@pytest.mark.parametrize("mode", MODES)
-@on_versions(*BOTH)
-async def test_what_a_rule_asks_about_is_asked_in_every_mode(at: Place, mode: str) -> None:
-    prepared(at)
-    at.make_repository()
-    at.model.answers(bash("git push origin"))
-    at.model.answers(write(at.folder / "asked.txt"))
-    async with connected(at, command=GUARDED) as client:
-        await in_mode(client, mode)
-        client.decisions += ["reject", "allow"]
-        told = await client.say("push")
-    push, file = client.asked
-    assert push.tool_call.raw_input == {"command": "git push origin", "description": "Sing"}
-    assert "The rule `Bash(git push *)` asks about it." in str(push.tool_call.content)
-    assert "Claude Code asks." in str(push.tool_call.content) and file.tool_call.name == "Write"
-    assert [option.kind.value for option in push.options] == ["allow_once", "reject_once"]
-    assert statuses(told) == ["failed", "completed"] and (at.folder / "asked.txt").exists()
 
 
 @on_versions(*BOTH)

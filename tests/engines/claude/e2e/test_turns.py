@@ -4,7 +4,7 @@ import json
 import time
 
 from antiphon import v1
-from tests.engines.claude.model.steps import Call, Gate, Header, Text, Think, Used, Wait
+from tests.engines.claude.model.steps import Call, Header, Text
 from tests.engines.claude.place import BY_SUBSCRIPTION, Place
 from tests.engines.claude.proofs import proves
 from tests.engines.claude.versions import BOTH
@@ -15,40 +15,6 @@ TODOS = [
     {"content": "Sing it", "status": "in_progress", "activeForm": "Singing it"},
     {"content": "Bow", "status": "pending", "activeForm": "Bowing"},
 ]
-
-
-@proves("turn.text", "turn.once", "turn.thinking", "stop.end-turn", on=BOTH)
-async def test_text_and_thoughts_stream_as_they_come_and_are_told_once(at: Place) -> None:
-    gate = Gate()
-    at.model.answers(Think("what might rhyme"), Text("a first line, "), Wait(gate), Text("and then a second"))
-    async with connected(at) as client:
-        await client.open()
-        turn = client.session.prompt("sing")
-        heard: list[v1.Update] = []
-        async for update in turn:
-            heard.append(update)
-            if "first line, " in "".join(each.content.text for each in heard if isinstance(each, v1.AgentMessageChunk)):  # type: ignore[union-attr]
-                break
-        await gate.is_reached()  # it was told before the model had finished
-        gate.open()
-        heard += [update async for update in turn]
-        assert turn.result.stop_reason is v1.StopReason.END_TURN
-    words = [each.content for each in heard if isinstance(each, v1.AgentMessageChunk)]
-    thoughts = [each.content for each in heard if isinstance(each, v1.AgentThoughtChunk)]
-    assert "".join(each.text for each in words) == "a first line, and then a second"  # type: ignore[union-attr]
-    assert "".join(each.text for each in thoughts) == "what might rhyme"  # type: ignore[union-attr]
-    assert len(words) > 2
-
-
-@proves("turn.message-ids")
-async def test_the_parts_of_a_message_share_its_id_and_the_next_message_has_another(at: Place) -> None:
-    at.model.answers(Text("let me look"), Call("Bash", {"command": "true", "description": "Look"}))
-    at.model.answers(Text("I have seen it"))
-    async with connected(at) as client:
-        told = await client.say("look")
-    ids = [each.message_id for each in told.of(v1.AgentMessageChunk)]
-    assert told.text == "let me lookI have seen it"
-    assert None not in ids and len(set(ids)) == 2 and ids == sorted(ids, key=ids.index)
 
 
 @proves("turn.plan-todos")
@@ -97,18 +63,6 @@ async def test_a_sub_agents_work_is_told_within_its_call(at: Place) -> None:
     assert shown.count("it says do re mi") == 1 and "tools-used" not in shown
     assert read["_meta"]["claudeCode"]["parentToolUseId"] == parent["toolCallId"]
     assert "Read the score" in parent["title"]
-
-
-@proves("turn.usage", "turn.cost", on=BOTH)
-async def test_tokens_cost_and_the_size_of_the_window_are_told(at: Place) -> None:
-    at.model.answers(Text("long"), Used(input=1200, output=34, cache_read=5000, cache_made=100))
-    async with connected(at) as client:
-        told = await client.say("how long is it?")
-    [*_, usage] = told.of(v1.UsageUpdate)
-    assert usage.used >= 1200 + 5000 + 100 and usage.size >= 200_000
-    assert usage.cost is not None and usage.cost.amount > 0 and usage.cost.currency == "USD"
-    counted = told.result.usage
-    assert counted is not None and counted.output_tokens == 34 and counted.cached_read_tokens == 5000
 
 
 @proves("turn.compaction", "turn.commands", on=BOTH)

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-from typing import Any
 
 from antiphon import v1
 from tests.engines.codex.bullets import proves
@@ -13,8 +12,6 @@ from tests.engines.codex.stand_in_lines import asked, message, stand_in_says, to
 from tests.engines.codex.versions import BOTH
 from tests.engines.model.steps import Text
 from tests.engines.proofs import STAND_IN
-
-Json = dict[str, Any]
 
 ADD = ("*** Add File: song.txt", "+la")
 

@@ -3,9 +3,8 @@
 import asyncio
 from typing import Any
 
-from antiphon.client.terminals import Terminals
 from tests.engines.codex.bullets import proves
-from tests.engines.codex.driving import Can, Client, connected
+from tests.engines.codex.driving import Client, connected
 from tests.engines.codex.model.steps import command, patch
 from tests.engines.codex.place import Place
 from tests.engines.codex.versions import BOTH
@@ -77,37 +76,6 @@ async def test_what_a_command_prints_is_shown_while_it_runs_and_all_of_it_in_the
         last = client.updates_of("tool_call_update")[-1]
     assert last["status"] == "completed" and last["rawOutput"]["aggregatedOutput"] == lines
     assert lines.strip() in shown(last)
-
-
-@proves("turn.command-meta")
-async def test_a_client_that_announces_it_gets_the_output_by_the_meta_of_terminals(at: Place) -> None:
-    at.model.answers(command("echo sung >> song.txt; echo aloud; exit 3"))
-    async with connected(at, Can(meta={"terminal_output": True})) as client:
-        await free(client)
-        told = await client.say("sing")
-    history, call = told.history("Bash"), told.call("Bash")
-    id, metas = call["toolCallId"], Json()
-    for each in history:
-        metas |= each.get("_meta") or {}
-    assert metas["terminal_info"] == {"terminal_id": id, "cwd": str(at.folder)}
-    assert metas["terminal_output"] == {"terminal_id": id, "data": "aloud\n"}
-    assert metas["terminal_exit"] == {"terminal_id": id, "exit_code": 3, "signal": None}
-    assert {"type": "terminal", "terminalId": id} in [item for each in history for item in each.get("content") or []]
-    assert (at.folder / "song.txt").read_text(encoding="utf-8") == "sung\n"
-
-
-@proves("turn.command-mirror")
-async def test_a_client_with_terminals_gets_one_that_prints_what_was_captured_and_runs_nothing(at: Place) -> None:
-    at.model.answers(command("echo sung >> song.txt; echo aloud"))
-    at.environment["ANTIPHON_MIRROR_TERMINALS"] = "1"
-    async with connected(at, Can(terminals=Terminals())) as client:
-        await free(client)
-        told = await client.say("sing")
-        created = [each["params"] for each in client.frames if each.get("method") == "terminal/create"]
-    assert len(created) == 1 and "song.txt" not in str(created)
-    content = [item for each in told.history("Bash") for item in each.get("content") or []]
-    assert any(item["type"] == "terminal" for item in content)
-    assert (at.folder / "song.txt").read_text(encoding="utf-8") == "sung\n"  # it ran once
 
 
 @proves("turn.diff-add", "turn.diff-update", "turn.diff-delete", "turn.diff-move", "turn.name", on=BOTH)

@@ -3,38 +3,11 @@
 import base64
 
 from antiphon import v1
-from antiphon.client.files import Files
-from antiphon.protocol.v1 import methods as m
 from tests.engines.codex.bullets import proves
-from tests.engines.codex.driving import Can, connected
+from tests.engines.codex.driving import connected
 from tests.engines.codex.place import Place
 from tests.engines.codex.versions import BOTH
-from tests.engines.model.steps import Text
 from tests.engines.pictures import DOT
-
-LINES = "".join(f"line {number}\n" for number in range(1, 101))
-
-
-class Editor(Files):
-    """The client's files, as its editor has them and has not saved them yet."""
-
-    def __init__(self, unsaved: dict[str, str]) -> None:
-        super().__init__()
-        self.unsaved = unsaved
-        self.asked: list[v1.ReadTextFile] = []
-
-    async def read(self, roots: object, request: v1.ReadTextFile) -> v1.ReadTextFileResult:
-        self.asked.append(request)
-        lines = self.unsaved[request.path].splitlines(keepends=True)
-        start = (request.line or 1) - 1
-        return v1.ReadTextFileResult("".join(lines[start : None if request.limit is None else start + request.limit]))
-
-
-@proves("content.image", on=BOTH)
-async def test_images_reach_the_model_as_images(at: Place) -> None:
-    async with connected(at) as client:
-        await client.say(["what is this?", v1.ImageBlock(DOT, "image/png")])
-    assert at.model.last.images == [f"data:image/png;base64,{DOT}"] and at.model.last.prompt == "what is this?"
 
 
 @proves("content.image-file", on=BOTH)
@@ -45,47 +18,3 @@ async def test_images_that_are_files_reach_the_model_as_images(at: Place) -> Non
         await client.say(["what is this?", v1.ResourceLink("dot.png", dot.as_uri(), mime_type="image/png")])
     [picture] = at.model.last.images
     assert picture.startswith("data:image/")
-
-
-@proves("content.embedded")
-async def test_embedded_text_reaches_the_model_with_where_it_is_from(at: Place) -> None:
-    score = v1.TextResource("do re mi fa so", f"file://{at.folder}/score.txt", "text/plain")
-    async with connected(at) as client:
-        await client.say(["sing this", v1.EmbeddedResource(score)])
-    assert "do re mi fa so" in at.model.last.everything and "score.txt" in at.model.last.everything
-
-
-@proves("content.link", "content.range")
-async def test_links_are_read_as_the_clients_editor_has_them_and_only_the_lines_they_name(at: Place) -> None:
-    song, long = at.write("song.txt", "saved\n"), at.write("long.txt", "saved too\n")
-    editor = Editor({str(song): "not saved yet\n", str(long): LINES})
-    links = [v1.ResourceLink("song.txt", f"file://{song}"), v1.ResourceLink("long.txt", f"file://{long}#L42:50")]
-    async with connected(at, Can(files=editor)) as client:
-        await client.say(["look at", *links])
-    seen = at.model.last.everything
-    assert "not saved yet" in seen and "song.txt" in seen
-    assert "line 42" in seen and "line 50" in seen and "line 41" not in seen and "line 51" not in seen
-    ranged = next(each for each in editor.asked if each.path == str(long))
-    assert (ranged.line, ranged.limit) == (42, 9)
-
-
-@proves("content.refused")
-async def test_what_the_model_does_not_take_is_told_by_its_name_type_and_size(at: Place) -> None:
-    data = base64.b64encode(b"x" * 3000).decode()
-    svg = base64.b64encode(b"<svg xmlns='http://www.w3.org/2000/svg'/>").decode()
-    sound = v1.AudioBlock(base64.b64encode(b"\0" * 2048).decode(), "audio/wav")
-    at.model.answers(Text("I see"))
-    blocks: list[v1.ContentBlock] = [
-        v1.TextBlock("look at"),
-        v1.ImageBlock(svg, "image/svg+xml", uri="file:///drawings/score.svg"),
-        v1.EmbeddedResource(v1.BlobResource(data, "file:///data/songs.bin", "application/octet-stream")),
-        sound,
-    ]
-    async with connected(at) as client:
-        session = await client.open()
-        # Our library would not send it: the agent did not say that it takes sound.
-        await client.agent.connection.request(m.PROMPT, v1.Prompt(session.id, blocks))
-    seen = at.model.last.everything
-    assert at.model.last.images == [] and "score.svg" in seen and "image/svg+xml" in seen
-    assert "songs.bin" in seen and "application/octet-stream" in seen and "2.93 KiB" in seen
-    assert "audio/wav" in seen and "2 KiB" in seen

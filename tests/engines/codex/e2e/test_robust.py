@@ -1,24 +1,20 @@
 """When things go wrong: words that nobody knows, lines that are huge, a configuration that is wrong, a server that dies."""
 
 import asyncio
-import json
 import os
 import signal
 import sys
-from typing import Any
 
 import pytest
 
 from antiphon.errors import RequestRefused
-from antiphon.transports.process import ProcessTransport
 from tests.engines.codex.bullets import proves
 from tests.engines.codex.driving import connected
-from tests.engines.codex.model.steps import command, patch
+from tests.engines.codex.model.steps import patch
 from tests.engines.codex.place import Place
 from tests.engines.codex.stand_in_lines import asked, message, stand_in_says, told
 from tests.engines.codex.versions import BOTH
 from tests.engines.model.steps import Gate, Text, Wait
-from tests.engines.places import is_gone
 from tests.engines.proofs import STAND_IN
 
 HUGE = 20 * 1024 * 1024
@@ -77,30 +73,6 @@ async def test_a_line_of_20_mb_works(at: Place) -> None:
             assert len(answer.text) == HUGE and answer.stop == "end_turn"
 
 
-@proves("robust.crash", "server.killed", on=BOTH)
-async def test_a_server_that_dies_in_a_turn_is_an_error_and_the_session_goes_on(at: Place) -> None:
-    pipe = at.pipe()
-    async with connected(at) as client:
-        await client.say("remember the river")
-        await client.session.set_mode("bypassPermissions")
-        at.model.answers(Text("la "), command(f"echo $$ > {pipe}; exec tail -f /dev/null", yield_time_ms=30_000))
-        turn = client.session.prompt("sing for ever")
-        hanging = int(await asyncio.to_thread(pipe.read_text, encoding="utf-8"))
-        await client.until(lambda: client.updates_of("tool_call"))
-        [pid] = at.processes()
-        os.kill(pid, signal.SIGKILL)
-        with pytest.raises(RequestRefused) as caught:
-            await turn
-        assert "Codex" in caught.value.message
-        [call] = client.updates_of("tool_call")
-        changes = [each for each in client.updates_of("tool_call_update") if each["toolCallId"] == call["toolCallId"]]
-        assert [each["status"] for each in changes if "status" in each][-1:] == ["failed"]
-        assert (await client.say("go on")).text == "echo: go on"
-        assert "remember the river" in at.model.last.texts
-        await is_gone(pid)
-        await is_gone(hanging)
-
-
 @proves("robust.crash", "approval.elsewhere")
 async def test_a_question_of_a_server_that_dies_is_withdrawn(at: Place) -> None:
     at.model.answers(patch("*** Add File: song.txt", "+la"))
@@ -133,47 +105,3 @@ async def test_all_sessions_hear_of_a_server_that_dies(at: Place) -> None:
         for turn in turns:
             with pytest.raises(RequestRefused):
                 await turn
-
-
-@proves("robust.orphans", on=BOTH)
-async def test_nothing_is_left_when_the_client_goes_in_the_middle_of_a_command(at: Place) -> None:
-    pipe = at.pipe()
-    hang = f"setsid sh -c 'echo $$ > {pipe}; exec tail -f /dev/null' & wait"
-    at.model.answers(command(hang, yield_time_ms=30_000))
-    at.settings(top='model_provider = "choir"\napproval_policy = "never"\nsandbox_mode = "danger-full-access"')
-    # Not by our own client: that one would clean up behind the agent.
-    agent = await asyncio.create_subprocess_exec(
-        *at.agent, cwd=at.folder, env=at.environment, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
-    )
-    ours, theirs = agent.stdin, agent.stdout
-    assert ours is not None and theirs is not None
-
-    def send(**message: Any) -> None:
-        ours.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
-
-    async def result(id: int) -> Any:
-        async for line in theirs:
-            if (found := json.loads(line)).get("id") == id:
-                return found["result"]
-        raise AssertionError(id)
-
-    send(id=1, method="initialize", params={"protocolVersion": 1, "clientCapabilities": {}})
-    send(id=2, method="session/new", params={"cwd": str(at.folder), "mcpServers": []})
-    session = (await result(2))["sessionId"]
-    send(id=3, method="session/prompt", params={"sessionId": session, "prompt": [{"type": "text", "text": "hang"}]})
-    hanging = int(await asyncio.to_thread(pipe.read_text, encoding="utf-8"))
-    ours.close()
-    await agent.wait()
-    await is_gone(hanging)
-    assert at.processes() == []
-
-
-@proves("robust.orphans")
-async def test_nothing_is_left_when_the_agent_is_killed(at: Place) -> None:
-    async with connected(at) as client:
-        await client.say("hello")
-        [codex] = at.processes()
-        transport = client.agent.connection.transport
-        assert isinstance(transport, ProcessTransport)
-        os.kill(transport.pid, signal.SIGKILL)
-        await is_gone(codex)

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from antiphon import v1
 from tests.engines.codex.bullets import on_versions
 from tests.engines.codex.driving import Client, Told, connected
@@ -18,6 +16,10 @@ MODES = ("default", "acceptEdits", "bypassPermissions")
 
 ABOUT_EDITS = '[policy]\ndeny = ["Edit(secret/**)"]\n'
 ABOUT_COMMANDS = '[policy]\ndeny = ["Bash(rm *)", "Edit(secret/**)"]\nask = ["Bash(git push *)"]\n'
+
+ABOUT_OTHER_THINGS = '[policy]\ndeny = ["Read(secret/**)", "WebFetch"]\nallow = ["Edit"]\n'
+AS_IT_IS = {"default": "on-request", "acceptEdits": "on-request", "bypassPermissions": "never"}
+"""Mode → the approval policy of Codex without any rule."""
 
 UPDATE = patch("*** Update File: secret/x", "@@", "-do", "+re")
 ADD_SECRET = patch("*** Add File: secret/y", "+la")
@@ -42,61 +44,33 @@ def statuses(told: Told) -> list[str]:
     return list(ends.values())
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("rules", [ABOUT_EDITS, ABOUT_COMMANDS])
 @on_versions(*BOTH)
-async def test_a_denied_edit_is_refused_in_every_mode_and_the_turn_goes_on(at: Place, mode: str, rules: str) -> None:
-    secret = prepared(at, rules)
-    for step in (UPDATE, ADD_SECRET, ADD, Text("Then only one.")):
-        at.model.answers(step)
+async def test_rules_about_edits_alone_hold_in_every_mode_and_rules_about_other_things_change_nothing(
+    at: Place,
+) -> None:
+    secret, free = prepared(at, ABOUT_EDITS), at.folder / "free.txt"
     async with connected(at, command=GUARDED) as client:
-        await in_mode(client, mode)
-        told = await client.say("write")
-        assert client.session.modes is not None and client.session.modes.current_mode_id == mode
-    assert secret.read_text(encoding="utf-8") == "do\n" and [each.name for each in secret.parent.iterdir()] == ["x"]
-    assert (at.folder / "free.txt").read_text(encoding="utf-8") == "la\n"
-    assert statuses(told) == ["failed", "failed", "completed"]
-    assert (told.text, told.stop) == ("Then only one.", "end_turn")
-    assert [asked.tool_call.name for asked in client.asked] == (["Write"] if mode == "default" else [])
-
-
-@pytest.mark.parametrize("mode", MODES)
-@on_versions(*BOTH)
-async def test_a_denied_command_is_refused_however_it_is_written(at: Place, mode: str) -> None:
-    secret = prepared(at, ABOUT_COMMANDS)
-    lines = (
-        "rm secret/x",
-        "true && rm secret/x",
-        "/bin/rm secret/x",
-        "sh -c 'rm secret/x'",
-        "echo secret/x | xargs rm",
-    )
-    for line in (*lines, "touch free.txt"):
-        at.model.answers(command(line))
-    async with connected(at, command=GUARDED) as client:
-        await in_mode(client, mode)
-        told = await client.say("remove")
-    assert secret.exists() and (at.folder / "free.txt").exists()
-    assert statuses(told) == [*["failed"] * len(lines), "completed"] and told.stop == "end_turn"
-    asked = [str(each.tool_call.title) for each in client.asked]
-    assert asked == ([] if mode == "bypassPermissions" else ["touch free.txt"])
-
-
-@pytest.mark.parametrize("mode", MODES)
-@on_versions(*BOTH)
-async def test_what_a_rule_asks_about_is_asked_in_every_mode(at: Place, mode: str) -> None:
-    prepared(at, ABOUT_COMMANDS)
-    at.model.answers(command("git push origin"))
-    async with connected(at, command=GUARDED) as client:
-        await in_mode(client, mode)
-        client.decisions.append("reject")
-        told = await client.say("push")
-    [asked] = client.asked
-    assert asked.tool_call.raw_input == {"command": "git push origin", "cwd": str(at.folder)}
-    content = str(asked.tool_call.content)
-    assert "The rule `Bash(git push *)` asks about it." in content and "Codex asks." in content
-    assert {option.kind.value for option in asked.options} == {"allow_once", "reject_once"}
-    assert statuses(told) == ["failed"]
+        for mode in MODES:
+            for step in (UPDATE, ADD_SECRET, ADD, Text("Then only one.")):
+                at.model.answers(step)
+            await in_mode(client, mode)
+            told = await client.say("write")
+            assert client.session.modes is not None and client.session.modes.current_mode_id == mode
+            assert secret.read_text(encoding="utf-8") == "do\n"
+            assert [each.name for each in secret.parent.iterdir()] == ["x"] and free.read_text(
+                encoding="utf-8"
+            ) == "la\n"
+            assert statuses(told) == ["failed", "failed", "completed"]
+            assert (told.text, told.stop) == ("Then only one.", "end_turn")
+            assert [asked.tool_call.name for asked in client.asked] == (["Write"] if mode == "default" else [])
+            client.asked.clear()
+            free.unlink()
+        at.configure(ABOUT_OTHER_THINGS)
+        for mode, policy in AS_IT_IS.items():
+            await in_mode(client, mode)
+            await client.say("hello")
+            [turn] = at.contexts()[client.session.id]
+            assert turn["approval_policy"] == policy
 
 
 @on_versions(*BOTH)
@@ -109,18 +83,6 @@ async def test_rules_hold_also_where_the_users_own_configuration_lets_codex_do_a
         told = await client.say("write")
         assert client.session.modes is not None and client.session.modes.current_mode_id == "bypassPermissions"
     assert secret.read_text(encoding="utf-8") == "do\n" and statuses(told) == ["failed", "completed"]
-
-
-@pytest.mark.parametrize("mode", MODES)
-@on_versions(*BOTH)
-async def test_rules_about_other_things_change_nothing(at: Place, mode: str) -> None:
-    at.configure('[policy]\ndeny = ["Read(secret/**)", "WebFetch"]\nallow = ["Edit"]\n')
-    async with connected(at, command=GUARDED) as client:
-        await in_mode(client, mode)
-        await client.say("hello")
-    [[turn]] = at.contexts().values()
-    as_it_is = {"default": "on-request", "acceptEdits": "on-request", "bypassPermissions": "never"}
-    assert turn["approval_policy"] == as_it_is[mode]
 
 
 @on_versions(*BOTH)

@@ -3,10 +3,7 @@
 import asyncio
 from typing import Any
 
-import pytest
-
 from antiphon import v1
-from antiphon.errors import Code, RequestRefused
 from antiphon.protocol.methods import Call
 from tests.engines.codex.bullets import proves
 from tests.engines.codex.driving import connected
@@ -18,7 +15,6 @@ from tests.engines.mcp_servers.serving import stdio_server
 from tests.engines.model.steps import Gate, Text, Think, Wait
 
 STEER: Call[Any, Any] = Call("_session/steering", dict, dict, side="agent")
-NOBODY = "01900000-0000-7000-8000-00000000ffff"
 
 
 @proves("sessions.new", on=BOTH)
@@ -34,32 +30,6 @@ async def test_a_new_session_works_in_its_own_directory_and_in_those_that_are_ad
         told = await client.say("where are you?")
     assert told.call("Bash")["rawOutput"]["aggregatedOutput"].startswith(f"{other}\n") and client.asked == []
     assert (added / "song.txt").exists() and not (at.temporary / "song.txt").exists()
-
-
-@proves("sessions.resume", on=BOTH)
-async def test_a_session_is_resumed_by_another_agent_and_knows_what_was_said(at: Place) -> None:
-    async with connected(at) as client:
-        await client.say("remember the river")
-        id = client.session.id
-    async with connected(at) as client:
-        await client.resume(id)
-        told = await client.say("what was it?")
-        assert client.session.id == id
-    assert told.text == "echo: what was it?" and at.model.last.texts == ["remember the river", "what was it?"]
-    assert not [each for each in client.updates if "river" in str(each) and "chunk" in each["sessionUpdate"]]
-
-
-@proves("sessions.fork", on=BOTH)
-async def test_a_fork_knows_what_was_said_and_leaves_the_first_session_alone(at: Place) -> None:
-    async with connected(at) as client:
-        await client.say("remember the river")
-        first = client.session
-        fork = await client.fork(first.id)
-        assert fork.id != first.id
-        await client.say("the fork goes on")
-        assert at.model.last.texts == ["remember the river", "the fork goes on"]
-        await client.say("and so does the first", first)
-        assert at.model.last.texts == ["remember the river", "and so does the first"]
 
 
 @proves("sessions.load", on=BOTH)
@@ -90,27 +60,6 @@ async def test_a_loaded_session_tells_all_of_it_again(at: Place) -> None:
     assert at.model.last.texts == ["sing the song", "more"]
 
 
-@proves("sessions.list", "sessions.delete", on=BOTH)
-async def test_sessions_are_listed_also_those_of_a_terminal_and_can_be_deleted(at: Place) -> None:
-    done = at.run("exec", "--skip-git-repo-check", "a song from the terminal")
-    assert done.returncode == 0 and "echo: a song from the terminal" in done.stdout
-    async with connected(at) as client:
-        await client.say("a song from the editor")
-        ours = client.session.id
-        listed = [each async for each in client.agent.list_sessions()]
-        editor, terminal = listed
-        assert editor.session_id == ours
-        assert "editor" in str(editor.title) and "terminal" in str(terminal.title)
-        assert {each.cwd for each in listed} == {str(at.folder)} and all(each.updated_at for each in listed)
-        assert [each async for each in client.agent.list_sessions(at.home)] == []
-        again = await client.load(terminal.session_id)
-        assert again.text == "echo: a song from the terminal"
-        await client.session.close()
-        await client.agent.delete_session(terminal.session_id)
-        assert [each.session_id async for each in client.agent.list_sessions(at.folder)] == [ours]
-        await client.agent.delete_session(terminal.session_id)  # twice is no error
-
-
 @proves("sessions.paging")
 async def test_a_long_list_comes_in_pages(at: Place) -> None:
     many = 52
@@ -122,15 +71,6 @@ async def test_a_long_list_comes_in_pages(at: Place) -> None:
         pages = [each for each in client.frames if "sessions" in (each.get("result") or {})]
     assert len({each.session_id for each in listed}) == many and len(pages) == 2
     assert {str(each.title) for each in listed} == {f"song {number}" for number in range(many)}
-
-
-@proves("sessions.unknown", on=BOTH)
-async def test_a_session_that_does_not_exist_is_an_error_that_says_so(at: Place) -> None:
-    async with connected(at) as client:
-        for open_it in (client.load, client.resume, client.fork):
-            with pytest.raises(RequestRefused) as caught:
-                await open_it(NOBODY)
-            assert caught.value.code == Code.RESOURCE_NOT_FOUND and NOBODY in str(caught.value)
 
 
 @proves("sessions.steering", on=BOTH)

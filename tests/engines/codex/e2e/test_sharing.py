@@ -21,7 +21,7 @@ from tests.engines.codex.model.steps import command
 from tests.engines.codex.place import KEY, Place
 from tests.engines.codex.stand_in_lines import stand_in_says, told
 from tests.engines.codex.versions import BOTH
-from tests.engines.model.steps import PATIENCE, Gate, Text, Wait
+from tests.engines.model.steps import Gate, Text, Wait, wait_limit
 from tests.engines.places import is_gone
 from tests.engines.proofs import STAND_IN
 
@@ -48,7 +48,7 @@ def stop(pid: int) -> None:
 def until_asked(pid: int) -> None:
     """Wait until something waits to be read by a process that is stopped."""
     with open(f"/proc/{pid}/fd/0", "rb") as pipe:
-        assert select.select([pipe], [], [], PATIENCE)[0]
+        assert select.select([pipe], [], [], wait_limit())[0]
 
 
 @proves("sessions.twice", on=BOTH)

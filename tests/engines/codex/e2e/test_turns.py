@@ -6,41 +6,15 @@ from base64 import b64decode
 from antiphon import v1
 from tests.engines.codex.bullets import proves
 from tests.engines.codex.driving import connected
-from tests.engines.codex.model.steps import Call, Patch, Search, command, plan
+from tests.engines.codex.model.steps import Call, Patch, Search, plan
 from tests.engines.codex.place import Place
 from tests.engines.codex.stand_in_lines import stand_in_says
 from tests.engines.codex.stand_in_lines import told as told_of
 from tests.engines.codex.versions import BOTH
 from tests.engines.mcp_servers.serving import stdio_server
-from tests.engines.model.steps import Cut, Gate, Text, Think, Used, Wait
+from tests.engines.model.steps import Cut, Gate, Text, Think, Wait
 from tests.engines.pictures import DOT
 from tests.engines.proofs import STAND_IN
-
-
-def said(updates: list[v1.Update], kind: type[v1.AgentMessageChunk | v1.AgentThoughtChunk]) -> str:
-    chunks = [each.content for each in updates if isinstance(each, kind)]
-    return "".join(each.text for each in chunks if isinstance(each, v1.TextBlock))
-
-
-@proves("turn.text", "turn.once", "turn.thinking", "stop.end-turn", on=BOTH)
-async def test_text_and_thoughts_stream_as_they_come_and_are_told_once(at: Place) -> None:
-    gate = Gate()
-    at.model.answers(Think("what might rhyme"), Text("a first line, "), Wait(gate), Text("and then a second"))
-    async with connected(at) as client:
-        await client.open()
-        turn = client.session.prompt("sing")
-        heard: list[v1.Update] = []
-        async for update in turn:
-            heard.append(update)
-            if "first line, " in said(heard, v1.AgentMessageChunk):
-                break
-        await gate.is_reached()  # it was told before the model had finished
-        gate.open()
-        heard += [update async for update in turn]
-        assert turn.result.stop_reason is v1.StopReason.END_TURN
-    assert said(heard, v1.AgentMessageChunk) == "a first line, and then a second"
-    assert said(heard, v1.AgentThoughtChunk) == "what might rhyme"
-    assert len([each for each in heard if isinstance(each, v1.AgentMessageChunk)]) > 2
 
 
 @proves("turn.retried", "turn.once", "turn.notices", on=BOTH)
@@ -63,17 +37,6 @@ async def test_what_is_new_after_a_broken_stream_is_told(at: Place) -> None:
     assert told.text == "a line that is lostanother line" and len(ids) == 2
 
 
-@proves("turn.message-ids")
-async def test_the_parts_of_a_message_share_its_id_and_the_next_message_has_another(at: Place) -> None:
-    at.model.answers(Text("let me look"), command("true"))
-    at.model.answers(Text("I have seen it"))
-    async with connected(at) as client:
-        told = await client.say("look")
-    ids = [each.message_id for each in told.of(v1.AgentMessageChunk)]
-    assert told.text == "let me lookI have seen it"
-    assert None not in ids and len(set(ids)) == 2 and ids == sorted(ids, key=ids.index)
-
-
 @proves("turn.plan", on=BOTH)
 async def test_a_plan_is_told_as_a_plan(at: Place) -> None:
     steps = {"Read the score": "completed", "Sing it": "in_progress", "Bow": "pending"}
@@ -82,16 +45,6 @@ async def test_a_plan_is_told_as_a_plan(at: Place) -> None:
         told = await client.say("plan")
     [*_, shown] = told.of(v1.Plan)
     assert {each.content: each.status.value for each in shown.entries} == steps
-
-
-@proves("turn.usage", on=BOTH)
-async def test_the_tokens_and_the_size_of_the_window_are_told(at: Place) -> None:
-    at.model.answers(Text("la"), Used(1000, 20, cache_read=300))
-    async with connected(at) as client:
-        told = await client.say("sing")
-    [*_, usage] = told.of(v1.UsageUpdate)
-    assert usage.used == 1020 and usage.size > 100_000
-    assert told.result.usage is not None and told.result.usage.output_tokens == 20
 
 
 @proves("turn.web-search", on=BOTH)

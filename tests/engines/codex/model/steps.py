@@ -1,11 +1,12 @@
 """What the model of the tests of Codex is told to say, beside what every model can say."""
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from tests.engines.model.steps import Cut, Header, Json, Stop, Text, Think, Used, Wait
 
-__all__ = ["Answer", "Broken", "Call", "Fail", "Patch", "Search", "Step", "command", "patch", "plan"]
+__all__ = ["Answer", "Broken", "Call", "CodexCalls", "Fail", "Patch", "Search", "Step", "command", "patch", "plan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +71,22 @@ def patch(*lines: str) -> Patch:
 def plan(**steps: str) -> Call:
     """A plan: each step and how it stands."""
     return Call("update_plan", {"plan": [{"step": step, "status": status} for step, status in steps.items()]})
+
+
+class CodexCalls:
+    """Calls of the tools of Codex."""
+
+    def command(self, line: str) -> Call:
+        return command(line, yield_time_ms=30_000)
+
+    def asked_command(self, line: str) -> Call:
+        return command(line, sandbox_permissions="require_escalated", justification="May I sing?")
+
+    def add_file(self, path: Path, text: str) -> Patch:
+        return patch(f"*** Add File: {path}", *(f"+{line}" for line in text.splitlines()))
+
+    def edit_file(self, path: Path, old: str, new: str) -> Patch:
+        return patch(f"*** Update File: {path}", "@@", f"-{old}", f"+{new}")
+
+    def mcp_tool(self, server: str, tool: str, **given: Any) -> Call:
+        return Call(tool, given, namespace=f"mcp__{server}")

@@ -1,18 +1,18 @@
-"""`acpx`, a client that nobody here wrote, drives the engine through its own commands. It prints the raw traffic."""
+"""`acpx`, a client that nobody here wrote, drives each engine through its own commands. It prints the raw traffic."""
 
 import json
 
 import pytest
 
 from tests.engines.acpx import Acpx, stop_of, text_of, updates_of
-from tests.engines.claude.model.steps import Call, Gate, Text, Think, Wait
-from tests.engines.claude.place import Place
-from tests.engines.claude.proofs import proves
+from tests.engines.model.steps import Gate, Text, Think, Wait
+from tests.engines.places import Place
+from tests.engines.subjects import proves
 
 pytestmark = pytest.mark.prove  # acpx comes from npm
 
 
-@proves("turn.text", "turn.thinking", "turn.once", "stop.end-turn")
+@proves("turn.text", "turn.thinking", "turn.once", "stop.end-turn", every_version=False)
 async def test_acpx_gets_an_answer(at: Place) -> None:
     at.model.answers(Think("hm"), Text("an answer in parts"))
     messages = await Acpx(at).run("exec", "hello")
@@ -20,15 +20,18 @@ async def test_acpx_gets_an_answer(at: Place) -> None:
     assert text_of(messages, "agent_thought_chunk") == "hm"
 
 
-@proves("permission.asked", "permission.allow-once", "permission.reject-once", "turn.diff-write")
+@proves(
+    claude=["permission.asked", "permission.allow-once", "permission.reject-once", "turn.diff-write"],
+    codex=["approval.change", "approval.accept", "approval.decline", "turn.diff-add"],
+    every_version=False,
+)
 async def test_acpx_allows_and_rejects(at: Place) -> None:
     acpx, song = Acpx(at), at.folder / "song.txt"
-    write = Call("Write", {"file_path": str(song), "content": "la\n"})
-    at.model.answers(write)
+    at.model.answers(at.calls.add_file(song, "la\n"))
     at.model.answers(Text("not written"))
     messages = await acpx.run("exec", "write", permission="--deny-all", status=5)
     assert any(each.get("method") == "session/request_permission" for each in messages) and not song.exists()
-    at.model.answers(write)
+    at.model.answers(at.calls.add_file(song, "la\n"))
     messages = await acpx.run("exec", "write")
     assert song.read_text(encoding="utf-8") == "la\n" and stop_of(messages) == ["end_turn"]
     diffs = [item for each in updates_of(messages, "tool_call_update") for item in each.get("content") or []]
@@ -37,13 +40,20 @@ async def test_acpx_allows_and_rejects(at: Place) -> None:
     ]
 
 
-@proves("sessions.list", "modes.at-once", "cancel.speaking", "cancel.next")
+@proves(
+    "sessions.list",
+    "cancel.speaking",
+    "cancel.next",
+    claude=["modes.at-once"],
+    codex=["modes.accept-edits"],
+    every_version=False,
+)
 async def test_acpx_keeps_a_session_changes_its_mode_and_cancels_a_turn(at: Place) -> None:
     acpx, gate = Acpx(at), Gate()
     assert (await acpx.run("sessions", "new"))[-1]["created"] is True
     assert text_of(await acpx.run("prompt", "remember the river")) == "echo: remember the river"
     assert (await acpx.run("set-mode", "acceptEdits"))[-1]["modeId"] == "acceptEdits"
-    at.model.answers(Call("Write", {"file_path": str(at.folder / "song.txt"), "content": "la\n"}))
+    at.model.answers(at.calls.add_file(at.folder / "song.txt", "la\n"))
     messages = await acpx.run("prompt", "write", permission="--deny-all")
     assert (at.folder / "song.txt").exists() and not any("request_permission" in str(each) for each in messages)
     at.model.answers(Text("la la "), Wait(gate))
