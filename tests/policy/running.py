@@ -112,7 +112,7 @@ class Yard:
             "GIT_TERMINAL_PROMPT": "0",
             "TERM": "dumb",
         }
-        env |= {"GIT_EDITOR": "true", "GIT_SSH_COMMAND": "false", "PAGER": "cat", "LANG": "C.UTF-8"}
+        env |= {"GIT_EDITOR": "editor", "GIT_SSH_COMMAND": "false", "PAGER": "cat", "LANG": "C.UTF-8"}
         with (place / "told").open("wb") as told:
             process = subprocess.Popen(
                 [BASH, "--norc", "--noprofile", "-c", line],
@@ -156,6 +156,8 @@ def _furnish(model: Path) -> None:
     for directory in (work, outside, model / "bin", model / "marks", model / "home"):
         directory.mkdir(parents=True)
     _program(model / "bin" / "canary", 'echo "$@" > "${0%/*}/../marks/m$$"')
+    # An editor as `ed` is: what it reads it runs, behind a `!`.
+    _program(model / "bin" / "editor", 'while read -r line; do case "$line" in "!"*) eval "${line#!}" ;; esac; done')
     (outside / "secret").write_bytes(SECRET + b"\n")
     (work / "a").write_text("canary #/X|,@:~X\nb\na\n", encoding="utf-8")
     (work / "b").write_text("canary\n", encoding="utf-8")
@@ -164,6 +166,8 @@ def _furnish(model: Path) -> None:
     (work / "x.sed").write_text("1e canary\n", encoding="utf-8")
     (work / "x.awk").write_text('BEGIN { system("canary") }\n', encoding="utf-8")
     (work / "x.sh").write_text("canary\n", encoding="utf-8")
+    (work / "x.key").write_text("#env\nLESSOPEN=|canary %s\n", encoding="utf-8")
+    (work / "package.json").write_text('{"scripts": {"test": "true"}}\n', encoding="utf-8")
     (work / "x.list").write_text("--checkpoint=1\n--checkpoint-action=exec=canary\na\n", encoding="utf-8")
     (work / "x.gdb").write_text("shell canary\n", encoding="utf-8")
     (work / "x.ed").write_text("!canary\n", encoding="utf-8")

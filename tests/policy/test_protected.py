@@ -248,7 +248,11 @@ WRITERS = (
     "cp {0} n2 && cp n2 {1}", "cp {0} \"{1}\"", "mv {0} {1}/", "T={1}; cp {0} $T", "cp {0} ./{1}/../{1}", "sed -i s/old/new/ {1}",
     "cp --target-directory={1} {0}", "cp {0} {1} {1}", "rsync {0} {1}", "chmod +x {1} && cp {0} {1}", "mv -t{1} {0}", "mv -v -n {0} {1}",
     "cp --parents {0} {1}", "install -D {0} {1}", "cp -rT {0} {1}", "ln -sf {0} {1}", "cp -a {0}/. {1}", "cp {0} {1}*", "mv -T {0} {1}",
-    "cp -r a b && cp {0} b/{1}", "ln -s {1} n3 && cp {0} n3", "ln -s .vscode n4 && cp {0} n4/new", "cp -t. {1}", "mv -t . {1}", "cp -S.vscode {0} {1}",
+    "cp -r a b && cp {0} b/{1}", "ln -s {1} n3 && cp {0} n3", "cp -vt{1} {0}", "install -Dvt{1} {0}", "mv -ft{1} {0}", "ln -vft{1} {0}", "gzip -kf {0} && mv {0}.gz {1}.gz && gunzip -f {1}.gz",
+    "xz -kf {0}; mv {0}.xz {1}.xz; unxz -f {1}.xz", "bzip2 -kf {0}; cp {0}.bz2 {1}q; bunzip2 -fS q {1}q", "gzip -kf {0}; mv {0}.gz {1}q; gzip -dfS q {1}q", "split -a1 -b1 {0} {2}",
+    "split -a1 --additional-suffix={3} {0} {2}", "csplit -f {2} -b %.0d{3} {0} 1", "cp {0} {2}; cp --backup=simple -S {3} {0} {2}", "cp {0} {2}; install -bS{3} {0} {2}",
+    "ln {2}? n5 && cp {0} n5", "ln -s {2}? n6; cp {0} n6", "cp -l {2}? n7; tee n7", "cp -sf $PWD/{2}? n8; tee n8", "ln -s {2}? n9 && cp {0} n9/new", "tar cf n.tar {0}; tar xf n.tar --transform s~{0}~{1}~",
+    "cp {0} {2}{{{3},}}", "tee {2}[{3}]", "ln -s .vscode n4 && cp {0} n4/new", "cp -t. {1}", "mv -t . {1}", "cp -S.vscode {0} {1}",
 )  # fmt: skip
 ALLOWED = (
     "cp",
@@ -267,6 +271,15 @@ ALLOWED = (
     "chmod",
     "cat",
     "echo",
+    "gzip",
+    "gunzip",
+    "xz",
+    "unxz",
+    "bzip2",
+    "bunzip2",
+    "split",
+    "csplit",
+    "tar",
 )
 
 
@@ -280,13 +293,17 @@ ALLOWED = (
 @example({"l1": ".vscode"}, "cp {0} {1}", "a/x", "l1/tasks.json")
 @example({".idea": "conf"}, "cp {0} {1}", "a/x", "conf/settings.json")
 @example({}, "cd .github && cp ../{0} {1}", "a/x", "workflows/ci.yml")
+@example({}, "cp -vt{1} {0}", "a/x", ".vscode")
+@example({}, "gzip -kf {0} && mv {0}.gz {1}.gz && gunzip -f {1}.gz", "a/x", ".envrc")
+@example({}, "split -a1 -b1 {0} {2}", "a/x", ".envrc")
+@example({}, "ln {2}? n5 && cp {0} n5", "a/x", ".envrc")
 @given(links, st.sampled_from(WRITERS), st.sampled_from(SOURCES), spelled())
 def test_no_shell_line_writes_a_protected_file_unasked(
     root: Path, made: dict[str, str], shape: str, source: str, target: str
 ) -> None:
     """With a rule for every program in it, and in the mode of edits. Bash runs the line; the disk says what it wrote."""
     build(root, made)
-    text = shape.format(source, target)
+    text = shape.format(source, target, target[:-1], target[-1])
     call = v1.ToolCallPatch("t", kind=v1.ToolKind.EXECUTE, name="Bash", raw_input={"command": text})
     action = Action.of_tool_call(call, str(root), [str(root)], home=str(root.parent), resolve=os.path.realpath)
     rules = Rules.parse(allow=[f"Bash({program} *)" for program in ALLOWED])

@@ -52,6 +52,9 @@ WORDS = [
     "s/b/canary/e", "w z", '{print > "z"}', 'BEGIN{system("canary")}', "|canary", "!canary", "exec=canary", "ext::canary", "file://WORK/evil.git",
     "WORK/evil.git", "host:x", "%output{z}", "core.pager=canary", "@a", "+1", "--", "OUT", "refs/heads/main", "HEAD:z", "x=canary", "=",
 ]  # fmt: skip
+_HELP = {"git": "-h", "zip": "-h2"}
+"""How some programs are asked for all of their options."""
+
 _OPTION = re.compile(r"(?<![\w/.-])(--?[A-Za-z0-9][\w-]*)")
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
@@ -59,7 +62,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 @cache
 def told_options(*program: str) -> tuple[str, ...]:
     """The options that a program tells of."""
-    asked = [*program, "-h" if program[0] == "git" and len(program) > 1 else "--help"]
+    asked = [*program, _HELP.get(program[0], "--help") if program[0] != "git" or len(program) > 1 else "--help"]
     try:
         done = subprocess.run(asked, capture_output=True, timeout=10, stdin=subprocess.DEVNULL, cwd="/")
     except (OSError, subprocess.TimeoutExpired):
@@ -81,8 +84,12 @@ def programs_here() -> list[str]:
 
 def _option(random: Random, options: tuple[str, ...], words: list[str]) -> list[str]:
     option = random.choice(options) if options and random.random() < 0.7 else f"-{random.choice(_LETTERS)}"
-    way = random.randrange(6)
+    way = random.randrange(7)
     value = random.choice(words)
+    if way == 6:  # letters joined as the program reads them: it may see an end of a value where we see none
+        short = [told[1:] for told in options if not told.startswith("--") and len(told) <= 3] or [random.choice(_LETTERS)]
+        joined = "-" + "".join(random.choice([*short, "5"]) for _ in range(random.randint(2, 4)))
+        return random.choice([[joined], [joined + value], [joined, value]])
     if way == 0:
         return [option]
     if way == 1:
@@ -237,7 +244,9 @@ _WRAPS = [
     "echo {} | xargs sh -c", "echo {} | xargs -I % %", "echo {} | xargs -n1 env", "echo {} | sh", "echo {} | bash -s", "printf '{}' | bash", "sh <<<'{}'", "sh <<E\n{}\nE", "echo '{}' >q; sh q", ". ./x.sh",
     "source x.sh", "bash x.sh", "sh < x.sh", "find . -maxdepth 0 -exec {} ';'", "find . -maxdepth 0 -execdir {} +", "find . -maxdepth 0 -ok {} ';'", "awk 'BEGIN{{system(\"{}\")}}'",
     "awk 'BEGIN{{\"{}\"|getline}}'", "awk 'BEGIN{{print|\"{}\"}}'", "awk -f x.awk", "sed '1e {}' a", "sed -n 's/b/{}/e' a", "sed 's/.*/{}/e' b", "sed -f x.sed a", "sed --file=x.sed a",
-    "git -c alias.q='!{}' q", "git -c core.pager='{}' -p log", "git -c core.fsmonitor='{}' status", "git -c core.sshCommand='{}' fetch ssh://h/x", "git bisect start; git bisect run {}",
+    "bash -c -- '{}'", "sh -c -x '{}'", "bash -c +x -e '{}'", "/proc/self/exe -c '{}'", "/proc/self/exe x.sh", "/proc/$$/exe x.sh", "echo '!{}' | git commit --allow-empty", "printf '!{}\\n' | git rebase -i HEAD~1",
+    "echo '!{}' | git tag -a q", "npm_config_script_shell={} npm test", "npm_config_git={} npm install git+ssh://h/x", "export npm_config_script_shell; npm_config_script_shell={}; npm test", "zip -svT -svTT '{}' z.zip a",
+    "less -x5kx.key a", "git -c alias.q='!{}' q", "git -c core.pager='{}' -p log", "git -c core.fsmonitor='{}' status", "git -c core.sshCommand='{}' fetch ssh://h/x", "git bisect start; git bisect run {}",
     "git rebase -x '{}' HEAD~1", "git submodule foreach '{}'", "git config alias.q '!{}'; git q", "GIT_PAGER='{}' git -p log", "GIT_EXTERNAL_DIFF='{}' git diff HEAD~1", "GIT_SSH_COMMAND='{}' git fetch ssh://h/x",
     "EDITOR='{}' git commit --allow-empty", "git push ./evil.git HEAD:z", "git push evil HEAD:z", "git -C docs status", "cd docs && git status", "cd docs; git log", "git rebase -s x/y side",
     "git cherry-pick --strategy=x/y side", "git merge -s x/y side", "git filter-branch --env-filter '{}' HEAD", "git difftool -x '{}' -y HEAD~1", "git grep -O'{}' b", "git apply --exec={} x",

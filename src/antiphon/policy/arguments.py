@@ -41,7 +41,7 @@ _FIND: Final = (
 )
 
 _TABLE: Final[dict[str, tuple[str, str]]] = {
-    "csplit": ("-k -s -q -z -n: -f:p -b: --prefix:p --suffix-format: --keep-files --silent --quiet --digits:", "ft*"),
+    "csplit": ("-k -s -q -z -n: -f:p -b:e --prefix:p --suffix-format:e --keep-files --silent --quiet --digits:", "ft*"),
     "diff3": ("-a -A -e -E -i -m -T -x -X -3 -L: --text --merge --label: --ed --easy-only --overlap-only", "fff"),
     "fd": ("-H -I -u -s -i -g -F -a -l -L -p -0 -1 -q -t: -e: -E: -d: -S: -o: -c: -j: --hidden --no-ignore --unrestricted --case-sensitive --ignore-case "
            "--glob --fixed-strings --absolute-path --list-details --follow --full-path --print0 --quiet --type: --extension: --exclude: --max-depth: "
@@ -51,7 +51,7 @@ _TABLE: Final[dict[str, tuple[str, str]]] = {
     "iconv": ("-f: -t: -c -s -l --from-code: --to-code: --list --silent >-o:p >--output:p", "f*"),
     "install": ("-b -c -C -d -D -p -T -v -g: -m: -o: -t:p -S: --backup= --compare --directory --group: --mode: --owner: --preserve-timestamps "
                 "--target-directory:p --no-target-directory --verbose", "t*"),
-    "less": ("-# -e -E -F -f -g -G -i -I -J -m -M -n -N -q -Q -r -R -s -S -u -U -w -W -X -x: -# -h: -y: -z: --quit-if-one-screen --RAW-CONTROL-CHARS "
+    "less": ("-# -e -E -F -f -g -G -i -I -J -m -M -n -N -q -Q -r -R -s -S -u -U -w -W -X -x:n -h:n -y:n -z:n --quit-if-one-screen --RAW-CONTROL-CHARS "
              "--no-init --chop-long-lines --LINE-NUMBERS --ignore-case", "f*"),
     "man": ("-# -a -f -k -K -w -W -i -I -u -s: -S: -e: --all --whatis --apropos --where --path --sections: --ignore-case --match-case", "t*"),
     "rg": ("-i -v -w -x -n -N -c -l -o -q -s -S -u -F -P -U -H -I -L -0 -a -p -b -. -e: -f:f -g: -t: -T: -A: -B: -C: -m: -M: -j: -r: -d: -E: "
@@ -68,20 +68,20 @@ _TABLE: Final[dict[str, tuple[str, str]]] = {
               "--delete-before --delete-during --delete-after --delete-excluded --force --max-delete: --max-size: --min-size: --partial --prune-empty-dirs "
               "--compress --cvs-exclude --filter: --exclude: --include: --exclude-from:f --include-from:f --from0 --stats --human-readable --progress "
               "--itemize-changes --bwlimit: --ignore-times --size-only --timeout: --port: --no-perms --no-owner --no-group --no-times --chmod: --info: "
-              "--mkpath --inplace --append --numeric-ids", "t*"),
-    "scp": ("-3 -4 -6 -A -B -C -O -p -q -R -r -s -T -v -P: -l: -i:f -c:", "t*"),
+              "--mkpath --inplace --append --numeric-ids", "h*"),
+    "scp": ("-3 -4 -6 -A -B -C -O -p -q -R -r -s -T -v -P: -l: -i:f -c:", "h*"),
     "sdiff": ("-i -E -Z -b -W -B -a -l -t -d -H -s -w: -I: --ignore-case --ignore-all-space --ignore-blank-lines --width: --left-column "
               "--suppress-common-lines --expand-tabs --minimal", "ff"),
-    "sftp": ("-4 -6 -a -A -C -f -N -p -q -r -v -P: -l: -i:f -c: -B: -R:", "t"),
+    "sftp": ("-4 -6 -a -A -C -f -N -p -q -r -v -P: -l: -i:f -c: -B: -R:", "h"),
     "shuf": ("-e -r -z -i: -n: --echo --input-range: --head-count: --repeat --zero-terminated --random-source:f >-o:p >--output:p", "t*"),
     "sort": ("-b -d -f -g -h -i -M -n -R -r -V -c= -C -m -s -u -z -k: -t: --ignore-leading-blanks --dictionary-order --ignore-case --general-numeric-sort "
              "--ignore-nonprinting --month-sort --human-numeric-sort --numeric-sort --random-sort --reverse --sort: --version-sort --check= --merge "
              "--stable --unique --zero-terminated --key: --field-separator: --parallel: --debug -S: --buffer-size: --batch-size: "
              ">-o:p >--output:p >-T:p >--temporary-directory:p", "f*"),
-    "split": ("-a: -b: -C: -d -x -e -l: -n: -t: -u -# --suffix-length: --additional-suffix: --bytes: --line-bytes: --numeric-suffixes= "
+    "split": ("-a: -b: -C: -d -x -e -l: -n: -t: -u -# --suffix-length: --additional-suffix:e --bytes: --line-bytes: --numeric-suffixes= "
               "--hex-suffixes= --elide-empty-files --lines: --number: --separator: --unbuffered --verbose", "fp"),
-    "ssh": ("-# -4 -6 -A -a -C -G -K -k -M -N -n -q -T -t -V -v -X -x -Y -f -g -s -y -c: -l: -m: -p: -i:f -b: -e:", "t*"),
-    "tree": ("-a -d -l -f -x -i -q -N -Q -p -u -g -s -h -D -F -v -t -c -r -U -A -S -n -C -X -J -L: -P: -I: --dirsfirst --filesfirst --gitignore "
+    "ssh": ("-# -4 -6 -A -a -C -G -K -k -M -N -n -q -T -t -V -v -X -x -Y -f -g -s -y -c: -l: -m: -p: -i:f -b: -e:", "ht*"),
+    "tree": ("-a -d -l -f -x -i -q -N -Q -p -u -g -s -h -D -F -v -t -c -r -U -A -S -n -C -X -J -L; -P; -I; --dirsfirst --filesfirst --gitignore "
              "--noreport --prune --matchdirs --ignore-case --si --du --inodes --device --filelimit: --charset: --timefmt: --sort: >-o:p", "f*"),
     "uniq": ("-# -c -d -D -i -u -z -f: -s: -w: --count --repeated --all-repeated= --group= --ignore-case --unique --zero-terminated --skip-fields: "
              "--skip-chars: --check-chars:", "f"),
@@ -91,7 +91,7 @@ _TABLE: Final[dict[str, tuple[str, str]]] = {
              "--show-progress --progress: --no-config --no-hsts --content-on-error --output-document:- --https-only --limit-rate: --referer: "
              ">-P:p >--directory-prefix:p >-o:p >--output-file:p >-a:p >--append-output:p >--save-cookies:p >--warc-file:p >--hsts-file:p "
              ">--rejected-log:p", "t*"),
-    "zip": ("-# -r -q -v -j -m -o -u -f -g -y -X -D -k -J -d -e -x -i -s: -n: -Z: --recurse-paths --quiet --junk-paths --symlinks", "t*"),
+    "zip": ("-# -r -q -v -j -m -o -u -f -g -y -X -D -k -J -d -e -x -i -s; -n; -Z; --recurse-paths --quiet --junk-paths --symlinks", "t*"),
 }  # fmt: skip
 """Options and operands, written as `grammar` describes. With any other word the program may start another or write elsewhere."""
 
@@ -108,15 +108,15 @@ _CURL: Final = grammar(
 )
 _CURL_TEXTS: Final = re.compile(r"(?:%\{[a-z_.]+\}|\\[nrt]|[A-Za-z0-9 :;,./=_-])*")
 _TAR: Final = grammar(
-    "-c -x -t -r -u -d -A -v -z -j -J -Z -a -k -p -m -h -l -O -S -U -w -W -R -o -s -B -i -n -G -f:p -C:p -X:f -b: -N: -K: -V: -H: "
+    "-c -x -t -r -u -d -A -v -z -j -J -Z -a -k -p -m -h -l -O -S -U -w -R -o -B -i -n -G -f:p -C:p -X:f -b: -N: -K: -V: -H: "
     "--create --extract --get --list --append --update --diff --compare --verbose --gzip --gunzip --bzip2 --xz --zstd --lzma --lzip --compress "
     "--auto-compress --keep-old-files --keep-newer-files --preserve-permissions --same-permissions --no-same-owner --no-same-permissions --touch "
     "--dereference --to-stdout --exclude: --exclude-from:f --file:p --directory:p --strip-components: --wildcards --no-wildcards "
-    "--anchored --no-anchored --transform: --xform: --sort: --mtime: --owner: --group: --numeric-owner --no-recursion --recursion --exclude-vcs "
+    "--anchored --no-anchored >--transform: >--xform: --sort: --mtime: --owner: --group: --numeric-owner --no-recursion --recursion --exclude-vcs "
     "--exclude-vcs-ignores --totals --show-transformed-names --format: --one-file-system --overwrite --skip-old-files --null --force-local",
     "t*",
 )
-_TAR_LETTERS: Final = re.compile(r"[cxtrudvzjJaZkpmhOSUwWfC]+")
+_TAR_LETTERS: Final = re.compile(r"[cxtrudvzjJaZkpmhOSUwfC]+")
 _XXD_OPTION: Final = re.compile(r"-(?:a|b|C|e|E|h|i|p|ps|r|u|v|[cglnos][0-9]*)")
 _ONLY_DASHES: Final = re.compile(r"-[0-9].*")
 

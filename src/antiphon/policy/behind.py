@@ -37,6 +37,7 @@ from antiphon.policy.programs import (
 )
 from antiphon.policy.runners import reads_data
 from antiphon.policy.variables import is_harmless, is_local
+from antiphon.policy.where import through_process
 
 __all__ = ["Behind", "commands_behind"]
 
@@ -168,17 +169,20 @@ class _Search:
             if None not in part.words[: part.settings]:
                 self.behind.found.append(part.words)
             for word, text in zip(part.words[: part.settings], part.texts, strict=False):
-                self._setting(word, text)
+                self._setting(word, text, given=bool(part.command))
         self._command(part.command, part.texts[part.settings :], fed=part.fed)
         if changes_places(part.command):
             self.spot = self.spot.after_changes()
 
-    def _setting(self, word: str | None, text: str) -> None:
+    def _setting(self, word: str | None, text: str, *, given: bool = True) -> None:
+        """A variable is set, for this shell or for a program that is given it: npm obeys names in small letters too."""
         name = (word or text).partition("=")[0].rstrip("+")
         value = None if word is None else word.partition("=")[2]
         if value is not None:
             self.scripts.append(value)  # `PAGER='rm x' git log`: many a variable is a command for some program
-        if not is_local(name) and not (value is not None and is_harmless(name, value)):
+        if not (is_local(name) and (value is not None or not given)) and not (
+            value is not None and is_harmless(name, value)
+        ):
             self._doubt(f"`{name}` may change what runs")
 
     def _command(self, words: Words, texts: tuple[str, ...] = (), *, fed: bool = False) -> None:
@@ -189,7 +193,9 @@ class _Search:
         if fed and not reads_data(words):
             self._doubt(f"`{first}` may run what it is fed")
         name = program_name(first)
-        if name in ANY_WORDS:
+        if through_process([first]):
+            self._anything(words)  # `/proc/self/exe` is the shell
+        elif name in ANY_WORDS:
             self._follow(words)
             if name in _RENAMERS:
                 self._mentions(words, texts, scripts=False)
@@ -282,7 +288,8 @@ class _Search:
         while at < len(words) and _SHELL_OPTIONS.fullmatch(words[at] or ""):
             at += 1
         script = words[at + 1] if at + 1 < len(words) and _SHELL_SCRIPT.fullmatch(words[at] or "") else None
-        if script is None or not (name in _READABLE or base_name(name) in _READABLE):
+        # `bash -c -x SCRIPT`: the script is the first word that is no option.
+        if script is None or script[:1] in ("-", "+") or not (name in _READABLE or base_name(name) in _READABLE):
             self._anything(words)
         else:
             self.scripts.append(script)
@@ -321,8 +328,8 @@ class _Search:
             for word in words[1:]:
                 if word is not None and _ASSIGNMENT.fullmatch(word):
                     self._setting(word, word)
-                elif word is None or not re.fullmatch(r"-[xrgp]+|[A-Za-z_][A-Za-z0-9_]*", word):
-                    self._anything(words)
+                elif word is None or not re.fullmatch(r"-[rgp]+" if name != "local" else r"-[rgp]+|[a-z_]+", word):
+                    self._anything(words)  # a name without a value is given to all programs, whatever it is set to later
             return
         if name == "read":
             names = [word for word in words[1:] if word != "-r"]

@@ -6,12 +6,13 @@ a rule for the whole command. Nothing is known here of what a repository's own s
 """
 
 import posixpath
+import re
 from functools import cache
 from typing import Final
 
 from antiphon.policy.grammar import Grammar, Level, Spot, grammar
 
-__all__ = ["git_changes_files", "git_levels"]
+__all__ = ["git_changes_files", "git_levels", "git_reads_data"]
 
 Words = tuple[str | None, ...]
 
@@ -197,6 +198,12 @@ _QUIET: Final = frozenset({
 })  # fmt: skip
 """Subcommands that leave the files of the work tree as they are."""
 
+_FED: Final = _QUIET - {"", "add", "branch", "commit", "push", "tag"} | {"apply", "check-attr", "hash-object"}
+"""Subcommands that start no editor and put no questions."""
+
+_SAYS: Final = re.compile(r"-[A-Za-z]*[mF]|--(?:message|file)(?:=|\Z)")
+_ASKS: Final = re.compile(r"-[A-Za-z]*[ceipt]|--(?:edit|interactive|patch|reedit-message|template)")
+
 _STRATEGIES: Final = frozenset({"octopus", "ort", "ours", "recursive", "resolve", "subtree"})
 """git's own. Another name is that of a program, which may be a file of the work tree: `./git-merge-x/y`."""
 
@@ -234,6 +241,16 @@ def git_changes_files(words: Words) -> bool:
     """Whether a git command may make files or links in the work tree."""
     name = next((word for word in words[1:] if word is None or not word.startswith("-")), "")
     return name not in _QUIET
+
+
+def git_reads_data(words: Words) -> bool:
+    """Whether a git command takes its standard input for data. An editor that it starts gets the same input, and may run it."""
+    name = next((word for word in words[1:] if word is None or not word.startswith("-")), None)
+    if name not in ("commit", "tag"):
+        return name in _FED
+    options = [word for word in words[1:] if word is not None and word.startswith("-")]
+    said = any(_SAYS.match(word) for word in options)
+    return said and None not in words and not any(_ASKS.match(word) for word in options)
 
 
 def _without_strategy(name: str, words: Words) -> Words:

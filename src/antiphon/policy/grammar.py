@@ -4,13 +4,15 @@ What is not on the list is never taken for harmless. Options are written as in a
 
     -n           a flag; letters may be joined (`-la`)
     -n:          with a value, joined or in the next word
+    -n;          with a value in the next word only: joined to it, the program reads on and finds other options
     --color=     with a value that may be left out, and can only be joined by `=`
     -C:p         with a value of a certain kind (below)
     -#           a number with a dash, such as `-5`
     >-o:         writes a file or does something else that an allow has to name, but starts nothing
 
 Kinds of values and operands: `t` any text, `f` a file to read, `p` a path inside the session's directories, `r` the name of a git
-remote, `u` an address of a git repository elsewhere, `-` only `-` or `/dev/null`. `p*` at the end of the operands repeats.
+remote, `u` an address of a git repository elsewhere, `h` a host or a path but never an option, `n` numbers with commas, `e` an ending
+of a name, `-` only `-` or `/dev/null`. `p*` at the end of the operands repeats.
 """
 
 import posixpath
@@ -35,6 +37,8 @@ _ADDRESS: Final = re.compile(
     r"|[A-Za-z0-9_][A-Za-z0-9_.-]*@[A-Za-z0-9][A-Za-z0-9.-]*:[A-Za-z0-9_~][A-Za-z0-9_.~/-]*"
 )
 _NOWHERE: Final = frozenset({"-", "/dev/null"})
+_NUMBERS: Final = re.compile(r"[0-9]+(?:,[0-9]+)*")
+_ENDING: Final = re.compile(r"(?:%0?[0-9]?[du])?(?:\.[A-Za-z0-9]+)?")
 
 
 class Level(IntEnum):
@@ -99,7 +103,8 @@ class Spot:
                 return True
             if self.changed and not exists(f"{here}/.git"):
                 return True
-            if not here or exists(f"{here}/.git"):
+            # git passes over a directory `.git` that is no repository, and looks further up. It never passes over a file `.git`.
+            if not here or exists(f"{here}/.git/HEAD") or (exists(f"{here}/.git") and not exists(f"{here}/.git/.")):
                 return False
             here = here.rpartition("/")[0]
 
@@ -142,7 +147,7 @@ class Spot:
 
 class _Option(msgspec.Struct, frozen=True):
     value: str
-    """"" for a flag, ":" for a value that is needed, "=" for one that may be left out."""
+    """"" for a flag, ":" for a value that is needed, ";" for one in the next word only, "=" for one that may be left out."""
     kind: str
     level: Level
 
@@ -187,14 +192,14 @@ class Grammar(msgspec.Struct, frozen=True):
             option = self.long.get(name)
             if option is None or (sign and not option.value):
                 return None
-            return 2 if option.value == ":" and not sign else 1
+            return 2 if option.value in (":", ";") and not sign else 1
         for place, letter in enumerate(word[1:], 2):
             option = self.letters.get(letter)
             if option is None:
                 return None
             if option.value and word[place:]:
-                return 1
-            if option.value == ":":
+                return None if option.value == ";" else 1
+            if option.value in (":", ";"):
                 return 2
         return 1
 
@@ -242,7 +247,7 @@ class _Reading:
         self._note(option.level)
         if sign:
             self._note(_value(option.kind, value, self.spot))
-        elif option.value == ":":
+        elif option.value in (":", ";"):
             self._next(option)
         return None
 
@@ -254,8 +259,8 @@ class _Reading:
             self._note(option.level)
             rest = word[place:]
             if option.value and rest:
-                return self._note(_value(option.kind, rest, self.spot))
-            if option.value == ":":
+                return self._note(Level.RUNS if option.value == ";" else _value(option.kind, rest, self.spot))
+            if option.value in (":", ";"):
                 return self._next(option)
         return None
 
@@ -307,6 +312,9 @@ _KINDS: Final[dict[str, Callable[[str, Spot], Level]]] = {
     "p": _path,
     "r": _remote,
     "u": lambda value, _spot: Level.FINE if _ADDRESS.fullmatch(value) else Level.RUNS,
+    "h": lambda value, _spot: Level.RUNS if value.startswith("-") else Level.FINE,
+    "n": lambda value, _spot: Level.FINE if _NUMBERS.fullmatch(value) else Level.RUNS,
+    "e": lambda value, _spot: Level.FINE if _ENDING.fullmatch(value) else Level.REACHES,
     "-": lambda value, _spot: Level.FINE if value in _NOWHERE else Level.REACHES,
 }
 
@@ -326,7 +334,7 @@ def grammar(options: str, operands: str = "", *, plain: str = "", first: str | N
         if text == "-#":
             numbers = True
             continue
-        name, sign, kind = re.fullmatch(r"(-[^-]|--[^:=]+)([:=]?)(.?)", text).groups()  # type: ignore[union-attr]  # a table of ours
+        name, sign, kind = re.fullmatch(r"(-[^-]|--[^:;=]+)([:;=]?)(.?)", text).groups()  # type: ignore[union-attr]  # a table of ours
         option = _Option(sign, kind or "t", level)
         if name.startswith("--"):
             long[name] = option

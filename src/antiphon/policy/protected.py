@@ -11,6 +11,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
+from urllib.parse import unquote
 
 from antiphon.policy.globs import Piece, folded
 
@@ -160,9 +161,28 @@ _TO_ANY: Final = frozenset({
 })  # fmt: skip
 """Programs that write, or make executable, what any of their words says."""
 
+_PACKERS: Final = frozenset({
+    "brotli", "bunzip2", "bzip2", "gunzip", "gzip", "lz4", "lzip", "lzma", "plzip", "pigz", "pixz", "uncompress", "unlz4", "unlzma", "unxz",
+    "unzstd", "xz", "zstd",
+})  # fmt: skip
+"""Programs that write a file whose name is the beginning of a name that they are given: `gunzip .envrc.gz`."""
+
+_SPLITTERS: Final = frozenset({"csplit", "gcsplit", "gsplit", "split"})
+"""Programs that write files whose names begin with what they are given: `split -a1 x .envr`."""
+
+_LINKERS: Final = frozenset({"gln", "link", "ln"})
+"""Programs that give a second name to what they are given: whatever is written under that name later is written there."""
+
 _GIT_MOVES: Final = frozenset({"mv"})
 _TARGET: Final = re.compile(r"-[A-Za-z]*t|--t[a-z-]*(=|\Z)")
+_LINKS: Final = re.compile(r"-[A-Za-z]*[ls]|--(?:l|sy)")
+_SUFFIX: Final = re.compile(r"-[A-Za-z]*S|--su")
 _PARTS: Final = re.compile(r"[=:,]")
+_ADDED: Final = re.compile(r"[?#;]|(?:\.git|\.bundle)?/*\Z")
+"""What a program that fetches from an address leaves out of the name of the file or directory that it makes."""
+
+_JOINED: Final = 12
+"""Letters of options that may be joined before a value: `cp -rt.vscode x`."""
 
 
 def protected_words(command: Words, names_of: Callable[[str], Sequence[str]]) -> frozenset[int]:
@@ -180,12 +200,18 @@ def protected_words(command: Words, names_of: Callable[[str], Sequence[str]]) ->
     elif program in _READERS:
         return frozenset()
     given = range(start, len(command))
+    if program in _PACKERS or program in _SPLITTERS:
+        found = {at for at in given if any(_makes(program, path) for path in _paths(command[at], names_of))}
+        unsure = {at for at in given if command[at] is None or _SUFFIX.match(command[at] or "")}
+        return frozenset(found | unsure)
     if program not in _TO_THE_LAST and program not in _TO_ANY:
         return frozenset(at for at in given if any(map(_unmistakable, _readings(command[at]))))
     found = {at for at in given if any(map(protected, _paths(command[at], names_of)))}
     unknown = {at for at in given if command[at] is None}
     if program in _TO_THE_LAST:
-        if not any(word is not None and _TARGET.match(word) for word in command[start:]):
+        found |= {at for at in given if _SUFFIX.match(command[at] or "")}  # what was there gets a name that no word says
+        options = [word for word in command[start:] if word is not None]
+        if program not in _LINKERS and not any(_TARGET.match(word) or _LINKS.match(word) for word in options):
             unknown &= {len(command) - 1}
         if protected_move([path for at in given for path in _paths(command[at], names_of)]):
             found.add(len(command) - 1)
@@ -195,6 +221,16 @@ def protected_words(command: Words, names_of: Callable[[str], Sequence[str]]) ->
 def _unmistakable(path: str) -> str:
     """The same as `protected` for a word that may be no path: `git checkout HEAD` and `npm config` write no repository."""
     return protected(path, directory=True)
+
+
+def _makes(program: str, path: str) -> bool:
+    """Whether a program that makes names of its own from this path may make a protected one."""
+    directory, name = posixpath.split(path)
+    if program in _PACKERS:
+        return any(protected(posixpath.join(directory, name[:end])) for end in range(1, len(name) + 1))
+    begun = _names(path)[-1:] or [""]
+    known = {*_DIRECTORIES, *_FILES, *_REPOSITORY, *(second for first, second in _PAIRS if first in _names(directory)[-1:])}
+    return bool(protected(path)) or any(other.startswith(begun[0]) for other in known if len(name) != 1)
 
 
 def _paths(word: str | None, names_of: Callable[[str], Sequence[str]]) -> list[str]:
@@ -209,13 +245,20 @@ def _subcommand(command: Words) -> tuple[int, str]:
 
 
 def _readings(word: str | None) -> Iterator[str]:
-    """A word, and what in it may be a path: `of=x`, `--target-directory=x`, `-tx`, `host:x`."""
+    """A word, and what in it may be a path: `of=x`, `--target-directory=x`, `-tx`, `-rtx`, `host:x`, `https://host/x.git`."""
     if not word:
         return
     yield word
     if word.startswith("-"):
         yield word[2:] or "."
-    yield from (piece or "." for piece in _PARTS.split(word)[1:])
+        for at in range(3, min(len(word), _JOINED)):
+            if not word[1:at].isalpha():
+                break
+            yield word[at:]
+    pieces = [piece or "." for piece in _PARTS.split(word)]
+    yield from pieces[1:]
+    if "://" in word or pieces[-1].rstrip("/").endswith((".git", ".bundle")):
+        yield from (cut for piece in pieces for text in (piece, unquote(piece)) if (cut := _ADDED.split(text, 1)[0]))
 
 
 _MENTIONS: Final = re.compile(

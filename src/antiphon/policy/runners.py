@@ -9,6 +9,7 @@ import re
 from typing import Final
 
 from antiphon.policy.arguments import ANY_WORDS, has_grammar, levels
+from antiphon.policy.git_words import git_reads_data
 from antiphon.policy.grammar import Level, Spot
 from antiphon.policy.names import base_name, program_name
 from antiphon.policy.programs import INTERPRETERS, MANAGERS, PACKAGE_RUNNERS, TAKE_COMMANDS, interprets, starts_others
@@ -74,6 +75,8 @@ def reads_data(command: Words) -> bool:
     """Whether the command takes its standard input for data, or does not read it; never for commands."""
     first = command[0] if command else None
     if first is None or "/" in first:
+        return False
+    if first == "git" and not git_reads_data(command):
         return False
     if first == "xargs":
         return _adds_to_harmless(command)

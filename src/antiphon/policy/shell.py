@@ -159,6 +159,9 @@ class _Reader:
             text = self._text(node).decode(errors="replace")
             self.parts.append(Part((self._word(node, depth),), 1, texts=(text,)))
         else:
+            # An index is arithmetic, which runs what is in it: `a['q[$(rm x)]']=1`.
+            if node.children[-1].type != "array" or b"[" in self._text(node):
+                self._doubt("it sets a variable in a special way")
             self._nested(node, depth)
 
     def _inside(self, node: "Node", depth: int, joints: frozenset[bytes]) -> None:
@@ -231,7 +234,7 @@ class _Reader:
 
     def _setting(self, node: "Node", depth: int) -> str | None:
         if [child.type for child in node.children[:2]] != ["variable_name", "="] or len(node.children) > 3:
-            self._special("it sets a variable in a special way")
+            self._doubt("it sets a variable in a special way")
         return self._word(node, depth)
 
     def _redirect(self, node: "Node", depth: int) -> None:
@@ -280,7 +283,7 @@ class _Reader:
             self._special("it has backticks")
             if b"\\" in text:
                 self._doubt("it has backslashes in backticks")
-            self._nested(node, depth + 1)
+            self._inside(node, depth + 1, _JOINTS | {b"`"})
         elif node.type == "arithmetic_expansion":
             # `$((rm x))` is arithmetic here, and to some shells a subshell in a substitution when it makes no sense as that.
             self._doubt("it has arithmetic")
@@ -294,7 +297,10 @@ class _Reader:
         else:
             self._special(f"it has {_EXPANSIONS[node.type] or 'a special expansion'}")
             before, self.fed = self.fed, self.fed or text.startswith(b">(")
-            self._nested(node, depth + 1)
+            if node.type == "process_substitution":
+                self._inside(node, depth + 1, _JOINTS | {b"<(", b">("})
+            else:
+                self._nested(node, depth + 1)
             self.fed = before
 
     # --- small things ---
