@@ -87,7 +87,9 @@ def _option(random: Random, options: tuple[str, ...], words: list[str]) -> list[
     way = random.randrange(7)
     value = random.choice(words)
     if way == 6:  # letters joined as the program reads them: it may see an end of a value where we see none
-        short = [told[1:] for told in options if not told.startswith("--") and len(told) <= 3] or [random.choice(_LETTERS)]
+        short = [told[1:] for told in options if not told.startswith("--") and len(told) <= 3] or [
+            random.choice(_LETTERS)
+        ]
         joined = "-" + "".join(random.choice([*short, "5"]) for _ in range(random.randint(2, 4)))
         return random.choice([[joined], [joined + value], [joined, value]])
     if way == 0:

@@ -193,9 +193,7 @@ class _Search:
         if fed and not reads_data(words):
             self._doubt(f"`{first}` may run what it is fed")
         name = program_name(first)
-        if through_process([first]):
-            self._anything(words)  # `/proc/self/exe` is the shell
-        elif name in ANY_WORDS:
+        if name in ANY_WORDS:
             self._follow(words)
             if name in _RENAMERS:
                 self._mentions(words, texts, scripts=False)
@@ -232,8 +230,8 @@ class _Search:
             self._wrapper(name, words)
         elif interprets(first):
             self._interpreter(base_name(first), words, texts)
-        elif starts_others(first) or name in TAKE_COMMANDS or base_name(first) in TAKE_COMMANDS:
-            self._anything(words)
+        elif starts_others(first) or not TAKE_COMMANDS.isdisjoint((name, base_name(first))) or through_process([first]):
+            self._anything(words)  # `/proc/self/exe` is the shell
         elif name in PACKAGE_RUNNERS or (name in MANAGERS and (len(words) < 2 or words[1] not in MANAGERS[name])):
             self._all_behind(words)
             self._mentions(words, texts, scripts=True)
@@ -329,7 +327,9 @@ class _Search:
                 if word is not None and _ASSIGNMENT.fullmatch(word):
                     self._setting(word, word)
                 elif word is None or not re.fullmatch(r"-[rgp]+" if name != "local" else r"-[rgp]+|[a-z_]+", word):
-                    self._anything(words)  # a name without a value is given to all programs, whatever it is set to later
+                    self._anything(
+                        words
+                    )  # a name without a value is given to all programs, whatever it is set to later
             return
         if name == "read":
             names = [word for word in words[1:] if word != "-r"]

@@ -209,7 +209,9 @@ def protected_words(command: Words, names_of: Callable[[str], Sequence[str]]) ->
     found = {at for at in given if any(map(protected, _paths(command[at], names_of)))}
     unknown = {at for at in given if command[at] is None}
     if program in _TO_THE_LAST:
-        found |= {at for at in given if _SUFFIX.match(command[at] or "")}  # what was there gets a name that no word says
+        found |= {
+            at for at in given if _SUFFIX.match(command[at] or "")
+        }  # what was there gets a name that no word says
         options = [word for word in command[start:] if word is not None]
         if program not in _LINKERS and not any(_TARGET.match(word) or _LINKS.match(word) for word in options):
             unknown &= {len(command) - 1}
@@ -229,7 +231,12 @@ def _makes(program: str, path: str) -> bool:
     if program in _PACKERS:
         return any(protected(posixpath.join(directory, name[:end])) for end in range(1, len(name) + 1))
     begun = _names(path)[-1:] or [""]
-    known = {*_DIRECTORIES, *_FILES, *_REPOSITORY, *(second for first, second in _PAIRS if first in _names(directory)[-1:])}
+    known = {
+        *_DIRECTORIES,
+        *_FILES,
+        *_REPOSITORY,
+        *(second for first, second in _PAIRS if first in _names(directory)[-1:]),
+    }
     return bool(protected(path)) or any(other.startswith(begun[0]) for other in known if len(name) != 1)
 
 
