@@ -57,7 +57,7 @@ def test_words_it_does_not_know_end_in_a_hint(words: list[str]) -> None:
 def test_windows_is_refused_in_one_sentence() -> None:
     done = python("from antiphon.cli.main import main; raise SystemExit(main(['--version'], platform='win32'))")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "error: Antiphon does not run on Windows yet\n\nhint: use it inside WSL, or on Linux\n"
+    assert done.stderr == "error: Antiphon does not run on Windows yet\nhint: use it inside WSL, or on Linux\n"
 
 
 # A Windows Python has none of these; the refusal must come before anything asks for them.

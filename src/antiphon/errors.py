@@ -38,7 +38,7 @@ __all__ = [
     "AcpError", "AuthRequired", "Code", "ConnectionClosed", "LocalProtocolError", "NotSupported", "ProcessDied",
     "ProtocolError", "RemoteProtocolError", "RequestError", "RequestRefused", "RequestTimeout",
     "SpawnFailed", "TurnLost", "TurnOver",
-    "UnsupportedPlatform", "fresh", "meaning_of",
+    "UnsupportedPlatform", "fresh", "meaning_of", "sentence_and_hint",
 ]  # fmt: skip
 
 
@@ -125,8 +125,21 @@ def meaning_of(code: int, message: str = "") -> str:
     return "server error" if -32099 <= code <= -32000 else "error"
 
 
+_HINT = "\nhint: "
+"""What stands between the sentence of an error and what to do about it."""
+
+
 class AcpError(Exception):
     """Base of everything this package raises on purpose."""
+
+
+def sentence_and_hint(error: BaseException) -> "tuple[str, str | None]":
+    """Return an error as people read it: a sentence, without the code of a refused request, and what to do if it says so."""
+    text = str(error) or type(error).__name__
+    sentence, _, hint = text.partition(_HINT)
+    if isinstance(error, RequestError):
+        sentence, hint = error.reason or error.meaning, error.hint
+    return "\n".join([sentence, *getattr(error, "__notes__", [])]), hint or None
 
 
 def fresh(error: "AcpError") -> "AcpError":
@@ -163,22 +176,34 @@ class RequestError(AcpError):
 
     @property
     def reason(self) -> str:
-        """The message, with what `data` says in words: peers put the part that helps in there, as text or under one of these names."""
-        data = self.data
-        if isinstance(data, dict):
-            data = next(
-                (data[name] for name in ("details", "detail", "reason", "message", "error") if name in data), None
-            )
-        return f"{self.message}: {data}" if isinstance(data, str) and data not in self.message else self.message
+        """The message, with what `data` says in words: peers put the part that helps in there, as text or under one of these names.
+
+        The hint is not in it, and "Internal error" only where there are no better words.
+        """
+        return self._words.partition(_HINT)[0]
 
     @property
     def hint(self) -> str:
         """What to do about it, where the peer says so."""
         found = self.data.get("hint") if isinstance(self.data, dict) else None
-        return found if isinstance(found, str) else self.message.partition("\nhint: ")[2]
+        return found if isinstance(found, str) else self._words.partition(_HINT)[2]
+
+    @property
+    def _words(self) -> str:
+        data = self.data
+        if isinstance(data, dict):
+            data = next(
+                (data[name] for name in ("details", "detail", "reason", "message", "error") if name in data), None
+            )
+        if not isinstance(data, str) or not data.strip() or data in self.message:
+            return self.message
+        if self.code == Code.INTERNAL_ERROR and self.message.strip(" .").lower() in ("", _NAMES[self.code]):
+            return data
+        sentence, _, hint = self.message.partition(_HINT)
+        return f"{sentence}: {data}{f'{_HINT}{hint}' if hint and _HINT not in data else ''}"
 
     def __str__(self) -> str:
-        hint = f"\nhint: {self.hint}" if self.hint and "\nhint: " not in self.reason else ""
+        hint = f"{_HINT}{self.hint}" if self.hint else ""
         return f"{self.reason} ({self.code}, {self.meaning}){hint}"
 
 
@@ -193,16 +218,17 @@ class AuthRequired(RequestRefused):
         super().__init__(code, message, data)
         self.methods = tuple(methods)
 
-    def __str__(self) -> str:
-        if self.hint:
-            return super().__str__()
+    @property
+    def hint(self) -> str:
+        """What to do about it: what the peer says, or else how to sign in."""
+        if found := super().hint:
+            return found
         names = ", ".join(f"`{getattr(method, 'id', method)}`" for method in self.methods)
-        hint = (
+        return (
             f"authenticate with one of {names}"
             if names
             else "the agent offers no way to sign in: see its documentation"
         )
-        return f"{super().__str__()}\nhint: {hint}"
 
 
 class RequestTimeout(AcpError):

@@ -381,7 +381,7 @@ def test_without_a_terminal_it_says_what_to_use(tmp_path: Path) -> None:
         command, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", check=False, timeout=30
     )
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == 'error: a chat needs a terminal\n\nhint: use `antiphon run "…"` in scripts and pipes\n'
+    assert done.stderr == 'error: a chat needs a terminal\nhint: use `antiphon run "…"` in scripts and pipes\n'
 
 
 def test_a_terminal_that_cannot_be_drawn_on_is_told(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 def error_and_hint(err: str) -> tuple[str, str]:
     """The two parts of an error; anything else fails."""
-    found = re.fullmatch(r"error: (.+)\n\nhint: (.+)\n", err, re.DOTALL)
+    found = re.fullmatch(r"error: (.+)\nhint: (.+)\n", err, re.DOTALL)
     assert found is not None, err
     return found[1], found[2]
 

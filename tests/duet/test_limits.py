@@ -110,7 +110,7 @@ class Disk:
         self._state = place.state
         self.full = False
 
-    def fill(self, process: "subprocess.Popen[bytes]") -> None:
+    def fill(self, process: "subprocess.Popen[bytes] | None") -> None:
         """From now on nothing more fits."""
         self.full = True
 
@@ -125,8 +125,9 @@ class Disk:
 class LimitedFiles(Disk):
     """No file may grow: what a user without rights can do to a process."""
 
-    def fill(self, process: "subprocess.Popen[bytes]") -> None:
+    def fill(self, process: "subprocess.Popen[bytes] | None") -> None:
         super().fill(process)
+        assert process is not None
         size = (self._state / "antiphon.sqlite3").stat().st_size
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
@@ -143,7 +144,7 @@ class SmallDisk(Disk):
         place.state.mkdir()
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs", place.state], check=True)
 
-    def fill(self, process: "subprocess.Popen[bytes]") -> None:
+    def fill(self, process: "subprocess.Popen[bytes] | None") -> None:
         super().fill(process)
         with suppress(OSError), (self._state / "filler").open("ab", buffering=0) as filler:
             while True:
@@ -235,6 +236,45 @@ def test_what_a_full_disk_does_not_take_is_told_and_stored_when_there_is_room(
             turns.check(one, session, place.cwd)
     finally:
         drive.close()
+
+
+SHOWN = [[], ["--quiet"], ["--json"]]
+
+
+@pytest.mark.parametrize("more", SHOWN, ids=["plain", "quiet", "json"])
+@pytest.mark.parametrize("name", ["antiphon", "demo"])
+@pytest.mark.parametrize("before", [True, False], ids=["used", "new"])
+def test_every_way_of_run_tells_that_the_disk_is_full_and_which(
+    place: Place, name: str, more: list[str], before: bool
+) -> None:
+    disk = DISKS[-1](place)
+    try:
+        if before:
+            assert place.run("hi", "--agent", "antiphon").status == 0
+
+        def fill() -> None:
+            if isinstance(disk, SmallDisk):
+                disk.fill(None)
+            else:
+                size = (place.state / "antiphon.sqlite3").stat().st_size if before else 0
+                resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+        done = subprocess.run(
+            place.words("hi", "--agent", name, *more), env={**place.env, **NO_ENGINES}, cwd=place.cwd, capture_output=True,
+            encoding="utf-8", check=False, timeout=60, preexec_fn=fill,
+        )  # fmt: skip
+    finally:
+        disk.close()
+    said = done.stdout if more == ["--json"] else done.stderr
+    lines = [line for line in said.splitlines() if "antiphon.sqlite3` cannot" in line]
+    assert lines
+    assert "Traceback" not in done.stderr
+    if before or name == "demo":  # it works all the same, and says that nothing of it stays
+        wanted = "This session is not being saved" if name == "antiphon" else "This session is not kept"
+        assert any(wanted in line for line in lines), said
+        assert all("hint: " not in line for line in lines)  # what to do stands in the same sentence
+    else:
+        assert done.returncode == 1
 
 
 @pytest.mark.parametrize("size", [0, 4096])

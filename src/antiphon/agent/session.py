@@ -5,7 +5,7 @@ the answer; so nothing can reach the client before it knows the session.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from antiphon.agent.between import Between
@@ -129,11 +129,16 @@ class Session(Between):
             await self.update(v1.CurrentModeUpdate(self.modes.current_mode_id))
 
     async def notice(
-        self, title: str, description: str | None = None, severity: v1.NoticeSeverity = v1.NoticeSeverity.INFO
+        self,
+        title: str,
+        description: str | None = None,
+        severity: v1.NoticeSeverity = v1.NoticeSeverity.INFO,
+        *,
+        meta: Mapping[str, Any] | None = None,
     ) -> None:
         """Something the user should know that belongs to no message. A client without notices gets it as text."""
         if self.client.shows_notices:
-            await self.update(v1.NoticeUpdate(severity, title, description))
+            await self.update(v1.NoticeUpdate(severity, title, description, meta=None if meta is None else dict(meta)))
         else:
             await self.say(f"{title}: {description}\n" if description else f"{title}\n")
 

@@ -167,5 +167,5 @@ def _text(text: str) -> v1.ContentItem:
 def _reason(error: Exception) -> str:
     """What may be told: our own errors and the system's are made to be read. Others may hold anything, and go to the log alone."""
     if isinstance(error, RequestError):
-        return error.reason
+        return f"{error.reason}\nhint: {error.hint}" if error.hint else error.reason
     return str(error) if isinstance(error, AcpError | OSError) and str(error) else type(error).__name__

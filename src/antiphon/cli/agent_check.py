@@ -14,7 +14,7 @@ from antiphon.client.link import VERSION
 from antiphon.client.remote import ConnectedAgent
 from antiphon.client.retry import Retry
 from antiphon.config.settings import Settings
-from antiphon.errors import AcpError
+from antiphon.errors import AcpError, sentence_and_hint
 from antiphon.protocol import v1
 
 __all__ = ["check", "in_words"]
@@ -55,7 +55,7 @@ async def check(name: str, settings: Settings, *, limit: float, as_json: bool) -
             f"hint: check that `{found.shown}` speaks ACP on stdin and stdout, or give it more time with --timeout"
         ) from None
     except AcpError as error:
-        sentence, _, hint = str(error).partition("\nhint: ")
+        sentence, hint = sentence_and_hint(error)
         raise AcpError(f"`{name}` cannot be used: {sentence}\nhint: {hint or _what_to_do(found)}") from error
     text = msgspec.json.encode(report).decode() if as_json else _text(report, found)
     sys.stdout.write(f"{text}\n")

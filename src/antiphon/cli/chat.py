@@ -12,7 +12,7 @@ from antiphon.cli.arguments import Options, add_agent, add_permissions, add_sess
 from antiphon.cli.ending import ExtraMissing, leave_closed_terminal
 from antiphon.cli.grammar import Parser
 from antiphon.cli.saying import CANCELLED, Misused, coloured, fail, kind_of, status_of
-from antiphon.errors import AcpError
+from antiphon.errors import AcpError, sentence_and_hint
 
 if TYPE_CHECKING:
     from antiphon.client.hearing import OnUpdate
@@ -98,7 +98,6 @@ def _chat(options: Options, cwd: str) -> int:
     guard.prepare()  # before the rest is loaded, so that it is ready when the agent is started
     import asyncio
 
-    from antiphon.cli.describing import sentence_and_hint
     from antiphon.cli.logs import logging_to_file
     from antiphon.config.places import state_dir
     from antiphon.tui.chat import Chat

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from antiphon.client.transcript_entries import CallEntry
     from antiphon.policy import Action
 
-__all__ = ["call_line", "describe_action", "plan_line", "sentence_and_hint", "shown_path", "usage_line"]
+__all__ = ["call_line", "describe_action", "plan_line", "shown_path", "usage_line"]
 
 MARKS: Final = {
     v1.ToolStatus.PENDING: "·",
@@ -70,10 +70,3 @@ def describe_action(action: "Action") -> str:
     if action.paths:
         return ", ".join(action.paths)
     return action.name or action.kind
-
-
-def sentence_and_hint(error: BaseException) -> tuple[str, str | None]:
-    """An error in our form: a sentence, and what to do if it says so."""
-    sentence, _, hint = (str(error) or type(error).__name__).partition("\nhint: ")
-    notes = getattr(error, "__notes__", [])
-    return "\n".join([sentence, *notes]), hint or None

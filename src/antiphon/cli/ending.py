@@ -10,7 +10,7 @@ import sys
 from errno import EACCES, EBADF, EIO, ENOSPC, EPERM, EPIPE, EROFS
 
 from antiphon.cli.saying import CANCELLED, FAILED, OutputLost, fail, kind_of, manner, status_of
-from antiphon.errors import AcpError
+from antiphon.errors import AcpError, sentence_and_hint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _failed(error: Exception) -> int:
         return _fault(error)
     if kind == "system" and isinstance(error, OSError):
         return fail(*_words_of(error), FAILED, kind)
-    sentence, _, hint = str(error).partition("\nhint: ")
+    sentence, hint = sentence_and_hint(error)
     return fail(sentence, hint or f"`{manner.prog} --help` shows the usage", status_of(error), kind)
 
 

@@ -224,6 +224,8 @@ class QuietPrinter:
         match update:
             case v1.NoticeUpdate(title=title, description=description, meta={"antiphon": {"untrusted": True}}):
                 self.warn(title, description)
+            case v1.NoticeUpdate(meta={"antiphon": {"unsaved": True}}):
+                self._note(str(update.severity), update.title, update.description)
             case _:
                 pass
 
@@ -234,10 +236,13 @@ class QuietPrinter:
         pass
 
     def warn(self, title: str, hint: str | None = None) -> None:
-        """Quiet is about the work: what does not count, or was left out, is told all the same, once."""
+        """Quiet is about the work: what does not count, was left out or is not stored is told all the same, once."""
         if title not in self._warned:
             self._warned.add(title)
-            self._screen.note(f"warning: {title}{f' ({plain(hint, one_line=True)})' if hint else ''}", "yellow")
+            self._note("warning", title, hint)
+
+    def _note(self, severity: str, title: str, more: str | None) -> None:
+        self._screen.note(f"{severity}: {title}{f' ({plain(more, one_line=True)})' if more else ''}", "yellow")
 
     def ended(self, result: "Result", usage: v1.UsageUpdate | None, tokens: v1.Usage | None) -> None:
         self._screen.say(result.text)

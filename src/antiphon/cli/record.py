@@ -8,7 +8,7 @@ import sys
 
 from antiphon.cli.ending import require_streams
 from antiphon.cli.saying import Misused, fail, kind_of
-from antiphon.errors import AcpError, SpawnFailed
+from antiphon.errors import AcpError, SpawnFailed, sentence_and_hint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -164,8 +164,8 @@ def _record(options: _Options, command: list[str]) -> int:
         return tap(command, shelf, redact=options.redact, with_stderr=options.stderr, quiet=options.quiet)
     except SpawnFailed as error:
         shelf.discard()
-        sentence, _, hint = str(error).partition("\nhint: ")
-        return fail(sentence, hint, NOT_FOUND, kind_of(error))
+        sentence, hint = sentence_and_hint(error)
+        return fail(sentence, hint or "", NOT_FOUND, kind_of(error))
 
 
 def _place(output: str | None, command: list[str]) -> str:

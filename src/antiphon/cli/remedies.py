@@ -19,7 +19,7 @@ _OTHERWISE: Final = (
     ("the shell grammar is not installed", "pip install 'antiphon[policy]', which reads command lines"),
     (
         "What was decided before cannot be read.",
-        "move the database away that the warning names, and a new one is made",
+        "`antiphon doctor` says what is wrong with the database",
     ),
     ("cannot be understood; `antiphon policy revoke", "revoke that decision, as it says above"),
 )

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 from antiphon.cli import events
 from antiphon.cli.arguments import Misused
 from antiphon.cli.asking import Person, terminal_of
-from antiphon.cli.describing import sentence_and_hint
 from antiphon.cli.grammar import shown_time
 from antiphon.cli.logs import log_file
 from antiphon.cli.opening import Attendance, Door, connected
@@ -39,7 +38,7 @@ from antiphon.cli.tails import KeptTerminals
 from antiphon.client.handlers import Elicitation, Elicited
 from antiphon.config.clients import RUN
 from antiphon.duet.present import DEMO
-from antiphon.errors import AcpError, AuthRequired
+from antiphon.errors import AcpError, AuthRequired, sentence_and_hint
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:

@@ -108,7 +108,7 @@ def fail(sentence: str, hint: str, status: int, kind: str | None = None) -> int:
 def error_text(sentence: str, hint: str, *, color: bool) -> str:
     """Return an error as every command writes it."""
     error, advice = ("\x1b[1;31merror:\x1b[0m", "\x1b[36mhint:\x1b[0m") if color else ("error:", "hint:")
-    return f"{error} {_clean(sentence)}\n\n{advice} {_clean(hint)}\n"
+    return f"{error} {_clean(sentence)}\n{advice} {_clean(hint)}\n"
 
 
 def _clean(text: str) -> str:

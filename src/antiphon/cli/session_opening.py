@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NoReturn
 
 from antiphon.catalogue.known import OURS
-from antiphon.cli.describing import sentence_and_hint
 from antiphon.cli.saying import did_you_mean
 from antiphon.client.modes import follow_agent, keep_agent_to, mode_in_force
 from antiphon.client.session_ids import SHORTEST, find_session
-from antiphon.errors import AcpError, AuthRequired, Code, NotSupported, RequestRefused
+from antiphon.errors import AcpError, AuthRequired, Code, NotSupported, RequestRefused, sentence_and_hint
 from antiphon.protocol import v1
 from antiphon.store.errors import StoreError
 from antiphon.store.names import NameStore
@@ -110,7 +109,7 @@ async def keep_name(door: "Door", name: str, session_id: str) -> None:
     try:
         await NameStore(door.database).put(name, door.name, session_id, door.cwd)
     except StoreError as error:
-        door.warn(f"this session cannot be continued by name: {sentence_and_hint(error)[0]}")
+        door.warn(f"this session cannot be continued by name: {error}")  # with its hint
 
 
 async def _known(door: "Door", options: "Options") -> list[str]:
@@ -292,4 +291,4 @@ def _wrong(what: str, value: str, there: Sequence[str], error: RequestRefused | 
 
 
 def _reason(error: RequestRefused | NotSupported) -> str:
-    return error.reason if isinstance(error, RequestRefused) else sentence_and_hint(error)[0]
+    return sentence_and_hint(error)[0]

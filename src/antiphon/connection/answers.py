@@ -178,7 +178,8 @@ class Answers:
 
 def _to_wire(error: Exception) -> ErrorObject:
     if isinstance(error, RequestRefused):  # the peer's own words, so it may have them back; but they are not our answer
-        return ErrorObject(Code.INTERNAL_ERROR, "Internal error", f"what it needed was refused: {error.reason}")
+        hint = f"\nhint: {error.hint}" if error.hint else ""
+        return ErrorObject(Code.INTERNAL_ERROR, "Internal error", f"what it needed was refused: {error.reason}{hint}")
     if isinstance(error, NotSupported | RequestTimeout):  # ours, about the peer, and it says what to do
         return ErrorObject(Code.INTERNAL_ERROR, "Internal error", str(error))
     if isinstance(error, RequestError):

@@ -231,7 +231,7 @@ async def clearly(work: "Awaitable[T]") -> T:
     except RequestError:
         raise
     except AcpError as error:
-        raise RequestError(Code.INTERNAL_ERROR, "Internal error", str(error)) from error
+        raise RequestError(Code.INTERNAL_ERROR, str(error)) from error
 
 
 def _ways(engines: "Mapping[str, Engine]") -> "Iterator[tuple[str, tuple[v1.AuthMethod, Engine, str]]]":

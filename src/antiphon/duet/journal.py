@@ -16,7 +16,7 @@ from antiphon.duet.minutes import Minutes
 from antiphon.duet.saying import notice_update
 from antiphon.errors import AcpError
 from antiphon.protocol import v1
-from antiphon.store.errors import NoSuchSession
+from antiphon.store.errors import UNSAVED, NoSuchSession
 
 if TYPE_CHECKING:
     from antiphon.agent.session import Session
@@ -252,7 +252,7 @@ class Journal:
         self._told_unsaved = True
         _log.error("session %s cannot be stored: %s", self._session.id, error)
         sentence, _, hint = str(error).partition("\nhint: ")
-        rest = "What is said meanwhile is kept in memory, and stored as soon as that works"
+        rest = "What is said meanwhile is kept in memory while the agent runs, and stored as soon as that works"
         if self._left_out:
             rest = f"{self._left_out} updates are lost, because there is no more room for them in memory"
         await self._notice("This session is not being saved", f"{sentence}. {rest}{f': {hint}' if hint else ''}.")
@@ -264,7 +264,7 @@ class Journal:
         if session.closed:
             return
         try:
-            await session.update(notice_update(session, title, description, severity, _new_id()))
+            await session.update(notice_update(session, title, description, severity, _new_id(), UNSAVED))
         except Exception:  # a client that is gone
             _log.debug("a notice could not be shown: %s", title)
 

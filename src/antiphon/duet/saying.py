@@ -2,10 +2,10 @@
 
 import itertools
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from antiphon.duet.events import Prompted, now, shown
-from antiphon.errors import AcpError, RequestError
+from antiphon.errors import AcpError, sentence_and_hint
 from antiphon.protocol import v1
 from antiphon.store.errors import StoreError
 
@@ -89,11 +89,16 @@ class Saying:
 
 
 def notice_update(
-    outer: "Session", title: str, description: str | None, severity: v1.NoticeSeverity, id: str
+    outer: "Session",
+    title: str,
+    description: str | None,
+    severity: v1.NoticeSeverity,
+    id: str,
+    meta: dict[str, Any] | None = None,
 ) -> v1.Update:
     """A notice as the client can show it: one without notices gets a message with this id."""
     if outer.client.shows_notices:
-        return v1.NoticeUpdate(severity, title, description)
+        return v1.NoticeUpdate(severity, title, description, meta=meta)
     text = f"*{title}*: {description}\n\n" if description else f"*{title}*\n\n"
     return v1.AgentMessageChunk(v1.TextBlock(text), id)
 
@@ -106,6 +111,5 @@ def failure_of(who: str, error: AcpError) -> tuple[str, str | None]:
 
 def told(error: AcpError) -> tuple[str, str]:
     """An error in a sentence for people, and what to do about it, if that is known."""
-    text = error.reason if isinstance(error, RequestError) else str(error)  # its code is for programs
-    sentence, _, hint = text.partition("\nhint: ")
-    return sentence, hint
+    sentence, hint = sentence_and_hint(error)
+    return sentence, hint or ""

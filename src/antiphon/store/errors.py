@@ -6,7 +6,11 @@ from typing import Final
 
 from antiphon.errors import AcpError
 
-__all__ = ["BadCursor", "NoSuchSession", "SessionExists", "StoreError", "explained"]
+__all__ = ["UNSAVED", "BadCursor", "NoSuchSession", "SessionExists", "StoreError", "explained"]
+
+
+UNSAVED: Final = {"antiphon": {"unsaved": True}}
+"""In `_meta` of a notice that a session is not stored, or stored again: `antiphon run --quiet` shows those, too."""
 
 
 class StoreError(AcpError):

@@ -20,7 +20,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from antiphon.client.attachments import AttachmentError, prompt_blocks
-from antiphon.errors import AcpError, AuthRequired, Code, RequestRefused
+from antiphon.errors import AcpError, AuthRequired, Code, RequestRefused, sentence_and_hint
 from antiphon.protocol import v1
 from antiphon.tui import commands, state
 from antiphon.tui.asking import Asking
@@ -377,7 +377,7 @@ class Chat:
         return turn.result if self._cancelling is None else await self._cancelling
 
     def _tell(self, error: AcpError) -> None:
-        sentence, _, hint = str(error).partition("\nhint: ")
+        sentence, hint = sentence_and_hint(error)
         rows: list[RenderableType] = [Text.assemble(("✗ ", "red"), clean(sentence))]
         self.note([*rows, Text(f"  {clean(hint)}", "dim")] if hint else rows, "notice")
 

@@ -10,9 +10,9 @@ from antiphon.engines.demo.choices import MODELS, MODES, OPTIONS
 from antiphon.engines.demo.journal import Journal
 from antiphon.engines.demo.keeping import Kept
 from antiphon.engines.demo.workspace import describe
-from antiphon.errors import Code, RequestError, RequestRefused
+from antiphon.errors import Code, RequestError, RequestRefused, sentence_and_hint
 from antiphon.protocol import v1
-from antiphon.store.errors import StoreError
+from antiphon.store.errors import UNSAVED, StoreError
 
 if TYPE_CHECKING:
     import asyncio
@@ -200,7 +200,9 @@ class DemoSession(EngineSession):
         """A session that cannot be kept still works; the user is told once."""
         _log.warning("the session is not kept: %s", error)
         self._is_kept = False
-        await self.session.notice("This session is not kept", str(error), v1.NoticeSeverity.WARNING)
+        sentence, hint = sentence_and_hint(error)
+        description = f"{sentence}: {hint}" if hint else sentence
+        await self.session.notice("This session is not kept", description, v1.NoticeSeverity.WARNING, meta=UNSAVED)
 
     def set_mode(self, mode_id: str) -> None:
         self._changed = True
