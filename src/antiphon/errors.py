@@ -195,11 +195,11 @@ class RequestError(AcpError):
             data = next(
                 (data[name] for name in ("details", "detail", "reason", "message", "error") if name in data), None
             )
-        if not isinstance(data, str) or not data.strip() or data in self.message:
+        sentence, _, hint = self.message.partition(_HINT)
+        if not isinstance(data, str) or not data.strip() or data in sentence:
             return self.message
         if self.code == Code.INTERNAL_ERROR and self.message.strip(" .").lower() in ("", _NAMES[self.code]):
             return data
-        sentence, _, hint = self.message.partition(_HINT)
         return f"{sentence}: {data}{f'{_HINT}{hint}' if hint and _HINT not in data else ''}"
 
     def __str__(self) -> str:

@@ -66,7 +66,7 @@ def test_a_picture_is_refused_with_a_reason_where_it_is_not_taken(place: Place) 
     assert "9 bytes of `image/png`" in place.run("see @a.png").out
     done = place.run("see @a.png", "--agent", place.agent(agents.TakesTextOnly))
     assert (done.status, done.out) == (1, "")
-    assert "error: `a.png` is image/png, and TakesTextOnly takes no pictures" in done.err and "hint: " in done.err
+    assert "error: `a.png` is image/png, and TakesTextOnly takes no pictures" in done.err
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_why_the_turn_ended_is_the_exit_status(reason: str, status: int, place: 
 def test_a_failed_turn_ends_with_1_and_says_why(place: Place) -> None:
     done = place.run("x", "--agent", place.agent(agents.Fails))
     assert (done.status, done.out) == (1, "I begin\n")
-    assert "error: Internal error: the model is tired" in done.err and "hint: " in done.err
+    assert "error: the model is tired\nhint: " in done.err and "hint: " in done.err
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,6 @@ def test_on_ask_fail_ends_the_turn_with_1(place: Place) -> None:
     assert done.err.splitlines() == [
         "✗ Edit notes.txt (denied)",
         f"error: `{place.cwd / 'notes.txt'}` had to be asked, and nobody was there",
-        "",
         "hint: `--allow 'Edit(notes.txt)'` allows it",
     ]
 

@@ -186,7 +186,7 @@ async def test_ids_are_never_the_same(terminals: Terminals, tmp_path: Path) -> N
 
 async def test_too_many_open_terminals_are_refused_until_one_is_released(terminals: Terminals, tmp_path: Path) -> None:
     several = [await run(terminals, tmp_path, "true") for _ in range(4)]
-    with pytest.raises(RequestError, match="4 terminals are open\nhint: release"):
+    with pytest.raises(RequestError, match=r"4 terminals are open .*\nhint: release"):
         await run(terminals, tmp_path, "true")
     await terminals.release(v1.ReleaseTerminal("s", several[0]))
     await run(terminals, tmp_path, "true")

@@ -1,14 +1,18 @@
 """Whatever an agent says, the check ends with a report, and stumbles over none of it."""
 
 import asyncio
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from itertools import cycle
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from antiphon.conformance.agents import STUMBLED, check_agent
+from antiphon.conformance.answering import Refused
+from antiphon.conformance.editor import Editor
 from antiphon.conformance.results import Report
 from antiphon.conformance.wire import Wire
 from antiphon.traffic.entries import Direction
@@ -142,3 +146,19 @@ async def test_a_fault_of_ours_while_listening_is_raised_at_once_and_not_blamed_
             await wire.hear(lambda _: False, limit=3600)
         await wire.close()
         await far.close()
+
+
+async def test_the_client_of_the_check_writes_no_file_outside_of_the_workspace(tmp_path: Path) -> None:
+    (workspace := tmp_path / "workspace").mkdir()
+    (workspace / "link").symlink_to(tmp_path)
+    near, far = memory_pair()
+    wire = Wire(near, Direction.C2A)
+    editor = Editor(wire, workspace)
+    for path in (tmp_path / "file", workspace / ".." / "file", workspace / "link" / "file"):
+        with pytest.raises(Refused, match="outside of the workspace"):
+            await editor.do("fs/write_text_file", {"path": str(path), "content": "x"})
+    assert await editor.do("fs/write_text_file", {"path": str(workspace / "new" / "file"), "content": "x"}) == {}
+    assert os.listdir(tmp_path) == ["workspace"]
+    await editor.close()
+    await wire.close()
+    await far.close()

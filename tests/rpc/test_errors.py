@@ -1,6 +1,8 @@
 """Error codes and their meanings."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from antiphon import errors
 from antiphon.errors import Code, ProcessDied, RequestError, SpawnFailed, meaning_of
@@ -41,6 +43,39 @@ def test_the_type_says_whose_fault_it_is() -> None:
 
 def test_an_error_reads_as_a_sentence() -> None:
     assert str(RequestError(-32601, "Method not found", "x/y")) == "Method not found: x/y (-32601, method not found)"
+    assert str(RequestError(-32603, "Internal error", "it is full\nhint: make room")) == (
+        "it is full (-32603, internal error)\nhint: make room"
+    )
+    assert str(RequestError(-32603, "Internal error")) == "Internal error (-32603, internal error)"
+
+
+PIECES = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), min_size=1, max_size=20).filter(str.strip)
+
+
+@given(
+    PIECES, PIECES, PIECES, st.sampled_from(["message", "text", "details", "field"]), st.sampled_from([-32603, -32050])
+)
+def test_people_read_a_sentence_without_the_code_and_then_the_hint(
+    message: str, details: str, hint: str, place: str, code: int
+) -> None:
+    """Wherever the peer puts them."""
+    match place:
+        case "message":
+            error = RequestError(code, f"{message}\nhint: {hint}", {"details": details})
+        case "text":
+            error = RequestError(code, message, f"{details}\nhint: {hint}")
+        case "details":
+            error = RequestError(code, message, {"details": f"{details}\nhint: {hint}"})
+        case _:
+            error = RequestError(code, message, {"details": details, "hint": hint})
+    sentence, told = errors.sentence_and_hint(error)
+    assert told == hint
+    assert (
+        details in sentence
+        and "\nhint: " not in sentence
+        and str(code) not in sentence.replace(message, "").replace(details, "")
+    )
+    assert str(error).endswith(f"\nhint: {hint}") and f"({code}, " in str(error).partition("\nhint: ")[0]
 
 
 def test_a_dead_process_says_how_it_died_and_what_it_said() -> None:

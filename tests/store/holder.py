@@ -1,20 +1,37 @@
 """A process that wants the lock of a session. `hold DIR ID`: takes it and waits. `leave DIR ID`: takes it, starts a program that outlives it.
 `look DIR ID`: shares it, as one does who looks. `serve DIR -`: does what it is told.
+`older DIR ID`: takes it as an Antiphon did before there was a table.
 `race DIR ID COUNT`: takes and lets go when told to begin, and writes a file that only one may write at a time."""
 
 import fcntl
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-from antiphon.store.locks import FOLDER, TABLE, LiveElsewhere, SessionLock, holder, place_of
+from antiphon.store.locks import FOLDER, TABLE, LiveElsewhere, SessionLock, holder, path_of, place_of
 
 
 def hold(directory: Path, id: str) -> None:
     with SessionLock.take(directory, id, "Zed"):
         print("held", flush=True)
         sys.stdin.readline()
+    print("free", flush=True)
+    sys.stdin.readline()
+
+
+def older(directory: Path, id: str) -> None:
+    """A lock of its own on the session's file, as before there was a table."""
+    path = path_of(directory, id)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    os.write(file, json.dumps({"session_id": id, "pid": os.getpid(), "who": "Zed", "since": 1.0}).encode())
+    print("held", flush=True)
+    sys.stdin.readline()
+    path.unlink()
+    os.close(file)
     print("free", flush=True)
     sys.stdin.readline()
 
@@ -84,6 +101,8 @@ if __name__ == "__main__":
     match what:
         case "hold":
             hold(Path(where), name)
+        case "older":
+            older(Path(where), name)
         case "leave":
             leave(Path(where), name)
         case "look":

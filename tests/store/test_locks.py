@@ -68,6 +68,36 @@ async def test_a_session_that_another_process_has_is_refused_with_who_has_it(tmp
         await other.wait()
 
 
+@pytest.mark.parametrize("id", ["s", "A session / with a name"])
+@pytest.mark.parametrize("killed", [False, True])
+async def test_a_session_that_an_older_antiphon_has_is_refused_until_that_ends(
+    tmp_path: Path, id: str, killed: bool
+) -> None:
+    async with asyncio.timeout(60):
+        other = await process("older", tmp_path, id)
+        assert await heard(other) == "held"
+        for _ in range(2):
+            with pytest.raises(LiveElsewhere, match=f"process {other.pid}, Zed"):
+                SessionLock.take(tmp_path, id, "Emacs")
+            found = holder(tmp_path, id)
+            assert found is not None and found.pid == other.pid
+            assert [each and each.pid for _, each in look_at_all(tmp_path)] == [other.pid]
+        if killed:
+            other.kill()
+            await other.wait()
+        else:
+            await tell(other)
+            assert await heard(other) == "free"
+        assert holder(tmp_path, id) is None
+        with SessionLock.take(tmp_path, id, "Emacs"):
+            found = holder(tmp_path, id)
+            assert found is not None and found.pid == os.getpid()
+        assert files(tmp_path) == []
+        if not killed:
+            await tell(other)
+            await other.wait()
+
+
 async def test_the_lock_of_a_killed_process_is_free_at_once(tmp_path: Path) -> None:
     async with asyncio.timeout(30):
         other = await process("hold", tmp_path, "s")

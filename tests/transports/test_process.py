@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from antiphon.errors import LocalProtocolError, ProcessDied, SpawnFailed
-from antiphon.transports import pipes, process
+from antiphon.transports import guard, pipes, process
 from antiphon.transports.process import STDERR_LINES, ProcessTransport, spawn
 from tests.transports.children import Ear, alive, end_of
 from tests.transports.pairs import python
@@ -101,6 +101,24 @@ async def test_stderr_is_drained_and_only_its_last_lines_are_kept() -> None:
 async def end_of_stderr(child: ProcessTransport) -> None:
     while await child.receive() is not None:
         pass
+
+
+async def test_a_stderr_that_cannot_be_read_any_more_is_over() -> None:
+    """A terminal whose other side is closed gives an error and not an end."""
+    near, far = os.openpty()
+    to_child, from_us = os.pipe()
+    to_us, from_child = os.pipe()
+    words = [sys.executable, "-c", "import sys; print('last words', file=sys.stderr); sys.exit(3)"]
+    child = guard.start(words, (to_child, from_child, far), env=os.environ)
+    for fd in (to_child, from_child, far):
+        os.close(fd)
+    problems: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: problems.append(context))
+    transport = ProcessTransport(child, (from_us, to_us, near), "python")
+    async with asyncio.timeout(60):
+        assert "last words" in str(await end_of(transport))
+        await transport.close()
+    assert (transport.status, problems) == (3, [])
 
 
 async def test_a_child_that_closes_its_output_but_lives_is_reported() -> None:

@@ -256,9 +256,10 @@ class Checking:
         """A stage with an agent of its own, which has not been introduced."""
         wire = Wire(await self.place.start(), Direction.C2A)
         scene.wires.append(wire)
-        editor = Editor(wire)
+        workspace = self._workspace()
+        editor = Editor(wire, workspace)
         self._ends.push_async_callback(editor.close)
-        stage = self._stage(wire, editor, _room(self._workspace(), scene))
+        stage = self._stage(wire, editor, _room(workspace, scene))
         stage.another = lambda: self._open(scene)
         stage.renewed = stage.another
         return stage

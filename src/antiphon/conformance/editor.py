@@ -26,10 +26,14 @@ EVERYTHING: Final[dict[str, Any]] = {
 
 
 class Editor(Answerer):
-    """Listens to a wire and answers. `allows` is the kind of option that it picks when it is asked for permission."""
+    """Listens to a wire and answers. `allows` is the kind of option that it picks when it is asked for permission.
 
-    def __init__(self, wire: Wire) -> None:
+    It writes no file outside of the workspace, as a correct client.
+    """
+
+    def __init__(self, wire: Wire, workspace: Path) -> None:
         super().__init__(wire)
+        self._workspace = workspace
         self.allows = "allow_once"
         self.unsaved: dict[str, str] = {}
         """What files hold that the user has not saved: path → text."""
@@ -42,7 +46,7 @@ class Editor(Answerer):
             case "fs/read_text_file":
                 return {"content": _read(params, self.unsaved)}
             case "fs/write_text_file":
-                return _write(params)
+                return _write(params, self._workspace)
             case "elicitation/create":
                 return {"action": "decline"}
             case "terminal/create":
@@ -125,10 +129,13 @@ def _read(params: dict[str, Any], unsaved: dict[str, str]) -> str:
     return "".join(lines[first:] if limit is None else lines[first : first + int(limit)])
 
 
-def _write(params: dict[str, Any]) -> object:
+def _write(params: dict[str, Any], workspace: Path) -> object:
+    path = Path(params["path"])
     try:
-        Path(params["path"]).parent.mkdir(parents=True, exist_ok=True)
-        Path(params["path"]).write_text(params["content"], encoding="utf-8")
+        if not path.resolve().is_relative_to(workspace.resolve()):
+            raise Refused(Code.INVALID_PARAMS, f"{path} is outside of the workspace")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(params["content"], encoding="utf-8")
     except OSError as error:
         raise Refused(Code.INTERNAL_ERROR, f"cannot write {params['path']}: {error}") from error
     return {}

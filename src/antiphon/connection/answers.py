@@ -192,7 +192,11 @@ def _on_one_line(error: RequestError) -> ErrorObject:
     lines = [line for line in error.message.splitlines() if line.strip()]
     if len(lines) < 2:
         return ErrorObject(error.code, lines[0] if lines else error.message, error.data)
-    message, rest = lines[0], "\n".join(lines[1:])
-    more = {"hint": rest.removeprefix("hint: ")} if rest.startswith("hint: ") else {"details": rest}
     data = error.data if isinstance(error.data, dict) else {} if error.data is None else {"details": error.data}
-    return ErrorObject(error.code, message, {**more, **data})
+    begin = next((number for number, line in enumerate(lines) if number and line.startswith("hint: ")), len(lines))
+    more = {}
+    if details := "\n".join(lines[1:begin]):
+        more["more" if "details" in data else "details"] = details
+    if hint := "\n".join(lines[begin:]).removeprefix("hint: "):
+        more["hint"] = hint
+    return ErrorObject(error.code, lines[0], {**more, **data})

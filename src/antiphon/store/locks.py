@@ -6,7 +6,9 @@ Rule 1: who writes a session has its byte locked for itself alone; who only look
 the byte locked can tell the two apart: it shares the lock with one who looks, and never with an owner.
 Rule 2: the kernel knows these locks by process. Within ours `_Table.held` says what is held, and the file is never closed: that
 would release every lock of this process.
-Rule 3: the small file beside it (process, client, since when) is for people. Nothing is decided by it.
+Rule 3: the small file beside it (process, client, since when) is for people. What is in it decides nothing.
+Rule 4: an Antiphon from before the table has that file itself locked (`flock`). It is looked at, so that an older process that runs on
+keeps its sessions; ours are not locked in this way, since each would take a descriptor.
 """
 
 import fcntl
@@ -25,7 +27,7 @@ import msgspec
 from antiphon.config.places import make_private_directory
 from antiphon.errors import AcpError
 
-__all__ = ["FOLDER", "TABLE", "Holder", "LiveElsewhere", "SessionLock", "holder", "look_at_all", "place_of"]
+__all__ = ["FOLDER", "TABLE", "Holder", "LiveElsewhere", "SessionLock", "holder", "look_at_all", "path_of", "place_of"]
 
 FOLDER: Final = "locks"
 """Where the files are, in the state directory."""
@@ -120,6 +122,8 @@ class SessionLock:
         with _explained(path):
             make_private_directory(path.parent)
             table, place = _table(path.parent, make=True), place_of(session_id)
+            if _is_locked_by_older(path):
+                raise LiveElsewhere(session_id, _read(path))
             match table.take(place):
                 case "owned":
                     raise LiveElsewhere(session_id, _read(path))
@@ -252,7 +256,7 @@ def holder(directory: Path, session_id: str) -> Holder | None:
     """Who has the session open; None: nobody. Takes nothing away from anybody."""
     path = path_of(directory, session_id)
     with _explained(path):
-        return _read(path) if _is_owned(path.parent, session_id) else None
+        return _read(path) if _is_owned(path.parent, session_id) or _is_locked_by_older(path) else None
 
 
 def look_at_all(directory: Path) -> Iterator[tuple[Path, Holder | None]]:
@@ -261,7 +265,7 @@ def look_at_all(directory: Path) -> Iterator[tuple[Path, Holder | None]]:
     with _explained(folder):
         for path in sorted(folder.glob("*.lock")):
             session_id = _decoded(path).session_id or path.stem  # a full disk leaves an empty file
-            found = _read(path) if _is_owned(folder, session_id) else None
+            found = _read(path) if _is_owned(folder, session_id) or _is_locked_by_older(path) else None
             if found is not None or path.exists():
                 yield path, found
 
@@ -271,6 +275,23 @@ def _is_owned(folder: Path, session_id: str) -> bool:
         return _table(folder, make=False).is_owned(place_of(session_id))
     except FileNotFoundError:
         return False
+
+
+def _is_locked_by_older(path: Path) -> bool:
+    """Whether an Antiphon from before the table has this file locked. One that only looks shares the lock, and does not count."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:  # mostly there is no file
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a disk without such locks: nobody can have one
+        return False
+    finally:
+        os.close(descriptor)  # which releases it
+    return False
 
 
 def path_of(directory: Path, session_id: str) -> Path:

@@ -74,7 +74,12 @@ class ProcessTransport(PipeTransport):
         return "\n".join(line.decode("utf-8", "replace") for line in lines)
 
     def _stderr_readable(self) -> None:
-        chunk = os.read(self._stderr_fd, 64 * 1024)
+        try:
+            chunk = os.read(self._stderr_fd, 64 * 1024)
+        except (BlockingIOError, InterruptedError):
+            return  # it was not ready after all
+        except OSError:  # as EIO of a terminal whose other side is closed: no more comes
+            chunk = b""
         if not chunk:
             self.loop.remove_reader(self._stderr_fd)
             self._quiet.set()
