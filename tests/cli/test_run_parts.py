@@ -4,8 +4,8 @@ import pytest
 
 from antiphon.cli.forms import Field, Wrong, fields_of
 from antiphon.cli.logs import Redact
-from antiphon.cli.screen import cut, exact, plain
 from antiphon.protocol import v1
+from antiphon.text import cut, exact, prose
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_a_line_is_cut_by_columns(text: str, width: int, shown: str) -> None:
     ],
 )
 def test_nothing_draws_and_no_code_is_hidden(text: str, shown: str) -> None:
-    assert plain(text) == shown
+    assert prose(text) == shown
 
 
 def test_what_somebody_decides_by_has_nothing_invisible() -> None:

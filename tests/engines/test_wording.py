@@ -2,7 +2,8 @@
 
 import pytest
 
-from antiphon.engines.wording import exact, line_number, one_line, sentence, size_in_words, title
+from antiphon.engines.wording import line_number, one_line, sentence, title
+from antiphon.text import exact, size_in_words
 
 
 @pytest.mark.parametrize(

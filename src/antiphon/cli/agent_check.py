@@ -8,7 +8,6 @@ import msgspec
 
 from antiphon.catalogue.finding import Found, start_of
 from antiphon.cli.grammar import shown_time
-from antiphon.cli.screen import plain
 from antiphon.client.connect import connect
 from antiphon.client.link import VERSION
 from antiphon.client.remote import ConnectedAgent
@@ -16,6 +15,7 @@ from antiphon.client.retry import Retry
 from antiphon.config.settings import Settings
 from antiphon.errors import AcpError, sentence_and_hint
 from antiphon.protocol import v1
+from antiphon.text import one_line
 
 __all__ = ["check", "in_words"]
 
@@ -127,12 +127,12 @@ def _text(report: Report, found: Found) -> str:
     lines |= {subject: ", ".join(words) or "-" for subject, words in in_words(report.capabilities).items()}
     lines["sign-in"] = ", ".join(f"{method.id} ({method.name})" for method in report.auth_methods) or "-"
     width = max(map(len, lines))
-    shown = [f"{subject.ljust(width)}  {plain(words, one_line=True)}" for subject, words in lines.items()]
+    shown = [f"{subject.ljust(width)}  {one_line(words)}" for subject, words in lines.items()]
     if report.auth_methods and found.login:
         shown.append(f"{'to sign in'.ljust(width)}  {found.login}")
     return "\n".join(shown)
 
 
 def _what_to_do(found: Found) -> str:
-    start = f"try `{plain(found.shown, one_line=True)}` by hand: it has to speak ACP on stdin and stdout"
+    start = f"try `{one_line(found.shown)}` by hand: it has to speak ACP on stdin and stdout"
     return f"{start}; to sign in, {found.login}" if found.login else start

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from antiphon.catalogue.finding import Missing, find
 from antiphon.catalogue.known import KNOWN
-from antiphon.cli.screen import plain
 from antiphon.config.editing import EditRefused, with_agent, without_agent
 from antiphon.config.files import read_file, user_file
 from antiphon.config.places import make_private_directory, make_private_file
 from antiphon.config.shapes import OwnAgent, Settings
 from antiphon.local.files import write_text
+from antiphon.text import one_line, prose
 
 __all__ = ["add", "remove"]
 
@@ -32,7 +32,7 @@ def add(name: str, command: list[str]) -> int:
     sys.stderr.write(f"added `{name}` to {path}; `antiphon agents check {name}` tries it\n")
     here = find(name, Settings(agents={name: OwnAgent(tuple(command))}))
     if isinstance(here, Missing):
-        sys.stderr.write(f"warning: there is no program `{plain(command[0], one_line=True)}` yet\n")
+        sys.stderr.write(f"warning: there is no program `{one_line(command[0])}` yet\n")
     return 0
 
 
@@ -44,7 +44,7 @@ def remove(name: str) -> int:
     """
     path = _edit(lambda text: without_agent(text, name))
     again = f"; `{name}` is the known agent again" if name in KNOWN else ""
-    sys.stderr.write(f"removed `{plain(name)}` from {path}{again}\n")
+    sys.stderr.write(f"removed `{prose(name)}` from {path}{again}\n")
     return 0
 
 

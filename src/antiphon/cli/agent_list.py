@@ -8,8 +8,8 @@ import msgspec
 from antiphon.catalogue.finding import Found, Missing, find_all
 from antiphon.catalogue.registry import Registry
 from antiphon.catalogue.versions import with_versions
-from antiphon.cli.screen import plain
 from antiphon.config.settings import Settings
+from antiphon.text import one_line
 
 __all__ = ["rows", "show", "table"]
 
@@ -46,7 +46,7 @@ def rows(agents: Sequence[Found | Missing], versions: dict[str, str | None]) -> 
     for agent in agents:
         last = agent.shown if isinstance(agent, Found) else agent.hint
         cells = (agent.name, _state(agent), versions.get(agent.name) or "-", last)
-        found.append(tuple(plain(cell, one_line=True) for cell in cells))
+        found.append(tuple(one_line(cell) for cell in cells))
     return found
 
 

@@ -12,8 +12,8 @@ from antiphon.catalogue.registry import Registry, RegistryProblem
 from antiphon.cli.grammar import Parser, duration, shown_time, split_command
 from antiphon.cli.here import tell
 from antiphon.cli.saying import Misused
-from antiphon.cli.screen import plain
 from antiphon.client.rules_here import settings_here
+from antiphon.text import prose
 
 if TYPE_CHECKING:
     from antiphon.config.settings import Loaded
@@ -124,13 +124,13 @@ def _registry(source: str | None, forget: bool) -> int:
     if source is None:
         kept = fetching.kept()
         told = f"{kept.source}, read {kept.read_at}, {_count(kept.read())}" if kept is not None else "none"
-        sys.stdout.write(f"{plain(told)}\n")
+        sys.stdout.write(f"{prose(told)}\n")
         return 0
     if "://" not in source and not os.path.exists(os.path.expanduser(source)):
         raise Misused(f"there is no file `{source}`\nhint: give a registry.json, or its https:// address")
     registry = fetching.keep(source, fetching.fetch(source))
     for problem in registry.problems:
-        sys.stderr.write(f"warning: {plain(problem)}\n")
+        sys.stderr.write(f"warning: {prose(problem)}\n")
     sys.stderr.write(f"{_count(registry)}; `antiphon agents` lists them\n")
     return 0
 
@@ -152,6 +152,6 @@ def _kept_registry(*, quiet: bool) -> Registry:
         kept = fetching.kept()
     except RegistryProblem as error:
         if not quiet:
-            sys.stderr.write(f"warning: {plain(str(error))}\n")
+            sys.stderr.write(f"warning: {prose(str(error))}\n")
         return Registry({})
     return Registry({}) if kept is None else kept.read()

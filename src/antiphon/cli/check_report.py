@@ -9,9 +9,10 @@ from typing import Final
 
 import msgspec
 
-from antiphon.cli.screen import Screen, Style, exact, plain
+from antiphon.cli.screen import Screen, Style
 from antiphon.conformance.document import Document, Judged, Proof
 from antiphon.conformance.requirements import EVERY
+from antiphon.text import exact_line, one_line
 
 __all__ = ["lines", "write"]
 
@@ -143,7 +144,7 @@ def _proof(proof: Proof, found: str, screen: Screen, width: int) -> Iterator[str
         for place, value in _meant(proof.msg, found):
             shown = msgspec.json.encode(value).decode()
             text += f" {place}: {shown[:PLACE_CHARACTERS]}{'…' if len(shown) > PLACE_CHARACTERS else ''}"
-    shown = exact(text, one_line=True)
+    shown = exact_line(text)
     for start in range(0, len(shown), max(width - 6, 40)):
         yield screen.styled(f"    {shown[start : start + max(width - 6, 40)]}", "dim")
 
@@ -191,7 +192,7 @@ def _verdict(document: Document, screen: Screen, width: int, *, everything: bool
     told += [f"{counts['noted']} noted"] if counts["noted"] else []
     told += [f"{counts[status]} {words}" for status, words in WORDS.items() if counts[status]]
     fatal = sum(one.level in ("must", "capability") for one in document.failed())
-    who = plain(document.peer or " ".join(document.command), one_line=True)
+    who = one_line(document.peer or " ".join(document.command))
     if document.correct and not document.complete:
         style: Style = "green"
         sentence = f"{who}: nothing that must hold was broken, in the part that was played{_untested(document)}."
@@ -235,7 +236,7 @@ def _strictly(document: Document) -> Iterator[str]:
 
 
 def _wrapped(text: str, width: int, indent: str) -> list[str]:
-    text = plain(text, one_line=True)
+    text = one_line(text)
     if width - len(indent) < 24:
         return [indent + text]
     return textwrap.wrap(

@@ -12,7 +12,8 @@ from antiphon import __version__
 from antiphon.cli.health.examining import Result
 from antiphon.cli.health.findings import Status
 from antiphon.cli.health.table import PARTS
-from antiphon.cli.screen import Screen, Style, plain
+from antiphon.cli.screen import Screen, Style
+from antiphon.text import one_line
 
 __all__ = ["Report", "Told", "encode", "lines", "report_of", "schema", "write"]
 
@@ -148,7 +149,7 @@ def _summary(report: Report, screen: Screen, width: int, *, named: bool) -> Iter
 
 def _wrapped(text: str, width: int, mark: str, indent: int) -> Iterator[str]:
     """Lines of a text behind a mark of one column, or behind nothing; what does not fit goes on below, as far in."""
-    text = plain(text, one_line=True)
+    text = one_line(text)
     deep = indent + 1 if mark else indent
     if width - deep < _NARROWEST:
         broken = [text]

@@ -3,7 +3,7 @@
 import sys
 from typing import TYPE_CHECKING
 
-from antiphon.cli.screen import plain
+from antiphon.text import prose
 
 if TYPE_CHECKING:
     from antiphon.config.settings import Loaded
@@ -15,4 +15,4 @@ def tell(loaded: "Loaded") -> None:
     """Say what is wrong with the config files, and what does not count yet."""
     for kind, texts in (("warning", loaded.problems), ("note", loaded.notes)):
         for text in texts:
-            sys.stderr.write(f"{kind}: {plain(text)}\n")
+            sys.stderr.write(f"{kind}: {prose(text)}\n")

@@ -6,9 +6,9 @@ from typing import Final
 
 from antiphon.cli.inspect_pen import Pen
 from antiphon.cli.screen import Style
-from antiphon.cli.sessions_table import width_of
 from antiphon.recorder.story import Shown
 from antiphon.recorder.wording import seconds, size
+from antiphon.text import width_of
 
 __all__ = ["Row", "diagram_head", "diagram_lines", "fold", "joined", "row_lines"]
 

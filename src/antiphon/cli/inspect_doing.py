@@ -13,9 +13,9 @@ import msgspec
 from antiphon.cli.inspect_choosing import Choice
 from antiphon.cli.inspect_pen import Pen
 from antiphon.cli.saying import FAILED, Misused
-from antiphon.cli.screen import exact
 from antiphon.errors import AcpError
 from antiphon.recorder.telling import SLOW, Telling
+from antiphon.text import exact, exact_line
 from antiphon.traffic.entries import Entry, Reading
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Inspection:
     def _nothing(self) -> NoReturn:
         from antiphon.recorder.script import is_none
 
-        raise Unusable(is_none(exact(self._file, one_line=True), self._reading.lines))
+        raise Unusable(is_none(exact_line(self._file), self._reading.lines))
 
     def _status(self, story: "Story") -> int:
         broken = story.undecodable or bool(story.deviations)
@@ -143,7 +143,7 @@ class Inspection:
         except OSError as error:
             reason = (error.strerror or "no reason is known").lower()
             raise Unusable(f"`{path}` cannot be written: {reason}\nhint: `--html OUT` names another place") from error
-        sys.stderr.write(f"wrote `{exact(str(path), one_line=True)}`\n")
+        sys.stderr.write(f"wrote `{exact_line(str(path))}`\n")
 
     def _lines(self, story: "Story", pen: Pen) -> Iterator[str]:
         from antiphon.cli.inspect_diagram import diagram_lines
@@ -188,7 +188,7 @@ class Inspection:
             lines = tail = Tail(Path(self._file))
             tail.restarted = self._restart
             if not Path(self._file).exists():
-                sys.stderr.write(f"waiting for `{exact(self._file, one_line=True)}` …\n")
+                sys.stderr.write(f"waiting for `{exact_line(self._file)}` …\n")
         live.write(diagram_head(pen))
         try:
             for line in lines:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from antiphon.cli.screen import Style, cut, exact
-from antiphon.cli.sessions_table import Paint, width_of
+from antiphon.cli.screen import Style
+from antiphon.cli.sessions_table import Paint
+from antiphon.text import cut, exact_line, width_of
 
 __all__ = ["Pen", "Signs", "many", "ranges"]
 
@@ -73,7 +74,7 @@ class Pen:
 
     def cut(self, text: str, width: int) -> str:
         """As much of a text of others, safe to show, as fits into so many columns."""
-        short = cut(exact(text, one_line=True), width)
+        short = cut(exact_line(text), width)
         return short if self.signs.part else short.replace("…", ".")
 
     def bar(self, start: float, length: float, whole: float, width: int, sign: str) -> str:

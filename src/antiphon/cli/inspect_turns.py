@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from antiphon.cli.inspect_pen import Pen
-from antiphon.cli.screen import Style, exact
+from antiphon.cli.screen import Style
 from antiphon.recorder.story import Call, Story, Turn, Wait
 from antiphon.recorder.wording import seconds
+from antiphon.text import exact_line
 
 __all__ = ["turn_lines"]
 
@@ -59,7 +60,7 @@ def _turn(turn: Turn, length: float, longest: float, pen: Pen) -> str:
     bar = pen.bar(0.0, length, longest, width, pen.signs.turn)
     how, style = _end(turn, pen)
     head = f"{turn.number:>3} {seconds(turn.duration, '-'):>8} "
-    note = f"{exact(how, one_line=True)} " if how else ""
+    note = f"{exact_line(how)} " if how else ""
     waited = f"  ({seconds(turn.waited)} waited)" if turn.waited >= 0.1 else ""
     text = pen.fit(turn.prompt or "(no text)", len(head) + width + 1 + len(note) + len(waited))
     return f"{pen(head, 'bold')}{pen(bar, 'cyan')} {pen(note, style)}{text}{pen(waited, 'dim')}".rstrip()
@@ -87,7 +88,7 @@ def _part(turn: Turn, one: Call | Wait, longest: float, pen: Pen) -> str:
     else:
         sign, style, text, note = _wait(one, pen)
     bar = pen.bar(start, max(length, 0.0), longest, width, pen.signs.call if isinstance(one, Call) else pen.signs.wait)
-    note = f"  {exact(note, one_line=True)}" if note else ""
+    note = f"  {exact_line(note)}" if note else ""
     text = pen.fit(text, len(head) + width + len(sign) + 2 + len(note))
     return f"{pen(head, 'dim')}{pen(bar, style)} {pen(sign, style)} {text}{pen(note, 'dim')}".rstrip()
 

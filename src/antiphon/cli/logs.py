@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from antiphon.cli.screen import plain
 from antiphon.config.places import make_private_directory, state_dir
+from antiphon.text import prose
 
 if TYPE_CHECKING:
     from antiphon.connection.reports import Report
@@ -61,7 +61,7 @@ class Redact(logging.Formatter):
         for value in self._values:
             text = text.replace(value, "***")
         text = _SHAPES.sub(lambda match: next((group for group in match.groups() if group), "") + "***", text)
-        return plain(text).replace("\n", "\n    ")[:LINE_LIMIT]
+        return prose(text).replace("\n", "\n    ")[:LINE_LIMIT]
 
 
 class _LogFile(logging.FileHandler):

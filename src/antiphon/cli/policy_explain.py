@@ -11,7 +11,6 @@ from antiphon.cli.arguments import Misused, Options
 from antiphon.cli.here import tell
 from antiphon.cli.opening import rules_of
 from antiphon.cli.saying import did_you_mean
-from antiphon.cli.screen import plain
 from antiphon.client.permissions import Keeper
 from antiphon.client.place import Place
 from antiphon.client.rules_here import settings_here
@@ -21,6 +20,7 @@ from antiphon.policy.tools import KIND_OF, KINDS, PATH_TOOLS, canonical
 from antiphon.protocol import v1
 from antiphon.store.decisions import DecisionStore
 from antiphon.store.schema import open_database
+from antiphon.text import one_line
 
 if TYPE_CHECKING:
     from antiphon.config.settings import Loaded
@@ -115,7 +115,7 @@ def _refuse_misspelt(tool: str, given: str | None) -> None:
         )
     if not tool.startswith("mcp__"):
         sys.stderr.write(
-            f"note: `{plain(tool, one_line=True)}` is taken for a tool of the agent's own: no rule but `{plain(tool, one_line=True)}` and `kind:other` is about it\n"
+            f"note: `{one_line(tool)}` is taken for a tool of the agent's own: no rule but `{one_line(tool)}` and `kind:other` is about it\n"
         )
 
 
@@ -164,4 +164,4 @@ def _show(explained: Explained, *, as_json: bool) -> None:
     place = explained.where or explained.source
     rule = f"none ({place})" if explained.rule is None else f"{explained.rule} ({place})"
     lines = (explained.verdict, f"rule: {rule}", f"why: {explained.why}")
-    sys.stdout.write("".join(f"{plain(line, one_line=True)}\n" for line in lines))
+    sys.stdout.write("".join(f"{one_line(line)}\n" for line in lines))

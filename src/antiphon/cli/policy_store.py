@@ -9,7 +9,6 @@ from typing import TypeVar
 import msgspec
 
 from antiphon.cli.saying import Misused
-from antiphon.cli.screen import exact, plain
 from antiphon.config.project_files import NAMES, directories_above
 from antiphon.config.settings import find
 from antiphon.store.audit import AuditEntry, AuditStore
@@ -18,6 +17,7 @@ from antiphon.store.decisions import Decision, DecisionStore
 from antiphon.store.project_trust import trust_project
 from antiphon.store.schema import open_database
 from antiphon.store.trust import TrustStore
+from antiphon.text import exact_line, prose
 
 __all__ = ["distrust", "revoke", "show_decisions", "show_log", "show_trusted", "trust"]
 
@@ -87,7 +87,7 @@ async def trust(directory: str) -> int:
     """Trust what the project says as it is now: its config file, and what engines read from it."""
     trusted = await trust_project([_folder(directory)])
     for path in trusted:
-        sys.stderr.write(f"trusted {plain(path)} as it is now\n")
+        sys.stderr.write(f"trusted {prose(path)} as it is now\n")
     sys.stderr.write("hint: what changes has to be trusted again; `antiphon policy distrust` takes it back\n")
     return 0
 
@@ -106,7 +106,7 @@ async def distrust(directory: str) -> int:
             known = await store.distrust(project) or gone > 0
     if not known:
         raise Misused(f"`{project}` is not trusted\nhint: `antiphon policy trust --list` shows what is")
-    sys.stderr.write(f"{plain(project)} is trusted no longer\n")
+    sys.stderr.write(f"{prose(project)} is trusted no longer\n")
     return 0
 
 
@@ -148,7 +148,7 @@ def _table(header: tuple[str, ...], rows: list[tuple[str, ...]], otherwise: str)
     if not rows:
         sys.stderr.write(f"{otherwise}\n")
         return
-    every = [header, *(tuple(exact(cell, one_line=True) or "-" for cell in row) for row in rows)]
+    every = [header, *(tuple(exact_line(cell) or "-" for cell in row) for row in rows)]
     widths = [max(len(row[column]) for row in every) for column in range(len(header) - 1)]
     for row in every:
         cells = [*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]

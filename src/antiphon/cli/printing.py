@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from antiphon.cli.describing import call_line, plan_line, shown_path, usage_line
 from antiphon.cli.diffs import diff_lines, diffs_in
-from antiphon.cli.screen import Style, exact, plain
+from antiphon.cli.screen import Style
 from antiphon.cli.tails import written_lines
 from antiphon.protocol import v1
+from antiphon.text import exact_line, one_line
 
 if TYPE_CHECKING:
     from antiphon.cli.events import Result
@@ -110,15 +111,13 @@ class TextPrinter:
     def decided(self, entry: "AuditEntry") -> None:
         if entry.verdict != "allow" and entry.source != "user":  # who said no knows it
             self._note(
-                f"✗ denied ({entry.kind}): {exact(entry.subject or entry.tool or 'it did not say what', one_line=True)}: {entry.why}",
+                f"✗ denied ({entry.kind}): {exact_line(entry.subject or entry.tool or 'it did not say what')}: {entry.why}",
                 "yellow",
             )
 
     def answered(self, message: str, answer: str) -> None:
         if answer != "accept":
-            self._note(
-                f"? {plain(message, one_line=True)} ({'declined' if answer == 'decline' else 'dismissed'})", "yellow"
-            )
+            self._note(f"? {one_line(message)} ({'declined' if answer == 'decline' else 'dismissed'})", "yellow")
 
     def warn(self, title: str, hint: str | None = None) -> None:
         self._note(f"warning: {title}{f' ({hint})' if hint else ''}", "yellow")
@@ -184,7 +183,7 @@ class TextPrinter:
         if self._screen.can_redraw:
             self._screen.live(key, line, style)
         else:
-            self._note(plain(line, one_line=True), style)
+            self._note(one_line(line), style)
         self._show_output(call)
         if call.status == v1.ToolStatus.COMPLETED:
             for diff in diffs_in(call.content):
@@ -242,7 +241,7 @@ class QuietPrinter:
             self._note("warning", title, hint)
 
     def _note(self, severity: str, title: str, more: str | None) -> None:
-        self._screen.note(f"{severity}: {title}{f' ({plain(more, one_line=True)})' if more else ''}", "yellow")
+        self._screen.note(f"{severity}: {title}{f' ({one_line(more)})' if more else ''}", "yellow")
 
     def ended(self, result: "Result", usage: v1.UsageUpdate | None, tokens: v1.Usage | None) -> None:
         self._screen.say(result.text)

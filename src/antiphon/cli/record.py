@@ -210,6 +210,6 @@ def _no_file(path: str, error: Exception) -> AcpError:
 
 
 def _shown(text: str) -> str:
-    from antiphon.visible import exact
+    from antiphon.text import exact
 
     return exact(text)

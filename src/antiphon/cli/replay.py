@@ -8,7 +8,7 @@ import sys
 
 from antiphon.cli.ending import require_streams
 from antiphon.cli.saying import FAILED, Misused
-from antiphon.visible import exact
+from antiphon.text import exact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from antiphon.recorder.matching import Ignored
 from antiphon.recorder.replay_client import ClientPlayer
 from antiphon.recorder.replay_driving import drive
 from antiphon.recorder.rewriting import Names
-from antiphon.visible import exact
+from antiphon.text import exact
 
 if TYPE_CHECKING:
     from antiphon.cli.replay import Wishes

@@ -113,7 +113,7 @@ def error_text(sentence: str, hint: str, *, color: bool) -> str:
 
 def _clean(text: str) -> str:
     """Return a text without control characters and without a full stop: it is not always a sentence."""
-    from antiphon.visible import prose
+    from antiphon.text import prose
 
     return prose(text.strip()).removesuffix(".")
 

@@ -9,30 +9,16 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final, Literal, TextIO
-from unicodedata import combining, east_asian_width
 
-from antiphon import visible
 from antiphon.cli.saying import coloured, error_text
-from antiphon.visible import prose
+from antiphon.text import cut, exact, one_line, prose
 
-__all__ = ["Screen", "Style", "exact", "plain"]
+__all__ = ["Screen", "Style"]
 
 Style = Literal["", "bold", "dim", "red", "green", "yellow", "cyan"]
 
 _CODES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 STATUS: Final = "status"
-
-
-def plain(text: str, *, one_line: bool = False) -> str:
-    """Prose that is safe to show: what a terminal would obey is a picture of itself, and it is on one line if need be."""
-    text = prose(text)
-    return " ".join(text.split()) if one_line else text
-
-
-def exact(text: str, *, one_line: bool = False) -> str:
-    """What somebody decides by: nothing in it is invisible either."""
-    text = visible.exact(text)
-    return " ".join(text.split()) if one_line else text
 
 
 class Screen:
@@ -116,7 +102,7 @@ class Screen:
         """A question that waits for its answer on the same line."""
         self._turn_to_err()
         self._end_line(self._err)
-        self._write(self._err, self.styled(plain(text), "bold"))
+        self._write(self._err, self.styled(prose(text), "bold"))
 
     def answered(self) -> None:
         """The user ended the line of a question."""
@@ -128,7 +114,7 @@ class Screen:
 
     def live(self, key: str, text: str, style: Style = "") -> None:
         """Draw a line at the bottom, or draw it again. Nothing where lines cannot be drawn again."""
-        line = (plain(text, one_line=True), style)
+        line = (one_line(text), style)
         if not self.can_redraw or self._live.get(key) == line:
             return
         if not self._live:
@@ -217,15 +203,3 @@ class Screen:
             stream.flush()
         if stream is self._out:
             self.lost()
-
-
-def cut(text: str, width: int) -> str:
-    """As much of the text as fits into so many columns."""
-    used, fits = 0, 0  # `fits`: how many letters leave room for the sign that there were more
-    for place, letter in enumerate(text):
-        used += 0 if combining(letter) else 2 if east_asian_width(letter) in "WF" else 1
-        if used > width:
-            return f"{text[:fits]}…"
-        if used < width:
-            fits = place + 1
-    return text

@@ -10,7 +10,7 @@ import msgspec
 
 from antiphon.cli.agreeing import agreed
 from antiphon.cli.saying import FAILED, Misused
-from antiphon.cli.screen import Screen, exact, plain
+from antiphon.cli.screen import Screen
 from antiphon.cli.sessions_search import Hit, hits_in, pattern_of
 from antiphon.cli.sessions_shelf import Shelf, opened
 from antiphon.cli.sessions_table import Paint, ago, table
@@ -20,6 +20,7 @@ from antiphon.config.places import private_opener, state_dir
 from antiphon.errors import AcpError
 from antiphon.store.locks import Holder, LiveElsewhere, SessionLock, holder
 from antiphon.store.sessions import SessionRow
+from antiphon.text import exact_line, one_line, prose
 
 if TYPE_CHECKING:
     import re
@@ -104,7 +105,7 @@ def _cells(shelf: Shelf, about: About, owner: Holder | None, *, everywhere: bool
     made = "script" if about.script else about.client or ""
     cells = [shelf.short(about.id), ago(about.updated_at), str(about.turns), route, made, about.title or ""]
     cells += [folder] if everywhere else []
-    return (*(plain(cell, one_line=True) or "-" for cell in cells), exact(live, one_line=True))
+    return (*(one_line(cell) or "-" for cell in cells), exact_line(live))
 
 
 async def show(word: str, *, thoughts: bool, calls: bool) -> int:
@@ -146,7 +147,7 @@ def _save(path: str, data: bytes) -> int:
             file.write(data)
     except OSError as error:
         raise AcpError(f"`{path}` cannot be written: {error.strerror}\nhint: give another FILE") from error
-    sys.stderr.write(f"wrote {plain(path)}\n")
+    sys.stderr.write(f"wrote {prose(path)}\n")
     return 0
 
 
@@ -166,8 +167,8 @@ async def search(words: Sequence[str], *, everywhere: bool, as_json: bool) -> in
                 sys.stdout.write(f"{msgspec.json.encode(Match(told.about, hits)).decode()}\n")
             else:
                 gap = "\n" if found else ""
-                head = f"{shelf.short(row.id)}  {plain(told.about.title or '-', one_line=True)}"
-                tail = f"  {ago(row.updated_at)}{f'  {plain(row.cwd, one_line=True)}' if everywhere else ''}"
+                head = f"{shelf.short(row.id)}  {one_line(told.about.title or '-')}"
+                tail = f"  {ago(row.updated_at)}{f'  {one_line(row.cwd)}' if everywhere else ''}"
                 sys.stdout.write(f"{gap}{paint(paint.fit(head, beside=tail), 'bold')}{tail}\n")
                 sys.stdout.write("".join(f"{line}\n" for hit in hits for line in _hit(hit, pattern, paint)))
             sys.stdout.flush()

@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from antiphon.cli.describing import MARKS
-from antiphon.cli.screen import plain
 from antiphon.cli.sessions_content import Piece, pieces_of, pieces_of_call
 from antiphon.cli.sessions_telling import Line, Told, speaker, text_of
 from antiphon.client.transcript import CallEntry, CompactionEntry, Message, Notice, Thought
-from antiphon.engines.fences import fenced
 from antiphon.protocol import v1
+from antiphon.text import fenced, one_line, prose
 
 __all__ = ["markdown"]
 
@@ -30,18 +29,18 @@ def markdown(told: Told, *, thoughts: bool = False, calls: bool = True) -> str:
             continue
         who, mine = speaker(line), isinstance(line.entry, Message) and line.entry.speaker == "user"
         if mine or (who != heard and not isinstance(line.entry, Notice)):
-            blocks.append(f"## {plain(who, one_line=True)} · {line.when.astimezone():%Y-%m-%d %H:%M}")
+            blocks.append(f"## {one_line(who)} · {line.when.astimezone():%Y-%m-%d %H:%M}")
             heard = None if mine else who
         blocks += _body(line, told.about.cwd)
     if told.plan:
-        steps = [f"- {_BOXES[step.status.meaning]} {plain(step.content, one_line=True)}" for step in told.plan]
+        steps = [f"- {_BOXES[step.status.meaning]} {one_line(step.content)}" for step in told.plan]
         blocks += ["## Plan", "\n".join(steps)]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
 def _head(told: Told) -> Iterator[str]:
     about = told.about
-    yield f"# {plain(about.title or 'Session', one_line=True)}"
+    yield f"# {one_line(about.title or 'Session')}"
     facts = [f"- session {_code(about.id)} in {_code(about.cwd)}"]
     if about.route or about.engines:
         names = " and ".join(_code(name) for name in about.engines)
@@ -59,7 +58,7 @@ def _body(line: Line, cwd: str) -> Iterator[str]:
             yield from (_piece(piece) for piece in pieces_of(entry, text_of(line)))
         case Thought():
             text = "".join(piece.text for piece in pieces_of(entry, text_of(line)))
-            yield _quoted(f"*thought:* {plain(text).strip()}")
+            yield _quoted(f"*thought:* {prose(text).strip()}")
         case CallEntry():
             status = entry.status.meaning
             word = "denied" if entry.denied else str(status).replace("_", " ")
@@ -67,18 +66,18 @@ def _body(line: Line, cwd: str) -> Iterator[str]:
             yield f"{MARKS[status]} {_code(text_of(line))} ({entry.kind}{ended})"
             yield from (_piece(piece) for piece in pieces_of_call(entry, cwd) if piece.text)
         case Notice():
-            more = f": {plain(entry.description).strip()}" if entry.description else ""
-            yield _quoted(f"**{entry.severity}: {plain(entry.title, one_line=True)}**{more}")
+            more = f": {prose(entry.description).strip()}" if entry.description else ""
+            yield _quoted(f"**{entry.severity}: {one_line(entry.title)}**{more}")
         case CompactionEntry():
-            more = f" ({plain(entry.error)})" if entry.error else ""
-            summary = plain(entry.text).strip()
+            more = f" ({prose(entry.error)})" if entry.error else ""
+            summary = prose(entry.text).strip()
             yield _quoted(
                 f"**the context was shortened: {entry.status}**{more}{f'{chr(10)}{chr(10)}{summary}' if summary else ''}"
             )
 
 
 def _piece(piece: Piece) -> str:
-    text = plain(piece.text)
+    text = prose(piece.text)
     match piece.kind:
         case "prose":
             return _closed(text.strip("\n"))
@@ -90,7 +89,7 @@ def _piece(piece: Piece) -> str:
             more = [f"… {len(lines) - OUTPUT_LINES} more lines"] if len(lines) > OUTPUT_LINES else []
             return fenced("\n".join([*lines[:OUTPUT_LINES], *more]))
         case _:
-            return f"*[{plain(piece.text, one_line=True)}]*"
+            return f"*[{one_line(piece.text)}]*"
 
 
 def _quoted(text: str) -> str:
@@ -99,7 +98,7 @@ def _quoted(text: str) -> str:
 
 def _code(text: str) -> str:
     """On one line, as code, whatever backticks are in it."""
-    text = plain(text, one_line=True)
+    text = one_line(text)
     ticks = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
     room = " " if text.startswith("`") or text.endswith("`") else ""
     return f"{ticks}{room}{text}{room}{ticks}" if text else ""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from html import escape
 from typing import Final
 
-from antiphon.cli.screen import plain
+from antiphon.text import prose as visible
 
 __all__ = ["prose", "safe"]
 
@@ -26,7 +26,7 @@ _LINK: Final = re.compile(r"\[([^\[\]\n]{1,300})\]\((https?://[^\s()<>]{1,2000})
 
 def safe(text: str) -> str:
     """Text that is only text: escaped, and what is invisible or turns the writing around shown."""
-    return escape(plain(text.encode("utf-8", "replace").decode()))
+    return escape(visible(text.encode("utf-8", "replace").decode()))
 
 
 def prose(text: str, depth: int = 0) -> str:

@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
-from antiphon.cli.screen import plain
 from antiphon.cli.sessions_telling import Line, speaker, text_of
 from antiphon.client.transcript import CallEntry, Message
+from antiphon.text import one_line
 
 __all__ = ["Hit", "hits_in", "pattern_of"]
 
@@ -62,4 +62,4 @@ def _hits(who: str, text: str, pattern: "re.Pattern[str]") -> Iterator[Hit]:
 
 
 def _one(line: str, cut: bool = False) -> str:
-    return ("…" if cut else "") + plain(line[:WINDOW], one_line=True)
+    return ("…" if cut else "") + one_line(line[:WINDOW])

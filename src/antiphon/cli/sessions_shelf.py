@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from antiphon.cli.saying import Misused
-from antiphon.cli.screen import plain
 from antiphon.cli.sessions_telling import About, Told, about, tell
 from antiphon.client.session_ids import shortened
 from antiphon.duet.events import Prompted, unpack
@@ -16,6 +15,7 @@ from antiphon.store.database import Database
 from antiphon.store.schema import open_database
 from antiphon.store.searching import SearchStore
 from antiphon.store.sessions import SessionRow, SessionStore
+from antiphon.text import one_line, prose
 
 __all__ = ["JOINT", "Shelf", "opened"]
 
@@ -71,12 +71,12 @@ class Shelf:
             row for row in self.rows if word and row.id.startswith(word)
         ]
         if not found:
-            raise Misused(f"there is no session `{plain(word)}`\nhint: `antiphon sessions --all` lists those there are")
+            raise Misused(f"there is no session `{prose(word)}`\nhint: `antiphon sessions --all` lists those there are")
         if len(found) > 1:
-            listed = [f"\n  {self.short(row.id)}  {plain(row.title or row.cwd, one_line=True)}" for row in found]
+            listed = [f"\n  {self.short(row.id)}  {one_line(row.title or row.cwd)}" for row in found]
             more = f"\n  … and {len(found) - CANDIDATES} more" if len(found) > CANDIDATES else ""
             raise Misused(
-                f"`{plain(word)}` is the beginning of {len(found)} sessions:{''.join(listed[:CANDIDATES])}{more}"
+                f"`{prose(word)}` is the beginning of {len(found)} sessions:{''.join(listed[:CANDIDATES])}{more}"
                 "\nhint: give some more letters of the one you mean"
             )
         return found[0]

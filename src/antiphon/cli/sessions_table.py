@@ -5,12 +5,12 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
-from unicodedata import combining, east_asian_width
 
 from antiphon.cli.saying import coloured
-from antiphon.cli.screen import Style, cut
+from antiphon.cli.screen import Style
+from antiphon.text import cut, width_of
 
-__all__ = ["Paint", "ago", "table", "width_of"]
+__all__ = ["Paint", "ago", "table"]
 
 _CODES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 NARROWEST: Final = 12
@@ -53,11 +53,6 @@ def table(
             cells.append(paint(text, "dim" if number == 0 else styles[column]) + room)
         lines.append("  ".join(cells).rstrip())
     return lines
-
-
-def width_of(text: str) -> int:
-    """Columns that a text takes."""
-    return sum(0 if combining(letter) else 2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
 def ago(stored: str, now: datetime | None = None) -> str:

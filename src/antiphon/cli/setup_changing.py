@@ -9,11 +9,12 @@ from typing import Final
 
 from antiphon.cli.agreeing import agreed
 from antiphon.cli.saying import FAILED
-from antiphon.cli.screen import Screen, Style, exact
+from antiphon.cli.screen import Screen, Style
 from antiphon.cli.setup_editors import EDITORS, Editor, Entry, place_of
 from antiphon.cli.setup_records import Record, digest, forget, keep, records
 from antiphon.config.editing import EditRefused
 from antiphon.local.files import write_text
+from antiphon.text import exact
 
 __all__ = ["NAME", "passing", "program", "set_up", "undo"]
 

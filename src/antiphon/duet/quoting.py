@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from antiphon.visible import prose
+from antiphon.text import prose
 
 __all__ = ["MARK", "one_line", "quoted"]
 

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from antiphon.duet.quoting import one_line, quoted
-from antiphon.engines.fences import fenced
 from antiphon.protocol import v1
+from antiphon.text import fenced
 
 __all__ = [
     "NO_FINDINGS", "Reference", "code_reference", "explain_prompt", "fix_prompt", "no_findings", "reference_in", "review_prompt",

@@ -15,7 +15,7 @@ import msgspec
 from antiphon.duet.programs import program
 from antiphon.errors import SpawnFailed
 from antiphon.protocol import v1
-from antiphon.visible import prose
+from antiphon.text import prose
 
 if TYPE_CHECKING:
     from antiphon.local.commands import Command

@@ -8,7 +8,7 @@ import msgspec
 
 from antiphon.duet.budget import Spent
 from antiphon.protocol import v1
-from antiphon.visible import prose
+from antiphon.text import prose
 
 __all__ = ["EngineState", "SessionLine", "State", "help_text", "sessions_text", "status_text", "version_text"]
 

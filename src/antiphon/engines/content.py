@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 
 from antiphon.engines.blobs import BadBlob, Blob, opened, text_of
-from antiphon.engines.fences import fenced
 from antiphon.engines.links import Place, place_of
-from antiphon.engines.wording import size_in_words
 from antiphon.errors import RemoteProtocolError, RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
+from antiphon.text import fenced, size_in_words
 
 if TYPE_CHECKING:
     from antiphon.agent.turn import Turn

@@ -9,10 +9,10 @@ import os
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from antiphon.agent.stage import seen
-from antiphon.engines.fences import fenced
 from antiphon.errors import AcpError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
+from antiphon.text import fenced
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

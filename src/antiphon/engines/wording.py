@@ -6,13 +6,13 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from antiphon import visible
+from antiphon import text as texts
 from antiphon.protocol import v1
-from antiphon.visible import exact
+from antiphon.text import exact, strip_ansi
 
 __all__ = [
-    "LONGEST_TITLE", "absolute", "as_object", "exact", "line_number", "one_line", "prose", "sentence", "shown", "shown_text", "size_in_words",
-    "title", "without_colours",
+    "LONGEST_TITLE", "absolute", "as_object", "exact", "line_number", "one_line", "prose", "sentence", "shown", "shown_text",
+    "title",
 ]  # fmt: skip
 
 LONGEST_TITLE: Final = 200
@@ -23,11 +23,6 @@ LAST_LINE: Final = 0xFFFF_FFFF
 
 _GAPS: Final = re.compile(r"[ \t\n]+")
 _SPACES: Final = re.compile(r"\s+")
-_ESCAPES: Final = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours and movements
-    r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)"  # titles, links, whole strings
-    r"|\x1b[ -/]*[0-~]"
-)
 
 
 def one_line(text: str, longest: int = LONGEST_TITLE) -> str:
@@ -42,7 +37,7 @@ def sentence(text: str, longest: int = LONGEST_TITLE) -> str:
 
 def prose(text: str) -> str:
     """Words of a program, without colours and without anything that turns them around."""
-    return visible.prose(without_colours(text).encode("utf-8", "replace").decode("utf-8"))
+    return texts.prose(strip_ansi(text).encode("utf-8", "replace").decode("utf-8"))
 
 
 def _cut(line: str, longest: int, *, more: bool) -> str:
@@ -81,19 +76,6 @@ def shown(path: str, cwd: str) -> str:
 def line_number(line: int | None) -> int | None:
     """A line of a file, if there can be one with this number."""
     return None if line is None or line > LAST_LINE else max(line, 1)
-
-
-def without_colours(text: str) -> str:
-    """The text without what only a terminal understands."""
-    return _ESCAPES.sub("", text) if "\x1b" in text else text
-
-
-def size_in_words(size: int) -> str:
-    """`39.1 KiB`."""
-    if size < 1024:
-        return "1 byte" if size == 1 else f"{size} bytes"
-    unit, name = (1 << 20, "MiB") if size >= 1000 << 10 else (1 << 10, "KiB")
-    return f"{(size + unit // 2) // unit} {name}" if size >= 100 * unit else f"{size / unit:.3g} {name}"
 
 
 def shown_text(text: str) -> v1.ContentItem:

@@ -6,8 +6,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from antiphon.text import exact
 from antiphon.traffic.entries import NO_JSON, Direction, Entry, parse
-from antiphon.visible import exact
 
 __all__ = ["ABSENT", "Difference", "Ignored", "content", "differences", "heard", "label", "signature"]
 

@@ -44,7 +44,7 @@ PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 def _say(words: str) -> None:
     """Tell people; an editor shows it in its log."""
-    from antiphon.visible import exact
+    from antiphon.text import exact
 
     with suppress(OSError):  # nobody has to listen
         os.write(2, f"antiphon record: {exact(words)}\n".encode())

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from antiphon.text import exact
 from antiphon.traffic.entries import Direction, Entry
 from antiphon.traffic.ledger import Ledger
-from antiphon.visible import exact
 
 __all__ = ["SPEC", "Deviation", "Judge", "Level", "Rule", "Side", "rule", "rules"]
 

@@ -5,22 +5,15 @@ Rule 2: a character that shows nothing is kept where it is needed to write somet
 shown by its number. Where a person decides by what is shown (a command, a path, an address), nothing is invisible.
 """
 
-import re
 from typing import Final
 
-from antiphon import visible
-from antiphon.visible import prose
+from antiphon import text as texts
+from antiphon.text import prose, strip_ansi
 
 __all__ = ["clean", "exact", "one_line", "output_lines"]
 
 TAB: Final = 4
 """Columns from one tab stop to the next, in everything that is shown."""
-
-_ESCAPES: Final = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, cursor movements
-    r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles, links, whole strings
-    r"|\x1b[ -/]*[0-~]"
-)
 
 
 def clean(text: str) -> str:
@@ -30,7 +23,7 @@ def clean(text: str) -> str:
 
 def exact(text: str) -> str:
     """What somebody decides by: nothing in it is invisible."""
-    return visible.exact(text).expandtabs(TAB)
+    return texts.exact(text).expandtabs(TAB)
 
 
 def one_line(text: str) -> str:
@@ -40,7 +33,7 @@ def one_line(text: str) -> str:
 
 def output_lines(text: str) -> list[str]:
     """What a command wrote, as it would look at the end: without colours, and a line that was written over shows the last of it."""
-    plain = _ESCAPES.sub("", text.replace("\r\n", "\n"))
+    plain = strip_ansi(text.replace("\r\n", "\n"))
     return [clean(line.rstrip("\r").rpartition("\r")[2]) for line in plain.rstrip("\n").split("\n")] if plain else []
 
 

@@ -13,9 +13,9 @@ from antiphon.engines.claude.plans import ask_about_plan
 from antiphon.engines.claude.questions import ask_questions
 from antiphon.engines.elicitation import CANCEL, DECLINE
 from antiphon.engines.inquiry import MAX_NOTE, Body, CalledOff, Refused, noted, pick, shown, text, why, withdrawn, words
-from antiphon.engines.wording import exact
 from antiphon.errors import AcpError
 from antiphon.protocol import v1
+from antiphon.text import exact
 
 if TYPE_CHECKING:
     from antiphon.agent.asking import Asking, Visit

@@ -9,7 +9,7 @@ import msgspec
 from antiphon.recorder.report.axis import Axis
 from antiphon.recorder.report.markup import Markup
 from antiphon.recorder.story import Shown, Story
-from antiphon.visible import EXACT, TAGS, exact
+from antiphon.text import EXACT, TAGS, exact
 
 __all__ = ["data_block"]
 

@@ -3,7 +3,7 @@
 from html import escape
 from typing import Final
 
-from antiphon.visible import exact
+from antiphon.text import exact
 
 __all__ = ["Markup", "joined", "tag", "text"]
 

@@ -8,8 +8,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from antiphon.engines.fences import fenced
-from antiphon.engines.wording import without_colours
+from antiphon.text import fenced, strip_ansi
 
 __all__ = ["Finished", "Printed", "Typed", "read_text"]
 
@@ -91,7 +90,7 @@ def _command(text: str) -> Typed | None:
 
 
 def _printed(text: str) -> Printed | None:
-    parts = [(tag, without_colours(output).strip("\n").rstrip()) for tag, output in _PRINTED.findall(text)]
+    parts = [(tag, strip_ansi(output).strip("\n").rstrip()) for tag, output in _PRINTED.findall(text)]
     shown = [fenced(output) if tag.startswith("bash") else output for tag, output in parts if output.strip()]
     # The mark in the conversation says it already.
     return None if not shown or shown[0].startswith("Compacted") else Printed("\n\n".join(shown))

@@ -4,8 +4,9 @@ import re
 from typing import Any, Final
 
 from antiphon.engines.claude.translate.fields import items, number, part, text
-from antiphon.engines.wording import one_line, shown_text, size_in_words
+from antiphon.engines.wording import one_line, shown_text
 from antiphon.protocol import v1
+from antiphon.text import size_in_words
 
 __all__ = ["content_of", "is_text", "lean", "readable", "text_in", "unframed"]
 

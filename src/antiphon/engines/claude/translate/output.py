@@ -8,9 +8,9 @@ import msgspec
 from antiphon.engines.claude.translate.blocks import text_in
 from antiphon.engines.claude.translate.failures import failure_in
 from antiphon.engines.claude.translate.fields import number, text
-from antiphon.engines.fences import fenced
-from antiphon.engines.wording import shown_text, size_in_words, without_colours
+from antiphon.engines.wording import shown_text
 from antiphon.protocol import v1
+from antiphon.text import fenced, size_in_words, strip_ansi
 
 __all__ = ["Printed", "as_content", "printed"]
 
@@ -55,7 +55,7 @@ def as_content(result: Printed) -> list[v1.ToolContent]:
     """The output in a fence, then what there is to say about it."""
     shown: list[v1.ToolContent] = []
     if result.output.strip():
-        shown.append(shown_text(fenced(without_colours(result.output).rstrip("\n"), "console")))
+        shown.append(shown_text(fenced(strip_ansi(result.output).rstrip("\n"), "console")))
     if result.trouble:
         shown.append(shown_text(fenced(result.trouble)))
     notes = list(result.notes)

@@ -6,9 +6,9 @@ import msgspec
 
 from antiphon.engines.claude.translate.diffs import diffs_of
 from antiphon.engines.claude.translate.fields import items, number, text
-from antiphon.engines.fences import fenced
-from antiphon.engines.wording import absolute, exact, one_line, sentence, shown_text
+from antiphon.engines.wording import absolute, one_line, sentence, shown_text
 from antiphon.protocol import v1
+from antiphon.text import exact, fenced
 
 __all__ = [
     "of_anything", "of_cell", "of_command", "of_edit", "of_findings", "of_message", "of_plan", "of_prompt", "of_questions",

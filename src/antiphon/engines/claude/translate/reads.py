@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from antiphon.engines.claude.translate.blocks import content_of, is_text, readable
 from antiphon.engines.claude.translate.fields import items, number, part, text
-from antiphon.engines.fences import fenced
-from antiphon.engines.wording import line_number, shown_text, size_in_words
+from antiphon.engines.wording import line_number, shown_text
 from antiphon.protocol import v1
+from antiphon.text import fenced, size_in_words
 
 __all__ = ["as_content", "start_of"]
 

@@ -12,9 +12,9 @@ from antiphon.engines.claude.translate.failures import failure_in
 from antiphon.engines.claude.translate.fields import items, part, text
 from antiphon.engines.claude.translate.tools import path_of
 from antiphon.engines.claude.wire import ToolResultBlock
-from antiphon.engines.fences import fenced
 from antiphon.engines.wording import absolute, as_object, one_line, shown_text
 from antiphon.protocol import v1
+from antiphon.text import fenced
 
 __all__ = ["Told", "result_of"]
 

@@ -9,10 +9,10 @@ from antiphon.engines.codex.approvals.grants import offers_for, offers_of_old
 from antiphon.engines.codex.approvals.permissions import described
 from antiphon.engines.codex.approvals.telling import explained
 from antiphon.engines.codex.translate.wording import command_line, shell_line
-from antiphon.engines.fences import fenced
 from antiphon.engines.inquiry import Body, pick, pick_alone, text
-from antiphon.engines.wording import exact, one_line
+from antiphon.engines.wording import one_line
 from antiphon.protocol import v1
+from antiphon.text import exact, fenced
 
 if TYPE_CHECKING:
     from antiphon.agent.asking import Asking

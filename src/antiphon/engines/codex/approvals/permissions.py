@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.approvals.telling import as_json, explained
 from antiphon.engines.inquiry import Body, pick_alone, text
-from antiphon.engines.wording import exact
 from antiphon.protocol import v1
+from antiphon.text import exact
 
 if TYPE_CHECKING:
     from antiphon.agent.asking import Asking

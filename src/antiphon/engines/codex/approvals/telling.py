@@ -4,10 +4,9 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from antiphon.engines.fences import fenced
 from antiphon.engines.inquiry import noted, shown, text
-from antiphon.engines.wording import exact
 from antiphon.protocol import v1
+from antiphon.text import exact, fenced
 
 __all__ = ["as_json", "explained"]
 

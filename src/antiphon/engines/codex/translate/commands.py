@@ -7,11 +7,11 @@ from antiphon.engines.codex.translate.calls import Call, Calls, Outcome, Shown, 
 from antiphon.engines.codex.translate.news import News
 from antiphon.engines.codex.translate.wording import command_line
 from antiphon.engines.codex.wire import CommandAction, CommandExecution
-from antiphon.engines.fences import fenced
 from antiphon.engines.news import Mirror
-from antiphon.engines.wording import absolute, one_line, shown_text, without_colours
+from antiphon.engines.wording import absolute, one_line, shown_text
 from antiphon.protocol import v1
 from antiphon.protocol.base import JsonObject
+from antiphon.text import fenced, strip_ansi
 
 __all__ = ["TAIL", "Commands", "kind_of_command", "places_of_command"]
 
@@ -85,7 +85,7 @@ class Commands:
             yield v1.ToolCallUpdate(tool_call_id=id, meta=_prints(id, text))
         elif output.length <= TAIL or output.untold >= STEP:
             output.untold = 0
-            shown = shown_text(fenced(without_colours(output.tail())))
+            shown = shown_text(fenced(strip_ansi(output.tail())))
             yield v1.ToolCallUpdate(tool_call_id=id, content=[shown])
 
     def typed(self, id: str, text: str) -> Iterator[News]:
@@ -166,7 +166,7 @@ def _ending(item: CommandExecution) -> str:
     """What is shown of a command that is over."""
     if item.status == "declined":
         return "Not run, because it was declined."
-    said = [fenced(without_colours(item.aggregated_output))] if item.aggregated_output else []
+    said = [fenced(strip_ansi(item.aggregated_output))] if item.aggregated_output else []
     if item.exit_code:
         said.append(_how(item.exit_code))
     elif item.status == "inProgress":

@@ -16,11 +16,11 @@ from antiphon.engines.codex.wire import (
     TextInput,
     UserInput,
 )
-from antiphon.engines.fences import fenced
 from antiphon.engines.wording import shown_text
 from antiphon.protocol import v1
 from antiphon.protocol.base import BAD_INPUT
 from antiphon.protocol.salvage import salvage
+from antiphon.text import fenced
 
 __all__ = ["block_of_input", "content_of_mcp", "content_of_output", "json_text"]
 

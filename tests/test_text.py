@@ -8,11 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from antiphon.cli.screen import plain
 from antiphon.cli.sessions_prose import safe
+from antiphon.text import exact, prose
 from antiphon.tui.clean import clean
 from antiphon.tui.clean import exact as exact_on_screen
-from antiphon.visible import exact, prose
 
 IGNORABLE: Final = frozenset(
     [0x00AD, 0x034F, 0x061C, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), *range(0x200B, 0x2010), *range(0x202A, 0x202F),
@@ -30,7 +29,7 @@ HIDDEN: Final = sorted(IGNORABLE | FORMAT)
 WAYS: Final = {
     "prose": prose,
     "exact": exact,
-    "run": plain,
+    "run": prose,
     "chat": clean,
     "chat, exact": exact_on_screen,
     "html": safe,
@@ -103,7 +102,7 @@ KEPT: Final = {
 @pytest.mark.parametrize("what", KEPT)
 def test_what_is_needed_to_write_something_is_kept(what: str) -> None:
     text = f"See {KEPT[what]}."
-    assert prose(text) == plain(text) == clean(text) == text
+    assert prose(text) == prose(text) == clean(text) == text
 
 
 @pytest.mark.parametrize("what", KEPT)

@@ -1,0 +1,172 @@
+"""Text for people: invisible characters made visible, ANSI codes removed, lines cut to a width, Markdown fences.
+
+Pure, and light: every command imports it. There are two measures of what is made visible:
+
+- `exact`, for what a person decides by (a command, a path, an address): nothing is invisible.
+- `prose`, for everything else: an invisible character is kept only where it is needed to write something. That is a joiner
+  inside an emoji or between letters of a script that joins them, one variation selector behind a character that has forms,
+  a direction mark beside a right-to-left letter, the tags of a flag. Elsewhere it can only hide something, so its number is shown.
+"""
+
+import re
+from functools import cache
+from typing import Final
+
+__all__ = [
+    "EXACT", "PROSE", "TAGS", "cut", "exact", "exact_line", "fenced", "one_line", "prose", "size_in_words", "strip_ansi", "width_of",
+]  # fmt: skip
+
+_CONTROLS: Final = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\n\t"} | {0x7F: "\u2421"}
+_C1: Final = {code: f"<U+{code:04X}>" for code in range(0x80, 0xA0)}
+# Embeddings, overrides and isolates: with them a line can be shown in another order than it is read by the shell.
+_TURNING: Final = {code: f"<U+{code:04X}>" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+_BREAKS: Final = {0x2028: "\n", 0x2029: "\n", 0x85: "\n"}
+_BLANKS: Final = (0x00A0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x2800)
+"""They look like a space and are none: to a shell they are a part of a word."""
+_NOTHING: Final = (
+    0x00AD, 0x034F, 0x061C, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), *range(0x200B, 0x2010), *range(0x2060, 0x2066),
+    *range(0x206A, 0x2070), 0x3164, *range(0xFE00, 0xFE0F), 0xFEFF, 0xFFA0, *range(0xFFF0, 0xFFFC), *range(0x13430, 0x13440),
+    *range(0x1BCA0, 0x1BCA4), *range(0x1D173, 0x1D17B),
+)  # fmt: skip
+"""They are shown as nothing at all. U+FE0F is not among them: it makes emoji of signs, and is in every other sentence."""
+TAGS: Final = range(0xE0000, 0xE1000)
+"""Tags, variation selectors and what is kept free for their like: a whole plane that shows nothing. By a pattern, not in a table of thousands."""
+
+PROSE: Final = str.maketrans({**_CONTROLS, **_C1, **_TURNING, **_BREAKS})
+"""What is never shown as it is in words: what a terminal would obey, or what turns them around. `prose` does more."""
+
+EXACT: Final = str.maketrans(
+    {
+        **_CONTROLS,
+        **_C1,
+        **_TURNING,
+        **{code: f"<U+{code:04X}>" for code in (*_BLANKS, *_NOTHING)},
+        0x2028: "<U+2028>",
+        0x2029: "<U+2029>",
+    }
+)
+"""What is never shown as it is in a command, a path or an address. `exact` does more."""
+
+_JOINING: Final = (
+    "\u0620-\u109f\u1780-\u17b3\u17b6-\u17ff\u1820-\u18af\ua840-\uabff\ufb50-\ufdff\ufe70-\ufefc\U00010a00-\U00011fff"
+)
+"""Scripts that join letters, or keep them apart, by characters that show nothing: Arabic, the scripts of India, Khmer, Mongolian …"""
+_LEFTWARDS: Final = "\u0590-\u061b\u061d-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
+_EMOJI: Final = "\u00a9\u00ae\u203c-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+_IDEOGRAPHS: Final = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_VARYING: Final = f"\u1000-\u109f\u2200-\u2aff\u3000-\u303f\ua840-\ua87f\uff00-\uffef{_IDEOGRAPHS}"
+"""What has forms to choose from by the selectors 1 to 14: signs of mathematics, punctuation of full width, ideographs …"""
+
+
+def exact(text: str) -> str:
+    """What somebody decides by, with its lines and tabs. A half of a surrogate pair, which no message can carry, becomes a `?`."""
+    text = text.replace("\r\n", "\n").encode("utf-8", "replace").decode("utf-8").translate(EXACT)
+    return text if text.isascii() else _exactly(text)
+
+
+def _exactly(text: str) -> str:
+    """Show what no table has: tags, and a selector for emoji that stands behind something else."""
+    return re.sub(rf"[\U000e0000-\U000e0fff]|(?<![{_EMOJI}])\ufe0f", lambda found: _number(found.group()), text)
+
+
+def prose(text: str, before: str = "") -> str:
+    """Words, with their lines and tabs. `before` is what was shown just before them: words come in pieces, also emoji."""
+    text = text.replace("\r\n", "\n").translate(PROSE)
+    return text if text.isascii() else _shown(text, before)
+
+
+def _shown(text: str, before: str) -> str:
+    whole = before[-2:] + text
+    written, place = [], len(whole) - len(text)
+    for found in _hidden().finditer(whole, place):
+        if found.lastgroup is None:  # needed where it stands
+            continue
+        written += [whole[place : found.start()], "".join(map(_number, found.group()))]
+        place = found.end()
+    return "".join([*written, whole[place:]])
+
+
+def _number(sign: str) -> str:
+    return f"<U+{ord(sign):04X}>"
+
+
+@cache
+def _hidden() -> re.Pattern[str]:
+    """Match characters that show nothing. The group `needless` is set where the character is not needed to write something."""
+    nothing = "".join(map(chr, (*_NOTHING, 0xFE0F)))
+    letters = f"[{_JOINING}]"
+    return re.compile(
+        rf"(?<=[{_EMOJI}])\ufe0f?\u200d(?=[{_EMOJI}]|\Z)"  # parts of an emoji
+        rf"|(?<=[{_EMOJI}]\ufe0f)\u200d(?=[{_EMOJI}]|\Z)"
+        rf"|(?<={letters})[\u200c\u200d](?={letters}|\Z)"
+        rf"|(?<=[{_LEFTWARDS}])[\u200e\u200f\u061c]|[\u200e\u200f\u061c](?=[{_LEFTWARDS}])"
+        r"|(?<=[\u1820-\u18af])[\u180b-\u180d\u180f]"
+        rf"|(?<=[{_EMOJI}0-9#*])[\ufe0e\ufe0f]"  # one selector behind a character that has forms to choose from
+        rf"|(?<=[{_VARYING}])[\ufe00-\ufe0d]|(?<=[{_IDEOGRAPHS}])[\U000e0100-\U000e01ef]"
+        r"|(?<=\U0001f3f4)[\U000e0030-\U000e0039\U000e0061-\U000e007a]{2,6}\U000e007f"  # the flag of a region
+        rf"|(?P<needless>[{nothing}\U000e0000-\U000e0fff])"
+    )
+
+
+def one_line(text: str) -> str:
+    """Return prose on one line, with single spaces."""
+    return " ".join(prose(text).split())
+
+
+def exact_line(text: str) -> str:
+    """Return a command, a path or an address on one line, with single spaces and nothing invisible."""
+    return " ".join(exact(text).split())
+
+
+# --- terminals ------------------------------------------------------------------------------------------------------
+
+_ANSI: Final = (
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, cursor movements
+    r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)"  # titles, links, whole strings
+    r"|\x1b[ -/]*[0-~]"
+)
+
+
+def strip_ansi(text: str) -> str:
+    """Remove the escape sequences that only a terminal understands."""
+    return re.sub(_ANSI, "", text) if "\x1b" in text else text
+
+
+def width_of(text: str) -> int:
+    """Return the number of terminal columns of a text."""
+    return len(text) if text.isascii() else sum(map(_columns, text))
+
+
+def cut(text: str, columns: int) -> str:
+    """Cut a text to a number of terminal columns, with an ellipsis for what is missing."""
+    used, fits = 0, 0  # `fits`: how many characters leave a column for the ellipsis
+    for position, character in enumerate(text):
+        used += _columns(character)
+        if used > columns:
+            return f"{text[:fits]}…"
+        if used < columns:
+            fits = position + 1
+    return text
+
+
+def _columns(character: str) -> int:
+    from unicodedata import combining, east_asian_width
+
+    return 0 if combining(character) else 2 if east_asian_width(character) in "WF" else 1
+
+
+# --- Markdown and numbers -------------------------------------------------------------------------------------------
+
+
+def fenced(text: str, language: str = "") -> str:
+    """Put a text between Markdown fences that are longer than any run of backticks in it."""
+    fence = "`" * max((len(run) + 1 for run in re.findall("`{3,}", text)), default=3)
+    return f"{fence}{language}\n{text}{'' if text.endswith(chr(10)) else chr(10)}{fence}"
+
+
+def size_in_words(size: int) -> str:
+    """Return a number of bytes as people read it: `39.1 KiB`."""
+    if size < 1024:
+        return "1 byte" if size == 1 else f"{size} bytes"
+    unit, name = (1 << 20, "MiB") if size >= 1000 << 10 else (1 << 10, "KiB")
+    return f"{(size + unit // 2) // unit} {name}" if size >= 100 * unit else f"{size / unit:.3g} {name}"
