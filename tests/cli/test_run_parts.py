@@ -3,8 +3,8 @@
 import pytest
 
 from antiphon.cli.forms import Field, Wrong, fields_of
-from antiphon.cli.logs import Redact
 from antiphon.protocol import v1
+from antiphon.redaction import Redactor
 from antiphon.text import cut, exact, prose
 
 
@@ -51,7 +51,7 @@ def test_what_somebody_decides_by_has_nothing_invisible() -> None:
     ],
 )  # fmt: skip
 def test_a_log_has_no_secrets(text: str) -> None:
-    cleaned = Redact("%(message)s", {"MINE_TOKEN": "abcdef0123456789", "OTHER_KEY": "short"}).clean(text)
+    cleaned = Redactor({"MINE_TOKEN": "abcdef0123456789", "OTHER_KEY": "short"})(text)
     assert "***" in cleaned and "0123456789" not in cleaned and "\n" not in cleaned
 
 

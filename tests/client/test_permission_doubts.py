@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from antiphon.client.auditing import redacted
 from antiphon.client.files import Files
 from antiphon.client.options import allowing, rejecting
 from antiphon.client.permissions import Choice, Keeper, OnAsk, Question
@@ -15,6 +14,7 @@ from antiphon.errors import RequestRefused
 from antiphon.policy import Mode, Verdict
 from antiphon.protocol import v1
 from antiphon.protocol.v1.permission import PermissionOptionKind as Kind
+from antiphon.redaction import redact
 from antiphon.store.decisions import DecisionStore
 from antiphon.store.schema import FILE_NAME, open_database
 from tests.client.keeping import NO, ONCE, OPTIONS, Deeds, User, audited, names_in, rules, staged, stores
@@ -293,12 +293,12 @@ def test_the_option_that_rejects(
     ],
 )
 def test_what_looks_like_a_secret_is_not_written_down(command: str) -> None:
-    assert "SECRET" not in redacted(command) and "…" in redacted(command)
+    assert "SECRET" not in redact(command) and "***" in redact(command)
 
 
 @pytest.mark.parametrize("command", ["git commit -m 'auth works'", "ls token.txt", "grep -r password src", "x" * 500])
 def test_what_is_no_secret_stays(command: str) -> None:
-    assert redacted(command) == command
+    assert redact(command) == command
 
 
 async def test_the_audit_has_neither_contents_nor_secrets(tmp_path: Path) -> None:

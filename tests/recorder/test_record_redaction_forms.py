@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.recorder.redaction import Redactor
-from antiphon.recorder.secrets import Secrets
+from antiphon.redaction import Secrets
 from antiphon.traffic.schema import look
 
 LETTERS = string.ascii_letters + string.digits

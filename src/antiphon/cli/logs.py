@@ -5,20 +5,20 @@ One file in the state directory, for its owner alone, set aside when it has grow
 
 import logging
 import os
-import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from antiphon.config.places import make_private_directory, state_dir
+from antiphon.redaction import Redactor
 from antiphon.text import prose
 
 if TYPE_CHECKING:
     from antiphon.connection.reports import Report
 
-__all__ = ["LOG_LIMIT", "REPORTS", "Redact", "ReportLog", "log_file", "logging_to_file"]
+__all__ = ["LOG_LIMIT", "REPORTS", "ReportLog", "log_file", "logging_to_file"]
 
 LOG_LIMIT: Final = 4 * 1024 * 1024
 """Bytes after which the file is set aside as `antiphon.log.1`: some thousand runs."""
@@ -29,39 +29,19 @@ REPORTS: Final = 50
 LINE_LIMIT: Final = 2000
 """Characters of one entry: a line of an agent's output may be megabytes."""
 
-SECRET_NAMES: Final = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|COOKIE", re.IGNORECASE)
-SECRET_LENGTH: Final = 8
-"""Shorter values of such variables are words like `true`."""
-
-_SHAPES: Final = re.compile(
-    r"(?i)(bearer\s+|basic\s+)[\w.~+/=-]{8,}"
-    r"|((?:api[_-]?key|token|secret|password|passwd|authorization|cookie)[\"']?\s*[=:]\s*[\"']?)[^\s\"',;}]{4,}"
-    r"|\b(sk-|pk-|ghp_|gho_|ghs_|github_pat_|xox[abpr]-|AKIA|AIza|glpat-|eyJ)[\w.-]{8,}"
-    r"|(://[^/\s:@]+:)[^/\s@]+(?=@)"
-)
-
 _log = logging.getLogger(__name__)
 
 
-class Redact(logging.Formatter):
-    """One line per entry, without what looks like a secret and without the secrets of our own environment."""
+class RedactedLines(logging.Formatter):
+    """Formats an entry without secrets, its further lines indented."""
 
-    def __init__(self, form: str, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, form: str) -> None:
         super().__init__(form)
-        values = {
-            value for name, value in environment.items() if SECRET_NAMES.search(name) and len(value) >= SECRET_LENGTH
-        }
-        self._values = sorted(values, key=len, reverse=True)
+        self._redact = Redactor()
 
     def format(self, record: logging.LogRecord) -> str:
-        return self.clean(super().format(record))
-
-    def clean(self, text: str) -> str:
-        """The text without secrets, on one line."""
-        for value in self._values:
-            text = text.replace(value, "***")
-        text = _SHAPES.sub(lambda match: next((group for group in match.groups() if group), "") + "***", text)
-        return prose(text).replace("\n", "\n    ")[:LINE_LIMIT]
+        """Return the entry as it is written."""
+        return prose(self._redact(super().format(record)[: 2 * LINE_LIMIT])).replace("\n", "\n    ")[:LINE_LIMIT]
 
 
 class _LogFile(logging.FileHandler):
@@ -115,7 +95,7 @@ def logging_to_file(*, verbose: bool) -> Iterator[None]:
         handlers.append(_file_handler(log_file()))
     if verbose:
         loud = logging.StreamHandler(sys.stderr)
-        loud.setFormatter(Redact("%(levelname)s %(name)s: %(message)s"))
+        loud.setFormatter(RedactedLines("%(levelname)s %(name)s: %(message)s"))
         handlers.append(loud)
     if not handlers:
         handlers.append(logging.NullHandler())  # else what goes wrong would be printed into the answer's screen
@@ -162,5 +142,5 @@ def _make(path: Path) -> None:
 def _file_handler(path: Path) -> logging.Handler:
     make_private_directory(path.parent)
     handler = _LogFile(path)
-    handler.setFormatter(Redact("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(RedactedLines("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"))
     return handler

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from antiphon.client.auditing import decided_by, redacted, subject_of
+from antiphon.client.auditing import decided_by, subject_of
 from antiphon.client.grants import Grants
 from antiphon.client.handlers import answer_of
 from antiphon.client.options import allowing, rejecting
@@ -26,7 +26,8 @@ from antiphon.client.wanted import FileNow, Wanted, action_of, texts_shown
 from antiphon.errors import Code, ConnectionClosed, RequestError
 from antiphon.policy import Action, Mode, Rule, Rules, Ruling, Verdict, decide, suggest
 from antiphon.protocol import v1
-from antiphon.store.audit import AuditEntry
+from antiphon.redaction import redact
+from antiphon.store.audit import MAX_TEXT, AuditEntry
 from antiphon.store.errors import StoreError
 
 if TYPE_CHECKING:
@@ -378,7 +379,7 @@ class Keeper:
             return
         entry = AuditEntry(
             self._agent, session_id, action.cwd, action.tool or action.name or "", action.kind, subject_of(action),
-            settled.verdict.value, redacted(settled.rule), settled.source, redacted(settled.why), answer,
+            settled.verdict.value, redact(settled.rule[:MAX_TEXT]), settled.source, redact(settled.why[:MAX_TEXT]), answer,
         )  # fmt: skip
         try:
             self._audit.post(entry)

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from antiphon.recorder.secrets import Secrets, holds_secrets, is_count, is_flag, is_secret_name, is_secret_number
+from antiphon.redaction import Secrets, holds_secrets, is_count, is_flag, is_secret_name, is_secret_number
 from antiphon.traffic.entries import readable
 
 __all__ = ["Redactor"]

@@ -11,7 +11,8 @@ from typing import Final, TypeVar, cast
 import msgspec
 
 from antiphon.cli.health.findings import Check, Finding, Ward, problem
-from antiphon.cli.logs import Redact
+from antiphon.redaction import Redactor
+from antiphon.text import one_line
 
 __all__ = ["Result", "examine", "in_thread"]
 
@@ -38,7 +39,7 @@ async def examine(
 ) -> tuple[Result, ...]:
     """Do all of them; the results come in the order of the checks. `done` is told each as it ends."""
     gate = asyncio.Semaphore(AT_ONCE)
-    redact = Redact("", ward.environment)
+    redact = Redactor(ward.environment)
 
     async def do(check: Check) -> Result:
         async with gate:
@@ -102,11 +103,11 @@ def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0][:200]
 
 
-def _clean(found: Finding, redact: Redact) -> Finding:
+def _clean(found: Finding, redact: Redactor) -> Finding:
     """Without secrets, whatever a program or a file said."""
 
     def clean(text: str) -> str:
-        text = " ".join(redact.clean(text).split())
+        text = one_line(redact(text))
         return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
     return Finding(

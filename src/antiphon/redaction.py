@@ -1,13 +1,77 @@
-"""What a secret looks like, by its name or by its shape, and a memory of those that were seen. Pure.
+"""What a secret looks like, in one place: by its name, by its shape, or by what stands before it. Pure.
 
-The same secret always gets the same number, so that a reader can follow it through a recording without knowing it.
+There are two ways to take secrets out of a text:
+
+- `redact` is for logs and the audit, where a line only has to be recognised. It errs on the safe side: too much may go.
+- `Secrets` is for recordings, where everything else must stay as it was. The same secret always gets the same number,
+  so that a reader can follow it without knowing it.
 """
 
+import os
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["Secrets", "holds_secrets", "is_count", "is_flag", "is_secret_name", "is_secret_number"]
+__all__ = [
+    "Redactor", "Secrets", "holds_secrets", "is_count", "is_flag", "is_secret_name", "is_secret_number", "redact",
+]  # fmt: skip
+
+# --- on the safe side -----------------------------------------------------------------------------------------------
+
+MARK: Final = "***"
+
+_NAMES: Final = (
+    r"[\w.-]{0,40}(?:token|secret|passw(?:or)?d|passphrase|api[_-]?key|access[_-]?key|credential|authorization|cookie|signature"
+    r"|(?:^|[_-])(?:pass|passin|pwd|auth|sig|pw))[\w.-]{0,40}"
+)
+_PREFIXES: Final = (
+    r"sk-|[srp]k_(?:live|test)_|pk-|gh[opsur]_|github_pat_|glpat-|xox[abeoprs]-|xapp-|AKIA|ASIA|AIza|hf_|npm_|pypi-|eyJ"
+)
+_SAFE_SIDE: Final = (
+    re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)(?s:.*?)(?=-----END|\Z)"),
+    # --password hunter2, --api-key=…, TOKEN=…, "password": "…", Authorization: Bearer …
+    re.compile(rf"(?i)(--?{_NAMES}[ \t=]+[\"']?)[^\s\"']+"),
+    re.compile(rf"(?i)({_NAMES}[\"']?[ \t]*[=:][ \t]*[\"']?(?:(?:bearer|basic|token)[ \t]+)?)[^\s\"'&;|]+"),
+    re.compile(r"(?i)\b((?:bearer|basic)\s+)[\w.~+/=-]{6,}"),
+    re.compile(r"(://)[^/\s@]{1,200}(?=@)"),  # user:password@host
+    re.compile(r"(\s(?:-u|--user)[ =]?[\"']?[^\s:\"']+:)[^\s\"']+"),  # curl -u user:password
+    re.compile(r"(?i)(\b(?:\w*_)?(?:pass|pwd|pw|auth|sig)=[\"']?)[^\s\"'&;|]+"),  # DB_PASS=…, ?sig=…
+    re.compile(r"(\b(?:mysql|mysqldump|sshpass|docker login)\b[^|;&]*?\s-p ?)[^\s-][^\s]*"),
+    re.compile(rf"\b({_PREFIXES})[\w.-]{{8,}}"),
+)
+
+_SECRET_VARIABLES: Final = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|COOKIE", re.IGNORECASE)
+_SECRET_LENGTH: Final = 8
+"""Shorter values of such variables are words like `true`."""
+
+
+def redact(text: str) -> str:
+    """Replace what looks like a secret by `***`."""
+    for pattern in _SAFE_SIDE:
+        text = pattern.sub(rf"\g<1>{MARK}", text)
+    return text
+
+
+class Redactor:
+    """Replaces what looks like a secret, and the secrets that stand in an environment, by `***`."""
+
+    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
+        values = {
+            value
+            for name, value in environment.items()
+            if _SECRET_VARIABLES.search(name) and len(value) >= _SECRET_LENGTH
+        }
+        self._values = sorted(values, key=len, reverse=True)
+
+    def __call__(self, text: str) -> str:
+        """Return the text without secrets."""
+        for value in self._values:
+            text = text.replace(value, MARK)
+        return redact(text)
+
+
+# --- recordings -----------------------------------------------------------------------------------------------------
 
 _WORDS: Final = (
     r"(?:api_?key|token|secret|passw(?:or)?d|passphrase|authorization|credentials?|private_?key|access_?key|cookie)"
