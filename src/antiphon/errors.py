@@ -46,7 +46,7 @@ _MADE_IN: "Mapping[str, str]" = {
     "AgentMissing": "catalogue.finding", "AmbiguousId": "client.session_ids", "AttachmentError": "client.attachments",
     "BadCursor": "store.errors", "CliMissing": "catalogue.programs", "CliProblem": "catalogue.programs", "CliTooOld": "engines.finding",
     "EditRefused": "config.editing", "FileProblem": "local.problems", "LiveElsewhere": "store.locks", "NoSuchAgent": "config.editing",
-    "NoSuchSession": "store.errors", "NotAFile": "local.problems", "NotJsonc": "config.jsonc", "NotPermitted": "local.problems",
+    "NoSuchSession": "store.errors", "NotAFile": "local.problems", "NotJsonc": "editors.jsonc", "NotPermitted": "local.problems",
     "NotText": "local.problems", "NotThere": "local.problems", "NothingToTrust": "store.project_trust", "OutsideRoots": "local.problems",
     "RegistryProblem": "catalogue.registry", "RuleError": "policy.rules", "SessionExists": "store.errors", "StoreError": "store.errors",
     "TooLarge": "local.problems", "UnknownAgent": "catalogue.finding", "UnknownEngine": "engines.known",

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from antiphon.cli.doctor import NAMES
-from antiphon.cli.health.examining import examine
-from antiphon.cli.health.findings import Check, Finding, Ward, note, ok
-from antiphon.cli.health.install import EXTRAS
-from antiphon.cli.health.surroundings import _INSIDE, OURS
-from antiphon.cli.health.table import PARTS, checks_of, selected
+from antiphon.doctor.checks import PARTS, checks_of, selected
+from antiphon.doctor.environment import _INSIDE, OURS
+from antiphon.doctor.findings import Check, Finding, Ward, note, ok
+from antiphon.doctor.install import EXTRAS
+from antiphon.doctor.runner import examine
 from tests.cli.running import ROOT
 
 WARD = Ward("/", {"MY_API_KEY": "hunter22-and-more"})

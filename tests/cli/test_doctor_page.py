@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from antiphon.cli.doctor import parser
-from antiphon.cli.health.table import PARTS, checks_of
+from antiphon.doctor.checks import PARTS, checks_of
 from tests.cli.running import ROOT
 from tests.cli.test_doctor_checks import WARD
 from tests.cli.visiting import CODEX, Clinic

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.cli.setup_editors import EDITORS
+from antiphon.editors.known import EDITORS
 from antiphon.store.schema import FILE_NAME, MIGRATIONS
 from tests.cli.visiting import Clinic
 

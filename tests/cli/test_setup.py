@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from antiphon.cli.setup_changing import set_up, undo
-from antiphon.cli.setup_editors import EDITORS, OTHER_NAMES, place_of
-from antiphon.config.jsonc import parse
+from antiphon.editors.jsonc import parse
+from antiphon.editors.known import EDITORS, OTHER_NAMES, place_of
 from tests.cli.terminal import Terminal
 from tests.config.documents import documents
 

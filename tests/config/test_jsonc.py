@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from antiphon.config.editing import EditRefused
-from antiphon.config.jsonc import DEEPEST, NotJsonc, parse
-from antiphon.config.jsonc_editing import has_entry, put_entry, take_entry
+from antiphon.editors.jsonc import DEEPEST, NotJsonc, has_entry, parse, put_entry, take_entry
 from tests.config.documents import ENTRY, GROUP, NAME, documents
 
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|(//[^\n]*|/\*.*?\*/)', re.DOTALL)

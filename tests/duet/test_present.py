@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from antiphon.catalogue.engines import installed, named_by_user
 from antiphon.catalogue.programs import CLAUDE, CODEX
-from antiphon.duet.present import installed, named_by_user
 from tests.catalogue.programs import own, program
 
 

@@ -130,10 +130,10 @@ def _same_place(options: Options) -> str:
 
 
 def _opener(options: Options, cwd: str) -> "Open":
+    from antiphon.catalogue.engines import DEMO
     from antiphon.cli.opening import Attendance, Door, connected
     from antiphon.cli.session_opening import keep_name, open_session, reopen
     from antiphon.config.clients import CHAT
-    from antiphon.duet.present import DEMO
     from antiphon.tui.doors import Opened
 
     def ways(door: Door, in_use: "Callable[[Session], Session]") -> "Opened":

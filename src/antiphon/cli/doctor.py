@@ -14,8 +14,8 @@ from antiphon.errors import AcpError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from antiphon.cli.health.examining import Result
-    from antiphon.cli.health.findings import Check, Ward
+    from antiphon.doctor.findings import Check, Ward
+    from antiphon.doctor.runner import Result
 
 __all__ = ["parser", "run"]
 
@@ -80,8 +80,8 @@ def run(arguments: list[str]) -> int:
 
 
 async def _visit(options: argparse.Namespace) -> int:
-    from antiphon.cli.health.engines import one_is_enough
-    from antiphon.cli.health.table import checks_of, selected
+    from antiphon.doctor.checks import checks_of, selected
+    from antiphon.doctor.engines import one_is_enough
 
     ward = await _admitted(options)
     if ward is None:
@@ -95,8 +95,8 @@ async def _visit(options: argparse.Namespace) -> int:
 
 
 async def _admitted(options: argparse.Namespace) -> "Ward | None":
-    from antiphon.cli.health.admitting import admit
-    from antiphon.cli.health.examining import in_thread
+    from antiphon.doctor.context import admit
+    from antiphon.doctor.runner import in_thread
 
     limit, start_limit = (options.timeout, options.timeout) if options.timeout else (LIMIT, START_LIMIT)
     try:
@@ -108,8 +108,8 @@ async def _admitted(options: argparse.Namespace) -> "Ward | None":
 
 async def _examined(checks: "Sequence[Check]", ward: "Ward") -> "tuple[Result, ...]":
     """Do the checks, and say on a terminal what we wait for if it takes long."""
-    from antiphon.cli.health.examining import examine
     from antiphon.cli.screen import Screen
+    from antiphon.doctor.runner import examine
 
     waiting = {check.id: check.title for check in checks}
     screen = Screen()
@@ -142,7 +142,7 @@ def _tell(options: argparse.Namespace, results: "tuple[Result, ...]") -> int:
 
 
 def _meant(word: str, ward: "Ward") -> str:
-    from antiphon.cli.health.table import PARTS, checks_of
+    from antiphon.doctor.checks import PARTS, checks_of
 
     checks = checks_of(ward, network=True, start=True)
     for name, option in (("network", "--network"), ("start", "--start")):

@@ -9,10 +9,10 @@ from typing import Any, Final, Literal
 import msgspec
 
 from antiphon import __version__
-from antiphon.cli.health.examining import Result
-from antiphon.cli.health.findings import Status
-from antiphon.cli.health.table import PARTS
 from antiphon.cli.screen import Screen, Style
+from antiphon.doctor.checks import PARTS
+from antiphon.doctor.findings import Status
+from antiphon.doctor.runner import Result
 from antiphon.text import one_line
 
 __all__ = ["Report", "Told", "encode", "lines", "report_of", "schema", "write"]

@@ -13,9 +13,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, Literal
 
 from antiphon import __version__
+from antiphon.catalogue.engines import default_agent
 from antiphon.catalogue.known import JOINT, OURS, keys_for
 from antiphon.cli.arguments import Misused, Options
-from antiphon.cli.choosing import default_agent
 from antiphon.cli.ending import ExtraMissing
 from antiphon.cli.logs import ReportLog
 from antiphon.client.connect import Asking, connect

@@ -8,6 +8,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final
 
+from antiphon.catalogue.engines import DEMO
 from antiphon.cli import events
 from antiphon.cli.arguments import Misused
 from antiphon.cli.asking import Person, terminal_of
@@ -37,7 +38,6 @@ from antiphon.cli.stopping import CANCELLED, Stopping
 from antiphon.cli.tails import KeptTerminals
 from antiphon.client.handlers import Elicitation, Elicited
 from antiphon.config.clients import RUN
-from antiphon.duet.present import DEMO
 from antiphon.errors import AcpError, AuthRequired, sentence_and_hint
 from antiphon.protocol import v1
 

@@ -8,9 +8,9 @@ from typing import Final
 
 from antiphon.cli.grammar import Offered, Parser, check_choice
 from antiphon.cli.saying import Misused
-from antiphon.cli.setup_changing import NAME, set_up, undo
-from antiphon.cli.setup_editors import EDITORS, OTHER_NAMES, editors_here, place_of
-from antiphon.cli.setup_records import records
+from antiphon.cli.setup_changing import set_up, undo
+from antiphon.editors.known import EDITORS, NAME, OTHER_NAMES, editors_here, place_of
+from antiphon.editors.records import records
 from antiphon.engines.known import ENGINES
 
 __all__ = ["parser", "run"]

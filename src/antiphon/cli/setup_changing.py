@@ -10,16 +10,13 @@ from typing import Final
 from antiphon.cli.agreeing import agreed
 from antiphon.cli.saying import FAILED
 from antiphon.cli.screen import Screen, Style
-from antiphon.cli.setup_editors import EDITORS, Editor, Entry, place_of
-from antiphon.cli.setup_records import Record, digest, forget, keep, records
 from antiphon.config.editing import EditRefused
+from antiphon.editors.known import EDITORS, NAME, Editor, Entry, place_of
+from antiphon.editors.records import Record, digest, forget, keep, records
 from antiphon.local.files import write_text
 from antiphon.text import exact
 
-__all__ = ["NAME", "passing", "program", "set_up", "undo"]
-
-NAME: Final = "Antiphon"
-"""What an editor calls us, if the user has no other name."""
+__all__ = ["passing", "program", "set_up", "undo"]
 
 CONTEXT: Final = 3
 """Lines shown around a change."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from antiphon import __version__
 from antiphon.agent.agent import Agent
+from antiphon.catalogue.engines import DEMO, installed, named_by_user
 from antiphon.duet.commands import reserved
 from antiphon.duet.naming import handles
-from antiphon.duet.present import DEMO, installed, named_by_user
 from antiphon.engines.known import make_engine
 from antiphon.errors import AcpError, Code, RequestError
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 from antiphon.agent.sessions import settle
+from antiphon.catalogue.engines import DEMO
 from antiphon.config.clients import is_script
 from antiphon.config.places import state_dir
 from antiphon.duet.beyond import left_open
@@ -20,7 +21,6 @@ from antiphon.duet.joint import Joint
 from antiphon.duet.journal import OURS
 from antiphon.duet.listing import has_session
 from antiphon.duet.place import same_place
-from antiphon.duet.present import DEMO
 from antiphon.duet.replaying import told_again
 from antiphon.duet.state import EngineState, State
 from antiphon.duet.wishes import JOINT_ROUTES, chosen, wishes

@@ -5,10 +5,10 @@ import shutil
 from collections.abc import Sequence
 from typing import Final
 
+from antiphon.catalogue.engines import default_agent
 from antiphon.catalogue.finding import UnknownAgent, find
-from antiphon.cli.choosing import default_agent
-from antiphon.cli.health.findings import Finding, Ward, note, ok, problem, split
 from antiphon.config.files import ConfigFile, user_file
+from antiphon.doctor.findings import Finding, Ward, note, ok, problem, split
 
 __all__ = ["chosen_agent", "of_project", "of_user", "servers"]
 

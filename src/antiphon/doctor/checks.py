@@ -7,19 +7,13 @@ from typing import Final
 from antiphon.catalogue.finding import names
 from antiphon.catalogue.known import KNOWN
 from antiphon.catalogue.programs import CLAUDE, CODEX
-from antiphon.cli.health import (
-    agents,
-    configuration,
-    editors,
-    engines,
-    install,
-    keeping,
-    reaching,
-    starting,
-    surroundings,
-)
-from antiphon.cli.health.findings import Check, Look, Ward
-from antiphon.cli.setup_editors import EDITORS
+from antiphon.doctor import agents, configuration, editors, engines, install
+from antiphon.doctor import agents as starting
+from antiphon.doctor import environment as surroundings
+from antiphon.doctor import network as reaching
+from antiphon.doctor import state as keeping
+from antiphon.doctor.findings import Check, Look, Ward
+from antiphon.editors.known import EDITORS
 from antiphon.engines.known import ENGINES
 
 __all__ = ["PARTS", "checks_of", "selected"]

@@ -9,8 +9,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from antiphon.cli.health.findings import Finding, Ward, note, ok, problem, split
 from antiphon.config.places import state_dir
+from antiphon.doctor.findings import Finding, Ward, note, ok, problem, split
 from antiphon.errors import AcpError
 from antiphon.store.errors import explained
 from antiphon.store.locks import look_at_all

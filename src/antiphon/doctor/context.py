@@ -7,11 +7,11 @@ import msgspec
 
 from antiphon.catalogue.fetching import kept
 from antiphon.catalogue.registry import Registry, RegistryProblem
-from antiphon.cli.health.asking import home
-from antiphon.cli.health.findings import Ward
-from antiphon.cli.health.keeping import is_trusted
 from antiphon.client.rules_here import rule_problem
 from antiphon.config.settings import find, settle
+from antiphon.doctor.findings import Ward
+from antiphon.doctor.runner import home
+from antiphon.doctor.state import is_trusted
 
 __all__ = ["admit"]
 

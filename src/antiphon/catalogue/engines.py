@@ -3,13 +3,17 @@
 import os
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from antiphon.catalogue.known import OURS
 from antiphon.catalogue.programs import CLAUDE, CODEX, Cli, CliMissing, find_cli
 
-__all__ = ["DEMO", "Present", "installed", "named_by_user"]
+if TYPE_CHECKING:
+    from antiphon.config.shapes import Settings
+
+__all__ = ["DEMO", "Present", "default_agent", "installed", "named_by_user"]
 
 DEMO: Final = "demo"
 """What answers where nothing else is."""
@@ -58,3 +62,11 @@ def _why_not(name: str, environment: Mapping[str, str]) -> str | None:
     except CliMissing as error:
         return str(error)
     return None
+
+
+# --- Who answers in `run` and `chat` when nobody was chosen
+
+
+def default_agent(settings: "Settings", environment: Mapping[str, str] = os.environ) -> str:
+    """Our own agent, where it has an engine; else the demo, which costs nothing and changes nothing unasked."""
+    return OURS if settings.duet.engines or installed(None, environment).engines != (DEMO,) else DEMO

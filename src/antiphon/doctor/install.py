@@ -15,7 +15,7 @@ import msgspec
 
 import antiphon
 from antiphon.catalogue.programs import CLAUDE, CODEX, CliMissing, find_cli
-from antiphon.cli.health.findings import Finding, Ward, note, ok, problem
+from antiphon.doctor.findings import Finding, Ward, note, ok, problem
 
 __all__ = ["EXTRAS", "command", "extra", "ours", "python"]
 

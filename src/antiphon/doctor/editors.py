@@ -8,11 +8,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from antiphon.cli.health.findings import Finding, Ward, note, ok, problem
-from antiphon.cli.setup_changing import NAME
-from antiphon.cli.setup_editors import place_of
-from antiphon.cli.setup_records import records
-from antiphon.config.jsonc import NotJsonc, parse
+from antiphon.doctor.findings import Finding, Ward, note, ok, problem
+from antiphon.editors.jsonc import NotJsonc, parse
+from antiphon.editors.known import NAME, place_of
+from antiphon.editors.records import records
 
 __all__ = ["settings_of"]
 

@@ -13,14 +13,14 @@ import msgspec
 
 from antiphon.catalogue.programs import CLAUDE, CODEX, Cli, CliMissing, Found, find_cli
 from antiphon.catalogue.versions import version_in
-from antiphon.cli.health.asking import Answer, ask
-from antiphon.cli.health.findings import Finding, Ward, note, ok, problem
 from antiphon.config.reading import read
+from antiphon.doctor.findings import Finding, Ward, note, ok, problem
+from antiphon.doctor.runner import Answer, ask
 from antiphon.engines.codex.ways import KEYS
 from antiphon.engines.finding import CliTooOld, check_version
 
 if TYPE_CHECKING:
-    from antiphon.cli.health.examining import Result
+    from antiphon.doctor.runner import Result
 
 __all__ = ["claude_login", "codex_config", "codex_login", "one_is_enough", "program"]
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from antiphon.cli.health.findings import Finding, Ward, note, ok, problem
 from antiphon.config.environment import AUTO_RESUME
 from antiphon.config.places import CONFIG_DIR, STATE_DIR
+from antiphon.doctor.findings import Finding, Ward, note, ok, problem
 from antiphon.duet.wishes import PRIMARY, ROUTE
 from antiphon.engines.mirror import VARIABLE as MIRROR
 from antiphon.transports.tree import MARK

@@ -9,10 +9,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from antiphon.catalogue.programs import CLAUDE, CODEX, CliMissing, find_cli
-from antiphon.cli.health.asking import ask
-from antiphon.cli.health.engines import codex_config
-from antiphon.cli.health.examining import in_thread
-from antiphon.cli.health.findings import Finding, Ward, note, ok, problem
+from antiphon.doctor.engines import codex_config
+from antiphon.doctor.findings import Finding, Ward, note, ok, problem
+from antiphon.doctor.runner import ask, in_thread
 
 if TYPE_CHECKING:
     from urllib.request import Request

@@ -1,0 +1,171 @@
+"""The agents there are: which of them are here, and how to get the others."""
+
+import asyncio
+import shlex
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from antiphon.catalogue.engines import DEMO, Present, installed
+from antiphon.catalogue.finding import Found, Missing, UnknownAgent, find
+from antiphon.catalogue.known import OURS
+from antiphon.catalogue.versions import with_versions
+from antiphon.doctor.findings import Finding, Ward, note, ok, problem, split
+from antiphon.doctor.runner import in_thread
+from antiphon.duet.commands import reserved
+from antiphon.duet.naming import handles, is_command_line
+from antiphon.duet.wishes import JOINT_ROUTES, Wishes, chosen, wishes
+from antiphon.engines.known import ENGINES
+from antiphon.errors import AcpError, AuthRequired, RequestRefused
+
+if TYPE_CHECKING:
+    from antiphon.client.remote import ConnectedAgent
+
+__all__ = ["agent", "registry", "start", "together"]
+
+# --- Our own agent, which joins the engines: which ones it would have, who answers first, and what stands in the way of what was wished
+
+_CORRECT = "correct `duet.engines` in your config file"
+
+
+def together(ward: Ward, command: str) -> Sequence[Finding]:
+    """As it would begin a session here."""
+    wanted = wishes(ward.loaded.settings, ward.environment)
+    present = installed(wanted.engines, ward.environment)
+    short = handles(present.engines, {*reserved(), *JOINT_ROUTES})
+    names = [short[each] for each in present.engines]
+    begins = chosen(wanted, names)
+    found = [*_missing(wanted, present, ward)]
+    for text in (*wanted.problems, *begins.problems):
+        found += problem(*split(text, "correct it, or take it out"))
+    facts = {
+        "command": command,
+        "engines": ", ".join(names),
+        "route": begins.route,
+        "primary": begins.primary,
+        "autoResume": "on" if wanted.auto_resume else "off",
+    }
+    return found or ok(_sentence(names, begins.route, auto_resume=wanted.auto_resume), **facts)
+
+
+def _sentence(names: Sequence[str], route: str, *, auto_resume: bool) -> str:
+    if names == [DEMO]:
+        who = "no engine is installed, so it has the demo behind it"
+    elif len(names) == 1:
+        who = f"it has {names[0]} behind it"
+    else:
+        who = f"it joins {', '.join(names[:-1])} and {names[-1]}; the route of a new session is `{route}`"
+    return f"built in: {who}; auto-resume is {'on' if auto_resume else 'off'}"
+
+
+def _missing(wanted: Wishes, present: Present, ward: Ward) -> Iterator[Finding]:
+    """What the user named and is not there."""
+    for name in wanted.engines:
+        if name in present.missing:
+            yield from problem(*split(present.missing[name], _CORRECT))
+        elif name not in ENGINES and (trouble := _trouble(name, ward)) is not None:
+            yield from problem(*trouble)
+
+
+def _trouble(name: str, ward: Ward) -> tuple[str, str] | None:
+    """What is wrong with an engine that is an agent's name or a command line."""
+    settings, path = ward.loaded.settings, ward.environment.get("PATH")
+    if name not in settings.agents and is_command_line(name):
+        program = shlex.split(name)[0]  # one that has no words is told as a mistake in the file
+        there = shutil.which(program, path=path) is not None
+        return None if there else (f"the engine `{name}` has no program `{program}` here", _CORRECT)
+    try:
+        found = find(name, settings, path=path, registry=ward.registry)
+    except UnknownAgent as error:
+        return split(f"`duet.engines`: {error}", _CORRECT)
+    return (f"the engine `{name}` is not installed", found.hint) if isinstance(found, Missing) else None
+
+
+async def agent(name: str, ward: Ward) -> Sequence[Finding]:
+    """One agent: its program and version, or how to get it."""
+    settings = ward.loaded.settings
+    found = find(name, settings, path=ward.environment.get("PATH"), registry=ward.registry)
+    if isinstance(found, Missing):
+        if found.origin == "own":
+            return problem(f"the program of your own agent `{name}` is not here", found.hint)
+        if name == settings.agent:
+            return problem("not installed, and the config file says that `run` and `chat` start it", found.hint)
+        return (problem if name in ward.named else note)("not installed", found.hint)
+    if found.origin == "built in":
+        if name == OURS:
+            return await in_thread(lambda: together(ward, found.shown))  # it looks at the disk
+        return ok("built in: it needs no model, no key and no network", command=found.shown)
+    if found.on_demand:
+        return ok(f"started on demand by {found.where}, which downloads it first", command=found.shown)
+    (known,) = await with_versions([found], min(ward.limit, 5.0))
+    facts = {"command": found.shown, "path": found.where}
+    if known.version is None:
+        return ok(f"{found.where}, which does not tell its version", **facts)
+    return ok(f"{known.version}, {found.where}", version=known.version, **facts)
+
+
+def registry(ward: Ward) -> Sequence[Finding]:
+    """The registry that the user gave, if any."""
+    if ward.registry_trouble is not None:
+        sentence, hint = split(ward.registry_trouble, "`antiphon agents registry --forget` removes it")
+        return problem(sentence, hint)
+    count = len(ward.registry.agents)
+    return ok(f"{count} agent{'' if count == 1 else 's'} in the copy that was read") if count else []
+
+
+# --- Really starts an agent: `initialize`, a session in a directory of its own, and the end. No prompt, so no model is asked
+
+
+async def start(name: str, ward: Ward) -> Sequence[Finding]:
+    """Start it, open a session, close everything, and tell how long each took. What is not here is told elsewhere."""
+    found = find(name, ward.loaded.settings, path=ward.environment.get("PATH"), registry=ward.registry)
+    if isinstance(found, Missing):
+        return []
+    try:
+        async with asyncio.timeout(ward.start_limit):
+            return await _through(found, ward)
+    except TimeoutError:
+        return problem(
+            f"`{found.shown}` was not done within {ward.start_limit:g} seconds",
+            f"try `antiphon agents check {name}`, or give it more time with --timeout",
+        )
+    except AuthRequired:
+        return problem("it starts, but opens no session before somebody signs in", _sign_in(found))
+    except AcpError as error:
+        sentence, hint = split(str(error), f"try `{found.shown}` by hand: it has to speak ACP on stdin and stdout")
+        return problem(sentence, hint)
+
+
+def _sign_in(found: Found) -> str:
+    return f"to sign in, {found.login}" if found.login else "see its documentation for how to sign in"
+
+
+async def _through(found: Found, ward: Ward) -> Sequence[Finding]:
+    from antiphon.client.connect import connect
+    from antiphon.client.retry import Retry
+
+    began = time.monotonic()
+    marks: dict[str, float] = {}
+    with TemporaryDirectory(prefix="antiphon-doctor-", ignore_cleanup_errors=True) as folder:
+        env = found.environment(ward.environment)
+        async with connect(found.command, cwd=found.cwd, env=env, files=None, retry=Retry(delays=())) as agent:
+            marks["initialize"] = time.monotonic() - began
+            await _open(agent, folder)
+            marks["session"] = time.monotonic() - began
+        marks["end"] = time.monotonic() - began
+    told = {name: f"{seconds:.2f}" for name, seconds in marks.items()}
+    return ok(
+        f"answered after {told['initialize']} s, had a session after {told['session']} s, was gone after {told['end']} s",
+        **told,
+    )
+
+
+async def _open(agent: "ConnectedAgent", folder: str) -> None:
+    session = await agent.new_session(folder)
+    await session.close()
+    if agent.capabilities.session_capabilities.delete is not None:
+        with suppress(RequestRefused):  # it has started, and that was the question
+            await agent.delete_session(session.id)  # never a conversation: nobody wants to find it in a list
