@@ -1,5 +1,6 @@
 """Agents that `antiphon run` has to cope with: `python -m tests.cli.agents NAME LOG`."""
 
+import json
 import os
 import subprocess
 import sys
@@ -237,6 +238,22 @@ class EndsWhenDenied(Agent):
         assert answer["result"]["outcome"] == {"outcome": "selected", "optionId": "no"}
         self.update(session, "tool_call_update", toolCallId="t1", status="failed")
         return CANCELLED
+
+
+class Sends(Agent):
+    """Sends the updates that stand in a file, asks for permission for each call among them, and ends the turn."""
+
+    def prompt(self, params: Message) -> object:
+        session = params["sessionId"]
+        with open("updates.jsonl", encoding="utf-8") as lines:
+            for update in map(json.loads, lines):
+                self.say({"method": "session/update", "params": {"sessionId": session, "update": update}})
+                if update["sessionUpdate"] == "tool_call":
+                    call = {name: value for name, value in update.items() if name != "sessionUpdate"}
+                    options = [{"optionId": "no", "name": "No", "kind": "reject_once"}]
+                    self.ask("session/request_permission", {"sessionId": session, "toolCall": call, "options": options})
+        self.text(session, "That was all.")
+        return END
 
 
 if __name__ == "__main__":

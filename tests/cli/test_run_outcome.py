@@ -6,14 +6,17 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from antiphon.cli.outcome import Answer, failures_in, status_of
 from antiphon.cli.recording import JsonPrinter
 from antiphon.protocol import v1
+from antiphon.protocol.base import encode
 from tests.cli import agents
 from tests.cli.running import Place
+from tests.protocol.strategies import messages as messages_of
+from tests.protocol.strategies import values
 
 TITLES = {"claude": "Claude Code", "codex": "Codex", "goose": "Goose"}
 
@@ -137,3 +140,36 @@ def test_a_duet_of_which_one_half_fails_exits_with_6_and_the_other_answer_is_who
     quiet = place.run("/say la", "--agent", "antiphon", "--quiet")
     assert quiet.status == 6 and quiet.out == f"{result['text']}\n"
     assert "the model is tired" in quiet.err and "\nhint: " in quiet.err
+
+
+# Whatever is sent.
+
+CALLS = st.builds(
+    lambda call, status, content: msgspec.structs.replace(call, status=status, content=content),
+    messages_of(v1.ToolCall),
+    st.sampled_from([v1.ToolStatus.COMPLETED, *v1.ToolStatus]),
+    st.lists(values(v1.ToolContent), min_size=1, max_size=3),
+)
+"""Calls that have something to show: most of what is drawn without this is empty."""
+
+UPDATES = st.tuples(
+    st.lists(CALLS, min_size=20, max_size=40), st.lists(values(v1.Update), min_size=20, max_size=40)
+).flatmap(lambda both: st.permutations([*both[0], *both[1]]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", [(), ("--json",), ("--quiet",)], ids=" ".join)
+@settings(
+    max_examples=4, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate], derandomize=True
+)
+@given(updates=UPDATES)
+def test_no_valid_update_ends_a_run(
+    tmp_path_factory: pytest.TempPathFactory, form: tuple[str, ...], updates: list[v1.Update]
+) -> None:
+    """With `_meta`, unknown words and whatever else the types allow: some sixty of them in a turn."""
+    place = Place(tmp_path_factory.mktemp("sent"))
+    (place.cwd / "updates.jsonl").write_bytes(b"".join(encode(each) + b"\n" for each in updates))
+    done = place.run("hi", "--agent", place.agent(agents.Sends), *form)
+    asked = any(isinstance(each, v1.ToolCall) for each in updates)
+    assert done.status == (5 if asked else 0), done.err
+    assert "That was all." in done.out

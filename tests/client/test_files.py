@@ -48,7 +48,7 @@ async def test_roots_may_be_given_as_plain_paths(root: Path) -> None:
 async def test_a_missing_file_is_resource_not_found_with_its_name(root: Path) -> None:
     error = await refused_read(root, root / "AGENTS.md")
     assert (error.code, error.data) == (Code.RESOURCE_NOT_FOUND, {"uri": str(root / "AGENTS.md")})
-    assert str(root / "AGENTS.md") in error.message
+    assert error.message.startswith("Resource not found: ") and str(root / "AGENTS.md") in error.message
 
 
 @pytest.mark.parametrize("path", ["../secret", "out_file", "sideways/secret", "../no_such_thing", "slash/etc/passwd"])

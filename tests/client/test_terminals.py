@@ -163,7 +163,8 @@ async def refused_everywhere(terminals: Terminals, session: str, terminal: str) 
     ):
         with pytest.raises(RequestError) as caught:
             await asking
-        assert caught.value.code == Code.RESOURCE_NOT_FOUND and f"`{terminal}`" in caught.value.message
+        assert caught.value.code == Code.RESOURCE_NOT_FOUND
+        assert caught.value.message.startswith("Resource not found: ") and f"`{terminal}`" in caught.value.message
 
 
 async def test_an_unknown_terminal_is_resource_not_found(terminals: Terminals) -> None:

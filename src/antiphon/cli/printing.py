@@ -187,7 +187,7 @@ class TextPrinter:
         self._show_output(call)
         if call.status == v1.ToolStatus.COMPLETED:
             for diff in diffs_in(call.content):
-                if diff not in self._screen.shown:  # with the question
+                if _change(diff) not in self._screen.shown:  # with the question
                     show_diff(self._screen, diff, self._cwd)
 
     def _show_output(self, call: "CallEntry") -> None:
@@ -258,10 +258,15 @@ def _same_place() -> bool:
 
 def show_diff(screen: "Screen", diff: v1.Diff, cwd: str) -> None:
     """A change, in colours where there are any."""
-    screen.shown.add(diff)
+    screen.shown.add(_change(diff))
     styles: dict[str, Style] = {"+": "green", "-": "red", "@": "cyan"}
     for number, line in enumerate(diff_lines(diff, shown_path(diff.path, cwd))):
         screen.note(f"  {line}", "bold" if number == 0 else styles.get(line[:1], "dim"))
+
+
+def _change(diff: v1.Diff) -> tuple[str, str | None, str]:
+    """What identifies a change. A diff with `_meta` cannot be hashed, and an agent may add some between the question and the end."""
+    return (diff.path, diff.old_text, diff.new_text)
 
 
 def describe_block(block: v1.ContentBlock) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 from antiphon.client.handlers import answer_of
 from antiphon.errors import Code, RequestError
 from antiphon.local.files import FileProblem, NotThere, Roots, lines_of, read_text, write_text
-from antiphon.local.problems import code_of
+from antiphon.local.problems import code_of, message_of
 from antiphon.protocol import v1
 
 __all__ = ["SMALL", "Files", "Saved", "Unsaved", "refusal"]
@@ -86,8 +86,8 @@ def _names(asked: str, place: Path) -> list[Path]:
 
 
 def refusal(error: FileProblem, path: str) -> RequestError:
-    """What the agent is told."""
-    return RequestError(code_of(error), str(error), {"uri": path} if isinstance(error, NotThere) else None)
+    """The error that the agent receives."""
+    return RequestError(code_of(error), message_of(error), {"uri": path} if isinstance(error, NotThere) else None)
 
 
 @contextmanager

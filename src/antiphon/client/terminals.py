@@ -114,7 +114,7 @@ class Terminals:
         if command is None:
             raise RequestError(
                 Code.RESOURCE_NOT_FOUND,
-                f"this session has no terminal `{terminal_id}`\nhint: it was released, or never created",
+                f"Resource not found: this session has no terminal `{terminal_id}`\nhint: it was released, or never created",
             )
         return command
 

@@ -23,6 +23,7 @@ __all__ = [
     "OutsideRoots",
     "TooLarge",
     "code_of",
+    "message_of",
     "problem",
 ]
 
@@ -71,6 +72,15 @@ def code_of(error: FileProblem) -> int:
     if isinstance(error, NotThere):
         return Code.RESOURCE_NOT_FOUND
     return Code.INVALID_PARAMS if isinstance(error, _CALLERS_FAULT) else Code.INTERNAL_ERROR
+
+
+def message_of(error: FileProblem) -> str:
+    """The message to send to a peer.
+
+    That of a missing file begins with the words of the official SDKs, because some agents look for them instead of the code
+    (Gemini CLI: `Resource not found`, `ENOENT`, `does not exist`, `No such file`).
+    """
+    return f"Resource not found: {error}" if isinstance(error, NotThere) else str(error)
 
 
 _NO_FILE = (errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO)
