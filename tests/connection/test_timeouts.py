@@ -26,7 +26,7 @@ SENDS = ("request", "stream", "work", "control", "call")
 
 OTHERS = {
     "agent/turns.py": "a turn: it ends with its answer or its cancellation, which TURN_GRACE bounds",
-    "cli/health/examining.py": "a check of `doctor`: its --timeout",
+    "doctor/runner.py": "a check of `doctor`: its --timeout",
     "client/questions.py": "a person; released when the turn is cancelled or the session closed",
     "client/relay.py": "the reader of the updates, who may be slow; released when the session is closed",
     "client/sync.py": "the connection that is made, which has START_TIMEOUT",
