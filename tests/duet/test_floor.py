@@ -6,7 +6,7 @@ from itertools import groupby
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.connection.wire import NO_WAIT
+from antiphon.aio import NO_WAIT
 from antiphon.duet.floor import Floor
 from antiphon.protocol import v1
 

@@ -2,13 +2,13 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Coroutine
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 import msgspec
 from msgspec import UNSET
 
-from antiphon.agent.stage import seen
+from antiphon.aio import background, ignore_result
 from antiphon.errors import Code, LocalProtocolError, RequestRefused, RequestTimeout, SpawnFailed
 from antiphon.protocol import v1
 from antiphon.protocol.timeouts import APPROVAL_TIMEOUT, NO_TIMEOUT, Timeout
@@ -123,7 +123,7 @@ class InTerminal(Running):
         self._exit: asyncio.Task[v1.ExitStatus] | None = None
         # A request that is cancelled may have a response all the same, with a command that runs and that nobody knows. So this one
         # is not cancelled, and has no timeout of its own: whatever becomes of us, the terminal that it brings is released.
-        creating = _in_background(self._stage.session.request(m.CREATE_TERMINAL, asked, timeout=NO_TIMEOUT))
+        creating = background(self._stage.session.request(m.CREATE_TERMINAL, asked, timeout=NO_TIMEOUT))
         try:
             async with asyncio.timeout(APPROVAL_TIMEOUT):
                 self.terminal_id = (await asyncio.shield(creating)).terminal_id
@@ -151,7 +151,7 @@ class InTerminal(Running):
     def _release(self, terminal_id: str) -> "asyncio.Task[v1.ReleaseTerminalResult]":
         # Not through the stage: a turn that is cancelled must still give its terminal back, and is not held up by the answer.
         release = v1.ReleaseTerminal(self._session, terminal_id)
-        return _in_background(self._stage.session.request(m.RELEASE_TERMINAL, release))
+        return background(self._stage.session.request(m.RELEASE_TERMINAL, release))
 
     async def __aiter__(self) -> AsyncIterator[str]:
         so_far, ended = "", False
@@ -184,7 +184,7 @@ class InTerminal(Running):
     def _waiting(self) -> "asyncio.Task[v1.ExitStatus]":
         if self._exit is None:
             self._exit = asyncio.get_running_loop().create_task(self._ask_for_exit())
-            self._exit.add_done_callback(seen)
+            self._exit.add_done_callback(ignore_result)
         return self._exit
 
     async def _ask_for_exit(self) -> v1.ExitStatus:
@@ -252,18 +252,6 @@ class OnThisMachine(Running):
 
     async def kill(self, *, timeout: Timeout = UNSET) -> None:
         await self._running.kill()
-
-
-_background: "set[asyncio.Task[Any]]" = set()
-
-
-def _in_background(question: "Coroutine[Any, Any, R]") -> "asyncio.Task[R]":
-    """Ask on, even if whoever waits is cancelled. A client that is gone has released everything: its refusals are no news."""
-    task = asyncio.get_running_loop().create_task(question)
-    _background.add(task)  # the loop itself would forget it
-    task.add_done_callback(_background.discard)
-    task.add_done_callback(seen)
-    return task
 
 
 def news(before: str, now: str) -> str:

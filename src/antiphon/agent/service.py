@@ -7,9 +7,9 @@ import msgspec
 from msgspec import Raw
 
 from antiphon.agent.client import Client
-from antiphon.agent.sessions import Sessions, settle, wait_for_ends
-from antiphon.agent.stage import seen
+from antiphon.agent.sessions import Sessions, wait_for_ends
 from antiphon.agent.steering import STEERING, read_steering
+from antiphon.aio import ignore_result, maybe_await
 from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
 from antiphon.errors import Code, RequestError
@@ -31,7 +31,7 @@ async def serve(agent: "Agent", transport: "Transport", asked: v1.Initialize | N
     service = Service(agent, transport, asked)
     agent.clients += 1
     ahead = asyncio.ensure_future(_get_ahead(agent))
-    ahead.add_done_callback(seen)
+    ahead.add_done_callback(ignore_result)
     try:
         async with service.connection:
             try:
@@ -49,11 +49,11 @@ async def serve(agent: "Agent", transport: "Transport", asked: v1.Initialize | N
 async def _get_ahead(agent: "Agent") -> None:
     if agent.ahead is not None:
         await asyncio.sleep(MOMENT)
-        await settle(agent.ahead())
+        await maybe_await(agent.ahead())
 
 
 async def _close(agent: "Agent") -> None:
-    await settle(agent.close())
+    await maybe_await(agent.close())
 
 
 class Service:
@@ -106,11 +106,11 @@ class Service:
             names = ", ".join(f"`{each}`" for each in offered) or "none: there is nothing to sign in to"
             wrong = f"there is no way to sign in called `{asked.method_id}`; on offer: {names}"
             raise RequestError(Code.INVALID_PARAMS, "Invalid params", wrong)
-        await settle(self._agent.authenticate(method_id))
+        await maybe_await(self._agent.authenticate(method_id))
         return v1.AuthenticateResult()
 
     async def _logout(self, _: v1.Logout) -> v1.LogoutResult:
-        await settle(self._agent.logout())
+        await maybe_await(self._agent.logout())
         return v1.LogoutResult()
 
     async def _extension(self, method: str, params: Raw) -> object:
@@ -122,4 +122,4 @@ class Service:
         handler = self._agent.extensions.get(method)
         if handler is None:
             raise RequestError(Code.METHOD_NOT_FOUND, "Method not found", method)
-        return await settle(handler(msgspec.json.decode(params)))
+        return await maybe_await(handler(msgspec.json.decode(params)))

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from antiphon.agent.between import Between
-from antiphon.connection.wire import NO_WAIT
+from antiphon.aio import NO_WAIT
 from antiphon.errors import LocalProtocolError
 from antiphon.protocol import v1
 

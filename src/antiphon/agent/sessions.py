@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -13,19 +12,22 @@ from antiphon.agent.session import Session
 from antiphon.agent.steering import INJECTED, too_late
 from antiphon.agent.turn import Turn
 from antiphon.agent.turns import Turns
+from antiphon.aio import maybe_await
 from antiphon.connection.router import Then
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.dialects.hints import OWN_DIRECTORY
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable, Sequence
+
     from antiphon.agent.agent import Agent
     from antiphon.agent.client import Client
     from antiphon.agent.hooks import Maybe, Outcome
 
     Asked = v1.NewSession | v1.LoadSession | v1.ResumeSession | v1.ForkSession
 
-__all__ = ["CLOSE_GRACE", "Sessions", "settle", "wait_for_ends"]
+__all__ = ["CLOSE_GRACE", "Sessions", "wait_for_ends"]
 
 CLOSE_GRACE: Final = 5.0
 """Seconds that sessions may take to free what they hold when the client is gone, before we go without them."""
@@ -35,11 +37,6 @@ MOST_PAGES: Final = 1000
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
-
-
-async def settle(value: "Maybe[T]") -> T:
-    """What a hook gives, whether it is `def` or `async def`."""
-    return await value if isinstance(value, Awaitable) else value
 
 
 async def wait_for_ends(ends: "Sequence[asyncio.Future[None]]", what: str) -> None:
@@ -141,7 +138,7 @@ class Sessions:
         self._introduced()
         if (found := self._open.get(session_id)) is not None:
             return found.session.cwd
-        directory = await settle(self._agent.session_directory(session_id))
+        directory = await maybe_await(self._agent.session_directory(session_id))
         if directory is None and self._agent.does("list_sessions"):
             directory = await self._listed_directory(session_id)
         if directory is None:
@@ -170,7 +167,7 @@ class Sessions:
 
     async def _begin(self, session: Session, hook: "Callable[..., Maybe[None]]", *more: str) -> None:
         try:
-            await settle(hook(session, *more))
+            await maybe_await(hook(session, *more))
         except BaseException:
             session.close()  # tasks that the hook left running can send nothing any more
             raise
@@ -206,7 +203,7 @@ class Sessions:
         check_content(asked.prompt, (*self._agent.takes, *self._agent.also_takes))
         addition = Turn(found.session, asked.prompt)
         try:
-            taken = found.turns.busy and await settle(self._agent.steer(addition))
+            taken = found.turns.busy and await maybe_await(self._agent.steer(addition))
         finally:
             addition.end()
         return INJECTED if taken else too_late(asked)
@@ -217,7 +214,7 @@ class Sessions:
 
     async def _tell_waiting(self, turn: Turn, before: int) -> None:
         try:
-            await settle(self._agent.waits(turn, before))
+            await maybe_await(self._agent.waits(turn, before))
         except Exception:  # the prompt itself is well
             _log.exception("saying that a prompt waits failed")
 
@@ -227,7 +224,7 @@ class Sessions:
         task.add_done_callback(self._chores.discard)
 
     async def _play(self, turn: Turn) -> v1.PromptResult:
-        outcome: Outcome = await settle(self._agent.prompt(turn))
+        outcome: Outcome = await maybe_await(self._agent.prompt(turn))
         if isinstance(outcome, v1.PromptResult):
             return outcome
         if outcome is None or isinstance(outcome, v1.StopReason):
@@ -252,7 +249,7 @@ class Sessions:
 
     async def _cancel(self, session: Session) -> None:
         try:
-            await settle(self._agent.cancel(session))
+            await maybe_await(self._agent.cancel(session))
         except Exception:  # nobody waits for an answer
             _log.exception("cancelling failed")
 
@@ -275,7 +272,7 @@ class Sessions:
 
     async def _choose_mode(self, session: Session, mode_id: str) -> bool:
         session.settings.check_mode(mode_id)
-        await settle(self._agent.set_mode(session, mode_id))
+        await maybe_await(self._agent.set_mode(session, mode_id))
         return session.settings.choose_mode(mode_id)
 
     async def set_model(self, asked: v1.SetModel) -> "Then[v1.SetModelResult]":
@@ -287,14 +284,14 @@ class Sessions:
 
     async def _choose_model(self, session: Session, model_id: str) -> bool:
         session.settings.check_model(model_id)
-        await settle(self._agent.set_model(session, model_id))
+        await maybe_await(self._agent.set_model(session, model_id))
         return session.settings.choose_model(model_id)
 
     async def set_config_option(self, asked: v1.SetConfigOption) -> "Then[v1.SetConfigOptionResult]":
         """Another value of a setting."""
         session = self._find(asked.session_id).session
         value = session.settings.meant(asked.config_id, asked.value)
-        await settle(self._agent.set_config_option(session, asked.config_id, value))
+        await maybe_await(self._agent.set_config_option(session, asked.config_id, value))
         mode_too = session.settings.choose_option(asked.config_id, value)
         shown = session.settings.shown(self._client.shows_booleans)
         return Then(v1.SetConfigOptionResult(shown), partial(_tell_mode, session, mode_too))
@@ -304,7 +301,7 @@ class Sessions:
     async def list(self, asked: v1.ListSessions) -> v1.ListSessionsResult:
         """What there is."""
         self._introduced()
-        found: v1.ListSessionsResult | Iterable[v1.SessionInfo] = await settle(self._agent.list_sessions(asked))
+        found: v1.ListSessionsResult | Iterable[v1.SessionInfo] = await maybe_await(self._agent.list_sessions(asked))
         return found if isinstance(found, v1.ListSessionsResult) else v1.ListSessionsResult([*found])
 
     async def close(self, asked: v1.CloseSession) -> v1.CloseSessionResult:
@@ -317,7 +314,7 @@ class Sessions:
         """Never to be seen again."""
         self._introduced()
         await self._end(asked.session_id)
-        await settle(self._agent.delete_session(asked.session_id))
+        await maybe_await(self._agent.delete_session(asked.session_id))
         return v1.DeleteSessionResult()
 
     async def end(self) -> None:
@@ -350,7 +347,7 @@ class Sessions:
     async def _close(self, found: _Open) -> None:
         try:
             await found.turns.cancel_and_wait()
-            await settle(self._agent.close_session(found.session))
+            await maybe_await(self._agent.close_session(found.session))
         finally:
             found.session.close()
             if self._open.get(found.session.id) is found:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import UNSET
 
+from antiphon.aio import ignore_result
 from antiphon.errors import TurnOver
 
 if TYPE_CHECKING:
@@ -14,16 +15,10 @@ if TYPE_CHECKING:
     from antiphon.protocol.methods import Call
     from antiphon.protocol.timeouts import Timeout
 
-__all__ = ["Stage", "seen"]
+__all__ = ["Stage"]
 
 P = TypeVar("P")
 R = TypeVar("R")
-
-
-def seen(task: "asyncio.Future[Any]") -> None:
-    """For tasks that may end when nobody waits for them any more: their error is no news then."""
-    if not task.cancelled():
-        task.exception()
 
 
 class Stage:
@@ -62,7 +57,7 @@ class Stage:
 
     def _answered(self, asking: "asyncio.Task[Any]") -> None:
         self._asking.discard(asking)
-        seen(asking)  # whoever waited may have been cancelled in the same moment
+        ignore_result(asking)  # whoever waited may have been cancelled in the same moment
 
     def next_id(self, what: str) -> str:
         """A name for a part of this turn that no other turn of the session uses."""

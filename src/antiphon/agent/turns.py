@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from antiphon.agent.stage import seen
+from antiphon.aio import ignore_result
 from antiphon.errors import Code, RequestError
 from antiphon.protocol.v1.session import PromptResult, StopReason
 
@@ -95,7 +95,7 @@ class Turns:
 
 async def _perform(turn: "Turn", play: Play, cancelled: "asyncio.Future[None]") -> PromptResult:
     work = asyncio.ensure_future(play(turn))
-    work.add_done_callback(seen)  # it may fail in the very step in which we are cancelled
+    work.add_done_callback(ignore_result)  # it may fail in the very step in which we are cancelled
     ends: list[asyncio.Future[Any]] = [work, cancelled]
     try:
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)

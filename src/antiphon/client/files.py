@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from antiphon.client.handlers import answer_of
+from antiphon.aio import maybe_await
 from antiphon.errors import Code, RequestError
 from antiphon.local.files import FileProblem, NotThere, Roots, lines_of, read_text, write_text
 from antiphon.local.problems import code_of, message_of
@@ -46,7 +46,7 @@ class Files:
             roots = Roots.of(roots)
             place = roots.resolve(request.path)
             for name in _names(request.path, place):
-                if self._unsaved is not None and (text := await answer_of(self._unsaved(name))) is not None:
+                if self._unsaved is not None and (text := await maybe_await(self._unsaved(name))) is not None:
                     return v1.ReadTextFileResult(lines_of(text, request.line, request.limit))
             return v1.ReadTextFileResult(await _from_disk(roots, place, request))
 
@@ -64,7 +64,7 @@ class Files:
             roots = Roots.of(roots)
             place = roots.resolve(request.path)
             for name in _names(request.path, place):
-                if self._saved is not None and await answer_of(self._saved(name, request.content)):
+                if self._saved is not None and await maybe_await(self._saved(name, request.content)):
                     return v1.WriteTextFileResult()
             await asyncio.to_thread(write_text, request.path, request.content, roots=roots)
             return v1.WriteTextFileResult()

@@ -4,7 +4,6 @@ Rule 1: an option is looked for by its id first, then by its kind. The order of 
 Rule 2: what is not understood is a rejection. An option of a kind from tomorrow is chosen by its id alone: it may be anything.
 """
 
-import inspect
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from antiphon.protocol import v1
 from antiphon.protocol.v1.permission import PermissionOptionKind as Kind
 
 __all__ = [
-    "Authenticate", "Elicitation", "Elicited", "Permission", "PermissionAnswer", "allow_always", "allow_once", "answer_of",
+    "Authenticate", "Elicitation", "Elicited", "Permission", "PermissionAnswer", "allow_always", "allow_once",
     "outcome_of", "reject", "result_of",
 ]  # fmt: skip
 
@@ -42,14 +41,6 @@ class Elicitation:
     url: AskUrl | None = None
     completed: Callable[[str], None] | None = None
     """Told the `elicitation_id` when the user is done on a page."""
-
-
-async def answer_of(answer: T | Awaitable[T]) -> T:
-    """What a handler returned, or will have returned: `def` and `async def` are both fine."""
-    if inspect.isawaitable(answer):
-        found: T = await answer
-        return found
-    return answer
 
 
 # Ready-made answers for permission.

@@ -11,8 +11,9 @@ from typing import Any, Final, TypeVar
 
 from msgspec import UNSET
 
+from antiphon.aio import maybe_await
 from antiphon.client.abilities import Abilities
-from antiphon.client.handlers import Authenticate, answer_of
+from antiphon.client.handlers import Authenticate
 from antiphon.client.retry import Retry, Tries
 from antiphon.client.targets import Given, Program
 from antiphon.connection.connection import Connection
@@ -294,7 +295,7 @@ class Link:
         async with self._signing_in:  # one at a time: the user is asked once, however many requests were refused
             if self._sign_ins != before:
                 return
-            method_id = await answer_of(ask(self.welcome.auth_methods))
+            method_id = await maybe_await(ask(self.welcome.auth_methods))
             if method_id is None:
                 raise self._auth_required(refusal) from refusal
             try:

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from antiphon.aio import maybe_await
 from antiphon.client.auditing import decided_by, subject_of
 from antiphon.client.grants import Grants
-from antiphon.client.handlers import answer_of
 from antiphon.client.options import allowing, rejecting
 from antiphon.client.remembering import Memory
 from antiphon.client.wanted import FileNow, Wanted, action_of, texts_shown
@@ -306,7 +306,7 @@ class Keeper:
 
     async def _put(self, ask: Ask, question: Question) -> _Settled:
         try:
-            choice = await answer_of(ask(question))
+            choice = await maybe_await(ask(question))
             verdict = Verdict(choice.verdict)
         except ConnectionClosed as error:  # the client is gone, and the answer is no
             _log.info("the question could not be asked: %s", error)

@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
+from antiphon.aio import maybe_await
 from antiphon.client.early_updates import EarlyUpdates
-from antiphon.client.handlers import answer_of
 from antiphon.client.questions import Questions
 from antiphon.errors import Code, RequestError
 
@@ -88,4 +88,4 @@ class Sessions:
         if session is not None and session.hearing.being_cancelled:
             return instead
         questions = self.strangers if session is None else session.questions
-        return await questions.wait_for(answer_of(ask()), instead)
+        return await questions.wait_for(maybe_await(ask()), instead)

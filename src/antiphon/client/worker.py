@@ -13,7 +13,7 @@ from contextlib import suppress
 from inspect import iscoroutinefunction
 from typing import Any, Final, Generic, TypeVar
 
-from antiphon.client.handlers import answer_of
+from antiphon.aio import maybe_await
 from antiphon.errors import ConnectionClosed, LocalProtocolError
 
 __all__ = ["Worker"]
@@ -274,7 +274,7 @@ class Worker:
                     loop.call_soon_threadsafe(lambda: answer.done() or tell(value))
 
             threading.Thread(target=work, name="antiphon handler", daemon=True).start()
-            return await self._answer(answer_of(await answer))
+            return await self._answer(maybe_await(await answer))
 
         return handle
 

@@ -11,10 +11,10 @@ from typing import Final, cast
 
 from msgspec import Raw, Struct
 
+from antiphon.aio import start_task
 from antiphon.connection.inbox import Inbox
 from antiphon.connection.reports import Mended
 from antiphon.connection.router import Router, Then
-from antiphon.connection.tasks import start_task
 from antiphon.connection.wire import Wire
 from antiphon.errors import Code, ConnectionClosed, NotSupported, RequestError, RequestRefused, RequestTimeout
 from antiphon.protocol.base import encode

@@ -4,8 +4,9 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Generator
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
+from antiphon.aio import NO_WAIT
 from antiphon.connection.inbox import Inbox
 from antiphon.connection.reports import HandlerFailed, Observer, Report
 from antiphon.errors import AcpError, ConnectionClosed, LocalProtocolError, fresh
@@ -13,7 +14,7 @@ from antiphon.protocol.base import encode_into
 from antiphon.rpc.envelope import Noise
 from antiphon.transports.base import OUTPUT_HIGH, Transport
 
-__all__ = ["NO_WAIT", "Direction", "Tap", "Wire"]
+__all__ = ["Direction", "Tap", "Wire"]
 
 Direction = Literal["in", "out"]
 Tap = Callable[[Direction, float, bytes], None]
@@ -28,13 +29,6 @@ NOISE_KEPT: Final = 50
 _log = logging.getLogger(__name__)
 
 
-class _NoWait:
-    """An await that is over at once."""
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        return _NOTHING
-
-
 class _Drain:
     """An await that lasts until the peer has read. Unlike a coroutine it may be dropped."""
 
@@ -45,11 +39,6 @@ class _Drain:
 
     def __await__(self) -> Generator[Any, Any, None]:
         return self._wire.drain().__await__()
-
-
-_NOTHING: Final = cast("Generator[Any, Any, None]", iter(()))
-NO_WAIT: Final = _NoWait()
-"""What to return where there is nothing to wait for."""
 
 
 class Wire:

@@ -88,10 +88,10 @@ class _Whole(Agent):
 
     async def _warm_up(self) -> None:
         """Import what the first session needs, and let the engine that leads do the same."""
-        from antiphon.agent.sessions import settle
+        from antiphon.aio import maybe_await
 
         self._opened()
-        await settle(next(iter(self.engines.values())).warm_up())
+        await maybe_await(next(iter(self.engines.values())).warm_up())
 
     def _opened(self) -> "Opening":
         if self._opening is None:
@@ -130,12 +130,12 @@ class _Whole(Agent):
     async def authenticate(self, method_id: str) -> None:
         """Sign in one of the engines' ways. Some clients try the first way only, and give up if it fails: where another engine is
         signed in they may go on, unless the user has been to a terminal for it and wants to know what came of that."""
-        from antiphon.agent.sessions import settle
+        from antiphon.aio import maybe_await
         from antiphon.protocol.v1.auth import TerminalAuth
 
         shown, engine, own = self._ways[method_id]
         try:
-            await settle(engine.authenticate(own))
+            await maybe_await(engine.authenticate(own))
         except RequestError as error:
             if error.code != Code.AUTH_REQUIRED or isinstance(shown, TerminalAuth):
                 raise
@@ -143,19 +143,19 @@ class _Whole(Agent):
                 raise
 
     async def _another_is_signed_in(self, engine: "Engine") -> bool:
-        from antiphon.agent.sessions import settle
+        from antiphon.aio import maybe_await
 
         for other in self.engines.values():
-            if other is not engine and await settle(other.signed_in()):
+            if other is not engine and await maybe_await(other.signed_in()):
                 return True
         return False
 
     async def logout(self) -> None:
-        from antiphon.agent.sessions import settle
+        from antiphon.aio import maybe_await
 
         for engine in self.engines.values():
             if engine.does("logout"):
-                await settle(engine.logout())
+                await maybe_await(engine.logout())
 
 
 class Duet(_Whole):
@@ -214,10 +214,10 @@ class Duet(_Whole):
 
 
 async def _closed(engine: "Engine") -> None:
-    from antiphon.agent.sessions import settle
+    from antiphon.aio import maybe_await
 
     try:
-        await settle(engine.close())
+        await maybe_await(engine.close())
     except Exception:  # the others have to be closed all the same
         import logging
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from antiphon.agent.sessions import settle
+from antiphon.aio import maybe_await
 from antiphon.duet.beyond import beyond
 from antiphon.duet.events import Ended, Event, Given, now
 from antiphon.duet.part import Part
@@ -95,14 +95,14 @@ class Cast:
         self._joint.ledger.begins(name)
         part = self._part(name)
         part.knows_nothing = self._joint.journal.minutes.was_given(name)
-        return await self._opened(part, lambda: settle(part.engine.new(part)))
+        return await self._opened(part, lambda: maybe_await(part.engine.new(part)))
 
     async def _copy(self, name: str, source: str) -> Part:
         self._joint.ledger.unknown(name)
         part = self._part(name)
         if part.engine.does("fork"):
             try:
-                return await self._opened(part, lambda: settle(part.engine.fork(part, source)))
+                return await self._opened(part, lambda: maybe_await(part.engine.fork(part, source)))
             except RequestError as error:
                 if error.code not in _LOST:
                     raise
@@ -116,7 +116,7 @@ class Cast:
         engine = part.engine
         hear = engine.load if engine.does("load") else engine.resume
         try:
-            await self._opened(part, lambda: settle(hear(part)))
+            await self._opened(part, lambda: maybe_await(hear(part)))
         except RequestError as error:
             if error.code not in _LOST:
                 raise
@@ -211,7 +211,7 @@ class Cast:
         """Another mode, now."""
         part.obeying = True
         try:
-            await settle(_playing(part).set_mode(mode))
+            await maybe_await(_playing(part).set_mode(mode))
             part.settings.choose_mode(mode)
         finally:
             part.obeying = False
@@ -219,13 +219,13 @@ class Cast:
     async def set_model(self, part: Part, model: str) -> None:
         """Another model."""
         part.settings.check_model(model)
-        await settle(_playing(part).set_model(model))
+        await maybe_await(_playing(part).set_model(model))
         part.settings.choose_model(model)
 
     async def set_option(self, part: Part, option: str, value: bool | str) -> None:
         """Another value of one of the engine's own settings."""
         part.settings.check_option(option, value)
-        await settle(_playing(part).set_config_option(option, value))
+        await maybe_await(_playing(part).set_config_option(option, value))
         part.settings.choose_option(option, value)
 
     async def _choose_again(self, part: Part, option: str, value: str) -> None:
@@ -258,7 +258,7 @@ def _is_cut_off(events: Sequence[Event], name: str) -> bool:
 async def _end(part: Part) -> None:
     try:
         if part.playing is not None:
-            await settle(part.playing.close())
+            await maybe_await(part.playing.close())
     except Exception:
         _log.exception("closing %s failed", part.name)
     finally:

@@ -6,7 +6,7 @@ held back, in their order, and told when the floor is free.
 
 from collections.abc import Awaitable, Callable
 
-from antiphon.connection.wire import NO_WAIT
+from antiphon.aio import NO_WAIT
 from antiphon.protocol import v1
 
 __all__ = ["Floor"]

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import UNSET
 
-from antiphon.agent.sessions import settle
-from antiphon.agent.stage import seen
-from antiphon.connection.wire import NO_WAIT
+from antiphon.aio import NO_WAIT, ignore_result, maybe_await
 from antiphon.duet.budget import Budget, Ledger
 from antiphon.duet.cast import Cast
 from antiphon.duet.events import Cleared, Event, unpack
@@ -144,7 +142,7 @@ class Joint:
                 task = asyncio.get_running_loop().create_task(prepare(name), name=f"open {name}")
                 self._preparing.add(task)
                 task.add_done_callback(self._preparing.discard)
-                task.add_done_callback(seen)  # a prompt will hear of it; there may never be one
+                task.add_done_callback(ignore_result)  # a prompt will hear of it; there may never be one
 
     async def stop_preparing(self) -> None:
         """Nobody is opened in the background any more."""
@@ -158,7 +156,7 @@ class Joint:
         task = asyncio.get_running_loop().create_task(work)
         self._chores.add(task)
         task.add_done_callback(self._chores.discard)
-        task.add_done_callback(seen)
+        task.add_done_callback(ignore_result)
         return task
 
     # What engines say.
@@ -293,7 +291,7 @@ class Joint:
         """Call off what engines do by themselves."""
         for part in tuple(self.cast.parts.values()):
             if part.playing is not None and not part.working:
-                await settle(part.playing.cancel())
+                await maybe_await(part.playing.cancel())
 
     async def close(self) -> None:
         """Free everything."""

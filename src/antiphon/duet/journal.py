@@ -10,7 +10,7 @@ import os
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final, cast
 
-from antiphon.connection.wire import NO_WAIT
+from antiphon.aio import NO_WAIT
 from antiphon.duet.events import Cleared, Event, now, pack, shown
 from antiphon.duet.minutes import Minutes
 from antiphon.duet.saying import notice_update

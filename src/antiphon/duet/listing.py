@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from antiphon.agent.sessions import settle
+from antiphon.aio import maybe_await
 from antiphon.config.clients import is_script
 from antiphon.duet.journal import OURS
 from antiphon.duet.place import same_place
@@ -147,7 +147,7 @@ class _Reader:
 
 async def page_of(engine: "Engine", query: v1.ListSessions) -> v1.ListSessionsResult:
     """A page of an engine's own list."""
-    found: v1.ListSessionsResult | Iterable[v1.SessionInfo] = await settle(engine.list(query))
+    found: v1.ListSessionsResult | Iterable[v1.SessionInfo] = await maybe_await(engine.list(query))
     return found if isinstance(found, v1.ListSessionsResult) else v1.ListSessionsResult([*found])
 
 

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
-from antiphon.agent.sessions import settle
+from antiphon.aio import maybe_await
 from antiphon.catalogue.engines import DEMO
 from antiphon.config.clients import is_script
 from antiphon.config.places import state_dir
@@ -201,7 +201,7 @@ class Opening:
         if not engine.does("delete"):
             return
         try:
-            await settle(engine.delete(conversation))
+            await maybe_await(engine.delete(conversation))
         except AcpError as error:  # ours is gone, which is what the user sees
             _log.warning("%s did not delete %s: %s", name, conversation, error)
 

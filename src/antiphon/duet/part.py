@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET
 
 from antiphon.agent.session import Session
-from antiphon.connection.wire import NO_WAIT
+from antiphon.aio import NO_WAIT
 from antiphon.duet.labels import Labels
 from antiphon.errors import LocalProtocolError
 from antiphon.protocol import v1

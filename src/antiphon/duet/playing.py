@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from antiphon.agent.sessions import settle
 from antiphon.agent.turn import Turn
+from antiphon.aio import maybe_await
 from antiphon.duet.budget import Budget, Exceeded
 from antiphon.duet.changes import Before, changes, from_calls, look
 from antiphon.duet.events import COMMAND, UNSIGNED, Ended, Given, now
@@ -129,7 +129,7 @@ class Playing:
         if joint.state.routed or joint.wishes.route is not None or route != joint.state.route:
             return None
         for other, engine in joint.cast.engines.items():
-            if other != name and await settle(engine.signed_in()):
+            if other != name and await maybe_await(engine.signed_in()):
                 title = f"{joint.cast.title(name)} is not signed in, so {joint.cast.title(other)} answers"
                 await joint.saying.notice(title, f"/{name} asks it again once it is.")
                 joint.state.route = other
@@ -318,7 +318,7 @@ class Playing:
 async def _prompted(part: "Part", turn: Turn) -> "Outcome":
     """In the task that plays it: a task that is cancelled before it begins would leave a coroutine that nothing awaits."""
     assert part.playing is not None  # noqa: S101 - it has been opened
-    return await settle(part.playing.prompt(turn))
+    return await maybe_await(part.playing.prompt(turn))
 
 
 def _bug(title: str, error: Exception) -> RequestError:

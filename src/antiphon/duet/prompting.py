@@ -55,7 +55,7 @@ async def prompt(joint: "Joint", turn: Turn) -> "Outcome":
 
 async def steer(joint: "Joint", addition: Turn) -> bool:
     """The user adds something to the turn that runs: the engines that work get it."""
-    from antiphon.agent.sessions import settle
+    from antiphon.aio import maybe_await
 
     taken: list[str] = []
     async with joint.steering:
@@ -63,7 +63,7 @@ async def steer(joint: "Joint", addition: Turn) -> bool:
             own = Turn(part, addition.prompt)
             part.collected = []  # updates that answer the addition are shown after it
             try:
-                if part.playing is not None and await settle(part.playing.steer(own)):
+                if part.playing is not None and await maybe_await(part.playing.steer(own)):
                     if not taken:
                         joint.journal.note(Prompted(now(), list(addition.prompt), joint.saying.new_id(), steering=True))
                     taken.append(part.name)

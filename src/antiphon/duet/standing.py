@@ -3,7 +3,7 @@
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from antiphon.connection.wire import NO_WAIT
+from antiphon.aio import NO_WAIT
 from antiphon.duet import options
 from antiphon.duet.commands import offered
 from antiphon.protocol import v1

@@ -121,6 +121,6 @@ def _at_work(session: "Session") -> "EngineSession":
 
 
 async def _settle(value: "Maybe[T]") -> T:
-    from antiphon.agent.sessions import settle  # late: this module is imported before the event loop
+    from antiphon.aio import maybe_await  # late: this module is imported before the event loop
 
-    return await settle(value)
+    return await maybe_await(value)

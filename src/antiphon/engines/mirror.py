@@ -6,17 +6,15 @@ the printing, too.
 
 import asyncio
 import os
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from antiphon.agent.stage import seen
+from antiphon.aio import background
 from antiphon.errors import AcpError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from antiphon.text import fenced
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
     from antiphon.agent.client import Client
     from antiphon.agent.session import Session
 
@@ -35,8 +33,6 @@ CREATE_WAIT: Final = 0.5
 EXIT_WAIT: Final = 10.0
 """Seconds that printing may take before the terminal is given back in any case."""
 
-_background: "set[asyncio.Task[Any]]" = set()
-
 
 def mirrors(client: "Client") -> bool:
     """Whether output is shown in terminals: the client has them, and the user wants it."""
@@ -54,7 +50,7 @@ async def mirror(session: "Session", call_id: str, output: str, exit_code: int |
         await session.update(v1.ToolCallUpdate(call_id, content=[shown]))
     finally:
         if terminal_id is not None:
-            _ = _in_background(_release(session, terminal_id, EXIT_WAIT))
+            _ = background(_release(session, terminal_id, EXIT_WAIT))
 
 
 async def _terminal(session: "Session", output: str) -> str | None:
@@ -63,7 +59,7 @@ async def _terminal(session: "Session", output: str) -> str | None:
         return None
     # A list of words, so that no shell reads the output: `printf` interprets its first argument only.
     asked = v1.CreateTerminal(session.id, "printf", ["%s", output], cwd=session.cwd, output_byte_limit=2 * MIRROR_BYTES)
-    creating = _in_background(session.request(m.CREATE_TERMINAL, asked))
+    creating = background(session.request(m.CREATE_TERMINAL, asked))
     try:
         async with asyncio.timeout(CREATE_WAIT):
             return (await asyncio.shield(creating)).terminal_id
@@ -82,7 +78,7 @@ def _release_when_there(session: "Session", creating: "asyncio.Task[v1.CreateTer
 
     def came(task: "asyncio.Task[v1.CreateTerminalResult]") -> None:
         if not task.cancelled() and task.exception() is None:
-            _ = _in_background(_release(session, task.result().terminal_id, 0))
+            _ = background(_release(session, task.result().terminal_id, 0))
 
     creating.add_done_callback(came)
 
@@ -100,12 +96,3 @@ async def _release(session: "Session", terminal_id: str, patience: float) -> Non
 def _as_text(output: str, exit_code: int | None) -> str:
     ended = f"\nIt ended with exit code {exit_code}." if exit_code else ""
     return (fenced(output) if output.strip() else "There was no output.") + ended
-
-
-def _in_background(question: "Coroutine[Any, Any, R]") -> "asyncio.Task[R]":
-    """Ask on, whatever becomes of whoever asks. A client that is gone has nothing left to give back: its refusals are no news."""
-    task = asyncio.get_running_loop().create_task(question)
-    _background.add(task)  # the loop itself would forget it
-    task.add_done_callback(_background.discard)
-    task.add_done_callback(seen)
-    return task

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Hashable
 from functools import partial
 
-from antiphon.agent.stage import seen
+from antiphon.aio import ignore_result
 
 __all__ = ["Pending"]
 
@@ -22,7 +22,7 @@ class Pending:
         """Ask, beside everything else."""
         task = asyncio.get_running_loop().create_task(asking, name=f"ask {key}")
         self._open[key] = task
-        task.add_done_callback(seen)
+        task.add_done_callback(ignore_result)
         task.add_done_callback(partial(self._over, key))
 
     def _over(self, key: Hashable, task: "asyncio.Task[None]") -> None:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
-from antiphon.agent.stage import seen
+from antiphon.aio import ignore_result
 from antiphon.errors import ConnectionClosed, fresh
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Running(Generic[P]):
         if self._closed or (self._starting is not None and (not self._starting.done() or self.process is not None)):
             return
         self._starting = asyncio.get_running_loop().create_task(self._start(), name="start an engine")
-        self._starting.add_done_callback(seen)  # a prompt will hear of it; there may never be one
+        self._starting.add_done_callback(ignore_result)  # a prompt will hear of it; there may never be one
 
     async def ready(self) -> P:
         """The process, once it can be spoken to. Raises what kept it from starting.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import UNSET, structs
 
-from antiphon.agent.stage import seen
+from antiphon.aio import background
 from antiphon.client.files import Files
 from antiphon.client.terminals import Terminals
 from antiphon.engines.acp.refusing import same
@@ -114,7 +114,7 @@ class Answering:
     # Questions to the user.
 
     async def _question(self, call: "Call[P, R]", params: P, called_off: R) -> R:
-        asking = self._in_background(self.ask(call, params))
+        asking = background(self.ask(call, params), self._tasks)
         self._questions.add(asking)
         asking.add_done_callback(self._questions.discard)
         try:
@@ -137,7 +137,7 @@ class Answering:
             self._here.add(made.terminal_id)
             return made
         # Not cancelled with its asker: the client may respond all the same, with a command that runs and that nobody knows.
-        creating = self._in_background(self.ask(m.CREATE_TERMINAL, asked, NO_TIMEOUT))
+        creating = background(self.ask(m.CREATE_TERMINAL, asked, NO_TIMEOUT), self._tasks)
         try:
             async with asyncio.timeout(APPROVAL_TIMEOUT):
                 made = await asyncio.shield(creating)
@@ -153,7 +153,7 @@ class Answering:
 
     def _came_late(self, creating: "asyncio.Task[v1.CreateTerminalResult]") -> None:
         if not creating.cancelled() and creating.exception() is None:
-            _ = self._in_background(self._give_back(creating.result().terminal_id))
+            _ = background(self._give_back(creating.result().terminal_id), self._tasks)
 
     async def _at_terminal(self, call: "Call[Any, Any]", asked: Any) -> Any:
         id: str = asked.terminal_id
@@ -190,12 +190,5 @@ class Answering:
         self._here.clear()
         there, self._there = self._there, set()
         for terminal_id in there:
-            _ = self._in_background(self._give_back(terminal_id))
+            _ = background(self._give_back(terminal_id), self._tasks)
         await self._terminals.close()
-
-    def _in_background(self, work: "Coroutine[Any, Any, R]") -> "asyncio.Task[R]":
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(seen)
-        return task

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from antiphon import __version__
-from antiphon.agent.stage import seen
+from antiphon.aio import ignore_result
 from antiphon.client.relay import Life, Relay
 from antiphon.engines.acp.refusing import Agent, clearly, need_method
 from antiphon.engines.acp.sessions import Sessions
@@ -80,7 +80,7 @@ class Hub:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(seen)
+        task.add_done_callback(ignore_result)
         return task
 
     # What the agent asks and tells.

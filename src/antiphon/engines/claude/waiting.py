@@ -3,7 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-from antiphon.agent.stage import seen
+from antiphon.aio import ignore_result
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
@@ -25,7 +25,9 @@ class Waiting:
         self._ids = {id}
         self._worst: End | None = None
         self.end: asyncio.Future[End | None] = asyncio.get_running_loop().create_future()
-        self.end.add_done_callback(seen)  # a turn that is cancelled waits for its end, and not for how it ended
+        self.end.add_done_callback(
+            ignore_result
+        )  # a turn that is cancelled waits for its end, and not for how it ended
 
     def add(self, id: str) -> None:
         """The user adds something."""

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from antiphon.agent.stage import seen
+from antiphon.aio import ignore_result
 from antiphon.config.project_files import CODEX, directories_above, main_repository
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.configured import Configured, configured
@@ -130,7 +130,7 @@ class OpenThread:
 
         # A task of its own: what is opened for somebody who has gone must be closed again.
         opening = asyncio.create_task(server.call(method, wanted, wire.ThreadOpened, at_once))
-        opening.add_done_callback(seen)
+        opening.add_done_callback(ignore_result)
         try:
             return await asyncio.shield(opening)
         except asyncio.CancelledError:

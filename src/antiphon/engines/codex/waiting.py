@@ -3,7 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-from antiphon.agent.stage import seen
+from antiphon.aio import ignore_result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ class Waiting:
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
         self.end: asyncio.Future[End] = loop.create_future()
-        self.end.add_done_callback(seen)  # a prompt that was called off asks for no error
+        self.end.add_done_callback(ignore_result)  # a prompt that was called off asks for no error
         self._id: asyncio.Future[str | None] = loop.create_future()
         self._ends: dict[str, End] = {}
         self._started: str | None = None
