@@ -10,6 +10,11 @@ EDIT, READ, RUN = ToolKind.EDIT, ToolKind.READ, ToolKind.EXECUTE
 PATCH = "*** Begin Patch\n*** Add File: evil\n+x\n*** End Patch"
 
 
+def diff(old: str, new: str | None = None, *before: str, after: str = "") -> str:
+    """A unified diff, with lines before and behind it."""
+    return "\n".join([*before, f"--- {old}", f"+++ {new or old}", "@@ -1 +1 @@", "-x", "+y", *after.splitlines(), ""])
+
+
 class CallAttack(NamedTuple):
     """The call has a location inside `src`, and `Edit(src/**)` and `Bash(make *)` are allowed."""
 
@@ -35,6 +40,48 @@ CALLS = [
     CallAttack("a patch as the input", EDIT, {"path": "src/a", "input": PATCH}),
     CallAttack("a patch as something else", EDIT, {"path": "src/a", "message": PATCH}, name="apply_patch"),
     CallAttack("a patch in the changes", EDIT, {"changes": {"src/a": {"unified_diff": "--- a\n+++ evil\n"}}}),
+    CallAttack(
+        "the diff of the file", EDIT, {"filepath": "src/a", "diff": diff("src/a", None, "Index: src/a", "=" * 9)}, ALLOW
+    ),
+    CallAttack(
+        "its diff twice",
+        EDIT,
+        {"path": "src/a", "diff": diff("src/a"), "filediff": {"file": "src/a", "patch": diff("src/a")}},
+        ALLOW,
+    ),
+    CallAttack(
+        "a diff with times", EDIT, {"path": "src/a", "diff": diff("src/a\t2026-01-01", "src/a\t2026-01-02")}, ALLOW
+    ),
+    CallAttack("the diff of a new file", EDIT, {"path": "src/a", "diff": diff("/dev/null", "src/a")}, ALLOW),
+    CallAttack(
+        "a removed line that looks like a header",
+        EDIT,
+        {"path": "src/a", "diff": diff("src/a", after="--- evil")},
+        ALLOW,
+    ),
+    CallAttack("a diff whose prefix may be a directory", EDIT, {"path": "src/a", "diff": diff("a/src/a", "b/src/a")}),
+    CallAttack("the diff of another file", EDIT, {"path": "src/a", "diff": diff("evil")}),
+    CallAttack("a diff that makes another file", EDIT, {"path": "src/a", "diff": diff("src/a", "evil")}),
+    CallAttack("a diff of two files", EDIT, {"path": "src/a", "diff": diff("src/a") + diff("evil")}),
+    CallAttack(
+        "a second file inside of a change", EDIT, {"path": "src/a", "diff": diff("src/a", after="--- evil\n+++ evil")}
+    ),
+    CallAttack(
+        "a second file behind another end of a line",
+        EDIT,
+        {"path": "src/a", "diff": diff("src/a") + "\r--- evil\r+++ evil\r"},
+    ),
+    CallAttack("another index", EDIT, {"path": "src/a", "diff": diff("src/a", None, "Index: evil")}),
+    CallAttack(
+        "another file for git", EDIT, {"path": "src/a", "diff": diff("src/a", None, "diff --git a/src/a b/evil")}
+    ),
+    CallAttack("a rename", EDIT, {"path": "src/a", "diff": diff("src/a", None, "rename from src/a", "rename to evil")}),
+    CallAttack("a mode", EDIT, {"path": "src/a", "diff": diff("src/a", None, "old mode 100644", "new mode 100755")}),
+    CallAttack("a new program", EDIT, {"path": "src/a", "diff": diff("/dev/null", "src/a", "new file mode 100755")}),
+    CallAttack("a diff that deletes", EDIT, {"path": "src/a", "diff": diff("src/a", "/dev/null")}),
+    CallAttack("a diff and a patch", EDIT, {"path": "src/a", "diff": diff("src/a") + PATCH}),
+    CallAttack("a diff under a name nobody knows", EDIT, {"path": "src/a", "more": diff("evil")}),
+    CallAttack("a diff without headers", EDIT, {"path": "src/a", "diff": "@@ -1 +1 @@\n-x\n+y\n"}),
     CallAttack("a name nobody knows", EDIT, {"file_path": "src/a", "outfile": "evil.sh"}),
     CallAttack("the same name in another case", EDIT, {"path": "src/a", "Path": "evil"}),
     CallAttack("a path among the edits", EDIT, {"file_path": "src/a", "edits": ["/w/evil"]}),

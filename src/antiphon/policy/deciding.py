@@ -158,6 +158,8 @@ def _hint(judge: Judge, rules: Rules) -> str:
         and any(judge.covers_but_for_protection(rule) for rule in rules.allow)
     ):
         return f" {_protected_because(judge.protected)} no wildcard covers it, so a rule has to name it."
+    if judge.action.kind in FILE_KINDS and judge.action.unread and any(rule.path is not None for rule in rules.allow):
+        return " Its input says more than can be read for sure, so no pattern covers it."
     if judge.action.tool != "Bash" or not any(rule.command is not None for rule in rules.allow):
         return ""
     if judge.protected and not judge.uncovered:

@@ -12,6 +12,7 @@ import msgspec
 
 from antiphon.policy import input_names as names
 from antiphon.policy.input_names import plain
+from antiphon.policy.patches import files_in
 
 __all__ = ["Said", "what_it_says"]
 
@@ -35,6 +36,7 @@ class Said(msgspec.Struct):
     url: str | None = None
     paths: list[str] = msgspec.field(default_factory=list)
     variables: list[tuple[str, str]] = msgspec.field(default_factory=list)
+    patches: list[str] = msgspec.field(default_factory=list)
     unread: bool = False
     strange: bool = False
     changes: bool = False
@@ -129,6 +131,11 @@ def _others(raw: dict[object, object], said: Said) -> None:
         if len(todo) > MAX_VALUES:
             said.unread = True
             return
+    named = [value for name, value in todo if name in names.PATHS and isinstance(value, str)]
+    for patch in said.patches:
+        found = files_in(patch, named)
+        said.unread |= found is None
+        said.paths += sorted(found or ())
 
 
 def _keys(raw: dict[object, object], under: str, todo: list[tuple[str, object]], said: Said) -> None:
@@ -146,7 +153,10 @@ def _string(name: str, value: str, todo: list[tuple[str, object]], said: Said) -
     elif name in names.TEXTS or name in _WRITTEN or name in names.ADDRESSES:
         pass
     elif name in names.PATCHES or _PATCH.search(value):
-        said.unread |= name != "unifieddiff" or bool(_PATCH.search(value))
+        if name in names.PATCHES and _PATCH.search(value):
+            said.patches.append(value)
+        else:
+            said.unread |= name != "unifieddiff"
     else:
         said.strange |= name not in names.LABELS or "/" in value
         if name in names.SEARCHED:
