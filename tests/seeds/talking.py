@@ -1,10 +1,14 @@
-"""A client in bytes, in front of a real agent process: it sends what a row says, answers what it is asked, and keeps what it hears."""
+"""A client in bytes, in front of a real agent process: it sends what a row says, answers what it is asked, and keeps what it hears.
+
+Rows share an agent process where they may: `Agents` starts one for each kind of agent and seed, and each row has a session and a directory
+of its own in it. A row about `initialize` or signing in has a process of its own, because both concern the whole connection.
+"""
 
 import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +17,7 @@ import msgspec
 from antiphon.transports.process import ProcessTransport, spawn
 from tests.seeds.table import HANG, AgentRow, Sent, differences, filled
 
-__all__ = ["LIMIT", "Talk", "talking"]
+__all__ = ["LIMIT", "Agents", "Talk", "talking"]
 
 Json = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,16 +43,23 @@ COMMANDS: dict[str, list[str]] = {
 class Talk:
     """One conversation."""
 
-    def __init__(self, transport: ProcessTransport, row: AgentRow, words: dict[str, str]) -> None:
+    def __init__(self, transport: ProcessTransport, row: AgentRow, folder: Path) -> None:
         self.transport = transport
+        self.last_id = 0
+        self.news = asyncio.Event()
+        self.begin(row, folder)
+
+    def begin(self, row: AgentRow, folder: Path) -> None:
+        """Forget the row before: this one has its own answers and its own directory."""
+        cwd = folder / "work"
+        cwd.mkdir(exist_ok=True)
+        (cwd / "notes.txt").write_text("one\ntwo\nthree\n", encoding="utf-8")
         self.row = row
-        self.words = words
+        self.words = {"$CWD": str(cwd), "$FILE": str(cwd / "notes.txt")}
         self.updates: list[Json] = []
         self.asked: list[Json] = []
         self.answers: dict[object, Json] = {}
-        self.last_id = 0
         self.hanging: list[object] = []
-        self.news = asyncio.Event()
 
     async def listen(self) -> None:
         """Take what comes, until the agent is gone."""
@@ -124,10 +135,7 @@ class Talk:
 
 @asynccontextmanager
 async def talking(row: AgentRow, folder: Path, env: dict[str, str]) -> AsyncIterator[Talk]:
-    """A conversation with the agent of a row, which has been introduced."""
-    cwd = folder / "work"
-    cwd.mkdir(exist_ok=True)
-    (cwd / "notes.txt").write_text("one\ntwo\nthree\n", encoding="utf-8")
+    """A conversation with the agent of a row, which has been introduced, in a process of its own."""
     whole = {
         "PATH": os.environ["PATH"],
         "HOME": str(folder),
@@ -138,7 +146,7 @@ async def talking(row: AgentRow, folder: Path, env: dict[str, str]) -> AsyncIter
         **env,
     }
     transport = await spawn([sys.executable, "-m", "antiphon", "agent", *COMMANDS[row.agent]], cwd=folder, env=whole)
-    talk = Talk(transport, row, {"$CWD": str(cwd), "$FILE": str(cwd / "notes.txt")})
+    talk = Talk(transport, row, folder)
     listening = asyncio.create_task(talk.listen())
     try:
         if row.hello is not False:
@@ -147,3 +155,53 @@ async def talking(row: AgentRow, folder: Path, env: dict[str, str]) -> AsyncIter
     finally:
         await transport.close()
         await listening
+
+
+def is_about_the_connection(row: AgentRow) -> bool:
+    """Return whether a row is about `initialize` or signing in, which concern all sessions of a process."""
+    steps = {sent.method for sent in row.steps}
+    return (
+        row.hello is not None or bool(steps & {"authenticate", "logout"}) or any(s.error == -32000 for s in row.steps)
+    )
+
+
+class Agents:
+    """The agent processes that rows share, and the directory of each."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._talks: dict[tuple[str, str], tuple[Talk, AsyncExitStack]] = {}
+
+    def folder(self, row: AgentRow) -> Path:
+        """Return the directory of the process that this row shares."""
+        folder = self._folder / f"{row.agent}-{row.seed}"
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    @asynccontextmanager
+    async def talking(self, row: AgentRow, folder: Path, env: dict[str, str]) -> AsyncIterator[Talk]:
+        """Talk to the agent of a row. After a failure the next row gets a new process."""
+        if is_about_the_connection(row):
+            async with talking(row, folder, env) as talk:
+                yield talk
+            return
+        key = (row.agent, row.seed)
+        if key not in self._talks:
+            stack = AsyncExitStack()
+            self._talks[key] = await stack.enter_async_context(talking(row, self.folder(row), env)), stack
+        talk, _ = self._talks[key]
+        talk.begin(row, folder)
+        try:
+            yield talk
+        except BaseException:
+            await self._close(key)
+            raise
+
+    async def close(self) -> None:
+        """Close the connections: that ends the processes."""
+        for key in list(self._talks):
+            await self._close(key)
+
+    async def _close(self, key: tuple[str, str]) -> None:
+        _, stack = self._talks.pop(key)
+        await stack.aclose()

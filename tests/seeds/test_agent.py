@@ -8,14 +8,16 @@ import pytest
 from tests.seeds.agent_rows import AGENT_ROWS
 from tests.seeds.call_rows import CALL_ROWS
 from tests.seeds.table import AgentRow, differences, filled
-from tests.seeds.talking import LIMIT, talking
+from tests.seeds.talking import LIMIT, Agents, talking
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
 
 @pytest.mark.parametrize("row", [*AGENT_ROWS, *CALL_ROWS], ids=lambda row: f"{row.seed}: {row.name}")
-async def test_what_a_client_says_in_a_seeds_words_is_done_and_answered(row: AgentRow, tmp_path: Path) -> None:
-    async with asyncio.timeout(LIMIT), talking(row, tmp_path, {}) as talk:
+async def test_what_a_client_says_in_a_seeds_words_is_done_and_answered(
+    row: AgentRow, agents: Agents, tmp_path: Path
+) -> None:
+    async with asyncio.timeout(LIMIT), agents.talking(row, tmp_path, {}) as talk:
         for sent in row.steps:
             await talk.play(sent)
         for asked in row.asked:
