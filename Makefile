@@ -208,7 +208,7 @@ prove: $(VENV)/.ready peers thirdparty
 # On another Python less is enough: LOCK=requirements/test.txt
 test-fast: $(VENV)/.ready
 	$(compile)
-	@$(PYTEST) -m "not slow and not prove" -n $(JOBS) --dist worksteal $(ARGS)
+	@$(TESTING) $(DEV) tools/all_tests.py fast $(JOBS) $(ARGS)
 
 # The pages about engines have a line for each version of a CLI, so all their end-to-end tests run.
 evidence: $(VENV)/.ready peers thirdparty

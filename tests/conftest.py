@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 from collections.abc import Generator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -76,10 +77,16 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
         pytest.fail(f"{item.nodeid} leaves signals blocked: {sorted(blocked)}")
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
+@cache
+def fills_a_table(path: Path) -> bool:
+    """Whether the tests of this file play with the programs of others and fill a table."""
     here = Path(__file__).parent
-    place = item.path.relative_to(here).as_posix() if item.path.is_relative_to(here) else ""
-    if place.startswith(tuple(f"{directory}/" for directory in TABLES)):
+    place = path.relative_to(here).as_posix() if path.is_relative_to(here) else ""
+    return place.startswith(tuple(f"{directory}/" for directory in TABLES))
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if fills_a_table(item.path):
         item.add_marker(pytest.mark.prove)
         item.add_marker(pytest.mark.together)
 

@@ -1,10 +1,11 @@
 """Run the tests in parts, say which part runs, and stop at the first one that fails with the command to repeat it.
 
-`test` runs what a change can break: the fast tests, then the slow ones, which start real programs. `prove` runs what
-the programs of others can break: second versions of the CLIs, third-party agents, the peers of the evidence pages.
-Tests that fill a table run together in one process, beside the rest of `prove`; their output is shown at the end.
+`test` runs what a change can break: the fast tests, then the slow ones, which start real programs; `fast` only the
+first of them. `prove` runs what the programs of others can break: second versions of the CLIs, third-party agents, the
+peers of the evidence pages. Tests that fill a table run together in one process, beside the rest of `prove`; their
+output is shown at the end.
 
-    python tools/all_tests.py test|prove JOBS [pytest arguments ...]       # 0 jobs: each part in one process
+    python tools/all_tests.py test|fast|prove PROCESSORS [pytest arguments ...]     # 0: each part in one process
 """
 
 import argparse
@@ -33,19 +34,28 @@ CACHES: Final = Path(".pytest_cache")
 
 
 class Part(NamedTuple):
-    """One run of pytest. `more` workers than processors, for tests that mostly wait for other programs."""
+    """One run of pytest."""
 
     name: str
     marks: str
-    more: int = 0
+    workers: int = 2
+    """Processes for each processor: a test that waits for another program or a clock leaves the processor to others."""
     beside: bool = False
     """It starts together with the part after it, in one process."""
 
 
+FAST: Final = Part("fast", "not slow and not prove")
+
 SUITES: Final = {
-    "test": (Part("fast", "not slow and not prove"), Part("slow", "slow and not prove", more=1)),
+    "test": (FAST, Part("slow", "slow and not prove", workers=3)),
+    "fast": (FAST,),
     "prove": (Part("tables", "prove and together", beside=True), Part("peers", "prove and not together")),
 }
+
+
+def processes(part: Part, jobs: int) -> int:
+    """Return how many processes run a part."""
+    return 1 if part.beside else max(1, jobs * part.workers)
 
 
 def command(part: Part, arguments: Sequence[str], jobs: int) -> list[str]:
@@ -53,7 +63,7 @@ def command(part: Part, arguments: Sequence[str], jobs: int) -> list[str]:
     finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     finder.add_argument("-m", default="")
     own, others = finder.parse_known_args(arguments)  # pytest reads only the last -m
-    workers = ["-n", str(jobs + part.more), "--dist", "worksteal"] if jobs and not part.beside else []
+    workers = ["-n", str(processes(part, jobs)), "--dist", "worksteal"] if processes(part, jobs) > 1 else []
     marks = f"({part.marks}) and ({own.m})" if own.m else part.marks
     return [sys.executable, "-m", "pytest", "-m", marks, "--durations=10", *_cache_of(part), *workers, *others]
 
@@ -142,7 +152,9 @@ def run(suite: str, jobs: int, arguments: Sequence[str]) -> dict[str, int]:
     with Runner(jobs, arguments) as runner:
         beside: list[Running] = []
         for number, part in enumerate(parts, 1):
-            head(f"part {number} of {len(parts)}: {part.name} ({part.marks})")
+            count = processes(part, jobs)
+            where = f"in {count} processes" if count > 1 else "in one process"
+            head(f"part {number} of {len(parts)}: {part.name} ({part.marks}) {where}")
             running = runner.start(part)
             if part.beside:
                 beside.append(running)
@@ -193,7 +205,7 @@ def _terminated(number: int, _: Any) -> NoReturn:
 if __name__ == "__main__":
     if len(sys.argv) < 3 or sys.argv[1] not in SUITES or not sys.argv[2].isdecimal():
         sys.exit(
-            "error: a suite and a number of processes are needed\nhint: python tools/all_tests.py test 2 -k framing"
+            "error: a suite and a number of processors are needed\nhint: python tools/all_tests.py test 2 -k framing"
         )
     signal.signal(signal.SIGTERM, _terminated)
     try:

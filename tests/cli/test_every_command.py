@@ -4,6 +4,7 @@ Two tables: what a broken, full or closed stdout, a closed stdin, a missing home
 every command that can be given it, which ends with the same status.
 """
 
+import functools
 import json
 import os
 import re
@@ -177,25 +178,44 @@ def of(path: tuple[str, ...]) -> tuple[str, ...]:
     return (*path, *SAMPLES.get(" ".join(path), ()))
 
 
+SHARES = 3
+"""Parts that the pairs of command and surroundings are dealt into: `make test` plays one, `make prove` the rest. Each surroundings and each
+command is in every part."""
+
+
+def pairs(path: tuple[str, ...], share: int) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the words and surroundings of a command that are in a share."""
+    of_interest = [name for name, wrong in WRONG.items() if wrong.shell == ">/dev/full" or wrong.reader_gone]
+    for words, names in ((of(path), list(WRONG)), ((*path, "--help"), of_interest)):
+        yield from ((words, name) for at, name in enumerate(names, PATHS.index(path)) if at % SHARES == share)
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("share", [0, *(pytest.param(rest, marks=pytest.mark.prove) for rest in range(1, SHARES))])
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: " ".join(path) or "antiphon")
-def test_no_surroundings_make_a_command_crash_or_lose_output_in_silence(path: tuple[str, ...], house: House) -> None:
-    for words in (of(path), (*path, "--help")):
-        usual = house.run(*words)
-        for name, wrong in WRONG.items():
-            if "--help" in words and wrong.shell != ">/dev/full" and not wrong.reader_gone:
-                continue
-            done = house.run(*words, wrong=wrong)
-            where = f"{' '.join(words)} with {name}: {done}"
-            assert done.status in (0, 1, 2, 5, 127, 130), where
-            for never in ("Traceback", "fault of antiphon", "Exception ignored", "Error:"):
-                assert never not in done.err, where
-            if done.status in (1, 2, 127) and "2>" not in wrong.shell:
-                assert re.search(r"^error: ", done.err, re.MULTILINE) and "\nhint: " in done.err, where
-            if wrong.loses_output and usual.out:
-                assert done.status in (1, 2), where
-            if wrong.reader_gone and usual.status == 0:
-                assert done.status in (0, 130), where
+def test_no_surroundings_make_a_command_crash_or_lose_output_in_silence(
+    path: tuple[str, ...], share: int, house: House
+) -> None:
+    usual = functools.cache(house.run)
+    for words, name in pairs(path, share):
+        wrong = WRONG[name]
+        done = house.run(*words, wrong=wrong)
+        where = f"{' '.join(words)} with {name}: {done}"
+        assert done.status in (0, 1, 2, 5, 127, 130), where
+        for never in ("Traceback", "fault of antiphon", "Exception ignored", "Error:"):
+            assert never not in done.err, where
+        if done.status in (1, 2, 127) and "2>" not in wrong.shell:
+            assert re.search(r"^error: ", done.err, re.MULTILINE) and "\nhint: " in done.err, where
+        if wrong.loses_output and usual(*words).out:
+            assert done.status in (1, 2), where
+        if wrong.reader_gone and usual(*words).status == 0:
+            assert done.status in (0, 130), where
+
+
+def test_the_shares_have_every_pair_of_command_and_surroundings_once() -> None:
+    dealt = [pair for path in PATHS for share in range(SHARES) for pair in pairs(path, share)]
+    assert {(of(path), name) for path in PATHS for name in WRONG} <= set(dealt) and len(dealt) == len(set(dealt))
+    assert {name for path in PATHS for _, name in pairs(path, 0)} == set(WRONG)
 
 
 def test_the_samples_are_those_of_commands_that_exist() -> None:

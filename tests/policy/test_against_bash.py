@@ -1,5 +1,6 @@
 """The judge is bash itself: whatever the policy allows is run, and only what the rules permit may start."""
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,9 +22,10 @@ GENERATED = 4000
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(BASH is None, reason="there is no bash here")]
 
 
-def allowed(rules: Rules, rows: list[Attack]) -> list[str]:
-    """Lines from a table and from hypothesis that the rules allow."""
-    found = dict.fromkeys(row.line for row in rows)
+@cache
+def generated() -> list[str]:
+    """Lines from hypothesis: the same for every test, because making them takes longer than running them."""
+    found: dict[str, None] = {}
 
     @settings(
         max_examples=GENERATED,
@@ -37,6 +39,12 @@ def allowed(rules: Rules, rows: list[Attack]) -> list[str]:
         found[text] = None
 
     collect()
+    return list(found)
+
+
+def allowed(rules: Rules, rows: list[Attack]) -> list[str]:
+    """Lines from a table and from hypothesis that the rules allow."""
+    found = dict.fromkeys([*(row.line for row in rows), *generated()])
     return [text for text in found if decide(line(text), rules).verdict is Verdict.ALLOW]
 
 

@@ -4,6 +4,7 @@ All types can be had from here (`v1.Prompt`, `v1.TextBlock`); the topic's module
 so that a program pays only for what it says. The methods are in `v1.methods`.
 """
 
+from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -177,6 +178,7 @@ if not TYPE_CHECKING:  # a checker that saw these would believe in any name
         return [*__all__, "methods"]
 
 
+@lru_cache(64)  # inspectors and test runners ask every module for the same few names
 def _suggestion(name: str) -> str:
     from difflib import get_close_matches
 
