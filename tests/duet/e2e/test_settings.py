@@ -93,8 +93,8 @@ async def test_the_mode_is_one_for_all_engines_however_it_is_set(at: Place) -> N
         await client.say("go")
     [turns] = at.codex.contexts().values()
     sandboxes = [turn["sandbox_policy"]["type"] for turn in turns]
-    assert sandboxes == ["workspace-write", "read-only", "workspace-write"]
-    assert [turn["approval_policy"] for turn in turns] == ["on-request", "on-request", "never"]
+    assert sandboxes == ["read-only"] * 3  # what may be written unasked is decided here
+    assert [turn["collaboration_mode"]["mode"] for turn in turns] == ["default", "plan", "default"]
     assert "lan mode" in at.claude.model.asked[1].everything + at.claude.model.asked[1].system
 
 
@@ -106,7 +106,7 @@ async def test_a_mode_that_was_chosen_holds_for_an_engine_that_comes_in_later(at
         await client.say("and you")
         assert values(client)["mode"] == "dontAsk"
     [[turn]] = at.codex.contexts().values()
-    assert turn["sandbox_policy"]["type"] == "workspace-write" and turn["approval_policy"] == "never"
+    assert turn["sandbox_policy"]["type"] == "read-only" and turn["approval_policy"] == "on-request"
 
 
 async def test_a_choice_that_does_not_exist_is_an_error_and_changes_nothing(at: Place) -> None:

@@ -104,6 +104,7 @@ BULLETS: Final = {
     "modes.default": "in `default` changes are asked for",
     "modes.accept-edits": "in `acceptEdits` changes in the workspace are not asked for",
     "modes.plan": "in `plan` the model plans and may ask questions",
+    "modes.protected": "files that name programs to run are written in none of these modes unless the user allows it, by a patch or by a command",
     "modes.dont-ask": "in `dontAsk` nothing is asked, and what goes beyond the workspace fails",
     "modes.bypass": "in `bypassPermissions` nothing is asked, and nothing is in the way",
     "modes.again": "the mode is sent again when a thread is resumed; a session of an earlier agent shows the mode that is in force",

@@ -9,15 +9,13 @@ from antiphon.agent.turn import Turn
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.choosing import Choosing
 from antiphon.engines.codex.server import ServerRefused
-from antiphon.errors import AcpError, ConnectionClosed, RequestError
+from antiphon.errors import AcpError, ConnectionClosed
 from tests.agent.editor import FULL, only_prompt, playing
 
-NARROW = {
+WIDE = {
     "sandbox_workspace_write": {
         "writable_roots": [],
-        "network_access": False,
-        "exclude_tmpdir_env_var": True,
-        "exclude_slash_tmp": True,
+        "network_access": True,
     },
     "model_reasoning_summary": "concise",
 }
@@ -58,30 +56,72 @@ async def learning(server: Any, mode: str | None, times: int = 2, **opened: Any)
     return found
 
 
+ASKS = {"approvalPolicy": "on-request", "sandboxPolicy": {"type": "readOnly"}}
+
+
 @pytest.mark.parametrize("trouble", [ServerRefused("config/read", "no"), ["something else"]], ids=["refused", "ill"])
-async def test_a_workspace_that_is_not_known_is_an_error_and_not_a_wider_sandbox(trouble: Any) -> None:
-    failed, turn = await learning(Configuration(trouble, {"config": NARROW}), "acceptEdits")
-    assert isinstance(failed, RequestError) and "sandbox of the workspace" in str(failed)
-    assert turn["sandboxPolicy"]["excludeSlashTmp"] is True and turn["summary"] == "concise"
+async def test_a_configuration_that_is_not_known_widens_nothing(trouble: Any) -> None:
+    first, second = await learning(Configuration(trouble, {"config": WIDE}), "acceptEdits")
+    assert first == {**ASKS, "summary": "auto", "collaborationMode": first["collaborationMode"]}
+    assert second["sandboxPolicy"] == {"type": "readOnly", "networkAccess": True} and second["summary"] == "concise"
 
 
 async def test_a_server_that_dies_is_asked_again_after_its_restart() -> None:
     lost = ConnectionClosed("it died")
-    failed, turn = await learning(Configuration(lost, {"config": NARROW}), "dontAsk")
-    assert failed is lost and turn["sandboxPolicy"]["excludeTmpdirEnvVar"] is True
+    failed, turn = await learning(Configuration(lost, {"config": WIDE}), "dontAsk")
+    assert failed is lost and turn["sandboxPolicy"]["networkAccess"] is True
 
 
 @pytest.mark.parametrize("mode", [None, "default", "bypassPermissions"])
 async def test_other_modes_need_no_configuration_and_it_is_asked_for_again(mode: str | None) -> None:
-    server = Configuration(ServerRefused("config/read", "no"), {"config": NARROW})
+    server = Configuration(ServerRefused("config/read", "no"), {"config": WIDE})
     first, second, third = await learning(server, mode, 3)
     assert (first["summary"], second["summary"], third["summary"]) == ("auto", "concise", "concise")
 
 
-async def test_a_workspace_that_the_thread_itself_tells_of_is_known() -> None:
-    sandbox = {"type": "workspaceWrite", "writableRoots": ["/songs"], "excludeSlashTmp": True}
-    [turn] = await learning(Configuration(ServerRefused("config/read", "no")), "acceptEdits", 1, sandbox=sandbox)
-    assert turn["sandboxPolicy"] == sandbox
+WORKSPACE = {"type": "workspaceWrite", "writableRoots": ["/songs"]}
+GRANULAR = {"granular": {"sandbox_approval": True}}
+
+
+@pytest.mark.parametrize(
+    ("approval", "sandbox", "mode", "sent"),
+    [
+        ("on-request", WORKSPACE, "acceptEdits", ("on-request", {"type": "readOnly"})),
+        ("on-request", {**WORKSPACE, "networkAccess": True}, "acceptEdits", ("on-request", {"type": "readOnly", "networkAccess": True})),
+        ("never", WORKSPACE, "dontAsk", ("on-request", {"type": "readOnly"})),
+        (GRANULAR, WORKSPACE, "configured", (GRANULAR, {"type": "readOnly"})),
+        ("untrusted", WORKSPACE, "configured", None),
+        ("on-request", {"type": "readOnly"}, "default", None),
+        ("never", {"type": "readOnly"}, "configured", None),
+        ("never", {"type": "dangerFullAccess"}, "bypassPermissions", None),
+        ("on-request", {"type": "dangerFullAccess"}, "configured", None),
+    ],
+)  # fmt: skip
+async def test_a_configuration_of_the_users_own_that_lets_codex_write_the_workspace_unasked_makes_it_ask(
+    approval: Any, sandbox: Any, mode: str, sent: Any
+) -> None:
+    """And the mode goes on to be the one that it was, also when Codex tells how the thread is set up now."""
+    found: list[Any] = []
+
+    async def prompt(turn: Turn) -> None:
+        choosing = Choosing(turn.session)
+        opened = {"thread": {"id": "t"}, "model": "choir", "approvalPolicy": approval, "sandbox": sandbox}
+        choosing.begin([], msgspec.convert(opened, wire.ThreadOpened))
+        started = choosing.begin_turn()
+        found.append((started.get("approvalPolicy"), started.get("sandboxPolicy")) if "sandboxPolicy" in started else None)
+        now = {"model": "choir", "approvalPolicy": approval, "sandboxPolicy": sandbox} | started
+        await choosing.settings_are(msgspec.convert(now, wire.ThreadSettings, strict=False))
+        found.append(choosing.mode)
+        found.append(choosing.accepts_edits)
+        other = Choosing(turn.session)  # the same session, opened once more
+        other.follow(choosing)
+        opened |= {"approvalPolicy": now["approvalPolicy"], "sandbox": now["sandboxPolicy"]}
+        other.begin([], msgspec.convert(opened, wire.ThreadOpened))
+        found.append(other.mode)
+
+    async with playing(only_prompt(prompt), FULL) as editor:
+        await editor.turn()
+    assert found == [sent, mode, sent is not None, mode]
 
 
 @pytest.mark.parametrize(

@@ -38,9 +38,15 @@ def test_rules_about_commands_make_it_ask_about_every_command_too() -> None:
 @pytest.mark.parametrize(
     "rules", [None, Rules(), Rules.parse(allow=["Edit", "Bash"], deny=["Read(a)", "WebFetch", "mcp__a"])]
 )
-def test_without_such_rules_nothing_changes(rules: Rules | None) -> None:
+def test_without_such_rules_only_a_sandbox_that_may_write_is_narrowed(rules: Rules | None) -> None:
     assert not is_held(rules)
-    assert made_of(rules) == {mode: (setup.approval, setup.sandbox) for mode, (_, setup) in MODES.items()}
+    assert made_of(rules) == {
+        "default": ("on-request", "read-only"),
+        "acceptEdits": ("on-request", "read-only"),
+        "plan": ("on-request", "read-only"),
+        "dontAsk": ("on-request", "read-only"),
+        "bypassPermissions": ("never", "danger-full-access"),
+    }
 
 
 @pytest.mark.parametrize("rule", ["Bash", "kind:execute", "Write(a)", "Delete", "kind:move", "kind:edit"])

@@ -16,10 +16,8 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import structs
-
+from antiphon.engines.actions import action_of
 from antiphon.engines.claude.translate.tools import describe
-from antiphon.local.roots import real_path
 from antiphon.policy import Action, Mode, Rules, Ruling, Verdict, decide
 from antiphon.policy.judging import Judge
 from antiphon.policy.looking import judge_onlooker
@@ -172,24 +170,7 @@ def _action(session: "Session", name: str, given: Any, cwd: Any) -> Action:
         "", kind=described.kind, name=described.name, content=described.content, locations=described.locations,
         raw_input=given,
     )  # fmt: skip
-    lost: list[str] = []
-
-    def resolve(path: str) -> str:
-        try:
-            return real_path(path)
-        except ValueError:
-            lost.append(path)
-            raise
-
-    action = Action.of_tool_call(
-        call,
-        cwd if isinstance(cwd, str) and os.path.isabs(cwd) else session.cwd,
-        (session.cwd, *session.directories),
-        home=os.path.expanduser("~"),
-        resolve=resolve,
-        exists=os.path.lexists,
-    )
-    return structs.replace(action, unread=True) if lost else action
+    return action_of(session, call, cwd if isinstance(cwd, str) and os.path.isabs(cwd) else None)
 
 
 def _decided(decision: str, why: str) -> dict[str, Any]:

@@ -5,12 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 from antiphon.agent.asking import Asking
 from antiphon.engines.codex.approvals import Asker
+from antiphon.engines.codex.approvals.gate import changed_files, decided_by_mode
+from antiphon.engines.codex.files import NewDirectories
 from antiphon.engines.pending import Pending
 from antiphon.errors import Code
 
 if TYPE_CHECKING:
     from antiphon.agent.session import Session
     from antiphon.engines.codex import wire
+    from antiphon.engines.codex.choosing import Choosing
     from antiphon.engines.codex.server import Server
     from antiphon.engines.codex.translate import Translator
     from antiphon.engines.telling import Telling
@@ -23,12 +26,14 @@ _log = logging.getLogger(__name__)
 class Answering:
     """Of one session. Questions belong to it and not to a turn, because sub-agents ask between turns too."""
 
-    def __init__(self, session: "Session", translator: "Translator", telling: "Telling") -> None:
+    def __init__(self, session: "Session", translator: "Translator", telling: "Telling", choosing: "Choosing") -> None:
         self._stage = Asking(session)
         self._asker = Asker(session)
         self._translator = translator
         self._telling = telling
+        self._choosing = choosing
         self._pending = Pending()
+        self._directories = NewDirectories()
 
     def ask(self, server: "Server", question: "wire.Asked") -> None:
         """Begin to ask the user, and answer the server when they have."""
@@ -37,8 +42,11 @@ class Answering:
     async def _answer(self, server: "Server", question: "wire.Asked") -> None:
         try:
             call = self._translator.patch_of(question.params)
-            result = await self._asker.answer(question.method, question.params, self._stage, call)
+            result = decided_by_mode(self._stage.session, self._choosing, question.params, call)
+            if result is None:
+                result = await self._asker.answer(question.method, question.params, self._stage, call)
             if call is not None and result is not None and _allows(result):
+                self._directories.make(changed_files(question.params, call))
                 for each in self._translator.allowed(call.tool_call_id):
                     await self._telling.tell(each)
         except Exception as error:  # a question that cannot be asked must not leave the server waiting
@@ -49,6 +57,10 @@ class Answering:
             server.refuse(question.id, f"not supported here: {question.method}", Code.METHOD_NOT_FOUND)
         else:
             server.answer(question.id, result)
+
+    def turn_over(self) -> None:
+        """The turn has ended, and with it all of its changes."""
+        self._directories.remove_empty()
 
     def withdraw(self, server: "Server", id: "wire.RequestId") -> None:
         """The server does not want to know any more."""

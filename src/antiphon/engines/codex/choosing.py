@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 from antiphon.engines.codex import settings
 from antiphon.engines.codex.configured import configured
 from antiphon.engines.codex.looking import PROFILE
-from antiphon.engines.codex.modes import MODES, WORKSPACE, sandbox_policy, setup_of
+from antiphon.engines.codex.modes import MODES, WORKSPACE, Setup, sandbox_policy, setup_of
 from antiphon.engines.codex.rules import held, is_held, mode_under
 from antiphon.engines.codex.server import ServerRefused
 from antiphon.errors import Code, RemoteProtocolError, RequestError
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from antiphon.agent.session import Session
     from antiphon.engines.codex import wire
-    from antiphon.engines.codex.modes import Setup
     from antiphon.engines.codex.server import Server
 
 __all__ = ["Choosing"]
@@ -25,6 +24,7 @@ _NOT_KNOWN: Final = (
     "Codex does not tell how the sandbox of the workspace is configured, and without that it might allow too much\n"
     "hint: send your prompt again, or choose another mode"
 )
+_ACCEPTING: Final = frozenset({"acceptEdits", "dontAsk"})
 
 
 class Choosing:
@@ -44,7 +44,9 @@ class Choosing:
         self._sent: tuple[str, str, str] = ("", "", "")
         """Mode, model and effort as they were last sent: that Codex has taken them over is no news."""
         self._rights: tuple[object, object] | None = None
-        """Approval and sandbox as they were last sent, if rules made them other than the mode's own."""
+        """Approval and sandbox as they were last sent, where they are other than the mode's own."""
+        self._own: Setup | None = None
+        """The user's own combination, if it is none of the modes and lets Codex write the workspace unasked."""
         self._workspace: dict[str, Any] | None = None
         self.has_profile = False
         """Whether the thread was opened so that a turn can be kept to looking whatever Codex's own rules allow."""
@@ -61,8 +63,9 @@ class Choosing:
         self._may_plan = way != "default"
         if isinstance(sandbox, dict) and sandbox.get("type") == "workspaceWrite" and self._workspace is None:
             self._workspace = sandbox  # as the user's own configuration has it
-        if settings.MODE not in self._chosen:
+        if settings.MODE not in self._chosen and not self._are_sent(opened.approval_policy, sandbox):
             self.mode = mode_under(self._session.rules, opened.approval_policy, sandbox, way == "plan")
+            self._own = _unasked(opened.approval_policy, sandbox)
         if settings.MODEL not in self._chosen and model:
             self.model = model
         if settings.EFFORT not in self._chosen and effort:
@@ -72,7 +75,7 @@ class Choosing:
         """Before the first turn: what the user has set up for Codex, so that our own words for it do not undo that.
 
         Raises:
-            RequestError: that is not known, and the sandbox of the chosen mode might be wider than the user's own.
+            RequestError: that is not known, and the sandbox of the turn might be wider than the user's own.
         """
         if self._learnt:
             return
@@ -94,7 +97,25 @@ class Choosing:
     def follow(self, other: "Choosing") -> None:
         """Choose what was chosen in another session."""
         self.mode, self.model, self._effort, self._summary = other.mode, other.model, other._effort, other._summary
-        self._chosen = set(other._chosen)
+        self._chosen, self._rights, self._own = set(other._chosen), other._rights, other._own
+
+    # For who answers in the user's place.
+
+    @property
+    def accepts_edits(self) -> bool:
+        """Whether the user is not asked about edits of the workspace."""
+        return not self._session.looking and (self.mode in _ACCEPTING or self._own_mode is not None)
+
+    @property
+    def never_asks(self) -> bool:
+        """Whether the user is asked about nothing."""
+        return self.mode == "dontAsk" and not self._session.looking
+
+    @property
+    def also_writable(self) -> "Sequence[str]":
+        """Directories that the user's own configuration counts to the workspace."""
+        roots = (self._workspace or {}).get("writableRoots")
+        return [root for root in roots if isinstance(root, str)] if isinstance(roots, list) else []
 
     # For Codex.
 
@@ -105,11 +126,32 @@ class Choosing:
         return None if setup is None else held(setup, self._session.rules)
 
     @property
+    def _own_mode(self) -> "Setup | None":
+        return None if self.mode in MODES else self._own
+
+    @property
     def _setup_of_turn(self) -> "Setup | None":
-        """The same for a turn: rules hold also where the user's own configuration does, which may let Codex do anything unasked."""
-        if self._setup is not None or not is_held(self._session.rules):
+        """The same for a turn, also where no mode was chosen: the user's own configuration may let Codex do anything unasked."""
+        if self._setup is not None:
             return self._setup
-        return held(setup_of(self.mode) or MODES["default"][1], self._session.rules)
+        rules = self._session.rules
+        own = setup_of(self.mode) or self._own_mode
+        if own is None:
+            return held(MODES["default"][1], rules) if is_held(rules) else None
+        sent = held(own, rules)
+        if own is self._own_mode and not is_held(rules):
+            sent = Setup(own.approval, sent.sandbox)
+        return sent if is_held(rules) or sent != own else None
+
+    def begin_rights(self) -> dict[str, Any]:
+        """When Codex asks and what its sandbox lets it do in the turn that begins now; empty if the user's configuration says it."""
+        setup = self._setup_of_turn
+        if setup is None:
+            return {}
+        usual = setup_of(self.mode) or self._own_mode
+        sandbox = sandbox_policy(setup, usual, list(self._session.directories), self._workspace)
+        self._rights = (setup.approval, sandbox["type"]) if setup != setup_of(self.mode) else None
+        return {"approvalPolicy": setup.approval, "sandboxPolicy": sandbox}
 
     def for_thread(self) -> dict[str, Any]:
         """What a thread is opened with: only what was chosen here, or the user's own configuration would not count."""
@@ -126,10 +168,7 @@ class Choosing:
         self._sent = self.mode, self.model, self._effort
         chosen: dict[str, Any] = {"summary": self._summary}
         setup = self._setup_of_turn
-        if setup is not None:
-            sandbox = sandbox_policy(setup, list(self._session.directories), self._workspace)
-            chosen |= {"approvalPolicy": setup.approval, "sandboxPolicy": sandbox}
-            self._rights = (setup.approval, sandbox["type"]) if setup != setup_of(self.mode) else None
+        chosen |= self.begin_rights()
         if self._session.looking:
             chosen |= self._only_looking(chosen)
         if settings.MODEL in self._chosen:
@@ -152,7 +191,7 @@ class Choosing:
         """The rights of somebody who changes nothing, whatever was chosen."""
         plan = MODES["plan"][1]
         if not self.has_profile:
-            return {"approvalPolicy": plan.approval, "sandboxPolicy": sandbox_policy(plan, [], None)}
+            return {"approvalPolicy": plan.approval, "sandboxPolicy": sandbox_policy(plan, plan, [], None)}
         chosen.pop("sandboxPolicy", None)  # there is the one or the other
         return {"approvalPolicy": plan.approval, "permissions": PROFILE}
 
@@ -191,14 +230,15 @@ class Choosing:
             self._effort = now.effort
         plans = _way_of(now.collaboration_mode) == "plan"
         self._may_plan |= plans
-        if now.approval_policy is not None and now.sandbox_policy is not None and not self._has_rights_of_rules(now):
-            found = mode_under(self._session.rules, now.approval_policy, now.sandbox_policy, plans)
+        approval, sandbox = now.approval_policy, now.sandbox_policy
+        if approval is not None and sandbox is not None and not self._are_sent(approval, sandbox):
+            found = mode_under(self._session.rules, approval, sandbox, plans)
             self.mode = found if found != mode else self.mode
+            self._own = _unasked(approval, sandbox)
         await self._show_and_tell()
 
-    def _has_rights_of_rules(self, now: "wire.ThreadSettings") -> bool:
-        kind = now.sandbox_policy.get("type") if isinstance(now.sandbox_policy, dict) else now.sandbox_policy
-        return self._rights == (now.approval_policy, kind)
+    def _are_sent(self, approval: object, sandbox: object) -> bool:
+        return self._rights is not None and self._rights == (approval, _kind_of(sandbox))
 
     # Showing.
 
@@ -224,3 +264,12 @@ def _way_of(collaboration: Any) -> str | None:
     """`plan`, `default` or what else there may be; None if the server does not say."""
     mode = collaboration.get("mode") if isinstance(collaboration, dict) else None
     return mode if isinstance(mode, str) else None
+
+
+def _kind_of(sandbox: object) -> object:
+    return sandbox.get("type") if isinstance(sandbox, dict) else sandbox
+
+
+def _unasked(approval: object, sandbox: object) -> Setup | None:
+    """A combination that lets Codex write the workspace unasked; None for any other."""
+    return Setup(approval, WORKSPACE) if _kind_of(sandbox) == "workspaceWrite" and approval != "untrusted" else None

@@ -52,17 +52,18 @@ class Configured(msgspec.Struct, frozen=True):
         levels = {found.trust_level for place in places if (found := (self.projects or {}).get(place)) is not None}
         return False if "untrusted" in levels else True if "trusted" in levels else None
 
-    def rights(self, trusts: bool | None) -> dict[str, str]:
-        """Return when Codex asks and what its sandbox lets it do, by its own defaults, where the user has not said it.
+    def rights(self, trusts: bool | None) -> dict[str, Any]:
+        """Return when Codex asks and what its sandbox lets it do: what the user has said, and by its own defaults where they have not.
 
         A thread is told whether to read the project's own settings. Codex takes that for a word about rights too: in a
-        project that it is told to trust it writes unasked. These settings keep the two apart.
+        project that it is told to trust it writes unasked. These settings keep the two apart. What the user has said is told
+        again, because a thread that is resumed keeps the rights of its last turn, and those are ours.
         """
         if trusts is False:
             return {}
-        rights = {} if self.approval_policy is not None else {"approval_policy": "on-request"}
-        if self.sandbox_mode is None and self.default_permissions is None:
-            rights["sandbox_mode"] = "workspace-write" if trusts else "read-only"
+        rights: dict[str, Any] = {"approval_policy": self.approval_policy or "on-request"}
+        if self.default_permissions is None:
+            rights["sandbox_mode"] = self.sandbox_mode or ("workspace-write" if trusts else "read-only")
         return rights
 
 

@@ -1,10 +1,12 @@
-"""What was in a file before Codex changes it: its diffs hold the changed lines alone."""
+"""Files that Codex changes: what was in them before, because its diffs hold the changed lines alone, and the directories that they need."""
 
 import os
 import stat
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
-__all__ = ["LARGEST", "text_before"]
+__all__ = ["LARGEST", "NewDirectories", "text_before"]
 
 LARGEST: Final = 4 * 1024 * 1024
 """Bytes of a file that is shown whole. Of a larger one only the changed lines are."""
@@ -27,3 +29,36 @@ def text_before(path: str) -> str | None:
         return found.decode() if len(found) <= LARGEST else None
     except (OSError, ValueError):
         return None
+
+
+class NewDirectories:
+    """Directories of files that an allowed change adds.
+
+    Codex applies a change that was allowed in a sandbox which may write the directories of the files, and makes none: in a read-only
+    sandbox a file in a new directory fails (0.163 and 0.166), in the user's `default` mode too. So they are made here.
+    """
+
+    def __init__(self) -> None:
+        self._made: list[str] = []
+
+    def make(self, files: Iterable[str]) -> None:
+        """Make the directories of these files that are not there."""
+        for file in files:
+            missing = []
+            directory = os.path.dirname(file)
+            while directory and not os.path.lexists(directory):
+                missing.append(directory)
+                directory = os.path.dirname(directory)
+            for each in reversed(missing):
+                try:
+                    os.mkdir(each)
+                except (OSError, ValueError):  # the change fails, and says why
+                    break
+                self._made.append(each)
+
+    def remove_empty(self) -> None:
+        """Remove those in which no file was made."""
+        for directory in reversed(self._made):
+            with suppress(OSError):  # it has something in it
+                os.rmdir(directory)
+        self._made.clear()

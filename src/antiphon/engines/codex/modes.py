@@ -6,11 +6,12 @@ mode               asks         sandbox              so
 default            on request   read-only            reads freely; every edit is asked
 acceptEdits        on request   workspace-write      edits the workspace freely
 plan               on request   read-only            the same as default, and Codex plans and asks questions
-dontAsk            never        workspace-write      works in the workspace; what goes beyond it fails
+dontAsk            never        workspace-write      edits the workspace; what goes beyond that fails
 bypassPermissions  never        danger-full-access   no sandbox and no questions
 ================== ============ ==================== =====================================================
 
-On request: what goes beyond the sandbox is asked if Codex asks for it, else it fails.
+On request: what goes beyond the sandbox is asked if Codex asks for it, else it fails. By these words a user's own configuration is
+recognized. What is sent for a mode stands in `rules`: the sandbox that may write the workspace is not.
 """
 
 from typing import Any, Final
@@ -27,7 +28,8 @@ WORKSPACE: Final = "workspace-write"
 class Setup(msgspec.Struct, frozen=True):
     """What a mode is made of, in Codex's words."""
 
-    approval: str
+    approval: Any
+    """A word, or an object with the kinds of questions that are asked."""
     sandbox: str
     plans: bool = False
 
@@ -45,7 +47,7 @@ MODES: Final = {
         v1.Mode(
             "acceptEdits",
             "Accept edits",
-            "Edits files of the workspace without asking; what goes beyond it is asked or fails",
+            "Edits files of the workspace without asking, but for those that name programs to run; commands only read, or are asked",
         ),
         Setup("on-request", WORKSPACE),
     ),
@@ -54,7 +56,7 @@ MODES: Final = {
         Setup("on-request", "read-only", plans=True),
     ),
     "dontAsk": (
-        v1.Mode("dontAsk", "Don't ask", "Works in the workspace and never asks: what goes beyond it fails"),
+        v1.Mode("dontAsk", "Don't ask", "Edits files of the workspace and never asks: what would be asked is declined"),
         Setup("never", WORKSPACE),
     ),
     "bypassPermissions": (
@@ -94,11 +96,15 @@ def modes_with(current: str) -> list[v1.Mode]:
     return known if current in MODES else [CONFIGURED, *known]
 
 
-def sandbox_policy(setup: Setup, roots: "list[str]", known: "dict[str, Any] | None") -> dict[str, Any]:
-    """The sandbox as a turn takes it. `known` is how the user's own configuration has the workspace."""
+def sandbox_policy(setup: Setup, usual: Setup | None, roots: "list[str]", known: "dict[str, Any] | None") -> dict[str, Any]:
+    """The sandbox as a turn takes it. `known` is how the user's own configuration has the workspace; `usual` is the mode's own setup.
+
+    The network of the user's workspace is reached in a mode that works there, also where the sandbox does not let it write.
+    """
     kind = _TYPES[setup.sandbox]
-    if kind != "workspaceWrite":
-        return {"type": kind}
-    policy: dict[str, Any] = dict(known) if known is not None else {"type": kind}
-    also = [root for root in roots if root not in policy.get("writableRoots", ())]
-    return {**policy, "writableRoots": [*policy.get("writableRoots", ()), *also]}
+    if kind == "workspaceWrite":
+        policy: dict[str, Any] = dict(known) if known is not None else {"type": kind}
+        also = [root for root in roots if root not in policy.get("writableRoots", ())]
+        return {**policy, "writableRoots": [*policy.get("writableRoots", ()), *also]}
+    network = usual is not None and usual.sandbox == WORKSPACE and (known or {}).get("networkAccess") is True
+    return {"type": kind, "networkAccess": True} if network and kind == "readOnly" else {"type": kind}

@@ -69,7 +69,7 @@ class CodexSession(EngineSession):
                 news.TurnEnded: self._turn_ended,
             },
         )
-        self._answering = Answering(session, self._translator, self._telling)
+        self._answering = Answering(session, self._translator, self._telling, self._choosing)
         self._unseen = Unseen()
         self._thread = OpenThread(session, hub, self._choosing, self._unseen, self)
         self._told_once: Recent[str] = Recent()
@@ -98,17 +98,22 @@ class CodexSession(EngineSession):
 
     async def restore(self, *, telling: bool = False) -> None:
         """As it was left; `telling` all that was said in it."""
+        self._follow(self.session.id)
         await self._begun(await self._thread.resume(self.session.id))
         if telling:
             await self._tell_history()
 
     async def copy(self, source: str) -> None:
         """As another stands."""
-        other = self._hub.listener_of(self._hub.names.thread_of(source))
-        if isinstance(other, CodexSession):
-            self._choosing.follow(other._choosing)
+        self._follow(source)
         await self._begun(await self._thread.fork(source))
         self.session.id = self._thread.id
+
+    def _follow(self, id: str) -> None:
+        """Choose what was chosen where this session is open already: Codex cannot tell which mode its rights were sent for."""
+        other = self._hub.listener_of(self._hub.names.thread_of(id))
+        if isinstance(other, CodexSession):
+            self._choosing.follow(other._choosing)
 
     async def _begun(self, opened: wire.ThreadOpened) -> None:
         with clearly():
@@ -159,6 +164,7 @@ class CodexSession(EngineSession):
                     self._waiting.started(begun.id)
             case wire.TurnTold(turn=over) if told.method == "turn/completed":
                 self._turn = None
+                self._answering.turn_over()
                 await self._hear_end(told, over.id)
                 return
             case _ if told.method == "thread/archived":
@@ -292,6 +298,8 @@ class CodexSession(EngineSession):
     async def _started_turn(self, server: Server, turn: "Turn", content: list[dict[str, Any]]) -> str | None:
         """Start the turn of a prompt; its id, or None if there is none to wait for."""
         if turn.command is not None and turn.command[0] in {command.name for command in COMMANDS}:
+            if rights := self._choosing.begin_rights():  # a command takes none, and may be the first turn in the mode
+                await server.request("thread/settings/update", {"threadId": self._thread.id, **rights})
             return await run_command(turn, *turn.command, server, self._thread.id)
         await self._choosing.learn(server)
         params = {"threadId": self._thread.id, "input": content, **self._choosing.begin_turn()}

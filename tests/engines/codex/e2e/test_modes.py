@@ -21,17 +21,21 @@ Json = dict[str, Any]
 
 TABLE = {
     "default": ("on-request", "read-only"),
-    "acceptEdits": ("on-request", "workspace-write"),
+    "acceptEdits": ("on-request", "read-only"),
     "plan": ("on-request", "read-only"),
-    "dontAsk": ("never", "workspace-write"),
+    "dontAsk": ("on-request", "read-only"),
     "bypassPermissions": ("never", "danger-full-access"),
 }
 
 NO_TEMPORARY_FILES = "[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true"
 """Else every sandbox may write where the places of the tests are."""
 
+NEVER = 'approval_policy = "never"\nsandbox_mode = "read-only"'
+"""A configuration in which Codex itself refuses what it would have to ask about."""
+
 SHOWN = v1.ToolCall, v1.AgentMessageChunk
 ADD = patch("*** Add File: song.txt", "+la")
+ESCALATED = command("touch inside.txt", sandbox_permissions="require_escalated")
 
 
 async def in_mode(client: Client, mode: str) -> None:
@@ -70,15 +74,17 @@ async def test_changes_are_asked_for_unless_edits_are_accepted(at: Place) -> Non
 
 
 @proves("modes.dont-ask", "modes.bypass", "modes.own-workspace", on=BOTH)
-async def test_what_goes_beyond_the_workspace_fails_unless_permissions_are_bypassed(at: Place) -> None:
+async def test_what_goes_beyond_edits_of_the_workspace_fails_unless_permissions_are_bypassed(at: Place) -> None:
     at.settings(tables=NO_TEMPORARY_FILES)
     outside = at.temporary / "outside.txt"
     async with connected(at) as client:
         await in_mode(client, "dontAsk")
-        at.model.answers(command(f"touch inside.txt; touch {outside}"))
+        for step in (ADD, patch(f"*** Add File: {outside}", "+la"), command(f"touch {outside}"), ESCALATED):
+            at.model.answers(step)
         heard = await client.say("touch")
-        assert (at.folder / "inside.txt").exists() and not outside.exists()
-        assert heard.call("Bash")["status"] == "failed"
+        assert [path.name for path in at.folder.iterdir()] == ["song.txt"] and not outside.exists()
+        ends = {each.tool_call_id: each.status.value for each in heard.of(v1.ToolCallUpdate) if each.status}
+        assert list(ends.values()).count("completed") == 1 and set(ends.values()) == {"completed", "failed"}
         await client.session.set_mode("bypassPermissions")
         at.model.answers(command(f"touch {outside}"))
         heard = await client.say("touch")
@@ -87,7 +93,9 @@ async def test_what_goes_beyond_the_workspace_fails_unless_permissions_are_bypas
 
 @proves("modes.own-workspace", on=BOTH)
 async def test_the_users_own_workspace_and_summary_count_in_every_mode(at: Place) -> None:
-    own = 'network_access = true\nwritable_roots = ["/songs"]'
+    songs = at.temporary / "songs"
+    songs.mkdir()
+    own = f'network_access = true\nwritable_roots = ["{songs}"]'
     at.settings(
         tables=f"{NO_TEMPORARY_FILES}\n{own}", top='model_provider = "choir"\nmodel_reasoning_summary = "concise"'
     )
@@ -95,13 +103,11 @@ async def test_the_users_own_workspace_and_summary_count_in_every_mode(at: Place
         await in_mode(client, "acceptEdits")
         await client.say("hello")
         assert at.model.last.summary == "concise" and client.option("summary").current_value == "concise"
-    [[turn]] = at.contexts().values()
-    sandbox = turn["sandbox_policy"]
-    assert (
-        sandbox["network_access"] is True
-        and sandbox["exclude_slash_tmp"] is True
-        and "/songs" in sandbox["writable_roots"]
-    )
+        at.model.answers(patch(f"*** Add File: {songs}/one.txt", "+la"))
+        await client.say("write")
+        assert client.asked == [] and (songs / "one.txt").exists()
+    [[turn, _]] = at.contexts().values()
+    assert turn["sandbox_policy"] == {"type": "read-only", "network_access": True}
 
 
 @proves("modes.configured", on=BOTH)
@@ -152,7 +158,7 @@ async def test_a_thread_that_was_left_in_plan_mode_leaves_it_when_another_mode_i
     [turns] = at.contexts().values()
     kinds = [(turn.get("collaboration_mode") or {}).get("mode") for turn in turns]
     assert kinds == ["plan", "plan", "default", "default"]
-    assert [turn["sandbox_policy"]["type"] for turn in turns] == ["read-only"] * 2 + ["workspace-write"] * 2
+    assert [turn["sandbox_policy"]["type"] for turn in turns] == ["read-only"] * 4
 
 
 @proves("modes.meanwhile")
@@ -163,12 +169,29 @@ async def test_a_mode_that_is_chosen_while_a_turn_runs_counts_from_the_next_on(a
         await in_mode(client, "default")
         turn = client.session.prompt("sing")
         await gate.is_reached()
-        await client.session.set_mode("acceptEdits")
+        await client.session.set_mode("bypassPermissions")
         gate.open()
         await turn
         await client.say("go on")
     [turns] = at.contexts().values()
-    assert [turn["sandbox_policy"]["type"] for turn in turns] == ["read-only", "workspace-write"]
+    assert [turn["sandbox_policy"]["type"] for turn in turns] == ["read-only", "danger-full-access"]
+
+
+@pytest.mark.parametrize(("first", "then"), [("default", "acceptEdits"), ("acceptEdits", "default")])
+@on_versions(*BOTH)
+async def test_whether_an_edit_is_asked_about_is_decided_by_the_mode_of_that_moment(
+    at: Place, first: str, then: str
+) -> None:
+    gate = Gate()
+    at.model.answers(Text("la "), Wait(gate), ADD)
+    async with connected(at) as client:
+        await in_mode(client, first)
+        turn = client.session.prompt("sing")
+        await gate.is_reached()
+        await client.session.set_mode(then)
+        gate.open()
+        await turn
+    assert len(client.asked) == (then == "default") and (at.folder / "song.txt").exists()
 
 
 def settings(approval: str, sandbox: str, model: str = "choir") -> Json:
@@ -273,9 +296,9 @@ def outline(updates: list[v1.Update]) -> list[str]:
 
 @proves("modes.refusals", "modes.dont-ask", on=BOTH)
 async def test_a_command_that_may_not_even_ask_is_told_as_one_that_failed(at: Place) -> None:
+    at.settings(top=f'model_provider = "choir"\n{NEVER}')
     at.model.answers(command("touch song.txt", sandbox_permissions="require_escalated", justification="May I?"))
     async with connected(at) as client:
-        await in_mode(client, "dontAsk")
         heard = await client.say("sing")
     call = heard.call("Bash")
     assert call["title"] == "touch song.txt" and call["status"] == "failed" and call["rawOutput"]["aggregatedOutput"]
@@ -284,12 +307,11 @@ async def test_a_command_that_may_not_even_ask_is_told_as_one_that_failed(at: Pl
 
 @proves("modes.refusals")
 async def test_a_script_of_which_everything_is_refused_is_told(at: Place) -> None:
-    at.settings(model="gpt-5.6-sol")
+    at.settings(model="gpt-5.6-sol", top=f'model_provider = "choir"\n{NEVER}')
     at.model.answers(
         script("{cmd: 'touch refused.txt', sandbox_permissions: 'require_escalated', justification: 'May I?'}")
     )
     async with connected(at) as client:
-        await in_mode(client, "dontAsk")
         heard = await client.say("write")
     call = heard.call("Script")
     assert call["status"] == "failed"
