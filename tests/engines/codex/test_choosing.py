@@ -108,7 +108,9 @@ async def test_a_configuration_of_the_users_own_that_lets_codex_write_the_worksp
         opened = {"thread": {"id": "t"}, "model": "choir", "approvalPolicy": approval, "sandbox": sandbox}
         choosing.begin([], msgspec.convert(opened, wire.ThreadOpened))
         started = choosing.begin_turn()
-        found.append((started.get("approvalPolicy"), started.get("sandboxPolicy")) if "sandboxPolicy" in started else None)
+        found.append(
+            (started.get("approvalPolicy"), started.get("sandboxPolicy")) if "sandboxPolicy" in started else None
+        )
         now = {"model": "choir", "approvalPolicy": approval, "sandboxPolicy": sandbox} | started
         await choosing.settings_are(msgspec.convert(now, wire.ThreadSettings, strict=False))
         found.append(choosing.mode)

@@ -96,7 +96,9 @@ def modes_with(current: str) -> list[v1.Mode]:
     return known if current in MODES else [CONFIGURED, *known]
 
 
-def sandbox_policy(setup: Setup, usual: Setup | None, roots: "list[str]", known: "dict[str, Any] | None") -> dict[str, Any]:
+def sandbox_policy(
+    setup: Setup, usual: Setup | None, roots: "list[str]", known: "dict[str, Any] | None"
+) -> dict[str, Any]:
     """The sandbox as a turn takes it. `known` is how the user's own configuration has the workspace; `usual` is the mode's own setup.
 
     The network of the user's workspace is reached in a mode that works there, also where the sandbox does not let it write.

@@ -67,9 +67,7 @@ async def in_mode(client: Client, mode: str) -> None:
 @pytest.mark.parametrize("way", [*PATCHES, *COMMANDS])
 @pytest.mark.parametrize("mode", ["acceptEdits", "dontAsk"])
 @proves("modes.protected", on=BOTH)
-async def test_a_file_that_names_programs_is_written_only_if_the_user_allows_it(
-    at: Place, mode: str, way: str
-) -> None:
+async def test_a_file_that_names_programs_is_written_only_if_the_user_allows_it(at: Place, mode: str, way: str) -> None:
     plain = prepared(at)
     asks = tries(way)
     for step in asks:
@@ -132,7 +130,9 @@ async def test_ordinary_edits_are_not_asked_about_and_what_only_reads_runs(
 @on_versions(*BOTH)
 async def test_a_file_that_names_programs_is_written_when_the_user_allows_it(at: Place) -> None:
     at.model.answers(patch("*** Add File: .vscode/tasks.json", "+la"))
-    at.model.answers(command(shlex.join(["cp", ".vscode/tasks.json", ".envrc"]), sandbox_permissions="require_escalated"))
+    at.model.answers(
+        command(shlex.join(["cp", ".vscode/tasks.json", ".envrc"]), sandbox_permissions="require_escalated")
+    )
     async with connected(at) as client:
         await in_mode(client, "acceptEdits")
         await client.say("write")

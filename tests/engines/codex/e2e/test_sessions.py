@@ -19,17 +19,20 @@ STEER: Call[Any, Any] = Call("_session/steering", dict, dict, side="agent")
 
 @proves("sessions.new", on=BOTH)
 async def test_a_new_session_works_in_its_own_directory_and_in_those_that_are_added(at: Place) -> None:
-    # Else every sandbox may write there.
-    at.settings(tables="[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true")
-    other, added = at.write("other/x", "").parent, at.temporary / "added"
+    other, added, outside = at.write("other/x", "").parent, at.temporary / "added", at.temporary / "outside"
     added.mkdir()
     async with connected(at) as client:
         await client.open(other, additional_directories=[added])
         await client.session.set_mode("acceptEdits")
-        at.model.answers(command(f"pwd; touch {added}/song.txt; touch {at.temporary}/song.txt"))
+        at.model.answers(command("pwd"))
         told = await client.say("where are you?")
-    assert told.call("Bash")["rawOutput"]["aggregatedOutput"].startswith(f"{other}\n") and client.asked == []
-    assert (added / "song.txt").exists() and not (at.temporary / "song.txt").exists()
+        client.decisions.append("reject")
+        for directory in (other, added, outside):
+            at.model.answers(patch(f"*** Add File: {directory}/song.txt", "+la"))
+        await client.say("write")
+    assert told.call("Bash")["rawOutput"]["aggregatedOutput"] == f"{other}\n"
+    assert [(each / "song.txt").exists() for each in (other, added, outside)] == [True, True, False]
+    assert [str(asked.tool_call.title) for asked in client.asked] == [f"Write {outside}/song.txt"]
 
 
 @proves("sessions.load", on=BOTH)
