@@ -15,8 +15,8 @@ plan               on request, read-only (the same)                  (the same) 
 Where commands run unasked the sandbox may not write the workspace: it would protect `.git`, `.codex` and `.agents`, and none of the
 other files that name programs to run. A sandbox with all of these carved out makes each command 1.7 s slower and shows them as empty files.
 
-`untrusted` asks about every edit and every command; a command that is allowed then runs in the sandbox (0.163) or without one (0.166),
-so that has to let it write. In `plan` commands are how Codex looks around, and its sandbox lets none of them change anything.
+`untrusted` asks about every edit and every command. A command that is allowed then runs in the sandbox first, so that has to let it write.
+In `plan` commands are how Codex looks around, and its sandbox lets none of them change anything.
 """
 
 from typing import TYPE_CHECKING, Final

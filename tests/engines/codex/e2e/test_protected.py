@@ -13,6 +13,7 @@ from tests.engines.codex.place import Place
 from tests.engines.codex.versions import BOTH
 from tests.engines.guarded import guarded_command
 from tests.engines.model.steps import Text
+from tests.engines.places import agent_command
 
 PROTECTED = (
     ".vscode/tasks.json", ".envrc", ".mcp.json", ".claude/settings.json", ".github/workflows/x.yml", ".husky/pre-commit",
@@ -96,11 +97,9 @@ async def test_the_guard_of_a_joint_session_asks_too_whatever_the_rules_make_of_
     assert written(at) == [] and plain.exists() and len(client.asked) >= 4 * len(PROTECTED)
 
 
-@pytest.mark.parametrize("command_of_agent", [None, guarded_command("codex")], ids=["alone", "guarded"])
+@pytest.mark.parametrize("agent", [agent_command("codex"), guarded_command("codex")], ids=["alone", "guarded"])
 @proves("modes.accept-edits", on=BOTH)
-async def test_ordinary_edits_are_not_asked_about_and_what_only_reads_runs(
-    at: Place, command_of_agent: tuple[str, ...] | None
-) -> None:
+async def test_ordinary_edits_are_not_asked_about_and_what_only_reads_runs(at: Place, agent: tuple[str, ...]) -> None:
     """Also in a directory that is new, which Codex's own read-only sandbox would not make."""
     at.write("old.txt", "do\n")
     outside = {"sandbox_permissions": "require_escalated"}
@@ -117,7 +116,7 @@ async def test_ordinary_edits_are_not_asked_about_and_what_only_reads_runs(
         Text("Done."),
     ):
         at.model.answers(step)
-    async with connected(at, **({} if command_of_agent is None else {"command": command_of_agent})) as client:
+    async with connected(at, command=agent) as client:
         await in_mode(client, "acceptEdits")
         told = await client.say("work")
     assert client.asked == [] and told.text == "Done."
