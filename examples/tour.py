@@ -11,7 +11,7 @@ from pathlib import Path
 
 from antiphon import AcpError, RequestError, connect, v1
 from antiphon.client import Files, Session, Terminals
-from antiphon.client.transcript_entries import CallEntry, Entry, Message, Notice, Thought
+from antiphon.transcript.entries import CallEntry, Entry, Message, Notice, Thought
 
 TOUR = ("Where are we?", "/plan", "/edit notes.txt Sing the second voice", "/read notes.txt", "/run ls -l", "/usage")
 MARKS = {v1.PlanStatus.COMPLETED: "✓", v1.PlanStatus.IN_PROGRESS: "▸", v1.PlanStatus.PENDING: "·"}

@@ -15,7 +15,7 @@ from antiphon.cli.agreeing import answered_yes
 from antiphon.cli.answers import YES_OR_NO, Answers
 from antiphon.cli.asking import Person
 from antiphon.cli.screen import Screen
-from antiphon.client.permissions import Choice, Question
+from antiphon.permission.gate import Choice, Question
 from antiphon.policy import Action, Rule, Ruling, Verdict
 from antiphon.protocol import v1
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from antiphon.cli.forms import Field, Wrong, fields_of
 from antiphon.protocol import v1
 from antiphon.redaction import Redactor
 from antiphon.text import cut, exact, prose
+from antiphon.transcript.forms import Field, Wrong, fields_of
 
 
 @pytest.mark.parametrize(

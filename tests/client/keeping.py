@@ -1,4 +1,4 @@
-"""What tests of the keeper share: an agent over memory that does what a test says, and a user who answers from a list."""
+"""What tests of the gate share: an agent over memory that does what a test says, and a user who answers from a list."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from antiphon.client.files import Files
-from antiphon.client.permissions import Choice, Keeper, Question
+from antiphon.client.guards import GuardedFiles, GuardedTerminals
 from antiphon.client.session import Session
 from antiphon.client.terminals import Terminals
 from antiphon.connection.connection import Connection
 from antiphon.errors import RequestRefused
+from antiphon.permission.gate import Choice, PermissionGate, Question
 from antiphon.policy import Rules, Verdict
 from antiphon.protocol import v1
 from antiphon.protocol.methods import Call
@@ -130,12 +131,12 @@ class Stage:
 
 
 @asynccontextmanager
-async def staged(keeper: Keeper, cwd: Path) -> AsyncIterator[Stage]:
+async def staged(gate: PermissionGate, cwd: Path) -> AsyncIterator[Stage]:
     talker = Talker()
     handlers: dict[str, Any] = {
-        "permission": keeper.permission,
-        "files": keeper.guard_files(Files(write=True)),
-        "terminals": keeper.guard_terminals(Terminals()),
+        "permission": gate.permission,
+        "files": GuardedFiles(Files(write=True), gate),
+        "terminals": GuardedTerminals(Terminals(), gate),
     }
     async with talker.connect(**handlers) as agent:
         yield Stage(await agent.new_session(cwd), talker, cwd)

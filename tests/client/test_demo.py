@@ -14,9 +14,9 @@ from antiphon.client.connect import connect
 from antiphon.client.files import Files
 from antiphon.client.handlers import allow_once
 from antiphon.client.terminals import Terminals
-from antiphon.client.transcript import CallEntry
 from antiphon.errors import RequestRefused
 from antiphon.protocol import v1
+from antiphon.transcript.transcript import CallEntry
 from antiphon.transports.process import ProcessTransport
 from tests.client.agents import AT_ONCE, PATIENCE, ROOT
 

@@ -9,9 +9,9 @@ import pytest
 from antiphon.client.files import Files
 from antiphon.client.handlers import allow_always, allow_once, reject
 from antiphon.client.terminals import Terminals
-from antiphon.client.transcript import CallEntry
 from antiphon.errors import AuthRequired, NotSupported, RequestRefused
 from antiphon.protocol import v1
+from antiphon.transcript.transcript import CallEntry
 from antiphon.transports.process import ProcessTransport
 from tests.client import deviations as d
 from tests.client.agents import PATIENCE, Scripted

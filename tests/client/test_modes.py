@@ -8,10 +8,10 @@ import pytest
 
 from antiphon.client.connect import connect
 from antiphon.client.modes import ORDER, keep_agent_to, mode_in_force, set_mode
-from antiphon.client.permissions import Choice, Keeper, Question
-from antiphon.client.place import Place
 from antiphon.client.session import Session
 from antiphon.errors import AcpError
+from antiphon.local.roots import Workspace
+from antiphon.permission.gate import Choice, PermissionGate, Question
 from antiphon.policy import Mode, Verdict
 from antiphon.tui.state import status_text
 from tests.cli.agents import HasModes, KeepsItsMode
@@ -48,35 +48,35 @@ async def test_the_mode_that_is_shown_is_what_happens(tmp_path: Path, kind: type
     for theirs, ours in itertools.product(ORDER, ORDER):
         (tmp_path / "kept-mode").write_text(theirs.value, encoding="utf-8")
         user = Yes()
-        keeper = Keeper(mode=ours, ask=user, place=Place.at(str(tmp_path)))
+        gate = PermissionGate(mode=ours, ask=user, workspace=Workspace.at(str(tmp_path)))
         scripted = Scripted(kind, tmp_path)
         env = {"PYTHONPATH": str(ROOT)}
         async with (
             asyncio.timeout(PATIENCE),
-            connect(scripted.command, cwd=tmp_path, env=env, permission=keeper.permission) as agent,
+            connect(scripted.command, cwd=tmp_path, env=env, permission=gate.permission) as agent,
         ):
             session = await agent.new_session(tmp_path)
-            assert await what_happens(session, user, tmp_path) == MEANS[mode_in_force(session, keeper.mode)], (
+            assert await what_happens(session, user, tmp_path) == MEANS[mode_in_force(session, gate.mode)], (
                 theirs,
                 ours,
             )
             try:
-                was = await keep_agent_to(session, keeper.mode)
+                was = await keep_agent_to(session, gate.mode)
             except AcpError:
                 assert kind is KeepsItsMode
                 was = None
-            force = mode_in_force(session, keeper.mode)
+            force = mode_in_force(session, gate.mode)
             assert await what_happens(session, user, tmp_path) == MEANS[force], (theirs, ours)
             if kind is HasModes:
                 assert ORDER.index(force) <= ORDER.index(ours) or MEANS[force] == MEANS[ours]
                 assert was in (None, theirs)
             for chosen in ORDER:
                 try:
-                    await set_mode(session, keeper, chosen.value)
+                    await set_mode(session, gate, chosen.value)
                 except AcpError:
                     assert kind is KeepsItsMode
-                force = mode_in_force(session, keeper.mode)
+                force = mode_in_force(session, gate.mode)
                 assert await what_happens(session, user, tmp_path) == MEANS[force], (theirs, ours, chosen)
                 assert kind is KeepsItsMode or force is chosen
-                shown = status_text("A", session, keeper, "", None).plain
+                shown = status_text("A", session, gate, "", None).plain
                 assert f"mode {force.value}" in shown and shown.count("mode ") == 1 and "permission" not in shown

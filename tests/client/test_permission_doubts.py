@@ -1,4 +1,4 @@
-"""The keeper when things are not as they should be: nothing is allowed because something failed."""
+"""The gate when things are not as they should be: nothing is allowed because something failed."""
 
 import asyncio
 from pathlib import Path
@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from antiphon.client.files import Files
-from antiphon.client.options import allowing, rejecting
-from antiphon.client.permissions import Choice, Keeper, OnAsk, Question
-from antiphon.client.remembering import Memory, forget_closed
+from antiphon.client.guards import GuardedFiles
 from antiphon.errors import RequestRefused
+from antiphon.permission.gate import Choice, OnAsk, PermissionGate, Question, allowing, rejecting
+from antiphon.permission.memory import Memory, forget_closed
 from antiphon.policy import Mode, Verdict
 from antiphon.protocol import v1
 from antiphon.protocol.v1.permission import PermissionOptionKind as Kind
@@ -22,14 +22,14 @@ from tests.client.keeping import NO, ONCE, OPTIONS, Deeds, User, audited, names_
 YES, REJECTED = v1.Selected("y"), v1.Selected("n")
 
 
-async def outcome_of_editing(keeper: Keeper, cwd: Path, **call: Any) -> object:
+async def outcome_of_editing(gate: PermissionGate, cwd: Path, **call: Any) -> object:
     """What an agent is told that asks to edit a file."""
     outcomes: list[object] = []
 
     async def play(agent: Deeds) -> None:
         outcomes.append(await (agent.ask(**call) if call else agent.ask_to_edit("a")))
 
-    async with staged(keeper, cwd) as stage:
+    async with staged(gate, cwd) as stage:
         await stage.turn(play)
     return outcomes[0]
 
@@ -45,9 +45,9 @@ async def test_a_store_that_cannot_be_used_means_ask_and_nothing_is_remembered(
     work.mkdir()
     database = open_database(tmp_path)
     user = User(Choice(Verdict.ALLOW, "everywhere"), NO)
-    keeper = Keeper(mode=Mode.BYPASS, ask=user, decisions=stores(database)["decisions"])
-    assert await outcome_of_editing(keeper, work) == YES  # "always" could not be remembered, so it is none
-    assert await outcome_of_editing(keeper, work) == REJECTED
+    gate = PermissionGate(mode=Mode.BYPASS, ask=user, decisions=stores(database)["decisions"])
+    assert await outcome_of_editing(gate, work) == YES  # "always" could not be remembered, so it is none
+    assert await outcome_of_editing(gate, work) == REJECTED
     assert {question.ruling.source for question in user.asked} == {"doubt"}
     assert "is not a database" in caplog.text
     await database.close()
@@ -59,11 +59,11 @@ async def test_in_doubt_nobody_is_no_yes(tmp_path: Path, on_ask: OnAsk) -> None:
     work = tmp_path / "work"
     work.mkdir()
     database = open_database(tmp_path)
-    keeper = Keeper(mode=Mode.BYPASS, on_ask=on_ask, decisions=stores(database)["decisions"])
-    assert await outcome_of_editing(keeper, work) == REJECTED
+    gate = PermissionGate(mode=Mode.BYPASS, on_ask=on_ask, decisions=stores(database)["decisions"])
+    assert await outcome_of_editing(gate, work) == REJECTED
     # A rule of the user's own needs no store: whatever is remembered comes after it.
-    keeper = Keeper(rules("Edit"), on_ask=on_ask, decisions=stores(database)["decisions"])
-    assert await outcome_of_editing(keeper, work) == YES
+    gate = PermissionGate(rules("Edit"), on_ask=on_ask, decisions=stores(database)["decisions"])
+    assert await outcome_of_editing(gate, work) == YES
     await database.close()
 
 
@@ -72,8 +72,8 @@ async def test_an_audit_that_cannot_be_written_is_told_in_the_log(
 ) -> None:
     database = open_database(tmp_path)
     await database.close()
-    keeper = Keeper(rules("Edit"), audit=stores(database)["audit"])
-    assert await outcome_of_editing(keeper, tmp_path) == YES
+    gate = PermissionGate(rules("Edit"), audit=stores(database)["audit"])
+    assert await outcome_of_editing(gate, tmp_path) == YES
     assert "could not be written down" in caplog.text
 
 
@@ -93,64 +93,64 @@ async def test_a_remembered_rule_that_means_nothing_means_ask(tmp_path: Path, ro
         )
         await database.run(lambda connection: connection.execute(insert, row).rowcount)
         user = User(NO)
-        keeper = Keeper(mode=Mode.BYPASS, ask=user, **stores(database))
-        assert await outcome_of_editing(keeper, tmp_path) == REJECTED
+        gate = PermissionGate(mode=Mode.BYPASS, ask=user, **stores(database))
+        assert await outcome_of_editing(gate, tmp_path) == REJECTED
     assert "antiphon policy revoke 1" in user.asked[0].ruling.why
 
 
 @pytest.mark.parametrize("mode", [Mode.BYPASS, Mode.ACCEPT_EDITS, Mode.DEFAULT])
 async def test_a_policy_that_cannot_be_read_means_that_everything_is_asked(tmp_path: Path, mode: Mode) -> None:
     user = User(ONCE)
-    keeper = Keeper(rules("Edit"), mode, ask=user, broken="config.toml cannot be read.")
-    assert await outcome_of_editing(keeper, tmp_path) == YES
+    gate = PermissionGate(rules("Edit"), mode, ask=user, broken="config.toml cannot be read.")
+    assert await outcome_of_editing(gate, tmp_path) == YES
     assert user.asked[0].ruling.why == "config.toml cannot be read."
     for on_ask in ("deny", "allow"):
-        keeper = Keeper(rules("Edit"), mode, on_ask=on_ask, broken="config.toml cannot be read.")
-        assert await outcome_of_editing(keeper, tmp_path) == REJECTED
-    keeper = Keeper(rules("Edit"), Mode.DONT_ASK, ask=User(), broken="config.toml cannot be read.")
-    assert await outcome_of_editing(keeper, tmp_path) == REJECTED
+        gate = PermissionGate(rules("Edit"), mode, on_ask=on_ask, broken="config.toml cannot be read.")
+        assert await outcome_of_editing(gate, tmp_path) == REJECTED
+    gate = PermissionGate(rules("Edit"), Mode.DONT_ASK, ask=User(), broken="config.toml cannot be read.")
+    assert await outcome_of_editing(gate, tmp_path) == REJECTED
 
 
 # Nobody there, or somebody who fails.
 
 
 async def test_what_becomes_of_a_question_when_nobody_is_there(tmp_path: Path) -> None:
-    deny, fail, allow = Keeper(), Keeper(on_ask="fail"), Keeper(on_ask="allow")
-    assert [await outcome_of_editing(keeper, tmp_path) for keeper in (deny, fail, allow)] == [REJECTED, REJECTED, YES]
+    deny, fail, allow = PermissionGate(), PermissionGate(on_ask="fail"), PermissionGate(on_ask="allow")
+    assert [await outcome_of_editing(gate, tmp_path) for gate in (deny, fail, allow)] == [REJECTED, REJECTED, YES]
     assert deny.failed is None and len(deny.denials) == 1
     assert fail.failed is fail.denials[0] and fail.failed.unattended
     assert allow.denials == []
 
 
 async def test_a_denial_by_a_rule_is_no_failure_for_lack_of_somebody(tmp_path: Path) -> None:
-    keeper = Keeper(rules(deny=["Edit"]), on_ask="fail")
-    assert await outcome_of_editing(keeper, tmp_path) == REJECTED
-    assert keeper.failed is None and [denial.unattended for denial in keeper.denials] == [False]
+    gate = PermissionGate(rules(deny=["Edit"]), on_ask="fail")
+    assert await outcome_of_editing(gate, tmp_path) == REJECTED
+    assert gate.failed is None and [denial.unattended for denial in gate.denials] == [False]
 
 
 @pytest.mark.parametrize("answer", [None, True, "allow", Choice(Verdict.ASK), Choice("perhaps")])  # type: ignore[arg-type]
 async def test_an_answer_that_is_none_allows_nothing(tmp_path: Path, answer: Any) -> None:
-    assert await outcome_of_editing(Keeper(ask=lambda _: answer), tmp_path) == REJECTED
+    assert await outcome_of_editing(PermissionGate(ask=lambda _: answer), tmp_path) == REJECTED
 
 
 async def test_a_screen_that_fails_allows_nothing(tmp_path: Path) -> None:
     def ask(question: Question) -> Choice:
         raise RuntimeError("no screen")
 
-    assert await outcome_of_editing(Keeper(ask=ask), tmp_path) == REJECTED
+    assert await outcome_of_editing(PermissionGate(ask=ask), tmp_path) == REJECTED
 
 
 async def test_a_denial_without_an_option_for_it_is_an_error_and_never_cancelled(tmp_path: Path) -> None:
     only_yes = [option for option in OPTIONS if option.kind in (Kind.ALLOW_ALWAYS, Kind.ALLOW_ONCE)]
     with pytest.raises(RequestRefused, match="permission denied"):
-        await outcome_of_editing(Keeper(), tmp_path, options=only_yes, name="Edit", kind=v1.ToolKind.EDIT)
+        await outcome_of_editing(PermissionGate(), tmp_path, options=only_yes, name="Edit", kind=v1.ToolKind.EDIT)
 
 
 async def test_a_keeper_that_knows_no_session_allows_nothing_by_a_pattern(tmp_path: Path) -> None:
     place = str(tmp_path / "a")
     call = v1.ToolCallPatch("t", kind=v1.ToolKind.EDIT, name="Edit", raw_input={"path": place})
-    keeper = Keeper(rules(f"Edit({tmp_path}/**)"))
-    assert (await keeper.permission(v1.RequestPermission("s", call, OPTIONS))).outcome == REJECTED
+    gate = PermissionGate(rules(f"Edit({tmp_path}/**)"))
+    assert (await gate.permission(v1.RequestPermission("s", call, OPTIONS))).outcome == REJECTED
 
 
 # The turn, and links.
@@ -169,8 +169,8 @@ async def test_a_question_about_a_write_is_released_when_the_turn_is_cancelled(t
         told.append(await agent.write("a"))
 
     async with open_database(tmp_path / "state") as database:
-        keeper = Keeper(ask=ask, **stores(database))
-        async with staged(keeper, tmp_path) as stage:
+        gate = PermissionGate(ask=ask, **stores(database))
+        async with staged(gate, tmp_path) as stage:
             turn = asyncio.create_task(stage.turn(play))
             await asked.wait()
             await stage.session.cancel()
@@ -178,7 +178,7 @@ async def test_a_question_about_a_write_is_released_when_the_turn_is_cancelled(t
         log = await audited(database)
     assert told and told[0] and "cancelled" in told[0] and not (tmp_path / "a").exists()
     assert [(entry.verdict, entry.source) for entry in log] == [("deny", "cancelled")]
-    assert keeper.denials == []
+    assert gate.denials == []
 
 
 async def test_a_cancelled_question_for_permission_is_written_down(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ async def test_a_cancelled_question_for_permission_is_written_down(tmp_path: Pat
         outcomes.append(await agent.ask_to_edit("a"))
 
     async with open_database(tmp_path / "state") as database:
-        async with staged(Keeper(ask=ask, **stores(database)), tmp_path) as stage:
+        async with staged(PermissionGate(ask=ask, **stores(database)), tmp_path) as stage:
             turn = asyncio.create_task(stage.turn(play))
             await asked.wait()
             await stage.session.cancel()
@@ -216,15 +216,15 @@ async def test_a_link_that_is_put_in_the_way_while_the_user_thinks_is_not_follow
     async def play(agent: Deeds) -> None:
         told.append(await agent.write("a"))
 
-    async with staged(Keeper(ask=ask), tmp_path) as stage:
+    async with staged(PermissionGate(ask=ask), tmp_path) as stage:
         await stage.turn(play)
     assert told[0] and "lead elsewhere" in told[0]
     assert (tmp_path / "precious").read_text(encoding="utf-8") == "old"
 
 
 async def test_files_that_are_not_to_be_written_stay_so(tmp_path: Path) -> None:
-    keeper = Keeper(rules("Edit"))
-    guarded = keeper.guard_files(Files())
+    gate = PermissionGate(rules("Edit"))
+    guarded = GuardedFiles(Files(), gate)
     assert not guarded.can_write
     with pytest.raises(Exception, match="did not offer to write"):
         await guarded.write([str(tmp_path)], v1.WriteTextFile("s", str(tmp_path / "a"), "words"))
@@ -310,7 +310,7 @@ async def test_the_audit_has_neither_contents_nor_secrets(tmp_path: Path) -> Non
         await agent.ask(name="mcp__s__t", raw_input={"text": "PRIVATE"})
 
     async with open_database(tmp_path / "state") as database:
-        async with staged(Keeper(**stores(database)), tmp_path) as stage:
+        async with staged(PermissionGate(**stores(database)), tmp_path) as stage:
             await stage.turn(play)
         log = await audited(database)
     assert len(log) == 5 and "PRIVATE" not in repr(log)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.client.permissions import Keeper
+from antiphon.permission.gate import PermissionGate
 from antiphon.protocol import v1
 from tests.client.keeping import NO, ONCE, Deeds, User, names_in, staged
 
@@ -21,7 +21,7 @@ async def test_an_allowed_edit_is_one_write_of_what_was_shown(tmp_path: Path) ->
         told.append(await agent.write("a", "new words"))
         told.append(await agent.write("a", "new words"))  # a second time: asked
 
-    async with staged(Keeper(ask=user), tmp_path) as stage:
+    async with staged(PermissionGate(ask=user), tmp_path) as stage:
         await stage.turn(play)
     assert [answer is None for answer in told] == [False, False, False, True, False]
     assert len(user.asked) == 5
@@ -47,7 +47,7 @@ async def test_a_part_of_a_file_that_was_shown_is_the_part_that_may_change(
         await agent.ask(name="Edit", kind=v1.ToolKind.EDIT, content=[shown], locations=[v1.ToolLocation(shown.path)])
         assert (await agent.write("a", content) is None) == allowed
 
-    async with staged(Keeper(ask=User(ONCE, NO)), tmp_path) as stage:
+    async with staged(PermissionGate(ask=User(ONCE, NO)), tmp_path) as stage:
         await stage.turn(play)
 
 
@@ -61,6 +61,6 @@ async def test_a_file_that_a_question_names_beside_its_diff_is_not_allowed_with_
         assert await agent.write("beside") is not None
         assert await agent.write("shown") is None
 
-    async with staged(Keeper(ask=user), tmp_path) as stage:
+    async with staged(PermissionGate(ask=user), tmp_path) as stage:
         await stage.turn(play)
     assert names_in(tmp_path) == ["shown"]

@@ -1,4 +1,4 @@
-"""What holds for the keeper whatever the line, the change or the order of answers is."""
+"""What holds for the gate whatever the line, the change or the order of answers is."""
 
 import asyncio
 import sys
@@ -12,11 +12,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from antiphon.client.grants import Grants
-from antiphon.client.permissions import MAX_DENIALS, Keeper
-from antiphon.client.place import Place
-from antiphon.client.remembering import Memory
-from antiphon.client.wanted import FileNow, action_of
+from antiphon.local.roots import Workspace
+from antiphon.permission.actions import FileNow, action_of
+from antiphon.permission.gate import MAX_DENIALS, PermissionGate
+from antiphon.permission.grants import Grants
+from antiphon.permission.memory import Memory
 from antiphon.policy import Mode, Rule, Rules, Scope, Verdict, decide
 from antiphon.protocol import v1
 from antiphon.store.decisions import DecisionStore
@@ -24,7 +24,7 @@ from antiphon.store.schema import open_database
 from tests.client.keeping import NO, OPTIONS, Deeds, User, staged
 from tests.policy.corpus import lines
 
-WORK = Place.at("/work")
+WORK = Workspace.at("/work")
 FILE = "/work/a"
 
 
@@ -50,19 +50,19 @@ def test_nobody_there_allows_nothing_that_a_deny_may_match(runner: asyncio.Runne
     """In `bypassPermissions` everything passes that no rule stops: what is asked there is asked because the deny may match."""
     rules = Rules.parse(deny=[deny])
     request = to_run(line)
-    keeper = Keeper(rules, on_ask="allow", place=WORK)
-    answer = runner.run(keeper.permission(request)).outcome
+    gate = PermissionGate(rules, on_ask="allow", workspace=WORK)
+    answer = runner.run(gate.permission(request)).outcome
     stopped = decide(action_of(request, WORK), rules, Mode.BYPASS).verdict is not Verdict.ALLOW
     assert (answer == v1.Selected("n")) == stopped
-    assert keeper.denied == len(keeper.denials) == stopped
+    assert gate.denied == len(gate.denials) == stopped
 
 
 async def test_denials_are_counted_beyond_those_that_are_kept() -> None:
-    keeper = Keeper(Rules.parse(deny=["Bash(rm *)"]), place=WORK)
+    gate = PermissionGate(Rules.parse(deny=["Bash(rm *)"]), workspace=WORK)
     many = MAX_DENIALS + 7
     for line in [*["ls"] * many, "rm x"]:
-        await keeper.permission(to_run(line))
-    assert (keeper.denied, keeper.unattended, len(keeper.denials)) == (many + 1, many, MAX_DENIALS)
+        await gate.permission(to_run(line))
+    assert (gate.denied, gate.unattended, len(gate.denials)) == (many + 1, many, MAX_DENIALS)
 
 
 # Grants.
@@ -136,19 +136,19 @@ sys.addaudithook(note_opened)
 
 
 @pytest.mark.parametrize(
-    ("keeper", "reads"),
+    ("gate", "reads"),
     [
-        (Keeper(Rules.parse(allow=["Write"])), None),
-        (Keeper(Rules.parse(deny=["Write"])), 0),
-        (Keeper(mode=Mode.BYPASS), None),
-        (Keeper(on_ask="allow"), None),
-        (Keeper(on_ask="deny"), 0),
-        (Keeper(ask=User(NO)), 1),
+        (PermissionGate(Rules.parse(allow=["Write"])), None),
+        (PermissionGate(Rules.parse(deny=["Write"])), 0),
+        (PermissionGate(mode=Mode.BYPASS), None),
+        (PermissionGate(on_ask="allow"), None),
+        (PermissionGate(on_ask="deny"), 0),
+        (PermissionGate(ask=User(NO)), 1),
     ],
     ids=["allow", "deny", "mode", "on-ask allow", "on-ask deny", "asked"],
 )
 async def test_a_write_reads_the_old_file_in_a_thread_only_to_ask_about_it_and_once(
-    tmp_path: Path, keeper: Keeper, reads: int | None
+    tmp_path: Path, gate: PermissionGate, reads: int | None
 ) -> None:
     """What is written is read by the writer, too: that is counted only where nothing is written."""
     (tmp_path / "watched").write_text("old", encoding="utf-8")
@@ -157,7 +157,7 @@ async def test_a_write_reads_the_old_file_in_a_thread_only_to_ask_about_it_and_o
     async def play(agent: Deeds) -> None:
         await agent.write("watched", "new")
 
-    async with staged(keeper, tmp_path) as stage:
+    async with staged(gate, tmp_path) as stage:
         await stage.turn(play)
     opened = [thread for name, thread in OPENED if name == "watched"]
     assert threading.get_ident() not in opened
@@ -220,9 +220,9 @@ def test_both_memories_remember_the_same(runner: asyncio.Runner, answers: list[A
     "path",
     [".envrc", ".claude/settings.json", "sub/../.vscode/tasks.json", "link/tasks.json", "conf/x.xml", "bare.git/hooks/post-update", ".MCP.json"],
 )  # fmt: skip
-@pytest.mark.parametrize("keeper", [{"mode": Mode.ACCEPT_EDITS}, {"rules": Rules.parse(allow=["Write(**)", "Edit"])}])
+@pytest.mark.parametrize("gate", [{"mode": Mode.ACCEPT_EDITS}, {"rules": Rules.parse(allow=["Write(**)", "Edit"])}])
 async def test_a_write_to_a_file_that_names_programs_is_asked_about(
-    tmp_path: Path, path: str, keeper: dict[str, object]
+    tmp_path: Path, path: str, gate: dict[str, object]
 ) -> None:
     for folder in (".vscode", "conf", "sub"):
         (tmp_path / folder).mkdir()
@@ -234,6 +234,6 @@ async def test_a_write_to_a_file_that_names_programs_is_asked_about(
         await agent.write(path, "x")
         await agent.write("free.txt", "x")
 
-    async with staged(Keeper(ask=user, **keeper), tmp_path) as stage:  # type: ignore[arg-type]  # a mode or rules
+    async with staged(PermissionGate(ask=user, **gate), tmp_path) as stage:  # type: ignore[arg-type]  # a mode or rules
         await stage.turn(play)
     assert len(user.asked) == 1 and (tmp_path / "free.txt").exists() and not (tmp_path / path).exists()

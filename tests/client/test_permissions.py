@@ -1,4 +1,4 @@
-"""The keeper with real peers: what is asked, what is remembered, what is denied, and what the agent is told."""
+"""The gate with real peers: what is asked, what is remembered, what is denied, and what the agent is told."""
 
 import asyncio
 import os
@@ -9,8 +9,9 @@ import pytest
 
 from antiphon.client.connect import connect
 from antiphon.client.files import Files
-from antiphon.client.permissions import Choice, Keeper, Question
+from antiphon.client.guards import GuardedFiles, GuardedTerminals
 from antiphon.client.terminals import Terminals
+from antiphon.permission.gate import Choice, PermissionGate, Question
 from antiphon.policy import Mode, Verdict
 from antiphon.protocol import v1
 from antiphon.store.schema import open_database
@@ -26,11 +27,11 @@ def demo(tmp_path: Path) -> dict[str, Any]:
     return {"env": {**os.environ, "ANTIPHON_STATE_DIR": str(tmp_path / "demo state")}, "retry": AT_ONCE}
 
 
-def handlers(keeper: Keeper) -> dict[str, Any]:
+def handlers(gate: PermissionGate) -> dict[str, Any]:
     return {
-        "permission": keeper.permission,
-        "files": keeper.guard_files(Files(write=True)),
-        "terminals": keeper.guard_terminals(Terminals()),
+        "permission": gate.permission,
+        "files": GuardedFiles(Files(write=True), gate),
+        "terminals": GuardedTerminals(Terminals(), gate),
     }
 
 
@@ -44,8 +45,8 @@ async def test_what_was_allowed_is_asked_once_and_everything_is_written_down(
     work.mkdir()
     user = User(ONCE, ONCE)
     async with asyncio.timeout(PATIENCE), open_database(tmp_path) as database:
-        keeper = Keeper(ask=user, agent="demo", **stores(database))
-        async with connect("demo", **demo, **handlers(keeper)) as agent:
+        gate = PermissionGate(ask=user, agent="demo", **stores(database))
+        async with connect("demo", **demo, **handlers(gate)) as agent:
             session = await agent.new_session(work)
             await session.prompt("/edit note some words")
             await session.prompt("/run echo more >> note")
@@ -64,39 +65,39 @@ async def test_what_was_allowed_is_asked_once_and_everything_is_written_down(
     ]
     assert {entry.agent for entry in log} == {"demo"} and {entry.session_id for entry in log} == {session.id}
     assert log[-1].subject == "echo more >> note" and log[-2].answer
-    assert keeper.denials == []
+    assert gate.denials == []
 
 
 async def test_without_anybody_to_ask_a_question_is_rejected_and_the_turn_goes_on(
     tmp_path: Path, demo: dict[str, Any]
 ) -> None:
-    keeper = Keeper()
-    async with asyncio.timeout(PATIENCE), connect("demo", **demo, **handlers(keeper)) as agent:
+    gate = PermissionGate()
+    async with asyncio.timeout(PATIENCE), connect("demo", **demo, **handlers(gate)) as agent:
         session = await agent.new_session(tmp_path)
         result = await session.prompt("/edit note some words")
         text = await session.prompt("/permission").text()
     assert result.stop_reason == v1.StopReason.END_TURN
     assert "reject_once" in text
     assert not (tmp_path / "note").exists()
-    assert [(denial.subject, denial.unattended) for denial in keeper.denials] == [
+    assert [(denial.subject, denial.unattended) for denial in gate.denials] == [
         (str(tmp_path / "note"), True),
         ("Do nothing", True),
     ]
-    assert keeper.failed is None
+    assert gate.failed is None
 
 
 async def test_an_agent_that_was_told_always_does_not_ask_and_is_decided_about_all_the_same(
     tmp_path: Path, demo: dict[str, Any]
 ) -> None:
     user = User(Choice(Verdict.ALLOW, "session", option_id="allow_always"), NO)
-    keeper = Keeper(ask=user)
-    async with asyncio.timeout(PATIENCE), connect("demo", **demo, **handlers(keeper)) as agent:
+    gate = PermissionGate(ask=user)
+    async with asyncio.timeout(PATIENCE), connect("demo", **demo, **handlers(gate)) as agent:
         session = await agent.new_session(tmp_path)
         await session.prompt("/edit note first")
         await session.prompt("/edit note second")  # remembered, by the agent and by us
-        keeper.rules = rules(ask=["Edit(note)"])
+        gate.rules = rules(ask=["Edit(note)"])
         await session.prompt("/edit note third")
-        keeper.mode = Mode.PLAN
+        gate.mode = Mode.PLAN
         await session.prompt("/edit note fourth")
     assert (tmp_path / "note").read_text(encoding="utf-8") == "first\nsecond\n"
     assert [question.request is not None for question in user.asked] == [True, False]
@@ -107,7 +108,7 @@ async def test_an_agent_that_was_told_always_does_not_ask_and_is_decided_about_a
 
 
 async def test_an_agent_that_never_asks_gets_nothing_for_free(tmp_path: Path) -> None:
-    keeper = Keeper(rules("Edit(src/**)", "Bash(echo *)"))
+    gate = PermissionGate(rules("Edit(src/**)", "Bash(echo *)"))
     told: dict[str, str | None] = {}
 
     async def play(agent: Deeds) -> None:
@@ -119,7 +120,7 @@ async def test_an_agent_that_never_asks_gets_nothing_for_free(tmp_path: Path) ->
         told["touch"] = await agent.run("touch", "c")
         told["preloaded"] = await agent.run("echo", "hello", env=[v1.EnvVariable("LD_PRELOAD", "/tmp/x.so")])
 
-    async with staged(keeper, tmp_path) as stage:
+    async with staged(gate, tmp_path) as stage:
         await stage.turn(play)
     assert [what for what, answer in told.items() if answer is None] == ["inside", "echo", "line"]
     assert {what for what, answer in told.items() if answer and "permission denied" in answer} == {
@@ -137,35 +138,35 @@ async def test_a_read_that_a_rule_denies_is_denied_through_the_client_too(tmp_pa
     async def play(agent: Deeds) -> None:
         told.extend([await agent.read(name) for name in ("open", "secret", "link")])
 
-    async with staged(Keeper(rules(deny=["Read(secret)"])), tmp_path) as stage:
+    async with staged(PermissionGate(rules(deny=["Read(secret)"])), tmp_path) as stage:
         await stage.turn(play)
     assert told[0] is None and all(answer and "denied" in answer for answer in told[1:])
 
 
 async def test_a_deny_rule_holds_whatever_the_user_and_the_mode_say(tmp_path: Path) -> None:
-    keeper = Keeper(rules(deny=["Edit(.env)"]), Mode.BYPASS, ask=User())
+    gate = PermissionGate(rules(deny=["Edit(.env)"]), Mode.BYPASS, ask=User())
     told: list[object] = []
 
     async def play(agent: Deeds) -> None:
         told.extend([await agent.ask_to_edit(".env"), await agent.write(".env"), await agent.write("other")])
 
-    async with staged(keeper, tmp_path) as stage:
+    async with staged(gate, tmp_path) as stage:
         await stage.turn(play)
     assert told[0] == v1.Selected("n") and told[1] and told[2] is None
     assert names_in(tmp_path) == ["other"]
 
 
 async def test_in_plan_nothing_is_written_or_run_until_the_mode_is_changed(tmp_path: Path) -> None:
-    keeper = Keeper(rules("Edit", "Bash"), Mode.PLAN, ask=User())
+    gate = PermissionGate(rules("Edit", "Bash"), Mode.PLAN, ask=User())
     told: list[object] = []
 
     async def play(agent: Deeds) -> None:
         told.extend([await agent.ask_to_edit("a"), await agent.write("a"), await agent.run("touch", "a")])
 
-    async with staged(keeper, tmp_path) as stage:
+    async with staged(gate, tmp_path) as stage:
         await stage.turn(play)
         assert told[0] == v1.Selected("n") and None not in told
-        keeper.mode = Mode.DEFAULT
+        gate.mode = Mode.DEFAULT
         await stage.turn(play)
     assert told[3:] == [v1.Selected("y"), None, None]
 
@@ -179,7 +180,7 @@ async def test_a_path_outside_the_roots_is_refused_without_a_question(tmp_path: 
         told.append(await agent.write("../beside"))
         told.append(await agent.run("touch", "x", cwd=str(tmp_path)))
 
-    async with staged(Keeper(ask=User()), work) as stage:
+    async with staged(PermissionGate(ask=User()), work) as stage:
         await stage.turn(play)
     assert all(told) and names_in(tmp_path) == ["work"]
 
@@ -198,7 +199,7 @@ async def test_an_allowed_command_is_one_command_in_whatever_form_it_comes(tmp_p
             await agent.ask_to_run("touch 'a b' c")
             assert await agent.run(*form) is None
 
-    async with staged(Keeper(ask=user), tmp_path) as stage:
+    async with staged(PermissionGate(ask=user), tmp_path) as stage:
         await stage.turn(play)
     assert len(user.asked) == len(forms)
 
@@ -227,7 +228,7 @@ async def test_another_command_than_the_allowed_one_is_asked(
         await agent.ask_to_run(asked)
         assert await agent.run(*form, **more) is not None
 
-    async with staged(Keeper(ask=user), tmp_path) as stage:
+    async with staged(PermissionGate(ask=user), tmp_path) as stage:
         await stage.turn(play)
     assert len(user.asked) == 2
     assert names_in(tmp_path) == ["sub"]
@@ -245,7 +246,7 @@ async def test_what_was_allowed_ends_with_the_turn_and_a_read_grants_no_write(tm
         await agent.ask(name="Read", kind=v1.ToolKind.READ, raw_input={"path": place})
         assert await agent.write("a") is not None
 
-    async with staged(Keeper(rules(ask=["Read"]), ask=user), tmp_path) as stage:
+    async with staged(PermissionGate(rules(ask=["Read"]), ask=user), tmp_path) as stage:
         await stage.turn(ask)
         await stage.turn(write)
     assert len(user.asked) == 4
@@ -267,7 +268,10 @@ async def test_always_survives_a_restart_within_its_scope(tmp_path: Path) -> Non
     for cwd, asked in ((here, 1), (here, 1), (there, 2)):
         if asked == 2:
             user = User(NO)
-        async with open_database(tmp_path) as database, staged(Keeper(ask=user, **stores(database)), cwd) as stage:
+        async with (
+            open_database(tmp_path) as database,
+            staged(PermissionGate(ask=user, **stores(database)), cwd) as stage,
+        ):
             await stage.turn(play)
     assert outcomes == [v1.Selected("y"), v1.Selected("y"), v1.Selected("n")]
     async with open_database(tmp_path) as database:
@@ -289,10 +293,10 @@ async def test_never_is_remembered_too_and_told_with_the_option_that_says_so(tmp
         outcomes.append(await agent.ask_to_run("git push"))
 
     async with open_database(tmp_path) as database:
-        keeper = Keeper(mode=Mode.DEFAULT, ask=user, **stores(database))
-        async with staged(keeper, tmp_path) as stage:
+        gate = PermissionGate(mode=Mode.DEFAULT, ask=user, **stores(database))
+        async with staged(gate, tmp_path) as stage:
             await stage.turn(play)
-            keeper.mode = Mode.BYPASS
+            gate.mode = Mode.BYPASS
             await stage.turn(play)
     assert outcomes == [v1.Selected("N"), v1.Selected("n")]
 
@@ -310,7 +314,7 @@ async def test_a_remembered_answer_expires(tmp_path: Path) -> None:
         )
         async with open_database(place or tmp_path) as database:
             kept = {} if place is None else stores(database)
-            async with staged(Keeper(ask=user, **kept), tmp_path) as stage:
+            async with staged(PermissionGate(ask=user, **kept), tmp_path) as stage:
                 for _ in range(3):
                     await stage.turn(play)
         assert outcomes == [v1.Selected("y"), v1.Selected("y"), v1.Selected("n")]
@@ -324,7 +328,7 @@ async def test_what_no_rule_can_say_is_allowed_once(tmp_path: Path) -> None:
         outcomes.append(await agent.ask_to_run("echo $(date)"))
         outcomes.append(await agent.ask_to_run("echo $(date)"))
 
-    async with staged(Keeper(ask=user), tmp_path) as stage:
+    async with staged(PermissionGate(ask=user), tmp_path) as stage:
         await stage.turn(play)
     assert user.asked[0].always == ()
     assert outcomes == [v1.Selected("y"), v1.Selected("n")]
@@ -353,6 +357,6 @@ async def test_questions_come_one_by_one_and_an_always_answers_those_that_wait(t
         lines = ("git status", "git status", "git log")
         await asyncio.gather(*[agent.ask_to_run(line) for line in lines])
 
-    async with staged(Keeper(ask=counted), tmp_path) as stage:
+    async with staged(PermissionGate(ask=counted), tmp_path) as stage:
         await stage.turn(play)
     assert asked == 2

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.client.transcript import CallEntry, CompactionEntry, Message, Notice, Thought, Transcript, fold
-from antiphon.client.transcript_entries import lines_of
 from antiphon.protocol import v1
 from antiphon.protocol.base import Unknown
+from antiphon.transcript.entries import lines_of
+from antiphon.transcript.transcript import CallEntry, CompactionEntry, Message, Notice, Thought, Transcript, fold
 from tests.protocol.strategies import messages
 
 IMAGE = v1.ImageBlock(data="", mime_type="image/png")

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from antiphon.client.transcript import fold
 from antiphon.connection.router import Then
 from antiphon.errors import ConnectionClosed, LocalProtocolError, NotSupported, RequestRefused, TurnLost
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
+from antiphon.transcript.transcript import fold
 from tests.client.talker import END, Talker, chunk
 
 IMAGE = v1.ImageBlock("aGk=", "image/png")

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from antiphon.client.transcript import CallEntry, Message, Thought, fold
 from antiphon.duet import events
 from antiphon.protocol import v1
+from antiphon.transcript.transcript import CallEntry, Message, Thought, fold
 
 __all__ = [
     "Call", "Say", "Told", "agent", "call", "done", "given", "live", "looks", "prompted", "shown", "theirs", "thought", "told_by",

@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from antiphon.agent.turn import Turn
-from antiphon.client.transcript import CallEntry, fold
 from antiphon.connection.router import Router
 from antiphon.protocol import v1
 from antiphon.protocol.base import decoder
 from antiphon.protocol.v1 import methods as m
+from antiphon.transcript.transcript import CallEntry, fold
 from tests.agent.editor import FULL, Editor, playing
 from tests.duet.choir import Singer, SingerSession, choir, state_of
 

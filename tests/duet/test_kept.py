@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 from antiphon.agent.turn import Turn
-from antiphon.client.transcript import CallEntry, Message, fold
 from antiphon.duet.listing import PAGE
 from antiphon.errors import Code, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.base import decoder
 from antiphon.protocol.v1 import methods as m
 from antiphon.store.locks import SessionLock
+from antiphon.transcript.transcript import CallEntry, Message, fold
 from tests.agent.editor import FULL, Editor, playing
 from tests.duet.choir import Singer, SingerSession, choir, state_of
 

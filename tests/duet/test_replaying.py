@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.client.transcript import CallEntry, Entry, Message, Thought, fold
 from antiphon.duet.events import Cleared, Ended, Event, Given, Prompted, now, pack, shown, unpack
 from antiphon.duet.replaying import told_again
 from antiphon.protocol import v1
 from antiphon.protocol.base import decoder, encode
+from antiphon.transcript.transcript import CallEntry, Entry, Message, Thought, fold
 
 _update: "msgspec.json.Decoder[v1.Update]" = decoder(v1.Update)  # type: ignore[arg-type]  # a union is a type to msgspec
 

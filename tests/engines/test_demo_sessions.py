@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.client.transcript import fold
 from antiphon.errors import Code, ConnectionClosed, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
+from antiphon.transcript.transcript import fold
 from antiphon.transports.process import ProcessTransport
 from tests.engines.demo_client import DemoClient, demo
 

@@ -162,8 +162,8 @@ def test_an_absent_secret_shows_as_absent() -> None:
 
 
 def test_every_model_with_secrets_is_tested() -> None:
-    keepers = {kind for kind in our_types() if issubclass(kind, SecretModel) and kind is not SecretModel}
-    assert keepers == {type(message) for message in SECRETS}
+    gates = {kind for kind in our_types() if issubclass(kind, SecretModel) and kind is not SecretModel}
+    assert gates == {type(message) for message in SECRETS}
 
 
 @pytest.mark.parametrize(

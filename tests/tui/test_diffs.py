@@ -1,7 +1,7 @@
 """Changes as lines, and the changes of a whole session."""
 
-from antiphon.client.transcript import fold
 from antiphon.protocol import v1
+from antiphon.transcript.transcript import fold
 from antiphon.tui.changes import Changed, changes_of
 from antiphon.tui.diffs import change_of, diff_texts
 

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.client.transcript import fold
 from antiphon.protocol import v1
+from antiphon.transcript.transcript import fold
 from antiphon.tui.calls import Tail
 from antiphon.tui.painting import Painter
 from antiphon.tui.screen import PROMPT, Screen

@@ -12,7 +12,7 @@ from antiphon.catalogue.registry import Registry, RegistryProblem
 from antiphon.cli.grammar import Parser, duration, shown_time, split_command
 from antiphon.cli.here import tell
 from antiphon.cli.saying import Misused
-from antiphon.client.rules_here import settings_here
+from antiphon.permission.settings import settings_here
 from antiphon.text import prose
 
 if TYPE_CHECKING:

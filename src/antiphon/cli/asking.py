@@ -13,15 +13,14 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from antiphon.cli.answers import QUIET, YES_OR_NO, Answers
-from antiphon.cli.describing import describe_action
-from antiphon.cli.diffs import diffs_in
 from antiphon.cli.printing import show_diff
 from antiphon.protocol import v1
+from antiphon.transcript.presentation import describe_action, diffs_in
 
 if TYPE_CHECKING:
     from antiphon.cli.screen import Screen
     from antiphon.client.handlers import Elicited
-    from antiphon.client.permissions import Choice, Question
+    from antiphon.permission.gate import Choice, Question
     from antiphon.store.decisions import Scope
 
 __all__ = ["Person", "terminal_of"]
@@ -66,7 +65,7 @@ class Person:
 
     async def decide(self, question: "Question") -> "Choice":
         """Ask whether the agent may do this."""
-        from antiphon.client.permissions import Choice
+        from antiphon.permission.gate import Choice
         from antiphon.policy import Verdict
 
         once, no = Choice(Verdict.ALLOW), Choice(Verdict.DENY)
@@ -116,7 +115,7 @@ class Person:
 
     async def fill_in(self, request: v1.FormElicitation) -> "Elicited":
         """Ask for the fields of a form, one after the other."""
-        from antiphon.cli.forms import Wrong, fields_of
+        from antiphon.transcript.forms import Wrong, fields_of
 
         form = request.requested_schema
         async with self._floor():

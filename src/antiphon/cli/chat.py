@@ -150,7 +150,7 @@ def _opener(options: Options, cwd: str) -> "Open":
 
         demo = door.name == DEMO and options.agent is None
         hint = "The demo answers, which has no model: `antiphon agents` lists the others." if demo else ""
-        return Opened(door.agent, door.keeper, first, new, load, hint, door.command)
+        return Opened(door.agent, door.gate, first, new, load, hint, door.command)
 
     @asynccontextmanager
     async def opened(attending: "Attending") -> AsyncIterator["Opened"]:

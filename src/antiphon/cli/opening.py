@@ -20,14 +20,15 @@ from antiphon.cli.ending import ExtraMissing
 from antiphon.cli.logs import ReportLog
 from antiphon.client.connect import Asking, connect
 from antiphon.client.files import Files
-from antiphon.client.permissions import Ask, Keeper
-from antiphon.client.remembering import forget_closed
+from antiphon.client.guards import GuardedFiles, GuardedTerminals
 from antiphon.client.retry import Retry
-from antiphon.client.rules_here import BROKEN, rules_in, settings_here
 from antiphon.client.terminals import Terminals
 from antiphon.config.clients import Client
 from antiphon.config.environment import environment_for, with_new_sessions
 from antiphon.connection.stream import CANCEL_GRACE
+from antiphon.permission.gate import Ask, PermissionGate
+from antiphon.permission.memory import forget_closed
+from antiphon.permission.settings import BROKEN, rules_in, settings_here
 from antiphon.policy import Mode, RuleError, Rules
 from antiphon.protocol import v1
 from antiphon.store.audit import AuditEntry, AuditStore
@@ -79,7 +80,7 @@ class Door:
     name: str
     """As it was asked for; sessions are kept under it."""
     cwd: str
-    keeper: Keeper
+    gate: PermissionGate
     loaded: "Loaded"
     database: "Database"
     warn: Callable[[str], None]
@@ -122,7 +123,7 @@ async def connected(options: Options, cwd: str, attendance: Attendance) -> Async
             attendance.warn(problem)
         settings = loaded.settings
         name = agent_name(options, settings)
-        keeper = _keeper(options, loaded, attendance, database, name)
+        gate = _gate(options, loaded, attendance, database, name)
         words, env, place = _command(name, settings)
         if words[: 1 + len(JOINT)] != [sys.executable, *JOINT]:  # our own engines tell what they left out
             await _warn_of_project(name, cwd, database, attendance)
@@ -130,18 +131,18 @@ async def connected(options: Options, cwd: str, attendance: Attendance) -> Async
             words,
             cwd=place or cwd,
             env=env,
-            permission=_noting(keeper, attendance.refused),
+            permission=_noting(gate, attendance.refused),
             elicitation=attendance.elicitation,
             authenticate=attendance.authenticate,
-            files=keeper.guard_files(attendance.files),
-            terminals=keeper.guard_terminals(attendance.terminals),
+            files=GuardedFiles(attendance.files, gate),
+            terminals=GuardedTerminals(attendance.terminals, gate),
             retry=_retry(options),
             info=v1.Implementation(attendance.client.name, __version__, attendance.client.title),
             observer=ReportLog(),
             cancel_grace=CANCEL_GRACE if getattr(options, "timeout", None) is None else TIMEOUT_GRACE,
             terminal_login=attendance.terminal_login,
         ) as agent:
-            yield Door(agent, name, cwd, keeper, loaded, database, attendance.warn, words)
+            yield Door(agent, name, cwd, gate, loaded, database, attendance.warn, words)
 
 
 async def _warn_of_project(name: str, cwd: str, database: "Database", attendance: Attendance) -> None:
@@ -155,7 +156,9 @@ async def _warn_of_project(name: str, cwd: str, database: "Database", attendance
         attendance.warn(": ".join(may_read(f"`{name}`", found, cwd)))
 
 
-def _keeper(options: Options, loaded: "Loaded", attendance: Attendance, database: "Database", name: str) -> Keeper:
+def _gate(
+    options: Options, loaded: "Loaded", attendance: Attendance, database: "Database", name: str
+) -> PermissionGate:
     settings = loaded.settings
     try:
         rules = rules_of(options, settings)
@@ -168,7 +171,7 @@ def _keeper(options: Options, loaded: "Loaded", attendance: Attendance, database
         case _:
             pass
     project = loaded.sources.directory
-    return Keeper(
+    return PermissionGate(
         rules,
         Mode(options.permission_mode or settings.permission_mode),
         ask=attendance.ask if options.on_ask is None else None,  # who says what to do does not want to be asked
@@ -181,11 +184,11 @@ def _keeper(options: Options, loaded: "Loaded", attendance: Attendance, database
     )
 
 
-def _noting(keeper: Keeper, refused: set[str]) -> "Permission":
-    """The keeper's answers; which calls got a no is noted, because an agent says of them only that they failed."""
+def _noting(gate: PermissionGate, refused: set[str]) -> "Permission":
+    """The gate's answers; which calls got a no is noted, because an agent says of them only that they failed."""
 
     async def permission(request: v1.RequestPermission) -> "PermissionAnswer":
-        answer = await keeper.permission(request)
+        answer = await gate.permission(request)
         chosen = getattr(answer.outcome, "option_id", None)
         kind = next((option.kind for option in request.options if option.option_id == chosen), None)
         if kind in (v1.PermissionOptionKind.REJECT_ONCE, v1.PermissionOptionKind.REJECT_ALWAYS):

@@ -10,8 +10,8 @@ from antiphon.protocol import v1
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from antiphon.client.transcript import Transcript
     from antiphon.local.files import Roots
+    from antiphon.transcript.transcript import Transcript
 
 __all__ = [
     "DENIED", "ENDED", "FAILED", "HALF_FAILED", "LIMITED", "MISUSED", "REFUSED", "TIMED_OUT", "Answer", "NotedFiles", "changed_files",
@@ -182,7 +182,7 @@ def changed_files(transcript: "Transcript", begin: int, written: "dict[str, How]
 
     What a command changes nobody tells us.
     """
-    from antiphon.client.transcript_entries import CallEntry
+    from antiphon.transcript.entries import CallEntry
 
     changed = dict(written)
     for entry in transcript.entries[begin:]:

@@ -1,4 +1,4 @@
-"""`antiphon policy explain`: asks the keeper what it would decide, without doing or remembering anything."""
+"""`antiphon policy explain`: asks the gate what it would decide, without doing or remembering anything."""
 
 import os
 import shlex
@@ -11,10 +11,10 @@ from antiphon.cli.arguments import Misused, Options
 from antiphon.cli.here import tell
 from antiphon.cli.opening import rules_of
 from antiphon.cli.saying import did_you_mean
-from antiphon.client.permissions import Keeper
 from antiphon.client.place import Place
-from antiphon.client.rules_here import settings_here
-from antiphon.client.wanted import action_of
+from antiphon.permission.actions import action_of
+from antiphon.permission.gate import PermissionGate
+from antiphon.permission.settings import settings_here
 from antiphon.policy import Mode, RuleError
 from antiphon.policy.tools import KIND_OF, KINDS, PATH_TOOLS, canonical
 from antiphon.protocol import v1
@@ -52,7 +52,7 @@ async def explain(options: Options) -> int:
         kept = database if database.path.exists() else None  # to explain is not to make a file
         loaded = await settings_here(place.cwd, kept)
         tell(loaded)
-        ruling = await _keeper(options, loaded, DecisionStore(database) if kept else None, place.cwd).judge("", action)
+        ruling = await _gate(options, loaded, DecisionStore(database) if kept else None, place.cwd).judge("", action)
     finally:
         await database.close()
     _show(_explained(ruling, loaded), as_json=options.json)
@@ -136,12 +136,12 @@ def _raw(known: str | None, kind: str, given: str | None) -> dict[str, object]:
         raise Misused(f"the input of this tool has to be a JSON object: {str(error).lower()}") from error
 
 
-def _keeper(options: Options, loaded: "Loaded", decisions: DecisionStore | None, cwd: str) -> Keeper:
+def _gate(options: Options, loaded: "Loaded", decisions: DecisionStore | None, cwd: str) -> PermissionGate:
     try:
         rules = rules_of(options, loaded.settings)
     except RuleError as error:
         raise Misused(str(error)) from error
-    return Keeper(
+    return PermissionGate(
         rules,
         Mode(options.permission_mode or loaded.settings.permission_mode),
         decisions=decisions,

@@ -7,19 +7,18 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from antiphon.cli.describing import call_line, plan_line, shown_path, usage_line
-from antiphon.cli.diffs import diff_lines, diffs_in
 from antiphon.cli.screen import Style
 from antiphon.cli.tails import written_lines
 from antiphon.protocol import v1
 from antiphon.text import exact_line, one_line
+from antiphon.transcript.presentation import call_line, diff_lines, diffs_in, plan_line, shown_path, usage_line
 
 if TYPE_CHECKING:
     from antiphon.cli.events import Result
     from antiphon.cli.screen import Screen
     from antiphon.client.session import Session
-    from antiphon.client.transcript_entries import CallEntry
     from antiphon.store.audit import AuditEntry
+    from antiphon.transcript.entries import CallEntry
 
 __all__ = ["Printer", "QuietPrinter", "TailOf", "TextPrinter", "WordOf", "show_diff"]
 

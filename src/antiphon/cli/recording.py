@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from antiphon.cli.printing import WordOf
     from antiphon.client.session import Session
-    from antiphon.client.transcript_entries import CallEntry
     from antiphon.store.audit import AuditEntry
+    from antiphon.transcript.entries import CallEntry
 
 __all__ = ["JsonPrinter", "tokens_event", "usage_event"]
 

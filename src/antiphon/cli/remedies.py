@@ -4,12 +4,12 @@ import os
 import shlex
 from typing import TYPE_CHECKING, Final
 
-from antiphon.client.rules_here import BROKEN
+from antiphon.permission.settings import BROKEN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from antiphon.client.permissions import Denial
+    from antiphon.permission.gate import Denial
     from antiphon.policy import Action
 
 __all__ = ["denied_line", "remedy"]

@@ -221,7 +221,7 @@ class Runner:
             allowed and entry.source == "mode" and entry.kind in ("read", "search", "think")
         ):
             return
-        failed = self._door is not None and self._door.keeper.failed is not None
+        failed = self._door is not None and self._door.gate.failed is not None
         if self._options.json or not failed:  # a failure is told once, as the error that it is
             self._printer.decided(entry)
         if failed:
@@ -235,10 +235,10 @@ class Runner:
     # The end.
 
     def _sum_up(self, stopped: v1.PromptResult | None, error: Exception | None) -> int:
-        keeper = self._door.keeper if self._door is not None else None
-        if error is None and keeper is not None and keeper.failed is not None and self._stop.why is None:
-            what = keeper.failed.subject
-            error = AcpError(f"`{what}` had to be asked, and nobody was there\nhint: {remedy([keeper.failed])}")
+        gate = self._door.gate if self._door is not None else None
+        if error is None and gate is not None and gate.failed is not None and self._stop.why is None:
+            what = gate.failed.subject
+            error = AcpError(f"`{what}` had to be asked, and nobody was there\nhint: {remedy([gate.failed])}")
         if error is None and stopped is not None and stopped.stop_reason.value == "tool_error":
             error = AcpError("the agent stopped because a tool failed\nhint: what it said before tells which one")
         failure = _failure(error) if self._stop.why is None else None
@@ -259,16 +259,16 @@ class Runner:
             files_changed=self._changes(),
             denials=[
                 events.Denial(subject=each.subject, kind=each.action.kind, why=each.why, unasked=each.unattended)
-                for each in (keeper.denials if keeper is not None else ())
+                for each in (gate.denials if gate is not None else ())
             ],
-            denied=keeper.denied if keeper is not None else 0,
+            denied=gate.denied if gate is not None else 0,
             seconds=round(time.monotonic() - self._began, 3),
             error=failure,
         )
         _log.info("the run ended with %d (%s)", status, result.stop_reason)
         self._printer.ended(result, usage, tokens)
-        if keeper is not None and status == DENIED and not self._options.json:
-            self._screen.note(denied_line(keeper.denials, keeper.unattended), "yellow")
+        if gate is not None and status == DENIED and not self._options.json:
+            self._screen.note(denied_line(gate.denials, gate.unattended), "yellow")
         if status == HALF_FAILED and not self._options.json:
             self._note_failures(result.failures)
         if failure is not None:
@@ -293,7 +293,7 @@ class Runner:
             return TIMED_OUT if self._stop.why == "timeout" else CANCELLED
         if failure is not None or stopped is None or self._door is None:
             return MISUSED if wrong else FAILED
-        denied = self._door.keeper.unattended > 0
+        denied = self._door.gate.unattended > 0
         return status_of(stopped.stop_reason, denied=denied, half_failed=bool(failures_in(stopped)))
 
     def _changes(self) -> list[events.Change]:

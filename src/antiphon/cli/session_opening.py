@@ -80,7 +80,7 @@ async def reopen(
 ) -> Opened:
     """Open an earlier session: without its history if the agent can, unless it is wanted."""
     opened = await _reopen(door, options, id, on_update, replay)
-    await _keep_mode(door, opened.session, f"the session was left in `{{}}`, and goes on in `{door.keeper.mode.value}`")
+    await _keep_mode(door, opened.session, f"the session was left in `{{}}`, and goes on in `{door.gate.mode.value}`")
     return opened
 
 
@@ -202,7 +202,7 @@ async def _set(door: "Door", options: "Options", opened: Opened) -> None:
     if options.mode is not None:
         await _set_mode(session, options.mode)
         if options.permission_mode is None:
-            follow_agent(door.keeper, options.mode)
+            follow_agent(door.gate, options.mode)
     elif settings.mode is not None and opened.how == "new":
         await _try(door, "mode", settings.mode, _set_mode(session, settings.mode))
     if options.permission_mode is not None:
@@ -218,9 +218,9 @@ async def _set(door: "Door", options: "Options", opened: Opened) -> None:
 async def _keep_mode(door: "Door", session: "Session", told: str) -> None:
     """Set an agent that would do more unasked than the policy's mode allows to that mode, and tell it."""
     try:
-        was = await keep_agent_to(session, door.keeper.mode)
+        was = await keep_agent_to(session, door.gate.mode)
     except AcpError as error:
-        now = mode_in_force(session, door.keeper.mode).value
+        now = mode_in_force(session, door.gate.mode).value
         door.warn(f"the mode is `{now}`, as the agent has it: {sentence_and_hint(error)[0]}")
         return
     if was is not None:

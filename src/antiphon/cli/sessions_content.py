@@ -6,11 +6,10 @@ from typing import Final, Literal
 
 import msgspec
 
-from antiphon.cli.describing import shown_path
-from antiphon.cli.diffs import diff_lines
-from antiphon.client.transcript import CallEntry
-from antiphon.client.transcript_entries import Writing
 from antiphon.protocol import v1
+from antiphon.transcript.entries import Writing
+from antiphon.transcript.presentation import diff_lines, shown_path
+from antiphon.transcript.transcript import CallEntry
 
 __all__ = ["Piece", "pieces_of", "pieces_of_call", "size"]
 

@@ -5,13 +5,13 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from antiphon.cli.describing import MARKS
 from antiphon.cli.sessions_content import Piece, pieces_of, pieces_of_call
 from antiphon.cli.sessions_prose import prose, safe
 from antiphon.cli.sessions_style import STYLE
 from antiphon.cli.sessions_telling import Line, Told, speaker, text_of
-from antiphon.client.transcript import CallEntry, CompactionEntry, Message, Notice, Thought
 from antiphon.protocol import v1
+from antiphon.transcript.presentation import MARKS
+from antiphon.transcript.transcript import CallEntry, CompactionEntry, Message, Notice, Thought
 
 __all__ = ["page"]
 

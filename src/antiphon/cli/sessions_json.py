@@ -5,8 +5,8 @@ from typing import Any, Final
 import msgspec
 
 from antiphon.cli.sessions_telling import Line, Told, text_of
-from antiphon.client.transcript import CallEntry, CompactionEntry, Entry, Message, Notice
 from antiphon.protocol.base import encode
+from antiphon.transcript.transcript import CallEntry, CompactionEntry, Entry, Message, Notice
 
 __all__ = ["FORMAT", "VERSION", "document"]
 

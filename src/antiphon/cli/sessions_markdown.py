@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from antiphon.cli.describing import MARKS
 from antiphon.cli.sessions_content import Piece, pieces_of, pieces_of_call
 from antiphon.cli.sessions_telling import Line, Told, speaker, text_of
-from antiphon.client.transcript import CallEntry, CompactionEntry, Message, Notice, Thought
 from antiphon.protocol import v1
 from antiphon.text import fenced, one_line, prose
+from antiphon.transcript.presentation import MARKS
+from antiphon.transcript.transcript import CallEntry, CompactionEntry, Message, Notice, Thought
 
 __all__ = ["markdown"]
 

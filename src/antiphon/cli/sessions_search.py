@@ -7,8 +7,8 @@ from typing import Final
 import msgspec
 
 from antiphon.cli.sessions_telling import Line, speaker, text_of
-from antiphon.client.transcript import CallEntry, Message
 from antiphon.text import one_line
+from antiphon.transcript.transcript import CallEntry, Message
 
 __all__ = ["Hit", "hits_in", "pattern_of"]
 

@@ -8,12 +8,12 @@ import msgspec
 
 from antiphon.catalogue.known import KNOWN
 from antiphon.cli.outcome import is_label
-from antiphon.client.transcript import CallEntry, Entry, Message, Thought, Transcript
 from antiphon.config.clients import is_script
 from antiphon.duet.events import Cleared, Ended, Event, Prompted, Shown, unpack
 from antiphon.protocol import v1
 from antiphon.protocol.base import decoder
 from antiphon.protocol.salvage import salvage
+from antiphon.transcript.transcript import CallEntry, Entry, Message, Thought, Transcript
 
 if TYPE_CHECKING:
     from antiphon.store.sessions import SessionRow

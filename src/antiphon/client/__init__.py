@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from antiphon.client.retry import Retry
     from antiphon.client.session import Session
     from antiphon.client.terminals import Terminals
-    from antiphon.client.transcript import Transcript, fold
     from antiphon.client.turn import Turn
+    from antiphon.transcript.transcript import Transcript, fold
 
 __all__ = [
     "ConnectedAgent", "Elicitation", "Files", "Retry", "Session", "Terminals", "Transcript", "Turn", "allow_always",
@@ -29,11 +29,11 @@ if not TYPE_CHECKING:
             "Retry": "antiphon.client.retry",
             "Session": "antiphon.client.session",
             "Terminals": "antiphon.client.terminals",
-            "Transcript": "antiphon.client.transcript",
+            "Transcript": "antiphon.transcript.transcript",
             "Turn": "antiphon.client.turn",
             "allow_always": "antiphon.client.handlers",
             "allow_once": "antiphon.client.handlers",
-            "fold": "antiphon.client.transcript",
+            "fold": "antiphon.transcript.transcript",
             "reject": "antiphon.client.handlers",
         },
     )

@@ -15,29 +15,29 @@ from antiphon.protocol import v1
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from antiphon.client.permissions import Keeper
     from antiphon.client.sessions import Sessions
+    from antiphon.permission.gate import PermissionGate
 
 __all__ = ["GuardedFiles", "GuardedTerminals"]
 
 
 class GuardedFiles(Files):
-    """Files that a keeper lets the agent have."""
+    """Files that a gate lets the agent have."""
 
-    def __init__(self, files: Files, keeper: "Keeper") -> None:
+    def __init__(self, files: Files, gate: "PermissionGate") -> None:
         super().__init__(write=files.can_write)
         self._files = files
-        self._keeper = keeper
+        self._gate = gate
 
     def attach(self, sessions: "Sessions") -> None:
         """These are the sessions."""
-        self._keeper.attach(sessions)
+        self._gate.attach(sessions)
 
     async def read(self, roots: Roots | Iterable[str], request: v1.ReadTextFile) -> v1.ReadTextFileResult:
         """The text of a file, if the policy lets it be read."""
         roots = Roots.of(roots)
         place = _resolved(roots, request.path)
-        await self._keeper.admit(request)
+        await self._gate.admit(request)
         _check(roots, request.path, place)
         return await self._files.read(roots, request)
 
@@ -47,22 +47,22 @@ class GuardedFiles(Files):
             return await self._files.write(roots, request)
         roots = Roots.of(roots)
         place = _resolved(roots, request.path)
-        await self._keeper.admit(request)
+        await self._gate.admit(request)
         _check(roots, request.path, place)
         return await self._files.write(roots, request)
 
 
 class GuardedTerminals(Terminals):
-    """Terminals that a keeper lets the agent have. What runs already is the agent's to watch and to end."""
+    """Terminals that a gate lets the agent have. What runs already is the agent's to watch and to end."""
 
-    def __init__(self, terminals: Terminals, keeper: "Keeper") -> None:
+    def __init__(self, terminals: Terminals, gate: "PermissionGate") -> None:
         super().__init__(output_limit=terminals.output_limit, max_open=terminals.max_open)
         self._terminals = terminals
-        self._keeper = keeper
+        self._gate = gate
 
     def attach(self, sessions: "Sessions") -> None:
         """These are the sessions."""
-        self._keeper.attach(sessions)
+        self._gate.attach(sessions)
 
     def __len__(self) -> int:
         return len(self._terminals)
@@ -71,7 +71,7 @@ class GuardedTerminals(Terminals):
         """Start a command, if the policy lets it run."""
         roots = Roots.of(roots)
         place = _resolved(roots, request.cwd) if request.cwd is not None else None
-        await self._keeper.admit(request)
+        await self._gate.admit(request)
         if request.cwd is not None and place is not None:
             _check(roots, request.cwd, place)
         return await self._terminals.create(roots, request)

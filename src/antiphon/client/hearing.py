@@ -11,14 +11,14 @@ from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from antiphon.client import settings
-from antiphon.client.transcript_entries import CallEntry
 from antiphon.errors import LocalProtocolError
 from antiphon.protocol import v1
+from antiphon.transcript.entries import CallEntry
 
 if TYPE_CHECKING:
     from antiphon.client.run import Run
-    from antiphon.client.transcript import Transcript
     from antiphon.protocol.v1.updates import Update
+    from antiphon.transcript.transcript import Transcript
 
 __all__ = ["Hearing", "OnUpdate"]
 

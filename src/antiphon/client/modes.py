@@ -13,8 +13,8 @@ from antiphon.policy import Mode
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from antiphon.client.permissions import Keeper
     from antiphon.client.session import Session
+    from antiphon.permission.gate import PermissionGate
 
 __all__ = ["agent_mode", "agent_modes", "follow_agent", "keep_agent_to", "mode_in_force", "set_mode"]
 
@@ -57,7 +57,7 @@ def mode_in_force(session: "Session", ours: Mode) -> Mode:
     return max(theirs, ours, key=ORDER.index)
 
 
-async def set_mode(session: "Session", keeper: "Keeper", wanted: str) -> None:
+async def set_mode(session: "Session", gate: "PermissionGate", wanted: str) -> None:
     """Change the mode: the agent's, that of the policy, or both where they have the same name.
 
     Raises:
@@ -71,18 +71,18 @@ async def set_mode(session: "Session", keeper: "Keeper", wanted: str) -> None:
         raise AcpError(f"there is no mode `{wanted}`\nhint: there are {every}")
     if theirs is not None:
         await session.set_mode(theirs)
-        follow_agent(keeper, theirs)
+        follow_agent(gate, theirs)
     elif ours is not None:
-        keeper.mode = ours
+        gate.mode = ours
         await keep_agent_to(session, ours)
 
 
-def follow_agent(keeper: "Keeper", chosen: str) -> None:
+def follow_agent(gate: "PermissionGate", chosen: str) -> None:
     """Take over a mode that the user has chosen for the agent."""
     mode = _as_ours(chosen)
     if mode is not None:
         # An agent that plans asks when the plan is done, and goes on when it is approved: `plan` of ours would still forbid it.
-        keeper.mode = Mode.DEFAULT if mode is Mode.PLAN else mode
+        gate.mode = Mode.DEFAULT if mode is Mode.PLAN else mode
 
 
 async def keep_agent_to(session: "Session", ours: Mode) -> Mode | None:

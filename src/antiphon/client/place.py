@@ -1,42 +1,30 @@
 """Where a session works and with what: said to the agent when it is opened, and again when it has to be opened again."""
 
-import os
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
 
-from antiphon.local.files import Roots
+from antiphon.local.roots import AnyPath, Workspace
 from antiphon.protocol import v1
 
 __all__ = ["Place"]
 
 
 @dataclass(frozen=True)
-class Place:
-    """A directory, perhaps more of them, and MCP servers."""
+class Place(Workspace):
+    """The directories and the MCP servers of a session."""
 
-    cwd: str
-    directories: tuple[str, ...] = ()
     servers: tuple[v1.McpServer, ...] = ()
 
     @classmethod
     def at(
         cls,
-        cwd: str | os.PathLike[str] | None,
-        directories: Sequence[str | os.PathLike[str]] = (),
+        cwd: AnyPath | None,
+        directories: Iterable[AnyPath] = (),
         servers: Sequence[v1.McpServer] = (),
-    ) -> "Place":
-        """With absolute paths, as the protocol wants them; without a directory it is ours."""
-        return cls(
-            os.path.abspath(os.getcwd() if cwd is None else os.fspath(cwd)),
-            tuple(os.path.abspath(os.fspath(directory)) for directory in directories),
-            tuple(servers),
-        )
-
-    @cached_property
-    def roots(self) -> Roots:
-        """Where files may be read and commands may run."""
-        return Roots((self.cwd, *self.directories))
+    ) -> Self:
+        """Return these directories with absolute paths, as the protocol wants them; without a directory, the current one."""
+        return replace(super().at(cwd, directories), servers=tuple(servers))
 
     def new(self) -> v1.NewSession:
         """Open a session here."""

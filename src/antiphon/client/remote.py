@@ -12,11 +12,11 @@ from antiphon.client.link import Link
 from antiphon.client.place import Place
 from antiphon.client.session import Session
 from antiphon.client.sessions import Sessions
-from antiphon.client.transcript import Transcript
 from antiphon.errors import LocalProtocolError, NotSupported
 from antiphon.protocol import v1
 from antiphon.protocol.timeouts import Timeout
 from antiphon.protocol.v1 import methods as m
+from antiphon.transcript.transcript import Transcript
 
 if TYPE_CHECKING:
     from antiphon.client.terminals import Terminals

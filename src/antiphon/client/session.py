@@ -12,12 +12,12 @@ from antiphon.client.hearing import Hearing, OnUpdate
 from antiphon.client.questions import Questions
 from antiphon.client.reopening import reopen
 from antiphon.client.run import Run
-from antiphon.client.transcript import Transcript
 from antiphon.client.turn import Turn
 from antiphon.errors import ConnectionClosed, LocalProtocolError, NotSupported
 from antiphon.protocol import v1
 from antiphon.protocol.timeouts import Timeout
 from antiphon.protocol.v1 import methods as m
+from antiphon.transcript.transcript import Transcript
 
 if TYPE_CHECKING:
     from antiphon.client.link import Link

@@ -70,17 +70,23 @@ class Sessions:
         Raises:
             RequestError: there is no such session.
         """
-        if (place := self.place(session_id)) is not None:
+        if (place := self.workspace(session_id)) is not None:
             return place.roots
         raise RequestError(Code.INVALID_PARAMS, "there is no such session here", session_id)
 
-    def place(self, session_id: str) -> "Place | None":
+    def workspace(self, session_id: str) -> "Place | None":
         """Where this session works, if we know it."""
         session = self._by_id.get(session_id)
         if session is not None:
             return session.place
         # Agents look for their instructions before they answer `session/new`.
         return self._opening[0] if len(self._opening) == 1 else None
+
+    def running_turn(self, session_id: str) -> object:
+        """Return the turn that runs in a session, if any."""
+        session = self._by_id.get(session_id)
+        runs = session.hearing.runs if session is not None else []
+        return next((run for run in runs if run.sent and not run.over), None)
 
     async def ask(self, session_id: str | None, ask: Callable[[], T | Awaitable[T]], instead: T) -> T:
         """Ask the user, unless the turn is being cancelled; stop asking when it is. Then the answer is `instead`."""

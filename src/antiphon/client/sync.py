@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from antiphon.client.session import Said, Session
     from antiphon.client.targets import Target
     from antiphon.client.terminals import Terminals
-    from antiphon.client.transcript import Transcript
     from antiphon.client.turn import Turn
     from antiphon.connection.reports import Observer
     from antiphon.protocol import v1
     from antiphon.protocol.timeouts import Timeout
+    from antiphon.transcript.transcript import Transcript
 
 __all__ = ["SyncAgent", "SyncSession", "SyncTurn", "connect"]
 

@@ -7,11 +7,11 @@ import msgspec
 
 from antiphon.catalogue.fetching import kept
 from antiphon.catalogue.registry import Registry, RegistryProblem
-from antiphon.client.rules_here import rule_problem
 from antiphon.config.settings import find, settle
 from antiphon.doctor.findings import Ward
 from antiphon.doctor.runner import home
 from antiphon.doctor.state import is_trusted
+from antiphon.permission.settings import rule_problem
 
 __all__ = ["admit"]
 

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
 import msgspec
 
 from antiphon.agent.permission import Permission
-from antiphon.client.permissions import DOUBT, USER, Choice
+from antiphon.permission.gate import DOUBT, USER, Choice
 from antiphon.policy import Verdict
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from antiphon.client.permissions import Question
+    from antiphon.permission.gate import Question
     from antiphon.policy import Rule
     from antiphon.store.decisions import Scope
 

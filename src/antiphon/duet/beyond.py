@@ -18,14 +18,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from antiphon.client.transcript import Transcript, fold
-from antiphon.client.transcript_entries import CallEntry, CompactionEntry, Entry, Message, Thought
 from antiphon.duet.aligning import aligned, shared_ids
 from antiphon.duet.events import Cleared, Event
 from antiphon.duet.told import STATE, Key, Turn, key_of, shown_by, turns_of_events, turns_of_updates
 from antiphon.duet.written import Written
 from antiphon.protocol import v1
 from antiphon.protocol.base import UNSET, Unknown, encode
+from antiphon.transcript.entries import CallEntry, CompactionEntry, Entry, Message, Thought
+from antiphon.transcript.transcript import Transcript, fold
 
 __all__ = ["beyond", "left_open"]
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
-from antiphon.client.transcript import fold
-from antiphon.client.transcript_entries import CallEntry
 from antiphon.duet.clipping import clipped_diff
 from antiphon.duet.folders import new_folder, sweep
 from antiphon.duet.git import GitFailed, TooMuch, user_excludes
 from antiphon.duet.shadow import Shadow, in_thread
 from antiphon.protocol.v1.tools import Diff, ToolStatus
+from antiphon.transcript.entries import CallEntry
+from antiphon.transcript.transcript import fold
 
 if TYPE_CHECKING:
     from antiphon.protocol import v1

@@ -11,13 +11,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from antiphon.agent.permission import is_question, refusal, why_refused
-from antiphon.client.options import rejecting
-from antiphon.client.permissions import Choice, Denial, Keeper, Question
-from antiphon.client.place import Place
-from antiphon.client.remembering import forget_closed
-from antiphon.client.rules_here import BROKEN, rules_in, settings_here
 from antiphon.duet.asked import Known, Passing, answerable, choice_of, question_about, shown_to_user, with_known
 from antiphon.errors import Code, RequestError
+from antiphon.local.roots import Workspace
+from antiphon.permission.gate import Choice, Denial, PermissionGate, Question, rejecting
+from antiphon.permission.memory import forget_closed
+from antiphon.permission.settings import BROKEN, rules_in, settings_here
 from antiphon.policy import Mode, Rules
 from antiphon.policy.looking import MODE, rules_of_onlooker
 from antiphon.policy.tools import KINDS, QUIET_KINDS
@@ -48,7 +47,7 @@ class _CalledOff(asyncio.CancelledError):
 class Guard:
     """Decides for all engines of one session."""
 
-    def __init__(self, place: Place, loaded: "Loaded", database: "Database | None") -> None:
+    def __init__(self, workspace: Workspace, loaded: "Loaded", database: "Database | None") -> None:
         self.rules = rules_in(loaded.settings).merged(_ALL_ASKED if loaded.policy_broken else Rules())
         """What the engines are given too."""
         self.settings = loaded.settings
@@ -57,12 +56,12 @@ class Guard:
         """What is wrong with the config files, to be told once."""
         self.notes: Sequence[str] = loaded.notes
         """What does not count yet, and how it would."""
-        self._place = place
+        self._workspace = workspace
         self._broken = BROKEN if loaded.policy_broken else ""
         self._project = "" if loaded.sources.directory is None else str(loaded.sources.directory)
         self._decisions = None if database is None else DecisionStore(database)
         self._audit = None if database is None else AuditStore(database)
-        self._keepers: dict[str, Keeper] = {}
+        self._gates: dict[str, PermissionGate] = {}
         """One for each engine: each asks one thing after the other, and does not wait for another's answers."""
         self._onlookers = self._keeper_of_onlookers()
         self._mode: str = Mode.DEFAULT.value
@@ -71,7 +70,7 @@ class Guard:
     @classmethod
     async def open(cls, cwd: str, directories: Sequence[str], database: "Database") -> "Guard":
         """With the rules of the user, and of the project as far as it is trusted."""
-        guard = cls(Place.at(cwd, directories), await settings_here(cwd, database), database)
+        guard = cls(Workspace.at(cwd, directories), await settings_here(cwd, database), database)
         guard.notes = (*guard.notes, *await forget_closed(DecisionStore(database)))
         return guard
 
@@ -85,8 +84,8 @@ class Guard:
     @mode.setter
     def mode(self, mode: str) -> None:
         self._mode = mode
-        for keeper in self._keepers.values():
-            keeper.mode = self._policy_mode
+        for gate in self._gates.values():
+            gate.mode = self._policy_mode
 
     @property
     def _policy_mode(self) -> Mode:
@@ -94,8 +93,8 @@ class Guard:
 
     def turn_over(self) -> None:
         """What was allowed in the turn and not used is not allowed any more."""
-        for keeper in self._keepers.values():
-            keeper.turn_over()
+        for gate in self._gates.values():
+            gate.turn_over()
 
     async def forget_session(self, session_id: str) -> None:
         """What was decided for always in this session holds no longer. What was decided for the project does.
@@ -103,7 +102,7 @@ class Guard:
         Raises:
             StoreError: it could not be deleted, and still holds.
         """
-        self._keepers.clear()
+        self._gates.clear()
         if self._decisions is not None:
             await self._decisions.revoke_session(session_id, agent=AGENT)
 
@@ -132,14 +131,14 @@ class Guard:
         if trusted_marks and is_question(request):
             return _stays(request) if looking and _leaves_plan(request) else await ask(request)
         once = answerable(request)
-        keeper = self._onlookers if looking else self._keeper(engine_title)
+        gate = self._onlookers if looking else self._gate(engine_title)
         put = None if looking else _Asker(engine_title, once, request.options, ask)
         try:
-            answer = await keeper.permission(once, put)
+            answer = await gate.permission(once, put)
         except _CalledOff:
             return v1.PermissionResult(v1.Cancelled())
         finally:
-            denials = _taken(keeper)
+            denials = _taken(gate)
         why = put.refused if put is not None and put.asked else denials[-1].why if denials else None
         return v1.PermissionResult(answer.outcome, meta=None if why is None else refusal(why))
 
@@ -156,20 +155,20 @@ class Guard:
                 _taken(self._onlookers)
             return
         self._numbers += 1
-        keeper = self._keeper(engine_title)
+        gate = self._gate(engine_title)
         try:
-            await keeper.admit(request, _Asker(engine_title or "The agent", (request, self._numbers), (), ask))
+            await gate.admit(request, _Asker(engine_title or "The agent", (request, self._numbers), (), ask))
         except _CalledOff:
             raise RequestError(Code.REQUEST_CANCELLED, "the question about it was called off") from None
         finally:
-            _taken(keeper)
+            _taken(gate)
 
     # Who decides.
 
-    def _keeper(self, engine_title: str) -> Keeper:
-        keeper = self._keepers.get(engine_title)
-        if keeper is None:
-            keeper = self._keepers[engine_title] = Keeper(
+    def _gate(self, engine_title: str) -> PermissionGate:
+        gate = self._gates.get(engine_title)
+        if gate is None:
+            gate = self._gates[engine_title] = PermissionGate(
                 self.rules,
                 self._policy_mode,
                 decisions=self._decisions,
@@ -177,21 +176,21 @@ class Guard:
                 project=self._project,
                 agent=AGENT,
                 broken=self._broken,
-                place=self._place,
+                workspace=self._workspace,
             )
-        return keeper
+        return gate
 
-    def _keeper_of_onlookers(self) -> Keeper:
+    def _keeper_of_onlookers(self) -> PermissionGate:
         """For those who only look: no rule and no memory allows more than reading, and nobody is asked."""
-        return Keeper(
-            rules_of_onlooker(self.rules), MODE, audit=self._audit, agent=AGENT, broken=self._broken, place=self._place,
+        return PermissionGate(
+            rules_of_onlooker(self.rules), MODE, audit=self._audit, agent=AGENT, broken=self._broken, workspace=self._workspace,
         )  # fmt: skip
 
 
-def _taken(keeper: Keeper) -> list[Denial]:
+def _taken(gate: PermissionGate) -> list[Denial]:
     """What it has just denied. It is noted in the same step in which it answers, so nobody else's is among it; and nobody sums it up."""
-    denials = list(keeper.denials)
-    keeper.denials.clear()
+    denials = list(gate.denials)
+    gate.denials.clear()
     return denials
 
 
@@ -206,7 +205,7 @@ def _stays(request: v1.RequestPermission) -> v1.PermissionResult:
 
 
 class _Asker:
-    """Puts a keeper's question to the editor, in the words of the request that the engine sent.
+    """Puts a gate's question to the editor, in the words of the request that the engine sent.
 
     What an engine does without a request is given as it is, with a number, and shown only if it has to be asked about.
     """

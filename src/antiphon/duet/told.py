@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
 
-from antiphon.client.transcript import Transcript
-from antiphon.client.transcript_entries import CallEntry, CompactionEntry, Entry, Message, Notice, Thought
 from antiphon.duet.events import Cleared, Ended, Event, Given, Prompted, Shown
 from antiphon.protocol import v1
 from antiphon.protocol.base import BAD_INPUT, decoder
+from antiphon.transcript.entries import CallEntry, CompactionEntry, Entry, Message, Notice, Thought
+from antiphon.transcript.transcript import Transcript
 
 __all__ = ["STATE", "Key", "Piece", "Turn", "key_of", "shown_by", "squeezed", "turns_of_events", "turns_of_updates"]
 

@@ -4,8 +4,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from antiphon.client.transcript_entries import Message, Thought
 from antiphon.protocol import v1
+from antiphon.transcript.entries import Message, Thought
 
 __all__ = ["Compared", "Written"]
 

@@ -9,19 +9,43 @@ import errno
 import os
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import Final, Self
 
 from antiphon.errors import LocalProtocolError
 from antiphon.local.problems import FileProblem, NotAFile, OutsideRoots, problem
 
-__all__ = ["EVERYWHERE", "AnyPath", "Roots", "Way", "real_path"]
+__all__ = ["EVERYWHERE", "AnyPath", "Roots", "Way", "Workspace", "real_path"]
 
 AnyPath = str | os.PathLike[str]
 
 MAX_LINKS: Final = 40
 """Links followed for one path before it counts as a circle; the kernel's own number on Linux."""
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """The directories of a session, as absolute paths."""
+
+    cwd: str
+    directories: tuple[str, ...] = ()
+    """Those besides `cwd`."""
+
+    @classmethod
+    def at(cls, cwd: AnyPath | None, directories: Iterable[AnyPath] = ()) -> Self:
+        """Return these directories with absolute paths; without a directory, the current one."""
+        return cls(
+            os.path.abspath(os.getcwd() if cwd is None else os.fspath(cwd)),
+            tuple(os.path.abspath(os.fspath(directory)) for directory in directories),
+        )
+
+    @cached_property
+    def roots(self) -> "Roots":
+        """Where files may be read and written, and commands may run."""
+        return Roots((self.cwd, *self.directories))
 
 
 class Roots:

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from antiphon.client.handlers import Elicitation, Elicited
-from antiphon.client.permissions import Choice, Question
+from antiphon.permission.gate import Choice, Question
 from antiphon.policy import Verdict
 from antiphon.protocol import v1
 from antiphon.tui.calls import near

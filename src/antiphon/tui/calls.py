@@ -10,8 +10,8 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from antiphon.client.transcript_entries import CallEntry
 from antiphon.protocol import v1
+from antiphon.transcript.entries import CallEntry
 from antiphon.tui.clean import clean, exact, one_line, output_lines
 from antiphon.tui.diffs import bounded, change_of, diff_texts
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from antiphon.client.transcript import Transcript
-from antiphon.client.transcript_entries import CallEntry
 from antiphon.protocol import v1
+from antiphon.transcript.entries import CallEntry
+from antiphon.transcript.transcript import Transcript
 
 __all__ = ["Changed", "changes_of"]
 

@@ -33,10 +33,10 @@ from antiphon.tui.terminals import WatchedTerminals
 from antiphon.tui.window import Room
 
 if TYPE_CHECKING:
-    from antiphon.client.permissions import Keeper
     from antiphon.client.remote import ConnectedAgent
     from antiphon.client.session import Session
     from antiphon.client.turn import Turn
+    from antiphon.permission.gate import PermissionGate
 
 __all__ = ["Chat"]
 
@@ -108,7 +108,7 @@ class Chat:
         return self.opened.agent
 
     @property
-    def keeper(self) -> "Keeper":
+    def gate(self) -> "PermissionGate":
         """Who decides what the agent may do.
 
         Raises:
@@ -116,7 +116,7 @@ class Chat:
         """
         if self.opened is None:
             raise AcpError("the agent has not started yet\nhint: wait a moment")
-        return self.opened.keeper
+        return self.opened.gate
 
     @property
     def busy(self) -> bool:
@@ -142,8 +142,8 @@ class Chat:
             if self._session is not None
             else "starting"
         )
-        name, keeper = (self.opened.agent.name, self.opened.keeper) if self.opened is not None else (None, None)
-        return state.status_text(name, self._session, keeper, doing, seconds)
+        name, gate = (self.opened.agent.name, self.opened.gate) if self.opened is not None else (None, None)
+        return state.status_text(name, self._session, gate, doing, seconds)
 
     def note(self, things: Iterable[RenderableType] | str, kind: str = "note") -> None:
         """Words of our own, in the conversation."""

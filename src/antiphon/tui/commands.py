@@ -11,9 +11,9 @@ from rich.text import Text
 
 from antiphon.client.modes import mode_in_force
 from antiphon.client.session_ids import SHORTEST, find_session, is_script, shortened
-from antiphon.client.transcript_entries import Message
 from antiphon.errors import AcpError
 from antiphon.protocol import v1
+from antiphon.transcript.entries import Message
 from antiphon.tui.calls import near
 from antiphon.tui.changes import changes_of
 from antiphon.tui.clean import exact, one_line
@@ -120,17 +120,17 @@ def _row(left: str, right: str) -> RenderableType:
 
 async def set_mode(chat: "Chat", rest: str) -> None:
     """Show the modes, or change to one. Where the agent has modes of the policy's names there is one list."""
-    wanted, keeper = rest.strip(), chat.keeper
+    wanted, gate = rest.strip(), chat.gate
     if not wanted:
-        theirs, ours = modes_of(chat.session), permission_modes(chat.session, keeper)
+        theirs, ours = modes_of(chat.session), permission_modes(chat.session, gate)
         if shares_modes(chat.session):
-            force = mode_in_force(chat.session, keeper.mode).value
+            force = mode_in_force(chat.session, gate.mode).value
             chat.note(_choices("Modes", [(id, id == force, about) for id, _, about in [*theirs, *ours]]))
         else:
             rows = [*_choices(f"Modes of {chat.agent.name}", theirs), Text()] if theirs else []
             chat.note([*rows, *_choices("Permission", ours)])
         return
-    chat.note(await change_mode(chat.session, keeper, wanted))
+    chat.note(await change_mode(chat.session, gate, wanted))
 
 
 async def set_model(chat: "Chat", rest: str) -> None:

@@ -7,10 +7,10 @@ from typing import TypeAlias
 
 from antiphon.client.handlers import Authenticate, Elicitation
 from antiphon.client.hearing import OnUpdate
-from antiphon.client.permissions import Ask, Keeper
 from antiphon.client.remote import ConnectedAgent
 from antiphon.client.session import Session
 from antiphon.client.terminals import Terminals
+from antiphon.permission.gate import Ask, PermissionGate
 
 __all__ = ["Attending", "Begin", "Open", "Opened", "Reopen"]
 
@@ -36,7 +36,7 @@ class Opened:
     """An agent that was started."""
 
     agent: ConnectedAgent
-    keeper: Keeper
+    gate: PermissionGate
     first: Begin
     """Opens the session that was asked for on the command line."""
     new: Begin

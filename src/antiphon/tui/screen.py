@@ -13,10 +13,10 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from antiphon.client.transcript import Transcript
-from antiphon.client.transcript_entries import CallEntry, CompactionEntry, Entry, Message, Notice, Thought
 from antiphon.protocol import v1
 from antiphon.protocol.v1.messages import MessageChunk
+from antiphon.transcript.entries import CallEntry, CompactionEntry, Entry, Message, Notice, Thought
+from antiphon.transcript.transcript import Transcript
 from antiphon.tui.blocks import Block, Splitter
 from antiphon.tui.calls import TailOf, WordOf, call_texts, content_word
 from antiphon.tui.clean import clean, one_line

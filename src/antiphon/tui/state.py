@@ -12,8 +12,8 @@ from antiphon.tui.clean import one_line
 from antiphon.tui.screen import PROMPT, SPINNER
 
 if TYPE_CHECKING:
-    from antiphon.client.permissions import Keeper
     from antiphon.client.session import Session
+    from antiphon.permission.gate import PermissionGate
 
 __all__ = [
     "PERMISSION_MODES",
@@ -84,10 +84,10 @@ def models_of(session: "Session") -> Offered:
     ]
 
 
-def permission_modes(session: "Session", keeper: "Keeper") -> Offered:
+def permission_modes(session: "Session", gate: "PermissionGate") -> Offered:
     """The modes of our policy that the agent has not, and the one in force."""
     theirs = {id for id, _, _ in modes_of(session)}
-    force = mode_in_force(session, keeper.mode)
+    force = mode_in_force(session, gate.mode)
     return [(mode.value, mode is force, about) for mode, about in PERMISSION_MODES.items() if mode.value not in theirs]
 
 
@@ -96,14 +96,14 @@ def shares_modes(session: "Session") -> bool:
     return any(id in PERMISSION_NAMES for id, _, _ in modes_of(session))
 
 
-async def change_mode(session: "Session", keeper: "Keeper", wanted: str) -> str:
+async def change_mode(session: "Session", gate: "PermissionGate", wanted: str) -> str:
     """Change the mode: the agent's, that of our policy, or both where they have the same name. Returns what holds now.
 
     Raises:
         AcpError: there is no such mode.
     """
-    await set_mode(session, keeper, wanted)
-    force = mode_in_force(session, keeper.mode)
+    await set_mode(session, gate, wanted)
+    force = mode_in_force(session, gate.mode)
     if not shares_modes(session) and wanted.lower() != force.value.lower():
         return f"the agent's mode is {one_line(mode_of(session) or wanted)}"
     return f"mode: {force.value} ({PERMISSION_MODES[force]})"
@@ -120,12 +120,12 @@ def model_of(session: "Session") -> str | None:
 
 
 def status_text(
-    agent: "str | None", session: "Session | None", keeper: "Keeper | None", doing: str, seconds: int | None
+    agent: "str | None", session: "Session | None", gate: "PermissionGate | None", doing: str, seconds: int | None
 ) -> Text:
     """Agent, mode, model, context; and what it does."""
     parts = [one_line(agent)] if agent else []
     if session is not None:
-        parts += _mode_shown(session, keeper)
+        parts += _mode_shown(session, gate)
         parts += [one_line(model)] if (model := model_of(session)) else []
         usage = session.transcript.usage
         parts += [f"context {usage.used * 100 // usage.size}%"] if usage is not None and usage.size else []
@@ -139,14 +139,14 @@ def status_text(
     return head.append("   ").append_text(text) if parts else head
 
 
-def _mode_shown(session: "Session", keeper: "Keeper | None") -> list[str]:
+def _mode_shown(session: "Session", gate: "PermissionGate | None") -> list[str]:
     """The mode in one word; a second one only where the agent's own modes are about something else than permission."""
     mode = mode_of(session)
-    if keeper is not None and (mode is None or mode in PERMISSION_NAMES):
-        force = mode_in_force(session, keeper.mode)
+    if gate is not None and (mode is None or mode in PERMISSION_NAMES):
+        force = mode_in_force(session, gate.mode)
         return [f"mode {force.value}"] if mode is not None or force is not Mode.DEFAULT else []
     shown = [one_line(f"mode {mode}")] if mode else []
-    return shown if keeper is None or keeper.mode is Mode.DEFAULT else [*shown, f"permission {keeper.mode.value}"]
+    return shown if gate is None or gate.mode is Mode.DEFAULT else [*shown, f"permission {gate.mode.value}"]
 
 
 _HINTS: Final = {"working": "   Ctrl-C cancels", "cancelling": "   Ctrl-C again leaves"}

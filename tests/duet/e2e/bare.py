@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from antiphon.client.transcript import Transcript
 from antiphon.protocol.base import decoder
 from antiphon.protocol.v1.content import TextBlock
 from antiphon.protocol.v1.session import SessionUpdate
+from antiphon.transcript.transcript import Transcript
 from tests.duet.e2e.place import Place
 from tests.engines.model.steps import wait_limit
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from antiphon.client.transcript import CallEntry, Entry, Message, Notice, Thought, Transcript
 from antiphon.protocol.v1.content import TextBlock
+from antiphon.transcript.transcript import CallEntry, Entry, Message, Notice, Thought, Transcript
 from tests.duet.e2e.place import Place
 from tests.engines.driving import Client
 from tests.engines.model.steps import wait_limit

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from antiphon.client.transcript import Entry, Transcript, fold
 from antiphon.engines.demo.acts import every_act
 from antiphon.engines.demo.everything import PROGRAMME
 from antiphon.errors import RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
+from antiphon.transcript.transcript import Entry, Transcript, fold
 from tests.engines.demo_client import DEMO, EVERYTHING, NOTHING, DemoClient, demo
 
 BEHIND = [sys.executable, "-m", "antiphon", "agent", "--engine", shlex.join(DEMO)]

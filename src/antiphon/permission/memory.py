@@ -1,4 +1,4 @@
-"""What the keeper remembers: in the store where there is one, else for as long as it lives."""
+"""What the gate remembers: in the store where there is one, else for as long as it lives."""
 
 import logging
 from collections.abc import Sequence

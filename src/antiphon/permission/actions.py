@@ -13,7 +13,7 @@ from antiphon.policy.where import Where
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from antiphon.client.place import Place
+    from antiphon.local.roots import Workspace
 
 __all__ = ["FileNow", "Wanted", "action_of", "texts_shown"]
 
@@ -21,9 +21,9 @@ Wanted: TypeAlias = v1.RequestPermission | v1.ReadTextFile | v1.WriteTextFile | 
 """The requests that are decided about."""
 
 
-def action_of(request: Wanted, place: "Place | None") -> Action:
+def action_of(request: Wanted, workspace: "Workspace | None") -> Action:
     """The action behind a request of a session that works there. What cannot be made out for sure is marked so, and asked about."""
-    cwd, roots, home = _whereabouts(place)
+    cwd, roots, home = _directories(workspace)
     lost: list[str] = []
 
     def resolve(path: str) -> str:
@@ -48,12 +48,14 @@ def action_of(request: Wanted, place: "Place | None") -> Action:
             action = Action.of_write(request, cwd, roots, home=home, resolve=resolve)
         case _:
             assert_never(request)
-    return structs.replace(action, unread=True) if lost or place is None else action
+    return structs.replace(action, unread=True) if lost or workspace is None else action
 
 
-def texts_shown(request: v1.RequestPermission, place: "Place | None") -> dict[str, list[tuple[str | None, str]]]:
+def texts_shown(
+    request: v1.RequestPermission, workspace: "Workspace | None"
+) -> dict[str, list[tuple[str | None, str]]]:
     """The old and new texts in the diffs of a question, by the real path of the file."""
-    cwd, roots, home = _whereabouts(place)
+    cwd, roots, home = _directories(workspace)
     where = Where(cwd, roots, home, os.path.realpath)
     shown: dict[str, list[tuple[str | None, str]]] = {}
     for item in request.tool_call.content or ():
@@ -63,9 +65,9 @@ def texts_shown(request: v1.RequestPermission, place: "Place | None") -> dict[st
     return shown
 
 
-def _whereabouts(place: "Place | None") -> tuple[str, tuple[str, ...], str]:
+def _directories(workspace: "Workspace | None") -> tuple[str, tuple[str, ...], str]:
     home = os.path.expanduser("~")
-    return ("/", (), home) if place is None else (place.cwd, (place.cwd, *place.directories), home)
+    return ("/", (), home) if workspace is None else (workspace.cwd, (workspace.cwd, *workspace.directories), home)
 
 
 @dataclass(frozen=True, slots=True)

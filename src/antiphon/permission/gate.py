@@ -1,4 +1,4 @@
-"""The keeper: decides what an agent may do, by the policy, by what is remembered, and by asking.
+"""The gate: decides what an agent may do, by the policy, by what is remembered, and by asking.
 
 One policy decides questions for permission, writes of files and commands, so an agent that never asks gets nothing for free. Rules:
 
@@ -12,33 +12,99 @@ One policy decides questions for permission, writes of files and commands, so an
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping
+import shlex
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, TypeVar
 
 from antiphon.aio import maybe_await
-from antiphon.client.auditing import decided_by, subject_of
-from antiphon.client.grants import Grants
-from antiphon.client.options import allowing, rejecting
-from antiphon.client.remembering import Memory
-from antiphon.client.wanted import FileNow, Wanted, action_of, texts_shown
 from antiphon.errors import Code, ConnectionClosed, RequestError
+from antiphon.permission.actions import FileNow, Wanted, action_of, texts_shown
+from antiphon.permission.grants import Grants
+from antiphon.permission.memory import Memory
 from antiphon.policy import Action, Mode, Rule, Rules, Ruling, Verdict, decide, suggest
 from antiphon.protocol import v1
+from antiphon.protocol.v1.permission import PermissionOptionKind as Kind
 from antiphon.redaction import redact
 from antiphon.store.audit import MAX_TEXT, AuditEntry
 from antiphon.store.errors import StoreError
 
 if TYPE_CHECKING:
-    from antiphon.client.files import Files
-    from antiphon.client.place import Place
-    from antiphon.client.sessions import Sessions
-    from antiphon.client.terminals import Terminals
+    from antiphon.local.roots import Workspace
     from antiphon.store.audit import AuditStore
     from antiphon.store.decisions import DecisionStore, Scope
 
-__all__ = ["Ask", "Choice", "Denial", "Keeper", "OnAsk", "Question"]
+__all__ = [
+    "Ask",
+    "Choice",
+    "Denial",
+    "OnAsk",
+    "PermissionGate",
+    "Question",
+    "allowing",
+    "decided_by",
+    "rejecting",
+    "subject_of",
+]
+
+# --- What of an action goes into the audit: enough to recognise it, without what looks like a secret
+
+
+def subject_of(action: Action) -> str:
+    """Return what an action is about, in one text: the command, the paths or the address; else the title that the agent gave it."""
+    if action.command is not None:
+        subject = action.command
+    elif action.words is not None:
+        subject = shlex.join(action.words)
+    elif action.paths:
+        subject = " ".join(action.paths)
+    else:
+        subject = (action.url or "").partition("?")[0] or action.title
+    return redact(subject[:MAX_TEXT])
+
+
+def decided_by(request: v1.RequestPermission, source: str, refused: str | None) -> dict[str, object] | None:
+    """Return the `_meta` of an answer: who decided, and why it was refused if that was no person. None for agents that are not ours."""
+    if not isinstance((request.meta or {}).get("antiphon"), dict):
+        return None
+    return {"antiphon": {"decidedBy": source, **({} if refused is None else {"refused": redact(refused[:MAX_TEXT])})}}
+
+
+# --- Which of the agent's options says what was decided. An option of a kind that we do not know is chosen by its id alone, and never to deny
+# An "always" of ours is remembered by us, and the agent is told "once": it may take its own "always" for more than the rule that was shown.
+
+
+def allowing(options: Sequence[v1.PermissionOption], option_id: str | None, *, always: bool) -> str | None:
+    """The option that allows: the one the user picked, else the one that fits. None: there is no way to allow this and no more."""
+    picked = _of_id(options, option_id)
+    if picked is not None and not (picked.kind.known and picked.kind in (Kind.REJECT_ONCE, Kind.REJECT_ALWAYS)):
+        return picked.option_id
+    return _of_kinds(options, (Kind.ALLOW_ONCE, Kind.ALLOW_ALWAYS) if always else (Kind.ALLOW_ONCE,))
+
+
+def rejecting(options: Sequence[v1.PermissionOption], option_id: str | None, *, always: bool) -> str | None:
+    """The option that rejects: the one the user picked, else the one that fits, else any. None: the agent takes no for no answer."""
+    picked = _of_id(options, option_id)
+    if picked is not None and picked.kind.known and picked.kind in (Kind.REJECT_ONCE, Kind.REJECT_ALWAYS):
+        return picked.option_id
+    kinds = (Kind.REJECT_ONCE, Kind.REJECT_ALWAYS)
+    return _of_kinds(options, kinds[::-1] if always else kinds)
+
+
+def _of_id(options: Sequence[v1.PermissionOption], option_id: str | None) -> v1.PermissionOption | None:
+    return next((option for option in options if option.option_id == option_id), None)
+
+
+def _of_kinds(options: Sequence[v1.PermissionOption], kinds: Sequence[Kind]) -> str | None:
+    for kind in kinds:
+        for option in options:
+            if option.kind.known and option.kind == kind:
+                return option.option_id
+    return None
+
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -130,12 +196,25 @@ class _Settled:
         return cls(ruling.verdict, ruling.source, ruling.why, "" if ruling.rule is None else ruling.rule.text)
 
 
-class Keeper:
+class GateSessions(Protocol):
+    """What the gate has to know of the sessions that ask."""
+
+    def workspace(self, session_id: str) -> "Workspace | None":
+        """Return the directories of a session, if they are known."""
+
+    def running_turn(self, session_id: str) -> object:
+        """Return the turn that runs in a session. A grant lasts as long as its turn."""
+
+    async def ask(self, session_id: str | None, ask: Callable[[], T | Awaitable[T]], instead: T) -> T:
+        """Ask the user, unless the turn is being cancelled; stop asking when it is. Then the answer is `instead`."""
+
+
+class PermissionGate:
     """Decides for one agent: give `permission` to `connect`, and the files and terminals that it guards.
 
     Without `ask` nobody is there to be asked, and `on_ask` says what becomes of questions: they are denied, denied and noted as a
     failure, or allowed. `broken` says what is wrong with the files of the policy: then everything is asked, and nothing allowed.
-    `place` is where all that asks works, for those who attach no sessions.
+    `workspace` is that of everything that asks, for callers that attach no sessions.
     """
 
     def __init__(
@@ -150,7 +229,7 @@ class Keeper:
         project: str = "",
         agent: str = "",
         broken: str = "",
-        place: "Place | None" = None,
+        workspace: "Workspace | None" = None,
     ) -> None:
         self.rules = rules or Rules()
         self.mode = mode
@@ -170,25 +249,13 @@ class Keeper:
         self._agent = agent
         self._broken = broken
         self._grants = Grants()
-        self._sessions: Sessions | None = None
-        self._here = place
+        self._sessions: GateSessions | None = None
+        self._workspace_here = workspace
         self._asking = asyncio.Lock()
 
-    def attach(self, sessions: "Sessions") -> None:
+    def attach(self, sessions: "GateSessions") -> None:
         """These are the sessions that will ask. `connect` says so; before that nothing is known of their directories."""
         self._sessions = sessions
-
-    def guard_files(self, files: "Files") -> "Files":
-        """These files behind the policy."""
-        from antiphon.client.guards import GuardedFiles
-
-        return GuardedFiles(files, self)
-
-    def guard_terminals(self, terminals: "Terminals") -> "Terminals":
-        """These terminals behind the policy."""
-        from antiphon.client.guards import GuardedTerminals
-
-        return GuardedTerminals(terminals, self)
 
     def turn_over(self) -> None:
         """What was allowed in it and not used is not allowed any more. For those who attach no sessions, and so no turns."""
@@ -202,7 +269,7 @@ class Keeper:
         Raises:
             RequestError: it is denied, and the agent offers no option that says so.
         """
-        action = action_of(request, self._place(request.session_id))
+        action = action_of(request, self._workspace(request.session_id))
         try:
             settled = await self._settle(request, action, ask)
         except asyncio.CancelledError:
@@ -223,7 +290,7 @@ class Keeper:
                 Code.INVALID_REQUEST, f"permission denied, and there was no option to say so: {settled.why}"
             )
         if settled.verdict is Verdict.ALLOW and settled.answered:
-            shown = texts_shown(request, self._place(request.session_id))
+            shown = texts_shown(request, self._workspace(request.session_id))
             self._grants.give(request.session_id, self._turn(request.session_id), action, shown, settled.files)
         refused = settled.why if settled.verdict is not Verdict.ALLOW and not settled.answered else None
         return v1.PermissionResult(v1.Selected(option), meta=decided_by(request, settled.source, refused))
@@ -236,7 +303,7 @@ class Keeper:
         Raises:
             RequestError: it may not.
         """
-        action = action_of(request, self._place(request.session_id))
+        action = action_of(request, self._workspace(request.session_id))
         if self._sessions is None:
             settled = await self._settle(request, action, ask)
         else:  # a question that is released when the turn is cancelled
@@ -294,7 +361,7 @@ class Keeper:
         """Read the files that the user is about to see diffs of."""
         if not isinstance(request, v1.RequestPermission):
             return {}
-        shown = texts_shown(request, self._place(request.session_id))
+        shown = texts_shown(request, self._workspace(request.session_id))
         if not shown:
             return {}
         return await asyncio.to_thread(lambda: {path: FileNow.read(path) for path in shown})
@@ -354,17 +421,15 @@ class Keeper:
 
     # What is known.
 
-    def _place(self, session_id: str) -> "Place | None":
-        return self._here if self._sessions is None else self._sessions.place(session_id)
+    def _workspace(self, session_id: str) -> "Workspace | None":
+        return self._workspace_here if self._sessions is None else self._sessions.workspace(session_id)
 
     def _turn(self, session_id: str) -> object:
-        session = self._sessions.get(session_id) if self._sessions is not None else None
-        runs = session.hearing.runs if session is not None else []
-        return next((run for run in runs if run.sent and not run.over), None)
+        return None if self._sessions is None else self._sessions.running_turn(session_id)
 
     def _project_of(self, session_id: str) -> str:
-        place = self._place(session_id)
-        return self._project or ("" if place is None else os.path.realpath(place.cwd))
+        workspace = self._workspace(session_id)
+        return self._project or ("" if workspace is None else os.path.realpath(workspace.cwd))
 
     def _record(self, session_id: str, action: Action, settled: _Settled, answer: str = "") -> None:
         if settled.verdict is not Verdict.ALLOW and settled is not _CANCELLED:

@@ -19,16 +19,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import UnsetType
 
-from antiphon.client.transcript_entries import (
-    CallEntry,
-    CompactionEntry,
-    Entry,
-    Message,
-    Notice,
-    Speaker,
-    Thought,
-    lines_of,
-)
 from antiphon.protocol.base import Unknown
 from antiphon.protocol.v1.commands import AvailableCommandsUpdate, Command
 from antiphon.protocol.v1.config import ConfigOption, ConfigOptionUpdate
@@ -40,6 +30,16 @@ from antiphon.protocol.v1.notices import CompactionSummaryChunk, CompactionUpdat
 from antiphon.protocol.v1.plan import Plan, PlanContent, PlanEntry, PlanRemoved, PlanStatus, PlanUpdate
 from antiphon.protocol.v1.tools import ToolCall, ToolCallPatch, ToolCallUpdate
 from antiphon.protocol.v1.usage import UsageUpdate
+from antiphon.transcript.entries import (
+    CallEntry,
+    CompactionEntry,
+    Entry,
+    Message,
+    Notice,
+    Speaker,
+    Thought,
+    lines_of,
+)
 
 if TYPE_CHECKING:
     from antiphon.protocol.v1.updates import Update

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from antiphon.client.wanted import FileNow
+from antiphon.permission.actions import FileNow
 from antiphon.policy import Action
 
 __all__ = ["Grants"]
