@@ -243,6 +243,9 @@ def test_with_nothing_but_the_core_the_extra_that_is_missing_is_named(what: str,
     assert status == 1 and "error: " in text and f"pip install '{extra}'" in " ".join(text.split()), text
 
 
+BYTES = "\udcff"
+"""An argument of one byte that is no UTF-8, as Python gives it."""
+
 MISTAKES: dict[str, list[tuple[str, ...]]] = {
     "an agent that does not exist": [
         ("run", "--agent", "nosuch", "hi"), ("agent", "--engine", "nosuch"), ("agent", "--engine", "nosuch", "--login"), ("check", "nosuch"),
@@ -262,6 +265,7 @@ MISTAKES: dict[str, list[tuple[str, ...]]] = {
         ("run", "--cwd", "nosuch", "hi"), ("run", "--add-dir", "nosuch", "hi"), ("chat", "--cwd", "nosuch"), ("sessions", "--cwd", "nosuch"),
         ("policy", "trust", "nosuch"), ("policy", "distrust", "nosuch"), ("policy", "explain", "--cwd", "nosuch", "Bash", "ls"),
         ("replay", "--as", "client", "--cwd", "nosuch", "tape.jsonl", "--", "cat"), ("check", "--junit", "nosuch/x.xml", "demo"),
+        ("record", "-o", "nosuch/x", "--", "true"), ("sessions", "export", SESSION, "-o", "nosuch/x"),
     ],
     "an id that does not exist": [
         ("sessions", "show", "nosuch"), ("sessions", "export", "nosuch"), ("sessions", "delete", "nosuch", "--yes"), ("sessions", "resume", "nosuch"),
@@ -278,6 +282,18 @@ MISTAKES: dict[str, list[tuple[str, ...]]] = {
         ("replay", "tape.jsonl", "--as", "client", "--timeout", "x", "--", "cat"), ("inspect", "--slow", "x", "tape.jsonl"), ("check", "--jobs", "x", "demo"),
         ("run", "--allow", "Bash(", "hi"), ("policy", "explain", "--allow", "Bash(", "Bash", "ls"), ("policy", "log", "--limit", "x"),
         ("sessions", "--limit", "9" * 5000), ("record", "--rotate", "x", "--", "cat"), ("setup", "nosuch"), ("completion", "nosuch"), ("--color", "x", "agents"),
+        ("agents", "add", "a b", "--", "cat"), ("agents", "add", "demo", "--", "cat"), ("agents", "add", "y", "--", ""),
+    ],
+    "a word too many": [
+        ("help", "run", "x"), ("help", "policy", "list", "x"), ("help", "--zz"), ("completion", "bash", "x"), ("policy", "explain", "Bash", "ls", "x"),
+        ("sessions", "--zz", "x"), ("agents", "--zz", "x"), ("policy", "--zz", "x"),
+    ],
+    "bytes that are no text": [
+        ("run", "--agent", "demo", BYTES), ("run", "--json", "--agent", "demo", BYTES), ("run", "--agent", "demo", "--cwd", BYTES, "hi"), ("run", "--agent", "demo", "--add-dir", BYTES, "hi"),
+        ("run", "--agent", "demo", "--resume", BYTES, "hi"), ("run", "--agent", "demo", "--model", BYTES, "hi"), ("run", "--agent", BYTES, "hi"), ("run", "--allow", f"Bash({BYTES})", "hi"),
+        ("run", f"--{BYTES}"), ("policy", "revoke", BYTES), ("policy", "explain", "Bash", BYTES), ("sessions", "show", BYTES), ("sessions", "search", BYTES), ("agents", "add", "z", "--", BYTES),
+        ("agents", "check", BYTES), ("agent", "--engine", BYTES), ("chat", BYTES), ("setup", BYTES), ("doctor", BYTES), ("help", BYTES), ("completion", BYTES), ("check", BYTES),
+        ("inspect", BYTES), ("replay", BYTES), (BYTES,),
     ],
 }  # fmt: skip
 """What is wrong → every command that can be told it. All of them end with 2."""

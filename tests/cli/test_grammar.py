@@ -340,6 +340,14 @@ def test_a_command_is_described_in_one_plain_line(name: str, what: str) -> None:
     assert re.fullmatch(r"[A-Z][a-z]+,? [^.:;]{5,50}", what), name
 
 
+@pytest.mark.parametrize("word", ["soon", "x" * 60, "x" * 61, "x" * 5000])
+def test_an_error_shortens_the_word_it_quotes_and_nothing_between_two_of_them(word: str, run: Run) -> None:
+    _, _, err = run("run", "--timeout", word, "hi")
+    shown = word if len(word) <= 60 else f"{word[:60]}…"
+    sentence = f"`--timeout`: `{shown}` is not a time: give seconds, or a number with a unit, such as `90s`, `5m`, `1h`"
+    assert error_and_hint(err)[0] == sentence
+
+
 @given(st.text(min_size=1, max_size=20), st.lists(st.text(min_size=1, max_size=10), max_size=5))
 def test_a_suggestion_is_one_of_the_known_words_or_nothing(word: str, known: list[str]) -> None:
     said = did_you_mean(word, known)

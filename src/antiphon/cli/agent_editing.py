@@ -9,7 +9,8 @@ from pathlib import Path
 
 from antiphon.catalogue.finding import Missing, find
 from antiphon.catalogue.known import KNOWN
-from antiphon.config.editing import EditRefused, with_agent, without_agent
+from antiphon.cli.saying import Misused
+from antiphon.config.editing import EditRefused, WrongAgent, with_agent, without_agent
 from antiphon.config.files import read_file, user_file
 from antiphon.config.places import make_private_directory, make_private_file
 from antiphon.config.shapes import OwnAgent, Settings
@@ -28,7 +29,10 @@ def add(name: str, command: list[str]) -> int:
     program = os.path.expanduser(command[0])
     if "/" in program:
         command = [os.path.abspath(program), *command[1:]]  # it is started from anywhere
-    path = _edit(lambda text: with_agent(text, name, command))
+    try:
+        path = _edit(lambda text: with_agent(text, name, command))
+    except WrongAgent as error:
+        raise Misused(str(error)) from error
     sys.stderr.write(f"added `{name}` to {path}; `antiphon agents check {name}` tries it\n")
     here = find(name, Settings(agents={name: OwnAgent(tuple(command))}))
     if isinstance(here, Missing):

@@ -27,7 +27,9 @@ __all__ = [
 ]
 
 UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_LONG: Final = re.compile(r"`([^`]{60})[^`]+`")
+_QUOTED: Final = re.compile(r"`([^`]*)`")
+_SHOWN: Final = 60
+"""Characters of a word that an error shows."""
 _TIME: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ms|s|m|h)?")
 
 
@@ -91,6 +93,7 @@ class Parser(argparse.ArgumentParser):
 
     def _read(self, parse: Callable[[Any, Any], Any], args: Sequence[str] | None, namespace: Any) -> Any:
         Parser.used, manner.prog = self, self.prog
+        self._given = list(args or ())
         try:
             return parse(args, namespace)
         except argparse.ArgumentError as error:
@@ -100,16 +103,21 @@ class Parser(argparse.ArgumentParser):
         except _Missing as error:
             missing = error
         # An option that does not exist explains more than the argument that it was taken for.
-        for word in args or ():
+        self._refuse_unknown(args or ())
+        raise missing
+
+    def _refuse_unknown(self, words: Sequence[str]) -> None:
+        for word in words:
             if word.startswith("--") and word.partition("=")[0] not in self._option_string_actions:
                 raise _unknown(word)
-        raise missing
 
     def error(self, message: str) -> NoReturn:
         raise _Missing(_whole_sentence(message))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
+            if action.dest == "command":  # it may be the value of an option that does not exist
+                self._refuse_unknown(self._given[: self._given.index(value)] if value in self._given else ())
             name = action.option_strings[-1] if action.option_strings else str(action.metavar or action.dest).lower()
             check_choice(str(value), map(str, action.choices), name)
 
@@ -138,7 +146,11 @@ class Parser(argparse.ArgumentParser):
 
 def _misused(text: str) -> Misused:
     """Return the error. A word of the command line may be a whole file, and is shown by its beginning."""
-    return Misused(_LONG.sub(r"`\1…`", text))
+    return Misused(_QUOTED.sub(_shortened, text))
+
+
+def _shortened(found: re.Match[str]) -> str:
+    return found[0] if len(found[1]) <= _SHOWN else f"`{found[1][:_SHOWN]}…`"
 
 
 def _complete(options: Any, rest: Sequence[str]) -> Any:

@@ -34,7 +34,10 @@ def parser() -> argparse.ArgumentParser:
 
 def run(arguments: list[str]) -> int:
     """Show the help that is asked for."""
-    words = [word for word in arguments if not word.startswith("-")]
+    words = [word for word in arguments if word not in ("-h", "--help")]
+    unknown = next((word for word in words if word.startswith("-")), None)
+    if unknown is not None:
+        raise Misused(f"unknown option `{unknown}`\nhint: `antiphon help COMMAND` shows the help of a command")
     if not words:
         sys.stdout.write(_everything())
         return 0
@@ -47,9 +50,20 @@ def run(arguments: list[str]) -> int:
         return 0
     from importlib import import_module
 
+    command = import_module(f"antiphon.cli.{name.replace('-', '_')}")
+    _check_length(words, command.parser())
     manner.prog = f"antiphon {name}"
-    status: int = import_module(f"antiphon.cli.{name.replace('-', '_')}").run([*words[1:2], "--help"])
+    status: int = command.run([*words[1:2], "--help"])
     return status
+
+
+def _check_length(words: list[str], top: argparse.ArgumentParser) -> None:
+    """Refuse a word behind a command that has no subcommands, and one behind a subcommand."""
+    known = 2 if any(action.dest == "command" for action in top._actions) else 1
+    if len(words) > known:
+        raise Misused(
+            f"unexpected argument `{words[known]}`\nhint: `antiphon help {words[0]}` shows the help of the command"
+        )
 
 
 def _everything() -> str:

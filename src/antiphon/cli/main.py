@@ -3,6 +3,7 @@
 Nothing here, nor anything it imports at the top, may need a POSIX system: the refusal on Windows has to be readable.
 """
 
+import os
 import sys
 
 from antiphon import __version__
@@ -40,6 +41,9 @@ GROUPS = {
 }
 """What the commands are for, each with a line about it."""
 
+_NAME_FILES = frozenset({"check", "check-client", "completion", "help", "inspect", "record", "replay"})
+"""Commands whose arguments may be any bytes: names of files and commands. Those of the others are sent, stored and shown as text."""
+
 COMMANDS = {name: what for group in GROUPS.values() for name, what in group.items()}
 """Name → what it does. Each is a module of this package (`_` for `-`) with the functions `parser` and `run`.
 
@@ -74,6 +78,8 @@ def _run(arguments: list[str]) -> int:
         raise Misused(f"unknown option `{name}`\nhint: {meant}`antiphon --help` lists the commands")
     if name not in COMMANDS:
         raise Misused(f"unknown command `{name}`\nhint: {_meant(name)}`antiphon --help` lists the commands")
+    if name not in _NAME_FILES:
+        _check_text([*words[1:], *_directory(words)])
     from importlib import import_module
 
     manner.prog = f"antiphon {name}"
@@ -81,6 +87,26 @@ def _run(arguments: list[str]) -> int:
     begin_working()
     status: int = command.run(words[1:])
     return status
+
+
+def _directory(words: list[str]) -> list[str]:
+    """Return the current directory, where the agent would be told it."""
+    if words[0] not in ("chat", "run") or any(word.startswith("--cwd") for word in words):
+        return []
+    try:
+        return [os.getcwd()]
+    except OSError:  # it is gone; the command says so
+        return []
+
+
+def _check_text(words: list[str]) -> None:
+    """Refuse an argument that is not text: no message, no path of the protocol and no row of the store can have it."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            shown = word[:60].encode(errors="surrogateescape").decode(errors="replace")
+            raise Misused(f"`{shown}` is not text in UTF-8\nhint: type it again, or rename what it names") from None
 
 
 def _without_color(arguments: list[str]) -> list[str]:

@@ -204,9 +204,13 @@ def _rewrite(options: _Options, command: list[str]) -> int:
     return 0
 
 
-def _no_file(path: str, error: Exception) -> AcpError:
-    why = error.strerror if isinstance(error, OSError) else error
-    return AcpError(f"{_shown(path)}: {why}\nhint: name another file with `-o`")
+def _no_file(path: str, error: Exception) -> Exception:
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return Misused(
+            f"`{_shown(path)}` cannot be written: there is no such directory\nhint: name another file with `-o`"
+        )
+    why = (error.strerror or str(error)).lower() if isinstance(error, OSError) else error
+    return AcpError(f"`{_shown(path)}` cannot be written: {why}\nhint: name another file with `-o`")
 
 
 def _shown(text: str) -> str:

@@ -112,7 +112,7 @@ async def _do(options: argparse.Namespace) -> int:
     match options.command:
         case "show":
             if options.json:
-                return await doing.export(options.id, None, "json")
+                return await doing.export(options.id, None, "line")
             return await doing.show(options.id, thoughts=options.thoughts, calls=options.calls)
         case "search":
             return await doing.search(options.words, everywhere=options.all, as_json=options.json)

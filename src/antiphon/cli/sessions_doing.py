@@ -123,10 +123,10 @@ async def export(word: str, path: str | None, form: str) -> int:
     async with opened() as shelf:
         told = await shelf.told(shelf.find(word))
     match form:
-        case "json":
+        case "json" | "line":
             from antiphon.cli.sessions_json import document
 
-            data = document(told)
+            data = document(told, indent=2 if form == "json" else -1)
         case "html":
             from antiphon.cli.sessions_html import page
 
@@ -145,8 +145,11 @@ def _save(path: str, data: bytes) -> int:
     try:
         with open(os.path.expanduser(path), "wb", opener=private_opener) as file:
             file.write(data)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise Misused(f"`{path}` cannot be written: there is no such directory\nhint: give another FILE") from error
     except OSError as error:
-        raise AcpError(f"`{path}` cannot be written: {error.strerror}\nhint: give another FILE") from error
+        why = (error.strerror or str(error)).lower()
+        raise AcpError(f"`{path}` cannot be written: {why}\nhint: give another FILE") from error
     sys.stderr.write(f"wrote {prose(path)}\n")
     return 0
 

@@ -15,8 +15,8 @@ VERSION: Final = 1
 """Changes when a reader of the one before would be wrong."""
 
 
-def document(told: Told) -> bytes:
-    """The object, indented: people look at it, too."""
+def document(told: Told, *, indent: int = 2) -> bytes:
+    """Return the session as one object, indented for a file that people look at, too; with an indent of -1 it is one line."""
     whole = {
         "format": FORMAT,
         "version": VERSION,
@@ -24,7 +24,7 @@ def document(told: Told) -> bytes:
         "entries": [_entry(line) for line in told.lines],
         "plan": told.plan,
     }
-    return msgspec.json.format(encode(whole), indent=2) + b"\n"
+    return msgspec.json.format(encode(whole), indent=indent) + b"\n"
 
 
 def _entry(line: Line) -> dict[str, Any]:

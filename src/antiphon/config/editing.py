@@ -19,6 +19,10 @@ class EditRefused(AcpError):
     """The config file cannot be changed like this; nothing was."""
 
 
+class WrongAgent(EditRefused):
+    """What is to be added can be no agent of the user's own: its name, or its command."""
+
+
 class NoSuchAgent(EditRefused):
     """The config file has no agent of that name."""
 
@@ -30,11 +34,11 @@ def with_agent(text: str, name: str, command: Sequence[str]) -> str:
         EditRefused: it is no TOML, has such an agent already, or is written in a way that cannot be added to.
     """
     if not NAME.fullmatch(name):
-        raise EditRefused(f"`{name[:80]!a}` is no name for an agent\nhint: use letters, digits, `-`, `_` and `.`")
+        raise WrongAgent(f"`{name[:80]}` is no name for an agent\nhint: use letters, digits, `-`, `_` and `.`")
     if name in BUILT_IN:
-        raise EditRefused(f"`{name}` is built in\nhint: choose another name")
+        raise WrongAgent(f"`{name}` is built in\nhint: choose another name")
     if not command or not command[0]:
-        raise EditRefused("an agent needs a command\nhint: antiphon agents add NAME -- PROGRAM [ARGUMENT …]")
+        raise WrongAgent("an agent needs a command\nhint: antiphon agents add NAME -- PROGRAM [ARGUMENT …]")
     document = _parsed(text)
     if name in _agents(document):
         raise EditRefused(f"there is an agent `{name}` already\nhint: `antiphon agents remove {name}` first")
