@@ -98,6 +98,33 @@ async def test_no_way_to_a_strangers_files_counts(at: Place, tmp_path: Path) -> 
     assert "an import of its own" in heard and [text for text in secrets.values() if text in heard] == []
 
 
+WORDS = {
+    ".claude/output-styles/stranger.md": "---\nname: stranger\ndescription: a style\n---\n",
+    ".claude/agents/stranger.md": "---\nname: stranger\ndescription: ",
+    ".claude/commands/stranger.md": "---\ndescription: ",
+    ".claude/skills/stranger/SKILL.md": "---\nname: stranger\ndescription: ",
+}
+"""Files of a project that Claude Code puts before the model, and what comes before the words in each. Instructions (CLAUDE.md, `.claude/rules`) are read."""
+
+
+async def test_no_words_of_a_strangers_settings_reach_the_model(at: Place) -> None:
+    """Styles, agents, commands and skills run nothing by themselves, but tell the model what to do."""
+    at.git("init", "--quiet")
+    at.write(".claude/settings.json", '{"outputStyle": "stranger"}')
+    for number, (path, head) in enumerate(WORDS.items()):
+        at.write(path, f"{head}WORDS-OF-{number}\n" + ("---\nSing.\n" if "description: " in head[-14:] else ""))
+    async with connected(at) as client:
+        await client.open()
+        await client.say("sing")
+        before = at.model.asked[-1].everything + str(at.model.asked[-1].system)
+        assert [path for number, path in enumerate(WORDS) if f"WORDS-OF-{number}" in before] == []
+        assert "output-styles/stranger.md" in notices(client)
+        await client.say("/trust")
+        await client.say("sing")
+        after = at.model.asked[-1].everything + str(at.model.asked[-1].system)
+        assert "WORDS-OF-0" in after and "WORDS-OF-3" in after
+
+
 @pytest.mark.parametrize("agent", ["claude", "antiphon"])
 @pytest.mark.parametrize("option", ["--quiet", "--json", "--verbose"])
 async def test_run_tells_what_was_left_out_whatever_it_prints(

@@ -1,18 +1,20 @@
 """Files that name programs to run: no mode that accepts edits writes them unasked, by a patch or by a command."""
 
+import asyncio
 import shlex
 from pathlib import Path
 
 import pytest
 
 from antiphon import v1
+from antiphon.transports import tree
 from tests.engines.codex.bullets import on_versions, proves
 from tests.engines.codex.driving import Client, connected
 from tests.engines.codex.model.steps import Call, Patch, command, patch
 from tests.engines.codex.place import Place
 from tests.engines.codex.versions import BOTH
 from tests.engines.guarded import guarded_command
-from tests.engines.model.steps import Text
+from tests.engines.model.steps import Text, wait_limit
 from tests.engines.places import agent_command
 
 PROTECTED = (
@@ -164,3 +166,17 @@ async def test_a_review_that_is_the_first_turn_of_a_mode_has_its_rights(at: Plac
         assert client.session.modes is not None and client.session.modes.current_mode_id == "acceptEdits"
         await client.say("/review")
     assert not (at.folder / ".envrc").exists()
+
+
+@pytest.mark.parametrize("mode", ["default", "acceptEdits", "dontAsk"])
+@on_versions(*BOTH)
+async def test_a_command_that_is_killed_with_all_of_codex_leaves_no_empty_directories(at: Place, mode: str) -> None:
+    """A sandbox that may write makes `.git`, `.codex`, `.agents` and `.aws` in each root, and only its own process removes them."""
+    at.model.answers(command("sleep 60", yield_time_ms=300))
+    async with connected(at) as client:
+        await in_mode(client, mode)
+        await client.say("wait")
+        tree.kill_tree(0, at.mark)
+        assert await asyncio.to_thread(tree.wait_until_gone, at.mark, wait_limit())
+    names = (".git", ".codex", ".agents", ".aws")
+    assert [name for name in names for root in (at.folder, at.temporary) if (root / name).exists()] == []
