@@ -242,7 +242,7 @@ def test_with_json_an_error_is_also_one_object_on_stdout(path: tuple[str, ...], 
     found = json.loads(out)
     assert out.count("\n") == 1 and found["type"] == "error" and found["exitCode"] == status == 2
     sentence, hint = error_and_hint(err)
-    assert found["error"] == {"kind": "usage", "message": sentence, "hint": hint}
+    assert found["error"] == {"kind": "usage", "message": sentence, "hint": hint, "retryable": False}
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from antiphon.cli.events import schema
+from antiphon.cli.saying import is_retryable
+from antiphon.errors import AcpError, AuthRequired, ConnectionClosed, ProcessDied, RequestRefused, RequestTimeout, SpawnFailed
 from tests.cli import agents
 from tests.cli.running import ROOT, Done, Place
 
@@ -141,6 +143,41 @@ def test_an_error_is_in_the_result_too(place: Place) -> None:
     assert done.result["error"]["hint"] and "error: there is no agent" in done.err
     done = checked(place.run("x", "--json", "--agent", place.agent(agents.WantsLogin)))
     assert "`browser`" in done.result["error"]["hint"]
+
+
+@pytest.mark.parametrize(
+    ("error", "retryable"),
+    [
+        (ConnectionClosed("gone"), True),
+        (ProcessDied("agent", 1), True),
+        (RequestTimeout("initialize", 5), True),
+        (RequestRefused(-32001, "Request timed out"), True),
+        (RequestRefused(-32001, "Unsupported protocol version 7"), False),
+        (RequestRefused(-32000, "Connection closed"), True),
+        (AuthRequired(-32000, "Authentication required"), False),
+        (RequestRefused(-32603, "it is busy", {"kind": "overloaded"}), True),
+        (RequestRefused(-32603, "no credit", {"kind": "billing"}), False),
+        (RequestRefused(-32603, "odd", {"kind": ["overloaded"]}), False),
+        (SpawnFailed("agent", FileNotFoundError()), False),
+        (AcpError("no"), False),
+        (OSError(28, "No space left on device"), False),
+    ],
+    ids=str,
+)
+def test_what_may_succeed_later_is_said_to_be_retryable(error: Exception, retryable: bool) -> None:
+    assert is_retryable(error) is retryable
+
+
+def test_every_error_of_a_run_has_all_its_fields(place: Place) -> None:
+    for agent, retryable in ((place.agent(agents.Fails), False), ("sh -c 'exit 3'", True), ("nosuch", False)):
+        error = checked(place.run("x", "--json", "--agent", agent)).result["error"]
+        assert {name: type(value) for name, value in error.items()} == FIELDS
+        assert error["retryable"] is retryable
+    done = place.run("x", "--json", "--timeout", "soon")
+    assert {name: type(value) for name, value in json.loads(done.out)["error"].items()} == FIELDS
+
+
+FIELDS = {"kind": str, "message": str, "hint": str, "retryable": bool}
 
 
 def test_what_an_agent_draws_is_data_in_events(place: Place) -> None:

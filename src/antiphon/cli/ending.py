@@ -9,7 +9,7 @@ import select
 import sys
 from errno import EACCES, EBADF, EIO, ENOSPC, EPERM, EPIPE, EROFS
 
-from antiphon.cli.saying import CANCELLED, FAILED, OutputLost, fail, kind_of, manner, status_of
+from antiphon.cli.saying import CANCELLED, FAILED, OutputLost, fail, is_retryable, kind_of, manner, status_of
 from antiphon.errors import AcpError, sentence_and_hint
 
 TYPE_CHECKING = False
@@ -71,7 +71,8 @@ def _failed(error: Exception) -> int:
     if kind == "system" and isinstance(error, OSError):
         return fail(*_words_of(error), FAILED, kind)
     sentence, hint = sentence_and_hint(error)
-    return fail(sentence, hint or f"`{manner.prog} --help` shows the usage", status_of(error), kind)
+    hint = hint or f"`{manner.prog} --help` shows the usage"
+    return fail(sentence, hint, status_of(error), kind, retryable=is_retryable(error))
 
 
 def _first(error: Exception) -> Exception:

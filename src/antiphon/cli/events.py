@@ -179,11 +179,15 @@ class Denial(_Part, frozen=True, kw_only=True):
 
 
 class Failure(_Part, frozen=True, kw_only=True):
-    """What went wrong, and what to do about it. `kind` is for programs: docs/command-line.md lists them."""
+    """What went wrong, and what to do about it. `kind` is for programs: docs/command-line.md lists them.
 
+    `retryable`: the same may succeed later, with nothing changed.
+    """
+
+    kind: str
     message: str
-    hint: str | None = None
-    kind: str = ""
+    hint: str
+    retryable: bool
 
 
 class Answered(_Part, frozen=True, kw_only=True):

@@ -30,7 +30,7 @@ from antiphon.cli.outcome import (
 from antiphon.cli.printing import Printer, QuietPrinter, TailOf, TextPrinter, WordOf
 from antiphon.cli.recording import JsonPrinter, tokens_event, usage_event
 from antiphon.cli.remedies import denied_line, remedy
-from antiphon.cli.saying import OutputLost, kind_of
+from antiphon.cli.saying import OutputLost, is_retryable, kind_of
 from antiphon.cli.saying import status_of as status_of_error
 from antiphon.cli.screen import Screen
 from antiphon.cli.session_opening import Opened, open_session
@@ -272,7 +272,7 @@ class Runner:
         if status == HALF_FAILED and not self._options.json:
             self._note_failures(result.failures)
         if failure is not None:
-            self._screen.error(failure.message, failure.hint or MORE)
+            self._screen.error(failure.message, failure.hint)
         elif self._stop.why == "timeout":
             took = f"the turn took longer than {shown_time(self._options.timeout or 0)} and was cancelled"
             self._screen.error(took, "give it more time with `--timeout`")
@@ -314,11 +314,10 @@ def _failure(error: Exception | None) -> events.Failure | None:
         return None
     _log.error("%s", error)
     if isinstance(error, AuthRequired):
-        return events.Failure(
-            message=f"the agent wants you to sign in: {error.reason}", hint=_login_hint(error), kind=kind_of(error)
-        )
-    sentence, hint = sentence_and_hint(error)
-    return events.Failure(message=sentence, hint=hint, kind=kind_of(error))
+        sentence, hint = f"the agent wants you to sign in: {error.reason}", _login_hint(error)
+    else:
+        sentence, hint = sentence_and_hint(error)
+    return events.Failure(kind=kind_of(error), message=sentence, hint=hint or MORE, retryable=is_retryable(error))
 
 
 def _login_hint(error: AuthRequired) -> str:

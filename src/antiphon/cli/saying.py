@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 __all__ = [
-    "CANCELLED", "COLORS", "FAILED", "KINDS", "MISUSED", "STATUSES", "Manner", "Misused", "OutputLost", "coloured", "did_you_mean", "error_text", "fail", "kind_of",
+    "CANCELLED", "COLORS", "FAILED", "KINDS", "MISUSED", "STATUSES", "Manner", "Misused", "OutputLost", "coloured", "did_you_mean", "error_text", "fail", "is_retryable", "kind_of",
     "manner", "status_of",
 ]  # fmt: skip
 
@@ -58,6 +58,11 @@ KINDS = {
 }
 """Class of an error → the `kind` of it in JSON; the nearest base class counts. By name, because the classes are loaded late."""
 
+_PASSING = frozenset({"agent_died", "connection_closed", "timeout"})
+_PASSING_REFUSALS = frozenset({"connection closed", "request timeout", "session expired"})
+_PASSING_ENGINE_ERRORS = frozenset({"busy", "connection", "overloaded", "rate_limit", "server_error"})
+"""What passes by itself: by the kind of an error, by the meaning of a refused request, by what an engine calls it in `data.kind`."""
+
 _MISUSES = frozenset({_USAGE, "unknown_agent", "unknown_session"})
 
 
@@ -92,11 +97,13 @@ class Manner:
 manner = Manner()
 
 
-def fail(sentence: str, hint: str, status: int, kind: str | None = None) -> int:
+def fail(sentence: str, hint: str, status: int, kind: str | None = None, *, retryable: bool = False) -> int:
     """Report an error on stderr, with what to do about it; with `--json`, also as an object on stdout. Return the status."""
     sentence, hint = _clean(sentence), _clean(hint)
     if manner.json:
-        _write_json(sentence, hint, status, kind or (_USAGE if status == MISUSED else "failed"))
+        kind = kind or (_USAGE if status == MISUSED else "failed")
+        error = {"kind": kind, "message": sentence, "hint": hint, "retryable": retryable}
+        _write_json({"type": "error", "exitCode": status, "error": error})
     try:
         sys.stderr.write(error_text(sentence, hint, color=coloured(sys.stderr)))
         sys.stderr.flush()
@@ -118,10 +125,9 @@ def _clean(text: str) -> str:
     return prose(text.strip()).removesuffix(".")
 
 
-def _write_json(sentence: str, hint: str, status: int, kind: str) -> None:
+def _write_json(found: "dict[str, object]") -> None:
     import json
 
-    found = {"type": "error", "exitCode": status, "error": {"kind": kind, "message": sentence, "hint": hint}}
     try:
         sys.stdout.write(f"{json.dumps(found, ensure_ascii=False)}\n")
         sys.stdout.flush()
@@ -132,6 +138,15 @@ def _write_json(sentence: str, hint: str, status: int, kind: str) -> None:
 def kind_of(error: BaseException) -> str:
     """Return the kind of an error, as JSON has it."""
     return next((KINDS[base.__name__] for base in type(error).__mro__ if base.__name__ in KINDS), "fault")
+
+
+def is_retryable(error: BaseException) -> bool:
+    """Whether the same command may succeed if it is given again later, with nothing changed."""
+    if kind_of(error) in _PASSING:
+        return True
+    data = getattr(error, "data", None)
+    engine = data.get("kind") if isinstance(data, dict) else None
+    return getattr(error, "meaning", None) in _PASSING_REFUSALS or (isinstance(engine, str) and engine in _PASSING_ENGINE_ERRORS)
 
 
 def status_of(error: BaseException) -> int:
