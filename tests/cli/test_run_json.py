@@ -8,7 +8,15 @@ import pytest
 
 from antiphon.cli.events import schema
 from antiphon.cli.saying import is_retryable
-from antiphon.errors import AcpError, AuthRequired, ConnectionClosed, ProcessDied, RequestRefused, RequestTimeout, SpawnFailed
+from antiphon.errors import (
+    AcpError,
+    AuthRequired,
+    ConnectionClosed,
+    ProcessDied,
+    RequestRefused,
+    RequestTimeout,
+    SpawnFailed,
+)
 from tests.cli import agents
 from tests.cli.running import ROOT, Done, Place
 

@@ -373,6 +373,35 @@ def test_without_an_editor_it_lists_those_that_are_here(home: Home) -> None:
     assert "found here: zed" in home.setup("--yes", status=2).stderr
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "status"),
+    [("y\n", "y\n", 0), ("y\n", "n\n", 1), ("n\n", "", 1), ("\n", "", 1), ("exit\n", "", 1), ("zed\n", "", 1)],
+)
+def test_without_an_editor_it_offers_on_a_terminal_what_is_here(
+    home: Home, first: str, second: str, status: int
+) -> None:
+    home.write(SETTINGS)
+    found = [line.split()[0] for line in home.setup().stdout.splitlines() if line[11:22].strip() == "found"]
+    with home.terminal() as terminal:
+        for name in found:
+            terminal.wait_for(f"Set up {EDITORS[name].title}? (y yes, n no):")
+            terminal.type(first if name == "zed" else "n\n")
+        if second:
+            terminal.wait_for("Write ")
+            assert home.zed.read_bytes() == SETTINGS
+            terminal.type(second)
+        ended, shown = terminal.finish()
+    assert ended == status
+    assert (home.zed.read_bytes() == SETTINGS) == (status == 1) == ("nothing was written" in shown)
+    if status == 0:
+        with home.terminal() as terminal:  # what is set up is not offered again
+            others = [name for name in found if name != "zed"]
+            for name in others:
+                terminal.wait_for(f"Set up {EDITORS[name].title}?")
+                terminal.type("n\n")
+            assert terminal.finish()[0] == (1 if others else 0)
+
+
 @pytest.mark.parametrize("word", OTHER_NAMES)
 def test_other_names_of_an_editor_lead_to_it(home: Home, word: str) -> None:
     name, folder = OTHER_NAMES[word]

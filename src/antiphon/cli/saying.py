@@ -146,7 +146,9 @@ def is_retryable(error: BaseException) -> bool:
         return True
     data = getattr(error, "data", None)
     engine = data.get("kind") if isinstance(data, dict) else None
-    return getattr(error, "meaning", None) in _PASSING_REFUSALS or (isinstance(engine, str) and engine in _PASSING_ENGINE_ERRORS)
+    return getattr(error, "meaning", None) in _PASSING_REFUSALS or (
+        isinstance(engine, str) and engine in _PASSING_ENGINE_ERRORS
+    )
 
 
 def status_of(error: BaseException) -> int:

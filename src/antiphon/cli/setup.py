@@ -6,8 +6,10 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from antiphon.cli.agreeing import answered_yes
 from antiphon.cli.grammar import Offered, Parser, check_choice
-from antiphon.cli.saying import Misused
+from antiphon.cli.saying import FAILED, Misused
+from antiphon.cli.screen import Screen
 from antiphon.cli.setup_changing import set_up, undo
 from antiphon.editors.known import EDITORS, NAME, OTHER_NAMES, editors_here, place_of
 from antiphon.editors.records import records
@@ -47,7 +49,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="EDITOR",
         nargs="?",
         choices=Offered(EDITORS),
-        help=f"{', '.join(EDITORS)} (default: list those that are found here)",
+        help=f"{', '.join(EDITORS)} (default: list those that are found here, and offer on a terminal to set them up)",
     )
     top.add_argument(
         "--engine",
@@ -77,17 +79,31 @@ def run(arguments: list[str]) -> int:
 
 
 def _without_editor(arguments: list[str]) -> int:
-    """List the editors and which of them are here; where options say that one is meant, ask which."""
+    """List the editors and which of them are here, and offer on a terminal to set those up; with options, one has to be named."""
+    from antiphon.cli.asking import terminal_of
+
     here = editors_here()
     example = f"`antiphon setup {here[0] if here else 'zed'}` sets it up"
     if arguments:
         found = f"found here: {', '.join(here)}; " if here else ""
         raise Misused(f"EDITOR is missing\nhint: {found}{example.removesuffix(' sets it up')}")
+    waiting = [name for name in here if next(records(name), None) is None]
     for name, editor in EDITORS.items():
-        done = "set up" if next(records(name), None) is not None else "found" if name in here else "not found"
+        done = "found" if name in waiting else "not found" if name not in here and not any(records(name)) else "set up"
         sys.stdout.write(f"{name:<11}{done:<11}{editor.title}\n")
-    sys.stderr.write(f"next: {example}\n")
-    return 0
+    sys.stdout.flush()
+    screen = Screen()
+    terminal = terminal_of(screen)
+    if terminal is None or not waiting:
+        sys.stderr.write(f"next: {example}\n")
+        return 0
+    wanted = [
+        name for name in waiting if answered_yes(screen, terminal, f"Set up {EDITORS[name].title}? (y yes, n no): ")
+    ]
+    if not wanted:
+        screen.note("nothing was written")
+        return FAILED
+    return max([set_up(name, NAME, None, None, yes=False) for name in wanted])
 
 
 def _check_editor(word: str) -> None:
