@@ -1,11 +1,13 @@
-"""The smallest agent on the core: it says back what it is told, word by word."""
+"""The smallest correct agent on the core: it says back what it is told, word by word."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import uuid
 from contextlib import suppress
 
-from antiphon import Connection, Router, open_stdio, v1
+from antiphon import Code, Connection, RequestError, Router, open_stdio, v1
 from antiphon.protocol.v1 import methods as m
 
 
@@ -13,14 +15,22 @@ async def main() -> None:
     """Serve whoever started this program until they close our stdin."""
     router = Router()
     connection = Connection(open_stdio(), router)
+    sessions: set[str] = set()
 
     def initialize(_: v1.Initialize) -> v1.InitializeResult:
-        return v1.InitializeResult(1, agent_info=v1.Implementation("minimal", "1.0"))
+        router.on_request(m.NEW_SESSION, new_session)  # not before: a client has to introduce itself first
+        info = v1.Implementation("minimal", "1.0")
+        return v1.InitializeResult(1, agent_capabilities=v1.AgentCapabilities(), agent_info=info)
 
-    def new_session(_: v1.NewSession) -> v1.NewSessionResult:
-        return v1.NewSessionResult("session-1")
+    def new_session(asked: v1.NewSession) -> v1.NewSessionResult:
+        if not os.path.isabs(asked.cwd):
+            raise RequestError(Code.INVALID_PARAMS, "the directory has to be absolute")
+        sessions.add(id := uuid.uuid4().hex)
+        return v1.NewSessionResult(id)
 
     async def prompt(asked: v1.Prompt) -> v1.PromptResult:
+        if asked.session_id not in sessions:
+            raise RequestError(Code.RESOURCE_NOT_FOUND, "there is no such session")
         voice = connection.voice(asked.session_id)
         for block in asked.prompt:
             if isinstance(block, v1.TextBlock):
@@ -29,7 +39,6 @@ async def main() -> None:
         return v1.PromptResult(v1.StopReason.END_TURN)
 
     router.on_request(m.INITIALIZE, initialize)
-    router.on_request(m.NEW_SESSION, new_session)
     router.on_request(m.PROMPT, prompt)
     async with connection:
         await connection.wait_closed()

@@ -13,7 +13,7 @@ class Notes(Agent):
 
     def __init__(self) -> None:
         super().__init__("notes", "1.0", title="Notes")
-        self.kept: dict[str, list[str]] = {}
+        self.kept: dict[str, list[tuple[str, str]]] = {}
         self.places: dict[str, str] = {}
 
     async def new_session(self, session: Session) -> None:
@@ -27,11 +27,12 @@ class Notes(Agent):
         if session.id not in self.kept:
             raise RequestError(Code.RESOURCE_NOT_FOUND, "Resource not found", f"no notes called `{session.id}`")
         session.modes = ASK_FIRST
-        for number, note in enumerate(self.kept[session.id]):  # the ids keep the notes apart
+        for number, (note, reply) in enumerate(self.kept[session.id]):  # the ids keep the messages apart
             await session.update(v1.UserMessageChunk(v1.TextBlock(note), message_id=f"note-{number}"))
+            await session.update(v1.AgentMessageChunk(v1.TextBlock(reply), message_id=f"reply-{number}"))
 
     def list_sessions(self, query: v1.ListSessions) -> list[v1.SessionInfo]:
-        """Everything, newest first."""
+        """Everything, newest first; the client is sent what it asked for."""
         return [v1.SessionInfo(id, self.places[id]) for id in reversed(self.kept)]
 
     async def prompt(self, turn: Turn) -> v1.StopReason | None:
@@ -39,12 +40,13 @@ class Notes(Agent):
         notes = self.kept[turn.session.id]
         match turn.command:
             case ("save", file) if file:
-                return await self.save(turn, file, "\n".join(notes) + "\n")
+                return await self.save(turn, file, "".join(f"{note}\n" for note, _ in notes))
             case ("save", _):
                 await turn.say("Where to? Say `/save FILE`.")
             case _:
-                notes.append(turn.text)
-                await turn.say(f"Noted, that makes {len(notes)}.")
+                reply = f"Noted, that makes {len(notes) + 1}."
+                notes.append((turn.text, reply))
+                await turn.say(reply)
         return None
 
     async def save(self, turn: Turn, file: str, text: str) -> v1.StopReason | None:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from antiphon.connection.early import answer_initialize
 from antiphon.protocol import v1
 
+introduced: list[v1.Initialize] = []
 
-def initialize(_: v1.Initialize) -> v1.InitializeResult:
+
+def initialize(asked: v1.Initialize) -> v1.InitializeResult:
     """Say who we are. Uses nothing that takes long to import."""
-    return v1.InitializeResult(1, agent_info=v1.Implementation("quick", "1.0"))
+    introduced.append(asked)
+    info = v1.Implementation("quick", "1.0")
+    return v1.InitializeResult(1, agent_capabilities=v1.AgentCapabilities(), agent_info=info)
 
 
 def main() -> None:
@@ -22,16 +26,37 @@ def main() -> None:
 
 async def serve(already_read: bytes) -> None:
     """Serve whoever started this program until they close our stdin."""
+    import os
+    import uuid
+
     from antiphon.connection.connection import Connection
     from antiphon.connection.router import Router
+    from antiphon.errors import Code, RequestError
     from antiphon.protocol.v1 import methods as m
     from antiphon.transports.stdio import open_stdio
 
     router = Router()
+    connection = Connection(open_stdio(already_read=already_read), router)
+    sessions: set[str] = set()
+
+    def new_session(asked: v1.NewSession) -> v1.NewSessionResult:
+        if not introduced:
+            raise RequestError(Code.INVALID_REQUEST, "a client has to introduce itself first")
+        if not os.path.isabs(asked.cwd):
+            raise RequestError(Code.INVALID_PARAMS, "the directory has to be absolute")
+        sessions.add(id := uuid.uuid4().hex)
+        return v1.NewSessionResult(id)
+
+    async def prompt(asked: v1.Prompt) -> v1.PromptResult:
+        if asked.session_id not in sessions:
+            raise RequestError(Code.RESOURCE_NOT_FOUND, "there is no such session")
+        await connection.voice(asked.session_id).say("That was quick.")
+        return v1.PromptResult(v1.StopReason.END_TURN)
+
     router.on_request(m.INITIALIZE, initialize)
-    router.on_request(m.NEW_SESSION, lambda _: v1.NewSessionResult("session-1"))
-    router.on_request(m.PROMPT, lambda _: v1.PromptResult(v1.StopReason.END_TURN))
-    async with Connection(open_stdio(already_read=already_read), router) as connection:
+    router.on_request(m.NEW_SESSION, new_session)
+    router.on_request(m.PROMPT, prompt)
+    async with connection:
         await connection.wait_closed()
 
 

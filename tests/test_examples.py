@@ -103,7 +103,7 @@ def test_the_notes_agent_notes_saves_and_loads(tmp_path: Path) -> None:
             assert (tmp_path / "song.txt").read_text(encoding="utf-8") == "call\nresponse\n"
             assert [info.session_id async for info in agent.list_sessions()] == [session.id]
             again = await agent.load_session(session.id, tmp_path)
-            assert again.transcript.plain().splitlines()[:2] == ["> call", "> response"]
+            assert again.transcript.plain().splitlines()[:3] == ["> call", "Noted, that makes 1.", "> response"]
 
     asyncio.run(talk())
 

@@ -5,8 +5,6 @@ from collections import Counter
 from contextlib import suppress
 from typing import Any
 
-import msgspec
-
 from antiphon.agent.agent import Agent
 from antiphon.agent.session import Session
 from antiphon.agent.turn import Turn
@@ -16,6 +14,7 @@ from antiphon.errors import AcpError, RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from antiphon.transports.memory import memory_pair
+from tests.agent.random_client import RandomClient
 from tests.schedules import World, check
 
 
@@ -95,36 +94,14 @@ class Busy(Agent):
             await turn.session.request(m.READ_TEXT_FILE, v1.ReadTextFile(turn.session.id, "/w/a"))
 
 
-class Client:
+class Client(RandomClient):
     """A client that does what clients do, some of it in the worst moment."""
 
     def __init__(self, world: World, connection: Connection) -> None:
-        self.world = world
-        self.connection = connection
-        connection.router.on_request(m.REQUEST_PERMISSION, self.permission)
+        super().__init__(world, connection)
         connection.router.on_request(m.READ_TEXT_FILE, self.read)
-        connection.tap(self.see)
-        self.calls: dict[str, str] = {}
         self.requests: set[Any] = set()
         self.ids: list[str] = ["earlier"]
-
-    def see(self, direction: str, _: float, frame: bytes) -> None:
-        message = msgspec.json.decode(frame)
-        update = message.get("params", {}).get("update", {})
-        if direction == "in" and update.get("sessionUpdate", "").startswith("tool_call"):
-            key = message["params"]["sessionId"] + update["toolCallId"]
-            self.calls[key] = update.get("status") or self.calls.get(key, "pending")
-
-    async def permission(self, asked: v1.RequestPermission) -> v1.PermissionResult:
-        await self.world.pause()
-        match self.world.random.choice(["allow", "allow", "refuse", "never"]):
-            case "allow":
-                return v1.PermissionResult(v1.Selected(asked.options[0].option_id))
-            case "refuse":
-                raise RequestError(-32000, "not now")
-            case _:
-                await asyncio.Event().wait()
-                raise AssertionError
 
     async def read(self, asked: v1.ReadTextFile) -> v1.ReadTextFileResult:
         await self.world.pause()

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from antiphon.agent.agent import Agent
 from antiphon.agent.session import Session
@@ -215,6 +217,18 @@ async def test_a_list_is_a_page_or_everything() -> None:
         agent.list_sessions = lambda _: (v1.SessionInfo(each, "/") for each in "ab")  # type: ignore[method-assign, assignment, return-value]
         everything = await editor.connection.request(m.LIST_SESSIONS, v1.ListSessions())
         assert [each.session_id for each in everything.sessions] == ["a", "b"]
+
+
+@settings(max_examples=20)
+@given(st.lists(st.sampled_from(["/a", "/b", "/b/c"])), st.sampled_from([None, "/a", "/b", "/nowhere"]))
+async def test_of_all_sessions_those_of_the_directory_are_sent(places: list[str], cwd: str | None) -> None:
+    agent = Keeper()
+    agent.list_sessions = lambda _: [v1.SessionInfo(str(at), where) for at, where in enumerate(places)]  # type: ignore[method-assign, assignment, return-value]
+    async with playing(agent) as editor:
+        found = await editor.connection.request(m.LIST_SESSIONS, v1.ListSessions(cwd))
+        assert [each.cwd for each in found.sessions] == [each for each in places if cwd in (None, each)]
+        with pytest.raises(RequestRefused, match="there is no page `next`"):
+            await editor.connection.request(m.LIST_SESSIONS, v1.ListSessions(cwd, "next"))
 
 
 async def test_a_client_that_leaves_in_the_middle_of_a_turn_leaves_nothing_behind() -> None:

@@ -69,7 +69,7 @@ def test_half_a_second_line_is_not_lost() -> None:
 @pytest.mark.parametrize(
     ("first", "outcome"),
     [
-        (NEW, "result"),
+        (NEW, "error"),  # a client introduces itself first
         (b"not json\n", "error"),
         (b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"x"}}\n', "error"),
         (b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":' + b"[" * 3000 + b"\n", "error"),

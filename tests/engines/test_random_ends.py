@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 import antiphon.engines.claude.conversation
@@ -22,12 +21,13 @@ from antiphon.engines.claude.engine import Claude
 from antiphon.engines.codex.engine import Codex
 from antiphon.engines.host import Host
 from antiphon.engines.running import Running
-from antiphon.errors import AcpError, ConnectionClosed, RequestError, RequestRefused, SpawnFailed
+from antiphon.errors import AcpError, ConnectionClosed, RequestRefused, SpawnFailed
 from antiphon.protocol import v1
 from antiphon.protocol.methods import Call
 from antiphon.protocol.v1 import methods as m
 from antiphon.transports.memory import memory_pair
 from tests.agent.editor import FULL
+from tests.agent.random_client import RandomClient
 from tests.engines.random_cli import ClaudeCli, Cli, CodexCli
 from tests.engines.test_running import Fake, Owner
 from tests.schedules import SCHEDULES, World, check
@@ -123,34 +123,12 @@ def test_a_process_is_never_handed_out_dead_and_never_left() -> None:
 # Whole engines.
 
 
-class Editor:
+class Editor(RandomClient):
     """A client that does what clients do, some of it in the worst moment."""
 
     def __init__(self, world: World, connection: Connection) -> None:
-        self.world = world
-        self.connection = connection
-        connection.router.on_request(m.REQUEST_PERMISSION, self.permission)
-        connection.tap(self.see)
-        self.calls: dict[str, str] = {}
+        super().__init__(world, connection)
         self.closed: set[str] = set()
-
-    def see(self, direction: str, _: float, frame: bytes) -> None:
-        message = msgspec.json.decode(frame)
-        update = message.get("params", {}).get("update", {}) if isinstance(message.get("params"), dict) else {}
-        if direction == "in" and update.get("sessionUpdate", "").startswith("tool_call"):
-            key = f"{message['params']['sessionId']} {update['toolCallId']}"
-            self.calls[key] = update.get("status") or self.calls.get(key, "pending")
-
-    async def permission(self, asked: v1.RequestPermission) -> v1.PermissionResult:
-        await self.world.pause()
-        match self.world.random.choice(["allow", "allow", "refuse", "never"]):
-            case "allow":
-                return v1.PermissionResult(v1.Selected(asked.options[0].option_id))
-            case "refuse":
-                raise RequestError(-32000, "not now")
-            case _:
-                await asyncio.Event().wait()
-                raise AssertionError
 
     async def work(self, cwd: str) -> None:
         """A session from its beginning to its end."""

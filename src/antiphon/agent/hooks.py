@@ -28,7 +28,7 @@ class HooksApart:
     """Those that concern no session that is open."""
 
     def list_sessions(self, query: "v1.ListSessions") -> "Maybe[v1.ListSessionsResult | Iterable[v1.SessionInfo]]":
-        """The sessions there are, newest first: a page of them, or all."""
+        """The sessions there are, newest first: a page of them, or all. Of all, those of the directory that is asked for are picked."""
         raise _missing("session/list")
 
     def delete_session(self, session_id: str) -> "Maybe[None]":

@@ -302,7 +302,11 @@ class Sessions:
         """What there is."""
         self._introduced()
         found: v1.ListSessionsResult | Iterable[v1.SessionInfo] = await maybe_await(self._agent.list_sessions(asked))
-        return found if isinstance(found, v1.ListSessionsResult) else v1.ListSessionsResult([*found])
+        if isinstance(found, v1.ListSessionsResult):
+            return found
+        if asked.cursor is not None:  # all of them are on one page, so no cursor was ever given
+            raise RequestError(Code.INVALID_PARAMS, "Invalid params", f"there is no page `{asked.cursor}`")
+        return v1.ListSessionsResult([info for info in found if asked.cwd in (None, info.cwd)])
 
     async def close(self, asked: v1.CloseSession) -> v1.CloseSessionResult:
         """The client is done with a session."""

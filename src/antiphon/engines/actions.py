@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from antiphon.local.roots import real_path
+from antiphon.local.roots import RealPaths
 from antiphon.policy import Action
 
 if TYPE_CHECKING:
@@ -24,15 +24,7 @@ def action_of(
 
     An action with a path that cannot be followed is marked as unread.
     """
-    lost: list[str] = []
-
-    def resolve(path: str) -> str:
-        try:
-            return real_path(path)
-        except ValueError:
-            lost.append(path)
-            raise
-
+    resolve = RealPaths()
     action = Action.of_tool_call(
         call,
         cwd or session.cwd,
@@ -41,4 +33,4 @@ def action_of(
         resolve=resolve,
         exists=os.path.lexists,
     )
-    return structs.replace(action, unread=True) if lost else action
+    return structs.replace(action, unread=True) if resolve.lost else action

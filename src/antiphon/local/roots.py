@@ -18,7 +18,7 @@ from typing import Final, Self
 from antiphon.errors import LocalProtocolError
 from antiphon.local.problems import FileProblem, NotAFile, OutsideRoots, problem
 
-__all__ = ["EVERYWHERE", "AnyPath", "Roots", "Way", "Workspace", "real_path"]
+__all__ = ["EVERYWHERE", "AnyPath", "RealPaths", "Roots", "Way", "Workspace"]
 
 AnyPath = str | os.PathLike[str]
 
@@ -135,16 +135,23 @@ def _follow(path: str) -> str:
     return at
 
 
-def real_path(path: str) -> str:
-    """Follow every link of a path, for those who judge it.
+class RealPaths:
+    """Follows every link of paths, for those who judge them. `lost` are those of which it cannot be told which file they name."""
 
-    Raises:
-        ValueError: it cannot be told which file it is.
-    """
-    try:
-        return _follow(_checked(path))
-    except FileProblem as error:
-        raise ValueError(str(error)) from error
+    def __init__(self) -> None:
+        self.lost: list[str] = []
+
+    def __call__(self, path: str) -> str:
+        """Return the real path.
+
+        Raises:
+            ValueError: it cannot be told.
+        """
+        try:
+            return _follow(_checked(path))
+        except FileProblem as error:
+            self.lost.append(path)
+            raise ValueError(str(error)) from error
 
 
 # Linux opens a folder for passing through only, which takes no right to list it.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 from msgspec import structs
 
 from antiphon.local.files import FileProblem, read_text
-from antiphon.local.roots import real_path
+from antiphon.local.roots import RealPaths
 from antiphon.policy import Action
 from antiphon.policy.where import Where
 from antiphon.protocol import v1
@@ -24,15 +24,7 @@ Wanted: TypeAlias = v1.RequestPermission | v1.ReadTextFile | v1.WriteTextFile | 
 def action_of(request: Wanted, workspace: "Workspace | None") -> Action:
     """The action behind a request of a session that works there. What cannot be made out for sure is marked so, and asked about."""
     cwd, roots, home = _directories(workspace)
-    lost: list[str] = []
-
-    def resolve(path: str) -> str:
-        try:
-            return real_path(path)
-        except ValueError:
-            lost.append(path)
-            raise
-
+    resolve = RealPaths()
     match request:
         case v1.RequestPermission():
             action = Action.of_tool_call(
@@ -48,7 +40,7 @@ def action_of(request: Wanted, workspace: "Workspace | None") -> Action:
             action = Action.of_write(request, cwd, roots, home=home, resolve=resolve)
         case _:
             assert_never(request)
-    return structs.replace(action, unread=True) if lost or workspace is None else action
+    return structs.replace(action, unread=True) if resolve.lost or workspace is None else action
 
 
 def texts_shown(

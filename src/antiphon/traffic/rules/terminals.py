@@ -6,6 +6,8 @@ from antiphon.traffic.ledger import Ledger
 from antiphon.traffic.rules.capabilities import TERMINAL_METHODS
 from antiphon.traffic.values import as_object, objects_in, shown
 
+REQUEST_CANCELLED = -32800
+
 
 @rule(
     "terminal.known",
@@ -46,9 +48,9 @@ def released(entry: Entry, ledger: Ledger) -> list[str] | None:
     session = ledger.session(ledger.asked)
     if session is None or not (ledger.terminals or ledger.released) or len(session.turns) > 1:
         return None
-    if (
-        as_object(entry.msg.get("result")).get("stopReason") == "cancelled"
-    ):  # what a cancelled turn leaves may take a moment longer
+    stopped = as_object(entry.msg.get("result")).get("stopReason")
+    refused = as_object(entry.msg.get("error")).get("code")
+    if stopped == "cancelled" or refused == REQUEST_CANCELLED:  # what it leaves may take a moment longer
         return None
     return [
         f"the terminal {shown(id)} is not released"
