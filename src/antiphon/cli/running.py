@@ -316,8 +316,9 @@ def _failure(error: Exception | None) -> events.Failure | None:
     if isinstance(error, AuthRequired):
         sentence, hint = f"the agent wants you to sign in: {error.reason}", _login_hint(error)
     else:
-        sentence, hint = sentence_and_hint(error)
-    return events.Failure(kind=kind_of(error), message=sentence, hint=hint or MORE, retryable=is_retryable(error))
+        sentence, found = sentence_and_hint(error)
+        hint = found or MORE
+    return events.Failure(kind=kind_of(error), message=sentence, hint=hint, retryable=is_retryable(error))
 
 
 def _login_hint(error: AuthRequired) -> str:
