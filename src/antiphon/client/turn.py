@@ -18,7 +18,7 @@ class Turn:
     """`async for update in turn`, then `turn.result`; or `await turn` for the result alone, or `await turn.text()`.
 
     Use it with `async with` to have it cancelled and over however you leave it. A timeout or a cancelled task cancels it too; a bare `break`
-    only when nobody holds on to it any more.
+    only when nobody holds on to it any more. An error that is raised in the loop and kept holds on to it by its traceback.
     """
 
     def __init__(self, run: Run) -> None:
