@@ -147,7 +147,7 @@ async def test_codex_may_write_again_when_it_does_not_review(at: Place) -> None:
         await open_with(client, mode="acceptEdits", route="review")
         await client.say("write a song")
         at.codex.model.answers(patch("*** Add File: one", "+la"))
-        at.codex.model.answers(command("mkdir two", sandbox_permissions="require_escalated"))
+        at.codex.model.answers(command("mv one two", sandbox_permissions="require_escalated"))
         await client.say("/codex write it")
         assert client.asked == []
-    assert made(at) == {"one", "two"}
+    assert made(at) == {"two"}
