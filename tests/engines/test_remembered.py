@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.engines.remembered import LARGEST, VERSIONS, Remembered, read_notes, write_notes
+from antiphon.engines.remembered import (
+    LARGEST,
+    VERSIONS,
+    Remembered,
+    SessionSettings,
+    notes_folder,
+    read_notes,
+    write_notes,
+)
 
 
 def test_what_was_told_is_known_the_next_time_and_by_this_version_alone(tmp_path: Path) -> None:
@@ -14,6 +22,20 @@ def test_what_was_told_is_known_the_next_time_and_by_this_version_alone(tmp_path
     Remembered("claude", "2.1.0").save(told)
     assert Remembered("claude", "2.1.0").load() == told
     assert Remembered("claude", "2.1.1").load() is None and Remembered("codex", "2.1.0").load() is None
+
+
+@pytest.mark.parametrize("id", ["0198f3a2-77c1", "../../etc/passwd", "a/b", "x" * 500])
+def test_what_was_chosen_in_a_session_is_known_until_it_is_forgotten(id: str) -> None:
+    chosen = SessionSettings(id)
+    assert chosen.load() == {}
+    chosen.save({"model": "big"})
+    assert SessionSettings(id).load() == {"model": "big"} and SessionSettings("another").load() == {}
+    assert chosen.path.parent == notes_folder() / "sessions"
+    write_notes(chosen.path, {"model": 7, "effort": "low"})
+    assert chosen.load() == {"effort": "low"}
+    chosen.forget()
+    chosen.forget()
+    assert chosen.load() == {}
 
 
 def test_nobody_else_can_read_it() -> None:

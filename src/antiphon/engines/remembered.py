@@ -15,7 +15,7 @@ import msgspec
 
 from antiphon.config.places import make_private_directory, state_dir
 
-__all__ = ["Remembered", "notes_folder", "read_notes", "write_notes"]
+__all__ = ["Remembered", "SessionSettings", "notes_folder", "read_notes", "write_notes"]
 
 LARGEST: Final = 4 * 1024 * 1024
 """Bytes of notes that are read. What a CLI tells of itself has some kilobytes."""
@@ -50,6 +50,27 @@ class Remembered:
             mine.sort(key=lambda path: path.stat().st_mtime_ns)
             for path in mine[:-VERSIONS]:
                 path.unlink()
+
+
+class SessionSettings:
+    """What was chosen in one session of a CLI that forgets it: setting → value."""
+
+    def __init__(self, session_id: str, folder: Path | None = None) -> None:
+        self.path = (folder or notes_folder()) / "sessions" / f"{_safe(session_id)}.json"
+
+    def load(self) -> dict[str, str]:
+        """What was chosen, as far as we know."""
+        notes = read_notes(self.path) or {}
+        return {name: value for name, value in notes.items() if isinstance(value, str)}
+
+    def save(self, chosen: Mapping[str, str]) -> None:
+        """Remember this instead."""
+        write_notes(self.path, chosen)
+
+    def forget(self) -> None:
+        """Remember nothing."""
+        with suppress(OSError):
+            self.path.unlink()
 
 
 def notes_folder() -> Path:

@@ -18,9 +18,7 @@ pytestmark = pytest.mark.slow
 LIMIT: Final = 20.0
 """Seconds that an answer may take: a machine may have much else to do."""
 
-NOT_FOLLOWED: Final[dict[str, dict[str, str]]] = {
-    "claude": {"load.settings": "Claude Code resumes a session with the model of its own settings"},
-}
+NOT_FOLLOWED: Final[dict[str, dict[str, str]]] = {}
 """Advice that one of them does not follow, and why. What none of us follows is no good advice."""
 
 UNSHOWN: Final = {

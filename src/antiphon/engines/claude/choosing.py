@@ -1,5 +1,6 @@
 """What is chosen in a session, kept the same on both sides: the client changes it, the CLI changes it, each hears of the other."""
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -9,7 +10,7 @@ from antiphon.errors import Code, ConnectionClosed, RequestError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from antiphon.agent.session import Session
     from antiphon.engines.claude import wire
@@ -31,13 +32,17 @@ class Choosing:
         self._told = {settings.MODE: False, settings.MODEL: False, settings.EFFORT: False}
         self._setting: str | None = None
 
-    async def begin(self, remembered: dict[str, Any] | None) -> None:
-        """Show what the CLI had on offer the last time."""
+    async def begin(self, remembered: dict[str, Any] | None, kept: "Mapping[str, str]" = MappingProxyType({})) -> None:
+        """Show what the CLI had on offer the last time, with the model and effort that were chosen in this session before."""
         try:
             self.offer = msgspec.convert(remembered, settings.Offer)
         except msgspec.ValidationError:
             self.offer = settings.Offer()
         self._mode, self._model, self._effort = self.offer.mode, self.offer.model, self.offer.effort
+        if model := kept.get(settings.MODEL):
+            self._model, self._told[settings.MODEL] = model, True
+        if effort := kept.get(settings.EFFORT):
+            self._effort, self._told[settings.EFFORT] = effort, True
         self._show()
         await self._offer_commands()
 

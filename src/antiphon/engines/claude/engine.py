@@ -65,7 +65,10 @@ class Claude(Engine):
     async def delete(self, session_id: str) -> None:
         import asyncio
 
+        from antiphon.engines.remembered import SessionSettings
+
         await asyncio.to_thread(self._kept().delete, session_id)
+        await asyncio.to_thread(SessionSettings(session_id).forget)
 
     async def warm_up(self) -> None:
         """Look for the CLI, and import what every session needs."""

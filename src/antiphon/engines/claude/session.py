@@ -9,6 +9,7 @@ from antiphon.engines.base import EngineSession
 from antiphon.engines.claude.choosing import Choosing
 from antiphon.engines.claude.launch import may_bypass
 from antiphon.engines.claude.settings import MODE, MODEL
+from antiphon.engines.remembered import SessionSettings
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 
@@ -58,7 +59,8 @@ class ClaudeSession(EngineSession):
         """As it was left; with all that was said again, if wished. The process is started when that is done, so that it says nothing in between."""
         await self._must_exist(self.session.id)
         self._place.id = self._place.source = self.session.id
-        await self._choosing.begin(self._place.remembered.load())
+        kept = await asyncio.to_thread(SessionSettings(self.session.id).load)
+        await self._choosing.begin(self._place.remembered.load(), kept)
         if tell:
             await self._conversation.tell_history()
         self._start_soon()
@@ -115,14 +117,22 @@ class ClaudeSession(EngineSession):
 
     async def set_model(self, model_id: str) -> None:
         await self._choosing.set_model(await self._conversation.ready(), model_id)
+        await self._keep()
         await self.session.tell_options()
 
     async def set_config_option(self, config_id: str, value: bool | str) -> None:
         await self._choosing.set_option(await self._conversation.ready(), config_id, str(value))
+        if config_id != MODE:
+            await self._keep()
         if config_id == MODE:
             await self.session.update(v1.CurrentModeUpdate(str(value)))
         elif config_id == MODEL:
             await self.session.tell_model(str(value))
+
+    async def _keep(self) -> None:
+        """Keep model and effort for the next time: the CLI itself forgets what was chosen in a session. A mode is chosen anew."""
+        kept = {name: value for name, value in self._choosing.chosen().items() if name != MODE}
+        await asyncio.to_thread(SessionSettings(self.session.id).save, kept)
 
     async def close(self) -> None:
         if self._open is not None:

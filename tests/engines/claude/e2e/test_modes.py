@@ -90,6 +90,24 @@ async def test_models_and_effort_are_settings_that_the_next_request_has(at: Plac
     assert one.effort != "low" and two.effort == "low"
 
 
+async def test_a_session_that_is_opened_again_has_the_model_and_effort_that_were_chosen_in_it(at: Place) -> None:
+    async with connected(at) as client:
+        await client.open()
+        await client.say("nothing yet")
+        await client.open()
+        sonnet = next(value for value in values(client.option("model")) if "sonnet" in value)
+        await client.session.set_config_option("model", sonnet)
+        await client.session.set_config_option("effort", "low")
+        await client.say("before")
+        id = client.session.id
+    async with connected(at) as client:
+        await client.resume(id)
+        assert client.option("model").current_value == sonnet and client.option("effort").current_value == "low"
+        await client.say("after")
+    before, after = at.model.asked[-2:]
+    assert "sonnet" in before.model and after.model == before.model and (before.effort, after.effort) == ("low", "low")
+
+
 @proves("modes.model-reported")
 async def test_a_change_of_model_by_the_program_itself_is_told(at: Place) -> None:
     async with connected(at) as client:
