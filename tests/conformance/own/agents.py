@@ -45,6 +45,12 @@ def _demo(path: Path) -> Iterator[Own]:
 
 
 @contextmanager
+def _joint_demo(path: Path) -> Iterator[Own]:
+    with joint_places.plain_place(path) as at:
+        yield Own(at, DEMO, "demo")
+
+
+@contextmanager
 def _claude(path: Path) -> Iterator[Own]:
     program = claude_versions.program(claude_versions.NEW)
     if program is None:
@@ -87,6 +93,7 @@ def _plays_codex(at: codex_places.Place) -> None:
 
 AGENTS: Final[dict[str, Callable[[Path], AbstractContextManager[Own]]]] = {
     "demo": _demo,
+    "joint-demo": _joint_demo,
     "claude": _claude,
     "codex": _codex,
     "joint": _joint,
