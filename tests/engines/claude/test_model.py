@@ -158,6 +158,7 @@ async def test_sub_agents_titles_and_summaries_are_told_apart(at: Place) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.prove
 async def test_ten_thousand_deltas_pass(at: Place) -> None:
     at.model.answers(Text("abcdefgh" * 10_000))
     async with bare(at) as claude:

@@ -20,7 +20,7 @@ from tests.engines.claude.proofs import proves
 from tests.engines.claude.versions import BOTH, OLD
 from tests.engines.driving import connected
 
-MANY = 20_000
+MANY = 10_000
 """Messages of a history that takes longer to tell than a process to start."""
 
 

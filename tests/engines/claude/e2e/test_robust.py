@@ -4,6 +4,8 @@ import os
 import signal
 import sys
 
+import pytest
+
 from tests.engines.claude.model.steps import Text
 from tests.engines.claude.place import Place, is_gone
 from tests.engines.claude.proofs import STAND_IN, proves
@@ -36,6 +38,7 @@ async def test_what_nobody_knows_is_ignored(at: Place) -> None:
     assert "'from_tomorrow': 2" in agent.stderr and "'system/also_from_tomorrow': 2" in agent.stderr
 
 
+@pytest.mark.prove  # it takes Claude Code long; `tests/engines/test_program.py` shows it of any program
 @proves("robust.long-line", "turn.once")
 async def test_a_line_of_20_mb_works(at: Place) -> None:
     at.model.answers(Text("la" * (HUGE // 2), size=HUGE // 4))

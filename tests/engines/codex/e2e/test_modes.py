@@ -379,8 +379,8 @@ async def test_a_mode_or_model_that_is_not_on_offer_is_refused(at: Place) -> Non
     ("top", "mode", "asked"),
     [
         ("", "default", 1),
-        ('sandbox_mode = "workspace-write"', "acceptEdits", 0),
-        ('sandbox_mode = "read-only"', "default", 1),
+        pytest.param('sandbox_mode = "workspace-write"', "acceptEdits", 0, marks=pytest.mark.prove),
+        pytest.param('sandbox_mode = "read-only"', "default", 1, marks=pytest.mark.prove),
         ("trusted", "acceptEdits", 0),
     ],
 )

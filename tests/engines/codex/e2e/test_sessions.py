@@ -63,6 +63,7 @@ async def test_a_loaded_session_tells_all_of_it_again(at: Place) -> None:
     assert at.model.last.texts == ["sing the song", "more"]
 
 
+@pytest.mark.prove  # Codex has to be talked to in 52 sessions first
 @proves("sessions.paging")
 async def test_a_long_list_comes_in_pages(at: Place) -> None:
     many = 52

@@ -55,7 +55,12 @@ async def test_a_project_of_a_stranger_runs_nothing_until_it_is_trusted(at: Plac
 
 
 @pytest.mark.parametrize(
-    ("by_user", "mode"), [(None, "default"), ("trusted", "acceptEdits"), ("untrusted", "configured")]
+    ("by_user", "mode"),
+    [
+        (None, "default"),
+        pytest.param("trusted", "acceptEdits", marks=pytest.mark.prove),
+        pytest.param("untrusted", "configured", marks=pytest.mark.prove),
+    ],
 )
 @proves("trust.mode")
 async def test_trusting_the_settings_of_a_project_does_not_change_the_mode(
