@@ -17,6 +17,13 @@ def at(tmp_path: Path) -> Iterator[Place]:
 
 
 @pytest.fixture
+def at_codex(at: Place) -> Place:
+    """A place for what does not depend on the engine: Codex answers, whose CLI starts in half the time."""
+    at.environment["ANTIPHON_ROUTE"] = "codex"
+    return at
+
+
+@pytest.fixture
 def at_demo(tmp_path: Path) -> Iterator[Place]:
     with plain_place(tmp_path) as made:
         yield made

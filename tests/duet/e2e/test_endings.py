@@ -18,7 +18,7 @@ NO_CLAUDE = (ClaudeFail(400, "invalid_request_error", "no such chord"),)
 NO_CODEX = (CodexFail(400, "invalid_request_error", "no such key"),)
 
 
-@pytest.mark.parametrize("mode", ["acceptEdits", "plan"])
+@pytest.mark.parametrize("mode", ["acceptEdits", pytest.param("plan", marks=pytest.mark.prove)])
 async def test_an_error_of_the_first_engine_does_not_silence_the_second(at: Place, mode: str) -> None:
     at.claude.model.otherwise = NO_CLAUDE
     at.codex.model.answers(Text("a second voice"))
@@ -33,7 +33,7 @@ async def test_an_error_of_the_first_engine_does_not_silence_the_second(at: Plac
     assert "again one" in told.text and "again two" in told.text
 
 
-@pytest.mark.parametrize("mode", ["acceptEdits", "plan"])
+@pytest.mark.parametrize("mode", ["acceptEdits", pytest.param("plan", marks=pytest.mark.prove)])
 async def test_an_error_of_the_second_engine_does_not_silence_the_first(at: Place, mode: str) -> None:
     at.claude.model.answers(Text("a first voice"))
     at.codex.model.otherwise = NO_CODEX

@@ -127,14 +127,14 @@ async def test_a_call_that_was_running_is_not_shown_as_running_for_ever(at: Plac
         assert (await client.say("go on")).stop == "end_turn"
 
 
-async def test_what_was_chosen_is_there_too(at: Place) -> None:
-    async with connected(at) as client:
+async def test_what_was_chosen_is_there_too(at_codex: Place) -> None:
+    async with connected(at_codex) as client:
         await open_with(client, route="codex", mode="acceptEdits")
         await client.say("hello")
         id = client.session.id
-        [agent] = [pid for pid in tree.processes_with(at.mark) if _is_agent(pid)]
+        [agent] = [pid for pid in tree.processes_with(at_codex.mark) if _is_agent(pid)]
         os.kill(agent, signal.SIGKILL)
-    async with connected(at) as client:
+    async with connected(at_codex) as client:
         await client.load(id)
         assert client.option("route").current_value == "codex"
         assert client.option("mode").current_value == "acceptEdits"

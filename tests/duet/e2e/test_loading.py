@@ -72,13 +72,13 @@ async def test_answers_to_our_own_commands_are_part_of_it(at: Place) -> None:
         assert shown(client) == before and client.option("route").current_value == "codex"
 
 
-async def test_pieces_of_a_message_come_in_one_piece(at: Place) -> None:
-    at.claude.model.answers(Text("la " * 400, size=3))
-    async with connected(at) as client:
+async def test_pieces_of_a_message_come_in_one_piece(at_codex: Place) -> None:
+    at_codex.codex.model.answers(Text("la " * 400, size=3))
+    async with connected(at_codex) as client:
         told = await client.say("sing")
         id = client.session.id
         assert len(client.updates_of("agent_message_chunk")) > 10
-    async with connected(at) as client:
+    async with connected(at_codex) as client:
         again = await client.load(id)
         assert again.text == told.text and len(client.updates_of("agent_message_chunk")) == 1
 

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.slow
 
 LEFT = [{"id": "verse-2", "title": "Sing the second verse", "status": "open"}]
 ROUND = Call("Bash", {"command": "true", "description": "Nothing"})
+CUT_SHORT = Text("la la la"), Stop("max_output_tokens")
 AT_ONCE = "[duet]\nnudge_cooldown = 0\n"
 
 
@@ -57,76 +58,74 @@ async def test_a_limit_of_tokens_is_one_too(at: Place) -> None:
     assert told.stop == "end_turn" and "Now it is done." in told.text
 
 
-async def test_another_command_may_say_what_is_left(at: Place) -> None:
-    at.environment["CLAUDE_CODE_MAX_TURNS"] = "1"
-    at.program("left-to-do", f"cat <<'END'\n{json.dumps(LEFT)}\nEND")
-    at.configure(f'{AT_ONCE}tasks = ["left-to-do", "--all"]\n')
-    at.claude.model.answers(ROUND)
-    async with connected(at) as client:
+async def test_another_command_may_say_what_is_left(at_codex: Place) -> None:
+    at_codex.program("left-to-do", f"cat <<'END'\n{json.dumps(LEFT)}\nEND")
+    at_codex.configure(f'{AT_ONCE}tasks = ["left-to-do", "--all"]\n')
+    at_codex.codex.model.answers(*CUT_SHORT)
+    async with connected(at_codex) as client:
         await client.say("sing both verses")
         assert len(added(client)) == 1
 
 
-async def test_it_goes_on_so_often_and_no_more(at: Place) -> None:
-    limited(at, config=f"{AT_ONCE}nudge_max = 2\n")
-    at.claude.model.otherwise = (ROUND,)
-    async with connected(at) as client:
+async def test_it_goes_on_so_often_and_no_more(at_codex: Place) -> None:
+    limited(at_codex, config=f"{AT_ONCE}nudge_max = 2\n")
+    at_codex.codex.model.otherwise = CUT_SHORT
+    async with connected(at_codex) as client:
         told = await client.say("go round in circles")
         assert len(added(client)) == 2
-    assert told.stop == "max_turn_requests" and len(at.claude.model.asked) == 3
+    assert told.stop == "max_tokens" and len(at_codex.codex.model.asked) == 3
 
 
-@pytest.mark.parametrize("program", ["echo '[]'", "echo 'no JSON'", "exit 1"])
-async def test_where_nothing_is_left_or_nobody_knows_it_does_not_go_on(at: Place, program: str) -> None:
-    limited(at)
-    at.program("dot", program)
-    at.claude.model.answers(ROUND)
-    async with connected(at) as client:
-        told = await client.say("sing")
-        assert added(client) == []
-    assert told.stop == "max_turn_requests" and len(at.claude.model.asked) == 1
+async def test_where_nothing_is_left_or_nobody_knows_it_does_not_go_on(at_codex: Place) -> None:
+    limited(at_codex)
+    at_codex.codex.model.otherwise = CUT_SHORT
+    async with connected(at_codex) as client:
+        for number, program in enumerate(("echo '[]'", "echo 'no JSON'", "exit 1"), 1):
+            at_codex.program("dot", program)
+            told = await client.say("sing")
+            assert added(client) == [] and told.stop == "max_tokens" and len(at_codex.codex.model.asked) == number
 
 
-async def test_a_turn_that_ends_by_itself_is_not_gone_on_with(at: Place) -> None:
-    limited(at)
-    async with connected(at) as client:
+async def test_a_turn_that_ends_by_itself_is_not_gone_on_with(at_codex: Place) -> None:
+    limited(at_codex)
+    async with connected(at_codex) as client:
         assert (await client.say("sing")).stop == "end_turn"
         assert added(client) == []
-    assert len(at.claude.model.asked) == 1
+    assert len(at_codex.codex.model.asked) == 1
 
 
-async def test_it_is_switched_off_and_on(at: Place) -> None:
-    limited(at)
-    async with connected(at) as client:
+async def test_it_is_switched_off_and_on(at_codex: Place) -> None:
+    limited(at_codex)
+    async with connected(at_codex) as client:
         await client.open()
         assert "off" in (await client.say("/nudge off")).text
-        at.claude.model.answers(ROUND)
-        assert (await client.say("sing")).stop == "max_turn_requests" and added(client) == []
+        at_codex.codex.model.answers(*CUT_SHORT)
+        assert (await client.say("sing")).stop == "max_tokens" and added(client) == []
         assert "on" in (await client.say("/nudge on")).text
-        at.claude.model.answers(ROUND)
+        at_codex.codex.model.answers(*CUT_SHORT)
         assert (await client.say("sing")).stop == "end_turn" and len(added(client)) == 1
-    assert len(at.claude.model.asked) == 3
+    assert len(at_codex.codex.model.asked) == 3
 
 
-async def test_it_is_off_from_the_beginning_if_the_config_file_says_so(at: Place) -> None:
-    limited(at, config=f"{AT_ONCE}nudge = false\n")
-    at.claude.model.answers(ROUND)
-    async with connected(at) as client:
-        assert (await client.say("sing")).stop == "max_turn_requests" and added(client) == []
+async def test_it_is_off_from_the_beginning_if_the_config_file_says_so(at_codex: Place) -> None:
+    limited(at_codex, config=f"{AT_ONCE}nudge = false\n")
+    at_codex.codex.model.answers(*CUT_SHORT)
+    async with connected(at_codex) as client:
+        assert (await client.say("sing")).stop == "max_tokens" and added(client) == []
 
 
-async def test_a_cancel_stops_it(at: Place) -> None:
-    limited(at)
+async def test_a_cancel_stops_it(at_codex: Place) -> None:
+    limited(at_codex)
     gate = Gate()
-    at.claude.model.answers(ROUND)
-    at.claude.model.answers(Text("la la "), Wait(gate))
-    at.claude.model.otherwise = (ROUND,)
-    async with connected(at) as client:
+    at_codex.codex.model.answers(*CUT_SHORT)
+    at_codex.codex.model.answers(Text("la la "), Wait(gate))
+    at_codex.codex.model.otherwise = CUT_SHORT
+    async with connected(at_codex) as client:
         await client.open()
         turn = client.session.prompt("sing")
         await gate.is_reached()
         assert (await turn.cancel()).stop_reason is v1.StopReason.CANCELLED
         assert len(added(client)) == 1 and stops(client) == ["cancelled"]
-        at.claude.model.otherwise = (Text("I am here."),)
+        at_codex.codex.model.otherwise = (Text("I am here."),)
         assert (await client.say("are you there?")).stop == "end_turn"
-    assert len(at.claude.model.asked) == 3
+    assert len(at_codex.codex.model.asked) == 3

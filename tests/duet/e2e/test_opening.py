@@ -78,16 +78,18 @@ async def test_a_deleted_session_is_gone_with_the_engines_conversations(at: Plac
         assert [each async for each in client.agent.list_sessions(at.folder)] == []
 
 
-async def test_a_session_that_does_not_exist_is_an_error_that_says_so(at: Place) -> None:
+async def test_a_session_that_does_not_exist_is_an_error_that_says_so(at_codex: Place) -> None:
     nobody = str(uuid4())
-    async with connected(at) as client:
+    async with connected(at_codex) as client:
         for open_it in (client.load, client.resume, client.fork):
             with pytest.raises(RequestRefused) as caught:
                 await open_it(nobody)
             assert caught.value.code == Code.RESOURCE_NOT_FOUND
 
 
-async def test_a_session_that_is_live_in_another_process_is_a_clear_error_and_free_when_that_ends(at: Place) -> None:
+async def test_a_session_that_is_live_in_another_process_is_a_clear_error_and_free_when_that_ends(
+    at: Place,
+) -> None:
     async with connected(at) as other:
         await other.say("remember the river")
         id = other.session.id
@@ -105,10 +107,10 @@ async def test_a_session_that_is_live_in_another_process_is_a_clear_error_and_fr
             assert (await client.say("mine now")).text == "echo: mine now"
 
 
-async def test_two_processes_work_in_one_folder_at_a_time(at: Place) -> None:
-    async with connected(at) as one, connected(at) as two:
+async def test_two_processes_work_in_one_folder_at_a_time(at_codex: Place) -> None:
+    async with connected(at_codex) as one, connected(at_codex) as two:
         assert (await one.say("of the river")).text == "echo: of the river"
         assert (await two.say("of the sea")).text == "echo: of the sea"
         assert one.session.id != two.session.id
         for client in (one, two):
-            assert len([each async for each in client.agent.list_sessions(at.folder)]) == 2
+            assert len([each async for each in client.agent.list_sessions(at_codex.folder)]) == 2

@@ -36,7 +36,7 @@ def words_of(asked: v1.RequestPermission) -> str:
     return f"{asked.tool_call.title} {asked.tool_call.content}"
 
 
-@pytest.mark.parametrize("mode", ["default", "acceptEdits"])
+@pytest.mark.parametrize("mode", ["default", pytest.param("acceptEdits", marks=pytest.mark.prove)])
 async def test_an_edit_that_a_rule_denies_is_refused_on_both_and_nobody_is_asked(at: Place, mode: str) -> None:
     at.configure('[policy]\ndeny = ["Edit(secret.txt)"]\n')
     for name in ("secret.txt", "secret.txt"):
@@ -101,7 +101,7 @@ async def test_what_a_rule_allows_is_not_asked_on_either(at: Place) -> None:
     assert {"one", "two", "songs/three", "songs/four"} <= made and told.stop == "end_turn"
 
 
-@pytest.mark.parametrize("first", ["claude", "codex"])
+@pytest.mark.parametrize("first", ["claude", pytest.param("codex", marks=pytest.mark.prove)])
 async def test_an_always_for_one_engine_holds_for_the_other(at: Place, first: str) -> None:
     at.claude.model.answers(claude_runs("touch song.txt"))
     at.codex.model.answers(codex_runs("touch song.txt"))

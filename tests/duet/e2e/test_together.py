@@ -104,11 +104,11 @@ async def test_cancelling_withdraws_a_question_and_stops_a_tool_that_runs(at: Pl
     assert not (at.folder / "never").exists() and stops(client) == ["cancelled", "cancelled", "end_turn"]
 
 
-async def test_only_the_session_that_is_cancelled_ends(at: Place) -> None:
+async def test_only_the_session_that_is_cancelled_ends(at_codex: Place) -> None:
     gates = Gate(), Gate()
     for gate in gates:
-        at.claude.model.answers_by(lambda asked, gate=gate: (Text(f"{asked.prompt}: la "), Wait(gate), Text("la")))  # type: ignore[misc]
-    async with connected(at) as client:
+        at_codex.codex.model.answers_by(lambda asked, gate=gate: (Text(f"{asked.prompt}: la "), Wait(gate), Text("la")))  # type: ignore[misc]
+    async with connected(at_codex) as client:
         turns = []
         for gate in gates:
             turns.append((await client.open()).prompt("sing"))

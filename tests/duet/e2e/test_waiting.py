@@ -31,19 +31,19 @@ def told_to_wait(client: Client) -> bool:
     return any(word in each for each in words for word in ("queue", "waits", "waiting", "next in line"))
 
 
-async def test_a_prompt_while_a_turn_runs_waits_and_is_told_so(at: Place) -> None:
+async def test_a_prompt_while_a_turn_runs_waits_and_is_told_so(at_codex: Place) -> None:
     gate = Gate()
-    at.claude.model.answers(Text("The river "), Wait(gate), Text("is sung."))
-    async with connected(at) as client:
+    at_codex.codex.model.answers(Text("The river "), Wait(gate), Text("is sung."))
+    async with connected(at_codex) as client:
         await client.open()
         first = client.session.prompt("sing of the river")
         await gate.is_reached()
         second = client.session.prompt("and of the sea")
         await client.until(lambda: told_to_wait(client))
-        assert len(at.claude.model.asked) == 1
+        assert len(at_codex.codex.model.asked) == 1
         gate.open()
         assert (await first).stop_reason is (await second).stop_reason is v1.StopReason.END_TURN
-    assert [asked.prompt for asked in at.claude.model.asked] == ["sing of the river", "and of the sea"]
+    assert [asked.prompt for asked in at_codex.codex.model.asked] == ["sing of the river", "and of the sea"]
     assert "echo: and of the sea" in client.said and stops(client) == ["end_turn", "end_turn"]
 
 
@@ -71,10 +71,10 @@ async def test_a_prompt_that_waited_stands_in_the_history_where_it_was_answered(
     ]
 
 
-async def test_a_cancel_calls_off_what_waits_as_well(at: Place) -> None:
+async def test_a_cancel_calls_off_what_waits_as_well(at_codex: Place) -> None:
     gate = Gate()
-    at.claude.model.answers(Text("la la "), Wait(gate))
-    async with connected(at) as client:
+    at_codex.codex.model.answers(Text("la la "), Wait(gate))
+    async with connected(at_codex) as client:
         await client.open()
         turns = [client.session.prompt("sing for ever")]
         await gate.is_reached()
@@ -83,7 +83,7 @@ async def test_a_cancel_calls_off_what_waits_as_well(at: Place) -> None:
         await client.session.cancel()
         assert [(await turn).stop_reason for turn in turns] == [v1.StopReason.CANCELLED] * 2
         assert (await client.say("go on")).text == "echo: go on"
-    assert [asked.prompt for asked in at.claude.model.asked] == ["sing for ever", "go on"]
+    assert [asked.prompt for asked in at_codex.codex.model.asked] == ["sing for ever", "go on"]
 
 
 @pytest.mark.parametrize("engine", ["claude", "codex"])
@@ -125,8 +125,8 @@ async def test_what_is_added_while_both_work_reaches_both(at: Place) -> None:
         assert "and of the sea" in model.last.everything
 
 
-async def test_without_a_turn_nothing_is_added(at: Place) -> None:
-    async with connected(at) as client:
+async def test_without_a_turn_nothing_is_added(at_codex: Place) -> None:
+    async with connected(at_codex) as client:
         await client.say("hello")
         with pytest.raises(RequestRefused, match="no turn"):
             await add(client, "too late")

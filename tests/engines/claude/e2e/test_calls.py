@@ -46,40 +46,55 @@ async def test_a_call_is_told_from_its_first_token_to_its_result(at: Place) -> N
     assert statuses[-2:] == ["in_progress", "completed"]
 
 
-@proves("turn.diff-edit", "turn.locations", "turn.call-title", "turn.kind", "turn.name", on=BOTH)
-async def test_an_edit_shows_the_file_before_and_after_and_where_it_changed(at: Place) -> None:
-    song = at.write("song.txt", SONG)
-    at.model.answers(Call("Read", {"file_path": str(song), "offset": 20, "limit": 5}))
-    edit = {"file_path": str(song), "old_string": "line 23\n", "new_string": "a high note\n"}
-    at.model.answers(Call("Edit", edit))
+@proves(
+    "turn.diff-edit", "turn.diff-write", "turn.locations", "turn.call-title", "turn.kind", "turn.name", "turn.command-text",
+    "turn.raw-output", on=BOTH
+)  # fmt: skip
+async def test_calls_show_diffs_places_output_pictures_and_why_they_failed(at: Place) -> None:
+    song, old, new = at.write("song.txt", SONG), at.write("old.txt", "before\n"), at.folder / "new.txt"
+    (at.folder / "dot.png").write_bytes(base64.b64decode(DOT))
     async with connected(at) as client:
+        # An edit shows the file before and after, and where it changed.
+        at.model.answers(Call("Read", {"file_path": str(song), "offset": 20, "limit": 5}))
+        edit = {"file_path": str(song), "old_string": "line 23\n", "new_string": "a high note\n"}
+        at.model.answers(Call("Edit", edit))
         told = await client.say("make it higher")
-    read, edited = told.call("Read"), told.call("Edit")
-    assert read["kind"] == "read" and "song.txt" in read["title"]
-    assert read["locations"] == [{"path": str(song), "line": 20}]
-    assert edited["kind"] == "edit" and edited["status"] == "completed" and "song.txt" in edited["title"]
-    assert diffs(edited) == [
-        {"type": "diff", "path": str(song), "oldText": SONG, "newText": SONG.replace("line 23\n", "a high note\n")}
-    ]
-    assert [each["path"] for each in edited["locations"]] == [str(song)]
-    assert 20 <= edited["locations"][0]["line"] <= 23
+        read, edited = told.call("Read"), told.call("Edit")
+        assert read["kind"] == "read" and "song.txt" in read["title"]
+        assert read["locations"] == [{"path": str(song), "line": 20}]
+        assert edited["kind"] == "edit" and edited["status"] == "completed" and "song.txt" in edited["title"]
+        after = SONG.replace("line 23\n", "a high note\n")
+        assert diffs(edited) == [{"type": "diff", "path": str(song), "oldText": SONG, "newText": after}]
+        assert [each["path"] for each in edited["locations"]] == [str(song)]
+        assert 20 <= edited["locations"][0]["line"] <= 23
 
+        # A file that is written shows what it was, or that it is new.
+        at.model.answers(Call("Write", {"file_path": str(new), "content": "all new\n"}))
+        assert diffs((await client.say("write")).call("Write")) == [
+            {"type": "diff", "path": str(new), "newText": "all new\n"}
+        ]
+        at.model.answers(Call("Read", {"file_path": str(old)}))
+        at.model.answers(Call("Write", {"file_path": str(old), "content": "after\n"}))
+        assert diffs((await client.say("write")).call("Write")) == [
+            {"type": "diff", "path": str(old), "oldText": "before\n", "newText": "after\n"}
+        ]
 
-@proves("turn.diff-write", on=BOTH)
-async def test_a_file_that_is_written_shows_what_it_was_or_that_it_is_new(at: Place) -> None:
-    old, new = at.write("old.txt", "before\n"), at.folder / "new.txt"
-    at.model.answers(Call("Write", {"file_path": str(new), "content": "all new\n"}))
-    at.model.answers(Call("Read", {"file_path": str(old)}))
-    at.model.answers(Call("Write", {"file_path": str(old), "content": "after\n"}))
-    async with connected(at) as client:
-        first = await client.say("write")
-    written = [each for each in client.updates if each.get("status") == "completed" and each.get("content")]
-    shown = [diff for each in written for diff in diffs(each)]
-    assert {"type": "diff", "path": str(new), "newText": "all new\n"} in [
-        {key: value for key, value in each.items() if value is not None} for each in shown
-    ]
-    assert {"type": "diff", "path": str(old), "oldText": "before\n", "newText": "after\n"} in shown
-    assert first.stop == "end_turn"
+        # The output of a command is text, which cannot end its own fence.
+        at.model.answers(Call("Bash", {"command": "printf 'la\\n```\\nla\\n'; false", "description": "Sing"}))
+        call = (await client.say("sing")).call("Bash")
+        shown = "\n".join(each["content"]["text"] for each in call["content"] if each["type"] == "content")
+        assert "la\n```\nla" in shown and "````" in shown and call["status"] == "failed" and "1" in shown
+
+        # A call that fails says why.
+        at.model.answers(Text("Let me read. "), Call("Read", {"file_path": str(at.folder / "nothing.txt")}))
+        call = (await client.say("read")).call("Read")
+        assert call["status"] == "failed" and call["kind"] == "read" and "not exist" in str(call["content"])
+
+        # A picture is shown as one.
+        at.model.answers(Call("Read", {"file_path": str(at.folder / "dot.png")}))
+        call = (await client.say("look")).call("Read")
+        [picture] = [each["content"] for each in call["content"]]
+        assert picture == {"type": "image", "data": DOT, "mimeType": "image/png"} and call["rawOutput"]
 
 
 @proves("turn.diff-multiedit", on=[STAND_IN])
@@ -101,34 +116,3 @@ async def test_several_edits_in_one_call_show_one_diff(at: Place) -> None:
     edited = told.call("MultiEdit")
     assert edited["kind"] == "edit" and "song.txt" in edited["title"]
     assert diffs(edited) == [{"type": "diff", "path": str(song), "oldText": "do\nre\nmi\n", "newText": "DO\nre\nMI\n"}]
-
-
-@proves("turn.command-text", on=BOTH)
-async def test_a_commands_output_is_told_as_text(at: Place) -> None:
-    at.model.answers(Call("Bash", {"command": "printf 'la\\n```\\nla\\n'; false", "description": "Sing"}))
-    async with connected(at) as client:
-        told = await client.say("sing")
-    call = told.call("Bash")
-    shown = "\n".join(each["content"]["text"] for each in call["content"] if each["type"] == "content")
-    assert "la\n```\nla" in shown and "````" in shown  # what it holds cannot end it
-    assert call["status"] == "failed" and "1" in shown
-
-
-@proves("turn.kind")
-async def test_a_call_that_fails_says_why(at: Place) -> None:
-    at.model.answers(Text("Let me read. "), Call("Read", {"file_path": str(at.folder / "nothing.txt")}))
-    async with connected(at) as client:
-        told = await client.say("read")
-    call = told.call("Read")
-    assert call["status"] == "failed" and call["kind"] == "read" and "not exist" in str(call["content"])
-
-
-@proves("turn.raw-output")
-async def test_a_picture_that_is_read_is_shown_as_a_picture(at: Place) -> None:
-    (at.folder / "dot.png").write_bytes(base64.b64decode(DOT))
-    at.model.answers(Call("Read", {"file_path": str(at.folder / "dot.png")}))
-    async with connected(at) as client:
-        told = await client.say("look")
-    call = told.call("Read")
-    [shown] = [each["content"] for each in call["content"]]
-    assert shown == {"type": "image", "data": DOT, "mimeType": "image/png"} and call["rawOutput"]

@@ -18,6 +18,10 @@ AT_ONCE = (("retry-after", "0"),)
 """For failures that are tried again: not later than now."""
 
 
+MOMENTS = 9e17, -9e17, 1e300, 9_999_999_999_999
+"""Far away, long ago, never, and in milliseconds."""
+
+
 async def refused(client: Client, *, text: str = "sing") -> RequestRefused:
     with pytest.raises(RequestRefused) as caught:
         await client.say(text)
@@ -38,16 +42,8 @@ async def test_too_many_requests_in_a_turn_end_with_max_turn_requests(at: Place)
     assert told.stop == "max_turn_requests"
 
 
-@proves("stop.overloaded")
-async def test_a_model_that_comes_back_goes_on_as_if_nothing_had_been(at: Place) -> None:
-    at.model.answers(Fail(529, "overloaded_error", "too many singers", AT_ONCE))
-    async with connected(at) as client:
-        told = await client.say("sing")
-    assert told.text == "echo: sing" and told.stop == "end_turn" and told.notices
-
-
-@proves("stop.usage-limit", on=BOTH)
-async def test_a_usage_limit_says_when_it_is_over(at: Place) -> None:
+@proves("stop.usage-limit", "stop.expired-login", "auth.required", on=BOTH)
+async def test_a_usage_limit_says_when_it_is_over_and_an_expired_login_asks_for_a_new_one(at: Place) -> None:
     at.environment |= BY_SUBSCRIPTION
     over = int(time.time()) + 7200
     limit = {"status": "rejected", "reset": str(over), "representative-claim": "five_hour", "5h-reset": str(over)}
@@ -55,17 +51,11 @@ async def test_a_usage_limit_says_when_it_is_over(at: Place) -> None:
     at.model.otherwise = (Fail(429, "rate_limit_error", "the hall is full", headers),)
     async with connected(at) as client:
         error = await refused(client)
+        at.model.otherwise = (Fail(401, "authentication_error", "the token has expired", AT_ONCE),)
+        with pytest.raises(AuthRequired) as caught:
+            await client.say("sing again")
     assert data(error)["kind"] == "usage_limit" and "limit" in error.message
     assert time.strftime("%H:%M", time.gmtime(over)) in str(data(error)["resetsAt"])
-
-
-@proves("stop.expired-login", "auth.required", on=BOTH)
-async def test_an_expired_login_is_the_error_for_signing_in(at: Place) -> None:
-    at.environment |= BY_SUBSCRIPTION
-    at.model.otherwise = (Fail(401, "authentication_error", "the token has expired", AT_ONCE),)
-    async with connected(at) as client:
-        with pytest.raises(AuthRequired) as caught:
-            await client.say("sing")
     assert caught.value.code == Code.AUTH_REQUIRED and caught.value.methods
 
 
@@ -77,22 +67,8 @@ async def test_a_model_that_cannot_be_reached_is_an_error_that_says_so(at: Place
     assert data(error)["kind"] == "connection"
 
 
-@proves("stop.end-turn")
-async def test_two_prompts_after_each_other_each_get_their_own_end(at: Place) -> None:
-    gate = Gate()
-    at.model.answers(Text("first"), Wait(gate))
-    async with connected(at) as client:
-        await client.open()
-        first = client.session.prompt("one")
-        await gate.is_reached()
-        gate.open()
-        assert (await first).stop_reason is v1.StopReason.END_TURN
-        assert (await client.say("two")).text == "echo: two"
-    assert [asked.prompt for asked in at.model.asked] == ["one", "two"]
-
-
-@proves("stop.end-turn", on=BOTH)
-async def test_a_prompt_that_comes_while_another_runs_gets_its_own_end(at: Place) -> None:
+@proves("stop.end-turn", "stop.overloaded", on=BOTH)
+async def test_prompts_get_their_own_ends_at_once_one_after_the_other_and_after_an_overload(at: Place) -> None:
     gate = Gate()
     at.model.answers(Text("the first "), Wait(gate), Text("ends"))
     async with connected(at) as client:
@@ -105,14 +81,20 @@ async def test_a_prompt_that_comes_while_another_runs_gets_its_own_end(at: Place
         assert (await first).stop_reason is (await second).stop_reason is v1.StopReason.END_TURN
         assert client.said == "the first endsecho: two"
 
+        at.model.answers(Fail(529, "overloaded_error", "too many singers", AT_ONCE))  # it comes back
+        told = await client.say("three")
+        assert told.text == "echo: three" and told.stop == "end_turn" and told.notices
+    assert [asked.prompt for asked in at.model.asked] == ["one", "two", "three", "three"]
+
 
 @proves("stop.usage-limit", on=[STAND_IN])
-@pytest.mark.parametrize("moment", [9e17, -9e17, 1e300, 9_999_999_999_999], ids=["far", "before", "never", "in ms"])
-async def test_a_limit_that_ends_at_no_moment_at_all_is_still_the_end_of_the_prompt(at: Place, moment: float) -> None:
-    info = {"status": "rejected", "resetsAt": moment, "rateLimitType": "five_hour"}
+async def test_a_limit_that_ends_at_no_moment_at_all_is_still_the_end_of_the_prompt(at: Place) -> None:
     failed = {**RESULT, "is_error": True, "result": "You've hit your limit", "api_error_status": 429}
-    stand_in_plays(at, [{"type": "rate_limit_event", "rate_limit_info": info}, failed], [RESULT])
+    infos = [{"status": "rejected", "resetsAt": moment, "rateLimitType": "five_hour"} for moment in MOMENTS]
+    turns = [[{"type": "rate_limit_event", "rate_limit_info": info}, failed] for info in infos]
+    stand_in_plays(at, *turns, [RESULT])
     async with connected(at) as client:
-        error = await refused(client)
-        assert "limit" in error.message and data(error)["kind"] == "usage_limit"
+        for _ in MOMENTS:
+            error = await refused(client)
+            assert "limit" in error.message and data(error)["kind"] == "usage_limit"
         assert (await client.say("again")).stop == "end_turn"

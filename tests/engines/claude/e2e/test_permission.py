@@ -22,41 +22,60 @@ def names(client: Client) -> set[str]:
     return {path.name for path in client.at.folder.iterdir() if not path.name.startswith(".")}
 
 
-@proves("permission.asked", "permission.allow-once", on=BOTH)
-async def test_what_is_allowed_once_runs_and_the_next_is_asked_for_again(at: Place) -> None:
-    at.model.answers(touch("one"))
-    at.model.answers(touch("two"))
-    async with connected(at) as client:
+def why(form: v1.FormElicitation) -> v1.Accepted:
+    [field] = form.requested_schema.properties
+    return v1.Accepted({field: "call it alto instead"})
+
+
+@proves("permission.asked", "permission.allow-once", "permission.reject-once", "permission.reject-message", on=BOTH)
+async def test_what_is_asked_shows_what_it_would_do_and_each_answer_counts_once(at: Place) -> None:
+    song = at.folder / "song.txt"
+    async with connected(at, Can(forms=why)) as client:
+        # Allowed once: the next one is asked for again.
+        at.model.answers(touch("one"))
+        at.model.answers(touch("two"))
         told = await client.say("make two files")
         assert names(client) == {"one", "two"} and told.stop == "end_turn"
-    first, second = client.asked
-    assert first.tool_call.raw_input == {"command": "touch one", "description": "Make a file"}
-    assert "touch one" in str(first.tool_call.title) and first.tool_call.kind == v1.ToolKind.EXECUTE
-    assert "touch two" in str(second.tool_call.title)
-    assert kinds(first)[0] == "allow_once" and {"allow_always", "reject_once"} <= set(kinds(first))
+        first, second = client.asked
+        assert first.tool_call.raw_input == {"command": "touch one", "description": "Make a file"}
+        assert "touch one" in str(first.tool_call.title) and first.tool_call.kind == v1.ToolKind.EXECUTE
+        assert "touch two" in str(second.tool_call.title)
+        assert kinds(first)[0] == "allow_once" and {"allow_always", "reject_once"} <= set(kinds(first))
 
-
-@proves("permission.asked")
-async def test_the_question_about_an_edit_shows_the_diff_that_it_would_make(at: Place) -> None:
-    song = at.folder / "song.txt"
-    at.model.answers(Call("Write", {"file_path": str(song), "content": "la la\n"}))
-    async with connected(at) as client:
+        # An edit shows its diff.
+        at.model.answers(Call("Write", {"file_path": str(song), "content": "la la\n"}))
         await client.say("write")
-    [asked] = client.asked
-    assert v1.Diff(str(song), "la la\n") in (asked.tool_call.content or [])
-    assert song.read_text(encoding="utf-8") == "la la\n"
+        assert v1.Diff(str(song), "la la\n") in (client.asked[-1].tool_call.content or [])
+        assert song.read_text(encoding="utf-8") == "la la\n"
+
+        # Rejected: it does not run, and the turn goes on.
+        at.model.answers(touch("three"))
+        at.model.answers(Text("Then I will not."))
+        client.decisions.append("reject_once")
+        told = await client.say("make a file")
+        assert told.text == "Then I will not." and told.stop == "end_turn" and told.call("Bash")["status"] == "failed"
+        assert "rejected" in at.model.last.result_texts[0]
+
+        # Rejected with a message: the model is told it.
+        at.model.answers(touch("four"))
+        client.decisions.append("reject_with_message")
+        await client.say("make a file")
+        assert "call it alto instead" in at.model.last.result_texts[0]
+        assert names(client) == {"one", "two", "song.txt"}
 
 
 @proves("permission.always-session", "permission.rules-only", on=BOTH)
 async def test_what_is_allowed_for_the_session_is_not_asked_again_and_the_mode_stays(at: Place) -> None:
     for name in ("one", "one two"):  # the rule that is suggested is for what begins like the first
         at.model.answers(touch(name))
-    at.model.answers(Call("Write", {"file_path": str(at.folder / "three"), "content": "3"}))
+    for name in ("three", "four"):
+        at.model.answers(Call("Write", {"file_path": str(at.folder / name), "content": name}))
+    at.model.answers(Call("Bash", {"command": "cp one five", "description": "Copy"}))
     async with connected(at) as client:
-        client.decisions.append("allow_session")
+        client.decisions += ["allow_session", "allow_session"]
         await client.say("make files")
-        assert names(client) == {"one", "two", "three"}
-        assert [asked.tool_call.name for asked in client.asked] == ["Bash", "Write"]
+        assert names(client) == {"one", "two", "three", "four", "five"}
+        assert [asked.tool_call.name for asked in client.asked] == ["Bash", "Write", "Bash"]
         assert client.session.modes is not None and client.session.modes.current_mode_id == "default"
         assert not client.updates_of("current_mode_update")
     assert not (at.folder / ".claude").exists()
@@ -76,46 +95,6 @@ async def test_what_is_allowed_for_the_project_is_not_asked_in_another_session(a
         assert [asked.tool_call.name for asked in client.asked] == ["Bash", "Write"]
         assert client.session.modes is not None and client.session.modes.current_mode_id == "default"
     assert names(client) == {"one", "two", "three"}
-
-
-@proves("permission.always-session", "permission.rules-only")
-async def test_edits_that_are_allowed_for_the_session_change_no_mode(at: Place) -> None:
-    for name in ("one", "two"):
-        at.model.answers(Call("Write", {"file_path": str(at.folder / name), "content": name}))
-    at.model.answers(touch("three"))
-    async with connected(at) as client:
-        client.decisions.append("allow_session")
-        await client.say("write two files")
-        assert [asked.tool_call.name for asked in client.asked] == ["Write", "Bash"]
-        assert client.session.modes is not None and client.session.modes.current_mode_id == "default"
-    assert names(client) == {"one", "two", "three"}
-
-
-@proves("permission.reject-once", on=BOTH)
-async def test_what_is_rejected_does_not_run_and_the_turn_goes_on(at: Place) -> None:
-    at.model.answers(touch("one"))
-    at.model.answers(Text("Then I will not."))
-    async with connected(at) as client:
-        client.decisions.append("reject_once")
-        told = await client.say("make a file")
-        assert names(client) == set()
-    assert told.text == "Then I will not." and told.stop == "end_turn" and told.call("Bash")["status"] == "failed"
-    assert "rejected" in at.model.last.result_texts[0]
-
-
-@proves("permission.reject-message", on=BOTH)
-async def test_what_is_rejected_with_a_message_tells_the_model_why(at: Place) -> None:
-    at.model.answers(touch("one"))
-
-    def why(form: v1.FormElicitation) -> v1.Accepted:
-        [field] = form.requested_schema.properties
-        return v1.Accepted({field: "call it alto instead"})
-
-    async with connected(at, Can(forms=why)) as client:
-        client.decisions.append("reject_with_message")
-        await client.say("make a file")
-        assert names(client) == set()
-    assert "call it alto instead" in at.model.last.result_texts[0]
 
 
 @proves("permission.parallel")

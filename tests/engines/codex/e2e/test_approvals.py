@@ -35,32 +35,49 @@ async def asking(client: Client) -> None:
     await client.session.set_mode("default")
 
 
-@proves("approval.command", "approval.accept", on=BOTH)
-async def test_a_command_that_is_allowed_once_is_asked_for_again(at: Place) -> None:
+@proves("approval.command", "approval.accept", "approval.session", "approval.decline", "approval.cancel", on=BOTH)
+async def test_each_answer_about_a_command_means_what_it_says(at: Place) -> None:
+    song = at.folder / "song.txt"
     async with connected(at) as client:
+        # Allowed once: the next one is asked for again.
         await asking(client)
         for _ in range(2):
             at.model.answers(touch("song.txt"))
             client.decisions.append("allow_once")
             told = await client.say("sing")
-            assert told.call("Bash")["status"] == "completed" and (at.folder / "song.txt").exists()
+            assert told.call("Bash")["status"] == "completed" and song.exists()
         first, second = client.asked
-    assert first.tool_call.title == "touch song.txt" and first.tool_call.name == "Bash"
-    assert first.tool_call.raw_input == {"command": "touch song.txt", "cwd": str(at.folder)}
-    assert "May I sing?" in texts(first) and kinds(first)[0] == "allow_once" and second.tool_call.title
-    assert first.tool_call.tool_call_id != second.tool_call.tool_call_id
+        assert first.tool_call.title == "touch song.txt" and first.tool_call.name == "Bash"
+        assert first.tool_call.raw_input == {"command": "touch song.txt", "cwd": str(at.folder)}
+        assert "May I sing?" in texts(first) and kinds(first)[0] == "allow_once" and second.tool_call.title
+        assert first.tool_call.tool_call_id != second.tool_call.tool_call_id
+        song.unlink()
 
+        # Rejected: it does not run, and the turn goes on.
+        at.model.answers(touch("song.txt"))
+        at.model.answers(Text("then not"))
+        client.decisions.append("reject")
+        told = await client.say("sing")
+        assert told.text == "then not" and told.stop == "end_turn"
+        assert told.call("Bash")["status"] == "failed" and "declined" in str(told.call("Bash")["content"])
 
-@proves("approval.session", on=BOTH)
-async def test_a_command_that_is_allowed_for_the_session_is_not_asked_for_again(at: Place) -> None:
-    async with connected(at) as client:
-        await asking(client)
+        # Rejected and stopped: the turn ends.
+        at.model.answers(touch("song.txt"))
+        client.decisions.append("reject_and_stop")
+        before = len(at.model.asked)
+        told = await client.say("sing")
+        assert told.stop == "cancelled" and told.call("Bash")["status"] == "failed"
+        assert len(at.model.asked) == before + 1 and not song.exists()
+        assert (await client.say("go on")).text == "echo: go on"
+
+        # Allowed for the session: not asked for again there, but in another session.
+        client.asked.clear()
         client.decisions.append("allow_session")
         for _ in range(2):
             at.model.answers(touch("song.txt"))
             await client.say("sing")
         assert len(client.asked) == 1
-        await asking(client)  # another session
+        await asking(client)
         at.model.answers(touch("song.txt"))
         await client.say("sing")
         assert len(client.asked) == 2
@@ -85,37 +102,26 @@ async def test_a_rule_for_always_is_kept_by_codex(at: Place) -> None:
         assert client.asked == []
 
 
-@proves("approval.decline", on=BOTH)
-async def test_a_command_that_is_rejected_does_not_run_and_the_turn_goes_on(at: Place) -> None:
-    at.model.answers(touch("song.txt"))
-    at.model.answers(Text("then not"))
+@proves("approval.change", "approval.accept", "approval.session", "approval.decline", "approval.cancel", on=BOTH)
+async def test_changes_are_asked_for_with_their_diff_and_each_answer_means_what_it_says(at: Place) -> None:
+    song, edits = at.write("song.txt", "do\nre\nmi\n"), (("re", "RE"), ("RE", "re"), ("re", "RE"))
     async with connected(at) as client:
         await asking(client)
-        client.decisions.append("reject")
-        told = await client.say("sing")
-    assert told.text == "then not" and told.stop == "end_turn" and not (at.folder / "song.txt").exists()
-    assert told.call("Bash")["status"] == "failed" and "declined" in str(told.call("Bash")["content"])
+        # Rejected, and rejected and stopped.
+        client.decisions += ["reject", "reject_and_stop"]
+        at.model.answers(patch("*** Add File: new.txt", "+la"))
+        at.model.answers(Text("then not"))
+        told = await client.say("write")
+        assert told.text == "then not" and told.call("Write")["status"] == "failed"
+        at.model.answers(patch("*** Add File: new.txt", "+la"))
+        told = await client.say("write")
+        assert told.stop == "cancelled" and told.call("Write")["status"] == "failed"
+        assert not (at.folder / "new.txt").exists()
 
-
-@proves("approval.cancel", on=BOTH)
-async def test_a_command_that_is_rejected_and_stopped_ends_the_turn(at: Place) -> None:
-    at.model.answers(touch("song.txt"))
-    async with connected(at) as client:
-        await asking(client)
-        client.decisions.append("reject_and_stop")
-        told = await client.say("sing")
-        assert told.stop == "cancelled" and not (at.folder / "song.txt").exists()
-        assert told.call("Bash")["status"] == "failed" and len(at.model.asked) == 1
-        assert (await client.say("go on")).text == "echo: go on"
-
-
-@proves("approval.change", "approval.accept", "approval.session", on=BOTH)
-async def test_changes_are_asked_for_with_their_diff(at: Place) -> None:
-    song = at.write("song.txt", "do\nre\nmi\n")
-    async with connected(at) as client:
-        await asking(client)
+        # Allowed once, then for the session.
+        client.asked.clear()
         client.decisions += ["allow_once", "allow_session"]
-        for old, new in (("re", "RE"), ("RE", "re"), ("re", "RE")):
+        for old, new in edits:
             at.model.answers(patch("*** Update File: song.txt", "@@", " do", f"-{old}", f"+{new}", " mi"))
             await client.say("louder")
         first, _second = client.asked  # and no third: allowed for the session
@@ -123,21 +129,6 @@ async def test_changes_are_asked_for_with_their_diff(at: Place) -> None:
     assert (diff.path, diff.old_text, diff.new_text) == (str(song), "do\nre\nmi\n", "do\nRE\nmi\n")
     assert first.tool_call.name == "Edit" and "song.txt" in str(first.tool_call.title)
     assert song.read_text(encoding="utf-8") == "do\nRE\nmi\n"
-
-
-@proves("approval.change", "approval.decline", "approval.cancel", on=BOTH)
-async def test_changes_that_are_rejected_are_not_made(at: Place) -> None:
-    async with connected(at) as client:
-        await asking(client)
-        client.decisions += ["reject", "reject_and_stop"]
-        at.model.answers(patch(*ADD))
-        at.model.answers(Text("then not"))
-        told = await client.say("write")
-        assert told.text == "then not" and told.call("Write")["status"] == "failed"
-        at.model.answers(patch(*ADD))
-        told = await client.say("write")
-        assert told.stop == "cancelled" and told.call("Write")["status"] == "failed"
-    assert not (at.folder / "song.txt").exists()
 
 
 @proves("approval.parallel")

@@ -59,10 +59,12 @@ async def test_every_mode_sends_its_approval_policy_and_its_sandbox(at: Place) -
     assert kinds == ["default", "default", "plan", "default", "default"]
 
 
-@proves("modes.default", "modes.accept-edits", on=BOTH)
+@proves("modes.default", "modes.accept-edits", "modes.models", on=BOTH)
 async def test_changes_are_asked_for_unless_edits_are_accepted(at: Place) -> None:
     async with connected(at) as client:
         await in_mode(client, "default")
+        with pytest.raises(AcpError):
+            await client.session.set_mode("a-mode-of-tomorrow")
         client.decisions.append("reject")
         at.model.answers(ADD)
         await client.say("write")
@@ -239,41 +241,16 @@ async def test_a_fork_has_the_mode_of_the_session_that_it_comes_from(at: Place) 
     assert at.model.last.effort == "high"
 
 
-@proves("modes.refusals", on=BOTH)
-async def test_what_the_read_only_sandbox_refuses_is_told_as_a_call_that_failed(at: Place) -> None:
-    at.settings(top='model_provider = "choir"\napproval_policy = "never"\nsandbox_mode = "read-only"')
-    at.model.answers(Text("I try. "), command("touch refused.txt"), ADD)
-    at.model.answers(Text("It was refused."))
-    async with connected(at) as client:
-        heard = await client.say("write")
-    refused(heard.call("Bash"), heard.call("Write"))
-    kinds = [type(each) for each in heard.updates if isinstance(each, v1.AgentMessageChunk | v1.ToolCall)]
-    assert kinds.index(v1.ToolCall) < len(kinds) - 1 - kinds[::-1].index(v1.AgentMessageChunk)  # told in its place
-
-
 def refused(bash: dict[str, object], write: dict[str, object]) -> None:
     assert bash["title"] == "touch refused.txt" and bash["status"] == "failed"
     assert "Read-only file system" in str(bash["content"]) and "exit code 1" in str(bash["content"])
     assert write["status"] == "failed" and "song.txt" in str(write["title"]) and "la" in str(write["content"])
 
 
-@proves("modes.refusals-resumed", on=BOTH)
-async def test_refusals_are_told_in_a_session_that_was_resumed(at: Place) -> None:
-    at.settings(top='model_provider = "choir"\napproval_policy = "never"\nsandbox_mode = "read-only"')
-    async with connected(at) as client:
-        await client.say("hello")
-        id = client.session.id
-    async with connected(at) as client:
-        await client.resume(id)
-        for _ in range(2):
-            at.model.answers(command("touch refused.txt"), ADD)
-            heard = await client.say("write")
-            refused(heard.call("Bash"), heard.call("Write"))
-            assert len(heard.of(v1.ToolCall)) == 2
-
-
-@proves("modes.refusals-loaded", on=BOTH)
-async def test_refusals_are_told_in_their_place_when_a_session_is_loaded(at: Place) -> None:
+@proves("modes.refusals", "modes.refusals-loaded", "modes.refusals-resumed", on=BOTH)
+async def test_what_the_sandbox_refuses_is_told_in_its_place_also_when_a_session_is_loaded_or_resumed(
+    at: Place,
+) -> None:
     at.settings(top='model_provider = "choir"\napproval_policy = "never"\nsandbox_mode = "read-only"')
     at.model.answers(Text("I try. "), command("touch refused.txt"), ADD)
     at.model.answers(command("ls"))
@@ -281,11 +258,20 @@ async def test_refusals_are_told_in_their_place_when_a_session_is_loaded(at: Pla
     async with connected(at) as client:
         before = await client.say("write")
         id = client.session.id
+    refused(before.call("Bash"), before.call("Write"))
+    kinds = [type(each) for each in before.updates if isinstance(each, v1.AgentMessageChunk | v1.ToolCall)]
+    assert kinds.index(v1.ToolCall) < len(kinds) - 1 - kinds[::-1].index(v1.AgentMessageChunk)  # told in its place
     async with connected(at) as client:
         heard = await client.load(id)
-    refused(heard.call("Bash"), heard.call("Write"))
-    assert heard.text == before.text == "I try. It was refused."
-    assert outline(heard.updates) == outline(before.updates)
+        refused(heard.call("Bash"), heard.call("Write"))
+        assert heard.text == before.text == "I try. It was refused."
+        assert outline(heard.updates) == outline(before.updates)
+        await client.resume(id)
+        for _ in range(2):
+            at.model.answers(command("touch refused.txt"), ADD)
+            heard = await client.say("write")
+            refused(heard.call("Bash"), heard.call("Write"))
+            assert len(heard.of(v1.ToolCall)) == 2
 
 
 def outline(updates: list[v1.Update]) -> list[str]:
@@ -364,15 +350,6 @@ async def test_model_effort_and_summary_reach_the_next_request(at: Place) -> Non
         await client.session.set_model("gpt-5.5")
         await client.say("hello")
         assert at.model.last.model == "gpt-5.5" and client.option("model").current_value == "gpt-5.5"
-
-
-@proves("modes.models")
-async def test_a_mode_or_model_that_is_not_on_offer_is_refused(at: Place) -> None:
-    async with connected(at) as client:
-        await client.open()
-        with pytest.raises(AcpError):
-            await client.session.set_mode("a-mode-of-tomorrow")
-        assert (await client.say("hello")).text == "echo: hello"
 
 
 @pytest.mark.parametrize(

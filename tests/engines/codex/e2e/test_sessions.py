@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from antiphon import v1
 from antiphon.protocol.methods import Call
 from tests.engines.codex.bullets import proves

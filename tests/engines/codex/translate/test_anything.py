@@ -91,7 +91,7 @@ def test_whatever_is_in_a_history_it_is_told(items: list[Any]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", [*NOTIFICATIONS, *REQUESTS])
-@settings(max_examples=30, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=12, suppress_health_check=list(HealthCheck), deadline=None)
 @given(st.data(), st.booleans())
 def test_any_values_are_taken(method: str, data: st.DataObject, terminals: bool) -> None:
     translator = Translator("/w", terminals=terminals, mirror=not terminals, read=lambda _: "a\n")
