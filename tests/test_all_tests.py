@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.limits import limit
+
 pytestmark = pytest.mark.slow  # each starts pytest several times
 
 TOOL = Path(__file__).resolve().parent.parent / "tools" / "all_tests.py"
@@ -76,7 +78,7 @@ def start(project: Path, *words: str) -> subprocess.Popen[str]:
 
 def run(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
     running = start(project, *words)
-    output, _ = running.communicate(timeout=150)
+    output, _ = running.communicate(timeout=limit(150))
     return subprocess.CompletedProcess(running.args, running.returncode, output)
 
 
@@ -120,7 +122,7 @@ def test_an_interrupted_run_cleans_up_and_leaves_no_process(
     for name in ("peers", "tables"):
         assert (project / name).read_text(encoding="utf-8") == "here"  # both run
     tell(running.pid, number)
-    output, _ = running.communicate(timeout=150)  # its output is closed, so no process is left
+    output, _ = running.communicate(timeout=limit(150))  # its output is closed, so no process is left
     assert running.returncode == status
     assert sung(project) == ["peers", "tables"] and output.count("KeyboardInterrupt !") == 2
 

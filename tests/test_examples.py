@@ -11,6 +11,7 @@ import pytest
 import antiphon
 from antiphon import v1
 from antiphon.client import Files, Terminals, allow_once
+from tests.limits import limit
 
 ROOT = Path(__file__).parents[1]
 
@@ -22,7 +23,7 @@ def test_the_conversation_shows_every_frame_and_what_was_said() -> None:
         capture_output=True,
         check=True,
         encoding="utf-8",
-        timeout=30,
+        timeout=limit(),
     )
     assert done.stderr == ""
     lines = done.stdout.splitlines()
@@ -60,7 +61,7 @@ def example(name: str, *arguments: str, state: Path) -> str:
         encoding="utf-8",
         stdin=subprocess.DEVNULL,
         env={**os.environ, "ANTIPHON_STATE_DIR": str(state)},
-        timeout=30,
+        timeout=limit(),
     )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
@@ -126,7 +127,7 @@ def test_the_settings_agent_asks_how_and_runs_it(tmp_path: Path) -> None:
 
 def client(*arguments: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "examples/client.py", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, check=False, encoding="utf-8", timeout=30)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, check=False, encoding="utf-8", timeout=limit())
 
 
 def test_the_client_and_the_tool_agent_count_lines(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ import pytest
 
 from antiphon import __version__
 from antiphon.catalogue.registry import launch, read
+from tests.limits import limit
 
 ROOT = Path(__file__).resolve().parent.parent
 ZED = ROOT / "packages" / "zed"
@@ -108,7 +109,7 @@ def unpacked(archive: bytes, folder: Path) -> Path:
 def start(launcher: Path, *words: str, python: str = sys.executable, said: bytes = INITIALIZE) -> "subprocess.CompletedProcess[bytes]":  # fmt: skip
     """Start it as an editor would: with little in the environment, and nothing of this one."""
     env = {"PATH": "/usr/bin:/bin", "HOME": str(launcher.parent), "ANTIPHON_PYTHON": python}
-    return subprocess.run([launcher, *words], input=said, env=env, capture_output=True, check=False, timeout=50)
+    return subprocess.run([launcher, *words], input=said, env=env, capture_output=True, check=False, timeout=limit())
 
 
 def answers(done: "subprocess.CompletedProcess[bytes]") -> bool:

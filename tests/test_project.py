@@ -15,6 +15,7 @@ import pytest
 
 import antiphon
 from antiphon.protocol.v1.methods import BY_NAME
+from tests.limits import limit
 
 ROOT = Path(__file__).resolve().parent.parent
 HEAVY = {"argparse", "asyncio", "json", "logging", "msgspec", "re", "subprocess", "typing"}
@@ -22,7 +23,13 @@ HEAVY = {"argparse", "asyncio", "json", "logging", "msgspec", "re", "subprocess"
 
 def run(*command: str | Path, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, cwd=cwd, env=os.environ | environment, capture_output=True, text=True, encoding="utf-8", timeout=50
+        command,
+        cwd=cwd,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=limit(),
     )
 
 

@@ -13,6 +13,7 @@ from antiphon.catalogue.known import KNOWN
 from antiphon.config.shapes import OwnAgent, Settings
 from antiphon.errors import AcpError
 from tests.catalogue.programs import own, program
+from tests.limits import limit
 
 COMMANDS = {
     "claude-acp": ["claude-agent-acp"],
@@ -158,7 +159,9 @@ def test_the_demo_is_connected_without_the_catalogue() -> None:
         "import sys; from antiphon.client.targets import target_of; target_of('demo', None, None); "
         "print([name for name in sys.modules if 'catalogue' in name or 'tomllib' in name])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, encoding="utf-8", timeout=30)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True, encoding="utf-8", timeout=limit()
+    )
     assert done.stdout == "[]\n"
 
 

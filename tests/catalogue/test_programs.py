@@ -9,6 +9,7 @@ import pytest
 from antiphon.catalogue.programs import CLAUDE, CODEX, Cli, CliMissing, Found, find_cli
 from antiphon.errors import Code, RequestError
 from tests.catalogue.programs import own, program
+from tests.limits import limit
 
 
 @pytest.fixture(autouse=True)
@@ -110,5 +111,7 @@ def test_the_package_is_found_without_being_imported(place: Path) -> None:
         f"sys.path[:] = [sys.path[0], {str(place / 'packages')!r}]\n"
         "print(find_cli(CLAUDE).path, 'asyncio' in sys.modules, CLAUDE.package in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, encoding="utf-8", timeout=30)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True, encoding="utf-8", timeout=limit()
+    )
     assert done.stdout.split() == [str(packaged), "False", "False"]

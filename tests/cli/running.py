@@ -12,9 +12,9 @@ import msgspec
 
 from tests.cli.terminal import Terminal
 from tests.client.script import Agent
+from tests.limits import limit
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 30.0
 NO_ENGINES = {"CLAUDE_CODE_EXECUTABLE": "/not/here/claude", "CODEX_EXECUTABLE": "/not/here/codex"}
 """A machine without Claude Code and Codex, whatever is installed beside the tests: who names no agent gets the demo."""
 
@@ -72,7 +72,7 @@ class Place:
         """What `antiphon policy` prints here."""
         command = [sys.executable, "-m", "antiphon", "policy", *words]
         done = subprocess.run(
-            command, cwd=self.cwd, env=self.env, capture_output=True, encoding="utf-8", check=True, timeout=PATIENCE
+            command, cwd=self.cwd, env=self.env, capture_output=True, encoding="utf-8", check=True, timeout=limit()
         )
         return done.stdout
 
@@ -95,7 +95,7 @@ class Place:
             input=data,
             capture_output=True,
             check=False,
-            timeout=PATIENCE,
+            timeout=limit(),
         )
         return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
@@ -112,5 +112,5 @@ class Place:
 
 def ended(program: "subprocess.Popen[bytes]") -> Done:
     """Wait for its end."""
-    out, err = program.communicate(timeout=PATIENCE)
+    out, err = program.communicate(timeout=limit())
     return Done(program.returncode, out.decode(), err.decode())

@@ -15,7 +15,8 @@ from typing import Self
 
 import pyte
 
-PATIENCE = 20.0
+from tests.limits import limit
+
 COLUMNS, LINES = 80, 24
 
 
@@ -78,7 +79,7 @@ class Terminal:
     def wait_for(self, wanted: str | Callable[[str], bool]) -> str:
         """Read until the screen shows it, and return the screen."""
         shows = (lambda text: wanted in text) if isinstance(wanted, str) else wanted
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + limit()
         while not shows(self.text):
             if not self._read(end - time.monotonic()):
                 raise AssertionError(f"never shown: {wanted!r}; the screen is:\n{self.text}")
@@ -93,10 +94,10 @@ class Terminal:
 
     def finish(self) -> tuple[int, str]:
         """Read to the end: the exit status, and the screen."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + limit()
         while self._read(end - time.monotonic()):
             pass
-        return self.process.wait(timeout=PATIENCE), self.text
+        return self.process.wait(timeout=limit()), self.text
 
     def _read(self, seconds: float) -> bool:
         if seconds <= 0 or not select.select([self._master], [], [], seconds)[0]:

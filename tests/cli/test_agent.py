@@ -7,13 +7,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.limits import limit
+
 INITIALIZE = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":99}}\n'
 
 
 def agent(*words: str, said: bytes = b"", state: Path | None = None) -> "subprocess.CompletedProcess[bytes]":
     env = {"ANTIPHON_STATE_DIR": str(state)} if state is not None else None
     command = [sys.executable, "-m", "antiphon", "agent", *words]
-    return subprocess.run(command, input=said, capture_output=True, check=False, timeout=30, env=env)
+    return subprocess.run(command, input=said, capture_output=True, check=False, timeout=limit(), env=env)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +62,9 @@ def test_initialize_is_answered_before_anything_heavy_is_imported(words: list[st
         "os.write = write\n"
         f"run({words!r})\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], input=INITIALIZE, capture_output=True, check=True, timeout=30)
+    done = subprocess.run(
+        [sys.executable, "-c", script], input=INITIALIZE, capture_output=True, check=True, timeout=limit()
+    )
     assert done.stdout.startswith(b'{"jsonrpc":"2.0","id":1,"result"')
     assert done.stderr == b""
 
@@ -92,7 +96,7 @@ def test_words_it_does_not_know_end_in_a_hint(words: tuple[str, ...]) -> None:
 def test_an_engine_that_is_not_there_is_an_error_with_a_hint(engine: str, says: str, tmp_path: Path) -> None:
     env = {"PATH": str(tmp_path), "ANTIPHON_STATE_DIR": str(tmp_path), "HOME": str(tmp_path)}
     command = [sys.executable, "-m", "antiphon", "agent", "--engine", engine]
-    done = subprocess.run(command, capture_output=True, check=False, timeout=30, env=env, encoding="utf-8")
+    done = subprocess.run(command, capture_output=True, check=False, timeout=limit(), env=env, encoding="utf-8")
     assert done.returncode in (1, 2) and done.stdout == "" and says in done.stderr
     lines = done.stderr.splitlines()
     assert lines[0].startswith("error: ") and lines[-1].startswith("hint: ") and "Traceback" not in done.stderr
@@ -106,7 +110,7 @@ def test_any_agent_is_an_engine_that_is_introduced_without_being_asked(how: str,
     env = {"PATH": str(tmp_path), "ANTIPHON_STATE_DIR": str(tmp_path), "HOME": str(tmp_path)}
     engine = "gemini" if how == "a name" else f"{program} --acp"
     command = [sys.executable, "-m", "antiphon", "agent", "--engine", engine]
-    done = subprocess.run(command, input=INITIALIZE, capture_output=True, check=False, timeout=30, env=env)
+    done = subprocess.run(command, input=INITIALIZE, capture_output=True, check=False, timeout=limit(), env=env)
     answer = msgspec.json.decode(done.stdout)["result"]
     assert (done.returncode, done.stderr) == (0, b"")
     assert answer["agentInfo"]["name"] == "antiphon-gemini" and answer["_meta"] == {"steering": {"supported": True}}
@@ -121,5 +125,5 @@ def test_a_login_is_for_one_engine() -> None:
 @pytest.mark.parametrize("closed", ["<&-", "</dev/null >&-"])
 def test_a_closed_stdin_or_stdout_is_no_traceback(closed: str) -> None:
     command = f"exec {sys.executable} -m antiphon agent {closed}"
-    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, check=False, timeout=30)
+    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, check=False, timeout=limit())
     assert done.returncode == 1 and b"Traceback" not in done.stderr and b"hint: " in done.stderr

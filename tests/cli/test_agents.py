@@ -14,6 +14,7 @@ from antiphon.catalogue.known import KNOWN
 from tests.catalogue.programs import own, place, program
 from tests.catalogue.test_registry import agent as entry
 from tests.catalogue.test_registry import registry
+from tests.limits import limit
 
 __all__ = ["place"]
 
@@ -21,7 +22,7 @@ __all__ = ["place"]
 def agents(*words: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "antiphon", "agents", *words]
     return subprocess.run(
-        command, capture_output=True, check=False, encoding="utf-8", timeout=50, stdin=subprocess.DEVNULL
+        command, capture_output=True, check=False, encoding="utf-8", timeout=limit(), stdin=subprocess.DEVNULL
     )
 
 

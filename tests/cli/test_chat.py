@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from antiphon.tui.screen import PROMPT
+from tests.limits import limit
 from tests.tui.terminal import CTRL_C, CTRL_D, ENTER, ESCAPE, TAB, Terminal, chat
 
 READY = "mode default"
@@ -378,7 +379,7 @@ def test_an_agent_cannot_move_the_cursor(tmp_path: Path) -> None:
 def test_without_a_terminal_it_says_what_to_use(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "antiphon", "chat"]
     done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", check=False, timeout=30
+        command, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", check=False, timeout=limit()
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == 'error: a chat needs a terminal\nhint: use `antiphon run "…"` in scripts and pipes\n'

@@ -17,11 +17,10 @@ from antiphon.transports import tree
 from antiphon.tui.screen import PROMPT
 from tests.cli.running import Place
 from tests.cli.terminal import Terminal
+from tests.limits import limit
 
 pytestmark = pytest.mark.slow
 
-LIMIT: Final = 60.0
-"""Seconds for what takes one: the machine may be busy."""
 
 LOADING: Final = 1.5
 """Seconds from the start in which a random moment lies: more than loading takes on most machines."""
@@ -41,13 +40,13 @@ OUTPUTS: Final[list[list[str]]] = [[], ["--json"], ["-q"], ["--verbose"]]
 
 
 def nothing_left(mark: str) -> bool:
-    return tree.wait_until_gone(mark, LIMIT)
+    return tree.wait_until_gone(mark, limit())
 
 
 def closed(terminal: Terminal, mark: str) -> int:
     """Close the terminal; the status of the program, of which nothing is left."""
     terminal.hang_up()
-    status = terminal.process.wait(LIMIT)
+    status = terminal.process.wait(limit())
     assert nothing_left(mark), tree.processes_with(mark)
     return status
 
@@ -126,7 +125,7 @@ def test_an_interrupt_at_any_moment_is_no_traceback(command: str, tmp_path: Path
         )
         threading.Event().wait(chance.uniform(0.03, LOADING))
         program.send_signal(signal.SIGINT)
-        _, said = program.communicate(timeout=LIMIT)
+        _, said = program.communicate(timeout=limit())
         if b"Traceback" in said and b"antiphon" not in said:
             continue  # Python itself was starting, before anything of ours
         assert b"Traceback" not in said and b"Exception ignored" not in said, said.decode()
@@ -140,7 +139,7 @@ def test_an_interrupt_while_the_chat_is_loaded_is_no_traceback(seed: int, tmp_pa
     words = [sys.executable, "-m", "antiphon", "chat", "demo"]
     with Terminal(words, cwd=place.cwd, env={**place.env, tree.MARK: mark}) as terminal:
         terminal.listen(chance.uniform(0.05, LOADING))
-        deadline = time.monotonic() + LIMIT
+        deadline = time.monotonic() + limit()
         while terminal.process.poll() is None and time.monotonic() < deadline:
             terminal.type("\x03")  # once the chat has the terminal, a second one leaves
             terminal.listen(0.2)

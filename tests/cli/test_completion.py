@@ -17,6 +17,7 @@ from antiphon.cli.completion import SHELLS
 from antiphon.cli.completion_tree import Node, Option, tree
 from antiphon.cli.main import COMMANDS
 from tests.catalogue.programs import own, place, program
+from tests.limits import limit
 
 __all__ = ["place"]
 
@@ -25,7 +26,7 @@ USUAL_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 def script(shell: str) -> str:
     command = [sys.executable, "-m", "antiphon", "completion", shell]
-    done = subprocess.run(command, capture_output=True, check=True, encoding="utf-8", timeout=30)
+    done = subprocess.run(command, capture_output=True, check=True, encoding="utf-8", timeout=limit())
     assert done.stderr == ""
     return done.stdout
 
@@ -58,7 +59,7 @@ class Typed:
             capture_output=True,
             check=False,
             encoding="utf-8",
-            timeout=30,
+            timeout=limit(),
             cwd=self._place / "work",
             env={**os.environ, "PATH": f"{self._place / 'bin'}:{USUAL_PATH}"},
         )
@@ -195,11 +196,11 @@ def test_no_script_has_a_place_that_was_not_filled() -> None:
 @pytest.mark.parametrize("words", [(), ("tcsh",), ("bash", "zsh")])
 def test_words_it_does_not_know_end_in_a_hint(words: tuple[str, ...]) -> None:
     command = [sys.executable, "-m", "antiphon", "completion", *words]
-    done = subprocess.run(command, capture_output=True, check=False, encoding="utf-8", timeout=30)
+    done = subprocess.run(command, capture_output=True, check=False, encoding="utf-8", timeout=limit())
     assert (done.returncode, done.stdout) == (2, "") and done.stderr.splitlines()[-1].startswith("hint: ")
 
 
 def test_help_says_how_each_shell_is_told() -> None:
     command = [sys.executable, "-m", "antiphon", "completion", "--help"]
-    done = subprocess.run(command, capture_output=True, check=True, encoding="utf-8", timeout=30)
+    done = subprocess.run(command, capture_output=True, check=True, encoding="utf-8", timeout=limit())
     assert all(f"antiphon completion {shell}" in done.stdout for shell in SHELLS)

@@ -22,8 +22,8 @@ from antiphon.cli.main import COMMANDS
 from tests.cli.conversing import asked, ended, said, write
 from tests.cli.running import NO_ENGINES, ROOT
 from tests.cli.terminal import Terminal
+from tests.limits import limit
 
-LIMIT = 60.0
 SESSION = "0198f3a2-0000-7000-8000-000000000001"
 PATHS = [node.path[1:] for node in tree(COMMANDS).walk()]
 
@@ -161,7 +161,7 @@ class House:
             os.close(writing)
             if not wrong.reader_gone:
                 os.close(reading)
-        out, err = program.communicate(timeout=LIMIT)
+        out, err = program.communicate(timeout=limit())
         return Done(program.returncode, (out or b"").decode(), err.decode())
 
 

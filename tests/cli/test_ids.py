@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from antiphon.client.session_ids import SHORTEST, shortened
 from tests.cli.conversing import asked, write
 from tests.cli.running import Done, Place
+from tests.limits import limit
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +35,13 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
 def antiphon(place: Place, *words: str) -> Done:
     command = [sys.executable, "-m", "antiphon", *words]
     done = subprocess.run(
-        command, cwd=place.cwd, env=place.env, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=60
+        command,
+        cwd=place.cwd,
+        env=place.env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        timeout=limit(),
     )
     return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 

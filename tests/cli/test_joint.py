@@ -12,6 +12,7 @@ from antiphon.cli.arguments import Options
 from antiphon.cli.opening import agent_name
 from antiphon.config.shapes import Duet, Settings
 from tests.cli.running import NO_ENGINES, Place
+from tests.limits import limit
 from tests.tui.terminal import CTRL_D, ENTER, Terminal, chat
 
 DEMO = '[duet]\nengines = ["demo"]\n'
@@ -132,13 +133,13 @@ def test_each_engines_answer_is_whole_wherever_a_duet_is_read(place: Place) -> N
         "    print(agent.new_session('.').prompt('hello').text())\n"
     )
     synced = subprocess.run(
-        [sys.executable, "-c", code], cwd=place.cwd, env=place.env, capture_output=True, check=True, timeout=60
+        [sys.executable, "-c", code], cwd=place.cwd, env=place.env, capture_output=True, check=True, timeout=limit()
     ).stdout.decode()
     assert [each for each in both if each not in synced] == [] and synced.rstrip().endswith("hello")
     for words in (("show", "last"), ("export", "last", "--format", "html"), ("export", "last", "--format", "json")):
         shown = subprocess.run(
             [sys.executable, "-m", "antiphon", "sessions", *words],
-            cwd=place.cwd, env=place.env, capture_output=True, check=True, timeout=60,
+            cwd=place.cwd, env=place.env, capture_output=True, check=True, timeout=limit(),
         ).stdout.decode()  # fmt: skip
         assert "You are in" in shown and "I am a demo" in shown and "said:" in shown, words
         assert "**Antiphon demo**" not in shown, "an entry says whose it is"
@@ -234,7 +235,7 @@ def test_a_chat_is_continued_and_resumed(tmp_path: Path) -> None:
 
 def _sessions(place: Place) -> str:
     words = [sys.executable, "-m", "antiphon", "sessions", "--json"]
-    done = subprocess.run(words, cwd=place.cwd, env=place.env, capture_output=True, check=True, timeout=30)
+    done = subprocess.run(words, cwd=place.cwd, env=place.env, capture_output=True, check=True, timeout=limit())
     return ",".join(done.stdout.decode().splitlines())
 
 

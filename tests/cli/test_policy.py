@@ -17,6 +17,7 @@ from antiphon.store.audit import AuditEntry, AuditStore
 from antiphon.store.decisions import DecisionStore, Scope, Verdict
 from antiphon.store.schema import FILE_NAME, open_database
 from tests.cli.running import Place
+from tests.limits import limit
 
 Policy = Callable[..., tuple[int, str, str]]
 
@@ -253,7 +254,7 @@ def test_trust_can_be_taken_back_when_the_file_is_gone(policy: Policy, home: Pat
 
 def test_it_works_as_a_program_and_in_a_pipe(home: Path) -> None:
     words = [sys.executable, "-m", "antiphon", "policy", "explain", "--allow", "Bash(git *)", "Bash", "git status"]
-    done = subprocess.run(words, capture_output=True, encoding="utf-8", timeout=30, check=True)
+    done = subprocess.run(words, capture_output=True, encoding="utf-8", timeout=limit(), check=True)
     assert done.stdout.splitlines()[0] == "allow" and done.stderr == ""
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from antiphon.config.places import config_dir, make_private_directory, make_private_file, state_dir
-from tests.cli.running import NO_ENGINES, PATIENCE, ROOT
+from tests.cli.running import NO_ENGINES, ROOT
+from tests.limits import limit
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +61,7 @@ def test_everything_that_is_kept_is_for_the_user_alone(tmp_path: Path) -> None:
         given = [word.replace("OUT", str(out)).replace("FIRST", recorded) for word in words]
         command = [sys.executable, "-m", "antiphon", *given]
         done = subprocess.run(
-            command, cwd=work, env=env, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", check=False, umask=0, timeout=PATIENCE * 4
+            command, cwd=work, env=env, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", check=False, umask=0, timeout=limit() * 4
         )  # fmt: skip
         assert "Traceback" not in done.stderr, (words, done.stderr)
         kept = [home / ".local", home / ".config" / "antiphon", out]

@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli import agents
 from tests.cli.running import Place, ended
+from tests.limits import limit
 
 CONTROL = "\x1b"
 
@@ -223,7 +224,7 @@ def test_words_and_notes_in_one_log_are_lines_of_their_own(place: Place) -> None
     with log.open("wb") as both:
         subprocess.run(
             place.words("/edit notes.txt hello"),
-            cwd=place.cwd, env=place.env, stdin=subprocess.DEVNULL, stdout=both, stderr=both, check=False, timeout=30,
+            cwd=place.cwd, env=place.env, stdin=subprocess.DEVNULL, stdout=both, stderr=both, check=False, timeout=limit(),
         )  # fmt: skip
     lines = log.read_text(encoding="utf-8").splitlines()
     assert "You did not allow it, so nothing was done." in lines and "✗ Edit notes.txt (denied)" in lines
@@ -313,7 +314,7 @@ def test_a_state_directory_that_cannot_be_used_is_no_reason_to_fail(place: Place
 def test_help_fits_the_terminal(words: tuple[str, ...], place: Place) -> None:
     done = subprocess.run(
         [*place.words()[:-1], *words, "--help"],
-        env={**place.env, "COLUMNS": "80"}, capture_output=True, encoding="utf-8", check=True, timeout=30,
+        env={**place.env, "COLUMNS": "80"}, capture_output=True, encoding="utf-8", check=True, timeout=limit(),
     )  # fmt: skip
     assert max(map(len, done.stdout.splitlines())) <= 80
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli import agents
-from tests.cli.running import PATIENCE, Place, ended
+from tests.cli.running import Place, ended
+from tests.limits import limit
 
 pytestmark = pytest.mark.slow  # each starts several programs
 
@@ -64,9 +65,9 @@ def test_a_second_ctrl_c_ends_the_whole_tree_at_once(place: Place) -> None:
     program.send_signal(signal.SIGINT)
     assert program.stderr is not None and b"cancelling" in program.stderr.readline()
     program.send_signal(signal.SIGINT)
-    assert program.wait(PATIENCE) == 130
+    assert program.wait(limit()) == 130
     ended(program)
-    give_up = time.monotonic() + PATIENCE
+    give_up = time.monotonic() + limit()
     while any(map(is_alive, pids)):  # they are killed; the kernel takes a moment for it on a busy machine
         assert time.monotonic() < give_up
 
@@ -108,7 +109,7 @@ def test_a_reader_that_goes_away_ends_the_run_without_a_trace(place: Place) -> N
     program.stdout.close()
     err = program.stderr.read().decode()
     program.stderr.close()
-    assert program.wait(PATIENCE) == 130 and "Traceback" not in err and "BrokenPipe" not in err
+    assert program.wait(limit()) == 130 and "Traceback" not in err and "BrokenPipe" not in err
 
 
 def test_ctrl_c_while_the_prompt_is_read_ends_it(place: Place) -> None:
@@ -117,5 +118,5 @@ def test_ctrl_c_while_the_prompt_is_read_ends_it(place: Place) -> None:
     while not log.exists():  # it is opened just before
         os.sched_yield()
     program.send_signal(signal.SIGINT)
-    assert program.wait(PATIENCE) in (130, -signal.SIGINT)
+    assert program.wait(limit()) in (130, -signal.SIGINT)
     ended(program)

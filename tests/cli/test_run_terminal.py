@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli import agents
 from tests.cli.running import Place
+from tests.limits import limit
 
 pytestmark = pytest.mark.slow
 
@@ -216,6 +217,6 @@ def test_lines_are_cut_to_the_screen_and_the_demo_says_what_it_is(place: Place) 
 def test_it_starts_without_a_terminal_library(place: Place) -> None:
     script = "import sys; from antiphon.cli.main import main; main(['run', 'hi']); print(*sorted({'rich', 'prompt_toolkit', 'tree_sitter'} & set(sys.modules)))"
     done = subprocess.run(
-        [*place.words()[:1], "-c", script], cwd=place.cwd, env=place.env, stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=True
+        [*place.words()[:1], "-c", script], cwd=place.cwd, env=place.env, stdin=subprocess.DEVNULL, capture_output=True, timeout=limit(), check=True
     )  # fmt: skip
     assert done.stdout.decode().splitlines()[-1] == ""

@@ -16,6 +16,7 @@ from antiphon.editors.jsonc import parse
 from antiphon.editors.known import EDITORS, OTHER_NAMES, place_of
 from tests.cli.terminal import Terminal
 from tests.config.documents import documents
+from tests.limits import limit
 
 PROGRAM = str(Path(sys.executable).with_name("antiphon"))
 SETTINGS = b"""\
@@ -55,7 +56,7 @@ class Home:
             encoding="utf-8",
             env=self.env | environment,
             stdin=subprocess.DEVNULL,
-            timeout=50,
+            timeout=limit(),
         )
         assert done.returncode == status and "Traceback" not in done.stderr, done.stderr
         if status:
@@ -130,7 +131,7 @@ def test_what_was_set_up_is_the_joint_agent_and_starts(home: Home) -> None:
         env=home.env | entry["env"],
         capture_output=True,
         check=True,
-        timeout=50,
+        timeout=limit(),
     )
     answer = json.loads(started.stdout)["result"]
     assert (name, answer["agentInfo"]["title"], answer["agentInfo"]["name"]) == ("Antiphon", "Antiphon", "antiphon")

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.running import ROOT, Done
-
-PATIENCE = 50.0
+from tests.limits import limit
 
 CLAUDE = """\
 #!/bin/sh
@@ -105,7 +104,7 @@ class Clinic:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             encoding="utf-8",
-            timeout=PATIENCE,
+            timeout=limit(),
         )
         assert "Traceback" not in done.stderr, done.stderr
         return Done(done.returncode, done.stdout, done.stderr)

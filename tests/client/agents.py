@@ -16,11 +16,10 @@ from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from antiphon.transports.memory import memory_pair
 from tests.client.script import Agent
+from tests.limits import limit
 
 ROOT = Path(__file__).resolve().parents[2]
 AT_ONCE = Retry((0, 0, 0, 0))
-PATIENCE = 20.0
-"""Seconds after which a test has failed."""
 
 
 class Scripted:
@@ -49,5 +48,5 @@ async def connected(
         router.on_request(m.INITIALIZE, lambda _: welcome)
     if router.call("session/new") is None:
         router.on_request(m.NEW_SESSION, lambda _: v1.NewSessionResult("s"))
-    async with asyncio.timeout(PATIENCE), Connection(far, router) as agent_side, connect(near, **options) as agent:
+    async with asyncio.timeout(limit()), Connection(far, router) as agent_side, connect(near, **options) as agent:
         yield agent, agent_side

@@ -21,8 +21,9 @@ from antiphon.protocol.v1 import methods as m
 from antiphon.transports.memory import memory_pair
 from antiphon.transports.process import ProcessTransport
 from tests.client import deviations as d
-from tests.client.agents import PATIENCE, Scripted
+from tests.client.agents import Scripted
 from tests.client.talker import Talker
+from tests.limits import limit
 
 
 async def refused(target: object, **options: object) -> str:
@@ -81,7 +82,7 @@ async def test_an_agent_is_called_by_the_name_it_gives_itself() -> None:
 
 async def test_a_program_starts_in_the_given_directory_and_so_do_its_sessions(tmp_path: Path) -> None:
     program = Path(__file__).parents[2] / "examples" / "minimal_agent.py"
-    async with asyncio.timeout(PATIENCE), connect([sys.executable, program], cwd=tmp_path) as agent:
+    async with asyncio.timeout(limit()), connect([sys.executable, program], cwd=tmp_path) as agent:
         transport = agent.connection.transport
         assert isinstance(transport, ProcessTransport)
         assert Path(f"/proc/{transport.pid}/cwd").readlink() == tmp_path  # noqa: ASYNC240 - no file of a disk
@@ -92,7 +93,7 @@ async def test_a_program_starts_in_the_given_directory_and_so_do_its_sessions(tm
 
 async def test_an_agent_that_was_closed_is_not_started_again(tmp_path: Path) -> None:
     script = Scripted(d.Models, tmp_path)
-    async with asyncio.timeout(PATIENCE), script.connect() as agent:
+    async with asyncio.timeout(limit()), script.connect() as agent:
         session = await agent.new_session()
         await agent.close()
         with pytest.raises(AcpError, match="closed"):
@@ -125,7 +126,7 @@ async def test_an_agent_that_fails_has_its_last_words_in_the_error() -> None:
         "from antiphon import Agent\nagent = Agent('x')\n@agent.on\ndef prompt(turn): pass\n"
         "@agent.on\ndef new_session(session): raise KeyError('the reason')\nagent.run()"
     )
-    async with asyncio.timeout(PATIENCE), connect([sys.executable, "-c", failing]) as agent:
+    async with asyncio.timeout(limit()), connect([sys.executable, "-c", failing]) as agent:
         with pytest.raises(RequestRefused) as caught:
             await agent.new_session("/")
         assert "the reason" in "".join(caught.value.__notes__) and "the reason" in agent.stderr

@@ -18,7 +18,8 @@ from antiphon.errors import RequestRefused
 from antiphon.protocol import v1
 from antiphon.transcript.transcript import CallEntry
 from antiphon.transports.process import ProcessTransport
-from tests.client.agents import AT_ONCE, PATIENCE, ROOT
+from tests.client.agents import AT_ONCE, ROOT
+from tests.limits import limit
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def demo(tmp_path: Path) -> dict[str, Any]:
 
 async def test_it_writes_and_runs_through_the_client_after_permission(tmp_path: Path, demo: dict[str, Any]) -> None:
     handlers: dict[str, Any] = {"permission": allow_once, "files": Files(write=True), "terminals": Terminals()}
-    async with asyncio.timeout(PATIENCE), connect("demo", **demo, **handlers) as agent:
+    async with asyncio.timeout(limit()), connect("demo", **demo, **handlers) as agent:
         session = await agent.new_session(tmp_path)
         await session.prompt(f"/edit {tmp_path}/note words")
         result = await session.prompt("/run cat note")
@@ -40,7 +41,7 @@ async def test_it_writes_and_runs_through_the_client_after_permission(tmp_path: 
 
 
 async def test_a_slow_turn_is_cancelled_and_the_session_goes_on(demo: dict[str, Any]) -> None:
-    async with asyncio.timeout(PATIENCE), connect("demo", **demo) as agent:
+    async with asyncio.timeout(limit()), connect("demo", **demo) as agent:
         session = await agent.new_session()
         turn = session.prompt("/slow 1000")
         await anext(turn)
@@ -51,7 +52,7 @@ async def test_a_slow_turn_is_cancelled_and_the_session_goes_on(demo: dict[str, 
 
 
 async def test_a_session_survives_the_death_of_its_agent(demo: dict[str, Any]) -> None:
-    async with asyncio.timeout(PATIENCE), connect("demo", **demo) as agent:
+    async with asyncio.timeout(limit()), connect("demo", **demo) as agent:
         session = await agent.new_session()
         await session.set_mode("plan")
         await session.prompt("/title A talk")
@@ -79,7 +80,7 @@ def test_it_can_be_had_without_async(demo: dict[str, Any]) -> None:
 def test_the_example_asks_and_prints(demo: dict[str, Any]) -> None:
     done = subprocess.run(
         [sys.executable, "examples/ask.py", "/echo", "hello"],
-        cwd=ROOT, env=demo["env"], capture_output=True, encoding="utf-8", timeout=30, check=False,
+        cwd=ROOT, env=demo["env"], capture_output=True, encoding="utf-8", timeout=limit(), check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "") and done.stdout
     assert len((ROOT / "examples" / "ask.py").read_text(encoding="utf-8").splitlines()) <= 20

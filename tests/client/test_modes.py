@@ -15,7 +15,8 @@ from antiphon.permission.gate import Choice, PermissionGate, Question
 from antiphon.policy import Mode, Verdict
 from antiphon.tui.state import status_text
 from tests.cli.agents import HasModes, KeepsItsMode
-from tests.client.agents import PATIENCE, ROOT, Scripted
+from tests.client.agents import ROOT, Scripted
+from tests.limits import limit
 
 MEANS = {
     Mode.DEFAULT: (True, True), Mode.ACCEPT_EDITS: (False, True), Mode.BYPASS: (False, True), Mode.PLAN: (False, False), Mode.DONT_ASK: (False, False),
@@ -52,7 +53,7 @@ async def test_the_mode_that_is_shown_is_what_happens(tmp_path: Path, kind: type
         scripted = Scripted(kind, tmp_path)
         env = {"PYTHONPATH": str(ROOT)}
         async with (
-            asyncio.timeout(PATIENCE),
+            asyncio.timeout(limit()),
             connect(scripted.command, cwd=tmp_path, env=env, permission=gate.permission) as agent,
         ):
             session = await agent.new_session(tmp_path)

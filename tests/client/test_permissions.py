@@ -15,8 +15,9 @@ from antiphon.permission.gate import Choice, PermissionGate, Question
 from antiphon.policy import Mode, Verdict
 from antiphon.protocol import v1
 from antiphon.store.schema import open_database
-from tests.client.agents import AT_ONCE, PATIENCE
+from tests.client.agents import AT_ONCE
 from tests.client.keeping import NO, ONCE, Deeds, User, audited, names_in, rules, staged, stores
+from tests.limits import limit
 
 ALWAYS = Choice(Verdict.ALLOW, "project")
 
@@ -44,7 +45,7 @@ async def test_what_was_allowed_is_asked_once_and_everything_is_written_down(
     work = tmp_path / "work"
     work.mkdir()
     user = User(ONCE, ONCE)
-    async with asyncio.timeout(PATIENCE), open_database(tmp_path) as database:
+    async with asyncio.timeout(limit()), open_database(tmp_path) as database:
         gate = PermissionGate(ask=user, agent="demo", **stores(database))
         async with connect("demo", **demo, **handlers(gate)) as agent:
             session = await agent.new_session(work)
@@ -72,7 +73,7 @@ async def test_without_anybody_to_ask_a_question_is_rejected_and_the_turn_goes_o
     tmp_path: Path, demo: dict[str, Any]
 ) -> None:
     gate = PermissionGate()
-    async with asyncio.timeout(PATIENCE), connect("demo", **demo, **handlers(gate)) as agent:
+    async with asyncio.timeout(limit()), connect("demo", **demo, **handlers(gate)) as agent:
         session = await agent.new_session(tmp_path)
         result = await session.prompt("/edit note some words")
         text = await session.prompt("/permission").text()
@@ -91,7 +92,7 @@ async def test_an_agent_that_was_told_always_does_not_ask_and_is_decided_about_a
 ) -> None:
     user = User(Choice(Verdict.ALLOW, "session", option_id="allow_always"), NO)
     gate = PermissionGate(ask=user)
-    async with asyncio.timeout(PATIENCE), connect("demo", **demo, **handlers(gate)) as agent:
+    async with asyncio.timeout(limit()), connect("demo", **demo, **handlers(gate)) as agent:
         session = await agent.new_session(tmp_path)
         await session.prompt("/edit note first")
         await session.prompt("/edit note second")  # remembered, by the agent and by us

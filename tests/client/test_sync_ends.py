@@ -23,6 +23,7 @@ from antiphon.errors import AcpError, ConnectionClosed
 from antiphon.protocol import v1
 from antiphon.transports.base import Transport
 from antiphon.transports.memory import memory_pair
+from tests.limits import limit
 from tests.schedules import World, check
 
 AGENT = """
@@ -184,7 +185,7 @@ def test_a_program_that_leaves_by_a_handler_has_the_status_that_it_gave() -> Non
         "with antiphon.sync.connect('demo', permission=leave) as agent:\n"
         "    agent.new_session('/').prompt('/run touch x').text()\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], timeout=60, check=False, capture_output=True)
+    done = subprocess.run([sys.executable, "-c", program], timeout=limit(), check=False, capture_output=True)
     assert done.returncode == 7, done.stderr
 
 
@@ -211,7 +212,7 @@ except OSError as error:
 
 def test_a_loop_that_cannot_be_made_is_an_error_and_no_hang() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", NO_DESCRIPTORS], timeout=60, check=False, capture_output=True, encoding="utf-8"
+        [sys.executable, "-c", NO_DESCRIPTORS], timeout=limit(), check=False, capture_output=True, encoding="utf-8"
     )
     assert "Too many open files" in done.stdout, done.stderr
 

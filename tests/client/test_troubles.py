@@ -12,8 +12,9 @@ from antiphon.errors import AuthRequired, ConnectionClosed, ProcessDied, RemoteP
 from antiphon.protocol import v1
 from tests.client import deviations as d
 from tests.client import troubles as t
-from tests.client.agents import PATIENCE, Scripted
+from tests.client.agents import Scripted
 from tests.client.script import Agent
+from tests.limits import limit
 
 
 async def test_an_agent_that_echoes_another_version_is_refused_with_both_versions_named(tmp_path: Path) -> None:
@@ -29,7 +30,7 @@ async def test_an_agent_that_refuses_our_version_is_named(tmp_path: Path) -> Non
 
 
 async def test_lines_that_are_no_protocol_are_skipped_and_kept(tmp_path: Path) -> None:
-    async with asyncio.timeout(PATIENCE), Scripted(t.Chatters, tmp_path).connect() as agent:
+    async with asyncio.timeout(limit()), Scripted(t.Chatters, tmp_path).connect() as agent:
         session = await agent.new_session()
         assert await session.prompt("hi").text() == "hi"
         assert agent.connection.noise[0] == "[INFO] thinking …".encode()
@@ -37,7 +38,7 @@ async def test_lines_that_are_no_protocol_are_skipped_and_kept(tmp_path: Path) -
 
 async def test_what_follows_the_answer_is_heard_outside_of_the_turn(tmp_path: Path) -> None:
     heard: asyncio.Queue[v1.Update] = asyncio.Queue()
-    async with asyncio.timeout(PATIENCE), Scripted(t.TalksOn, tmp_path).connect() as agent:
+    async with asyncio.timeout(limit()), Scripted(t.TalksOn, tmp_path).connect() as agent:
         session = await agent.new_session(on_update=heard.put_nowait)
         assert await session.prompt("hi").text() == "hi"
         assert isinstance(await heard.get(), v1.AgentMessageChunk)
@@ -52,7 +53,7 @@ async def test_what_follows_the_answer_is_heard_outside_of_the_turn(tmp_path: Pa
 @pytest.mark.parametrize("ending", ["cancelled", "error", "end_turn"])
 async def test_a_cancelled_turn_ends_as_cancelled_however_the_agent_ends_it(tmp_path: Path, ending: str) -> None:
     script = Scripted(t.Cancellable, tmp_path)
-    async with asyncio.timeout(PATIENCE), script.connect() as agent:
+    async with asyncio.timeout(limit()), script.connect() as agent:
         session = await agent.new_session()
         turn = session.prompt(ending)
         assert isinstance(await anext(turn), v1.ToolCall)
@@ -70,7 +71,7 @@ async def test_a_cancelled_turn_ends_as_cancelled_however_the_agent_ends_it(tmp_
 
 async def test_an_agent_that_ignores_a_cancelled_turn_is_ended_and_started_again(tmp_path: Path) -> None:
     script = Scripted(t.IgnoresCancel, tmp_path)
-    async with asyncio.timeout(PATIENCE), script.connect(cancel_grace=0.1) as agent:
+    async with asyncio.timeout(limit()), script.connect(cancel_grace=0.1) as agent:
         session = await agent.new_session()
         turn = session.prompt("hi")
         await anext(turn)
@@ -82,7 +83,7 @@ async def test_an_agent_that_ignores_a_cancelled_turn_is_ended_and_started_again
 
 async def test_cancelling_the_task_cancels_the_turn(tmp_path: Path) -> None:
     script = Scripted(t.Cancellable, tmp_path)
-    async with asyncio.timeout(PATIENCE), script.connect() as agent:
+    async with asyncio.timeout(limit()), script.connect() as agent:
         session = await agent.new_session()
         working = asyncio.Event()
 
@@ -102,7 +103,7 @@ async def test_cancelling_the_task_cancels_the_turn(tmp_path: Path) -> None:
 
 async def test_a_turn_left_by_break_is_cancelled(tmp_path: Path) -> None:
     script = Scripted(t.Cancellable, tmp_path)
-    async with asyncio.timeout(PATIENCE), script.connect() as agent:
+    async with asyncio.timeout(limit()), script.connect() as agent:
         session = await agent.new_session()
         async for _ in session.prompt("hi"):
             break
@@ -124,7 +125,7 @@ async def test_open_questions_are_released_when_the_turn_is_cancelled_and_later_
             stopped.set()
         return True
 
-    async with asyncio.timeout(PATIENCE), script.connect(permission=think) as agent:
+    async with asyncio.timeout(limit()), script.connect(permission=think) as agent:
         session = await agent.new_session()
         turn = session.prompt("hi")
         await asked.wait()
@@ -140,7 +141,7 @@ async def test_open_questions_are_released_when_the_turn_is_cancelled_and_later_
 
 async def test_a_turn_whose_agent_dies_is_lost_and_the_session_goes_on(tmp_path: Path) -> None:
     script = Scripted(t.Dies, tmp_path)
-    async with asyncio.timeout(PATIENCE), script.connect() as agent:
+    async with asyncio.timeout(limit()), script.connect() as agent:
         session = await agent.new_session()
         turn = session.prompt("hi")
         assert isinstance(await anext(turn), v1.AgentMessageChunk)
@@ -159,14 +160,14 @@ async def test_a_turn_whose_agent_dies_is_lost_and_the_session_goes_on(tmp_path:
 
 async def test_a_request_is_asked_again_when_the_agent_died_of_it(tmp_path: Path) -> None:
     script = Scripted(t.DiesOnNew, tmp_path)
-    async with asyncio.timeout(PATIENCE), script.connect(env={**os.environ, "DEATHS": "2"}) as agent:
+    async with asyncio.timeout(limit()), script.connect(env={**os.environ, "DEATHS": "2"}) as agent:
         assert (await agent.new_session()).id == "s3.1"
     assert script.heard.count("started") == 3
 
 
 async def test_five_tries_are_enough(tmp_path: Path) -> None:
     script = Scripted(t.DiesOnNew, tmp_path)
-    async with asyncio.timeout(PATIENCE), script.connect(env={**os.environ, "DEATHS": "9"}) as agent:
+    async with asyncio.timeout(limit()), script.connect(env={**os.environ, "DEATHS": "9"}) as agent:
         with pytest.raises(ProcessDied, match="not today"):
             await agent.new_session()
     assert script.heard.count("session/new") == 5
@@ -174,7 +175,7 @@ async def test_five_tries_are_enough(tmp_path: Path) -> None:
 
 async def test_without_patience_nothing_is_asked_again(tmp_path: Path) -> None:
     script = Scripted(t.DiesOnNew, tmp_path)
-    async with asyncio.timeout(PATIENCE), script.connect(retry=Retry(())) as agent:
+    async with asyncio.timeout(limit()), script.connect(retry=Retry(())) as agent:
         with pytest.raises(ProcessDied):
             await agent.new_session()
         assert (await agent.new_session()).id  # but the agent is started again when it is next needed
@@ -199,7 +200,7 @@ async def test_an_expired_session_is_resumed_and_the_prompt_sent_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     script = Scripted(t.Expires, tmp_path)
-    async with asyncio.timeout(PATIENCE), script.connect() as agent:
+    async with asyncio.timeout(limit()), script.connect() as agent:
         session = await agent.new_session()
         with caplog.at_level(logging.WARNING):
             [notice, said] = [update async for update in session.prompt("hi")]
@@ -212,7 +213,7 @@ async def test_an_expired_session_is_resumed_and_the_prompt_sent_again(
 
 async def test_what_is_asked_of_an_expired_session_is_asked_again(tmp_path: Path) -> None:
     heard: list[v1.Update] = []
-    async with asyncio.timeout(PATIENCE), Scripted(t.Expires, tmp_path).connect() as agent:
+    async with asyncio.timeout(limit()), Scripted(t.Expires, tmp_path).connect() as agent:
         session = await agent.new_session(on_update=heard.append)
         await session.set_mode("b")
         assert session.modes is not None and session.modes.current_mode_id == "b"
@@ -221,7 +222,7 @@ async def test_what_is_asked_of_an_expired_session_is_asked_again(tmp_path: Path
 
 async def test_a_prompt_that_has_begun_is_never_sent_again(tmp_path: Path) -> None:
     script = Scripted(t.ExpiresLate, tmp_path)
-    async with asyncio.timeout(PATIENCE), script.connect() as agent:
+    async with asyncio.timeout(limit()), script.connect() as agent:
         session = await agent.new_session()
         with pytest.raises(RequestRefused, match="-32003"):
             await session.prompt("hi")
@@ -230,7 +231,7 @@ async def test_a_prompt_that_has_begun_is_never_sent_again(tmp_path: Path) -> No
 
 async def test_a_request_that_timed_out_is_asked_again_but_a_prompt_is_not(tmp_path: Path) -> None:
     script = Scripted(t.TimesOut, tmp_path)
-    async with asyncio.timeout(PATIENCE), script.connect() as agent:
+    async with asyncio.timeout(limit()), script.connect() as agent:
         session = await agent.new_session()
         with pytest.raises(RequestRefused, match="-32001"):
             await session.prompt("hi")
@@ -239,7 +240,7 @@ async def test_a_request_that_timed_out_is_asked_again_but_a_prompt_is_not(tmp_p
 
 async def test_a_request_that_always_times_out_fails_after_five_tries(tmp_path: Path) -> None:
     script = Scripted(t.TimesOutForever, tmp_path)
-    async with asyncio.timeout(PATIENCE), script.connect() as agent:
+    async with asyncio.timeout(limit()), script.connect() as agent:
         with pytest.raises(RequestRefused, match="-32001"):
             await agent.new_session()
     assert script.heard.count("session/new") == 5
@@ -252,7 +253,7 @@ async def test_a_request_that_needs_a_sign_in_is_not_asked_again_without_one(tmp
     script = Scripted(d.TerminalLogin, tmp_path)
     for nobody in (None, lambda _: None):
         script.log.write_text("", encoding="utf-8")
-        async with asyncio.timeout(PATIENCE), script.connect(authenticate=nobody) as agent:
+        async with asyncio.timeout(limit()), script.connect(authenticate=nobody) as agent:
             with pytest.raises(AuthRequired):
                 await agent.new_session()
         assert script.heard.count("session/new") == 1
@@ -267,7 +268,7 @@ async def test_after_a_sign_in_the_request_is_asked_once_more(tmp_path: Path, ki
         return "key"
 
     script = Scripted(kind, tmp_path)
-    async with asyncio.timeout(PATIENCE), script.connect(authenticate=choose) as agent:
+    async with asyncio.timeout(limit()), script.connect(authenticate=choose) as agent:
         session = await agent.new_session()
         assert await session.prompt("hi").text() == "hi"
     assert offered == [3] and script.heard.count("authenticate key") == 1
@@ -280,7 +281,7 @@ async def test_two_requests_that_need_a_sign_in_ask_the_user_once(tmp_path: Path
         asked.append(1)
         return "key"
 
-    async with asyncio.timeout(PATIENCE), Scripted(d.TerminalLogin, tmp_path).connect(authenticate=choose) as agent:
+    async with asyncio.timeout(limit()), Scripted(d.TerminalLogin, tmp_path).connect(authenticate=choose) as agent:
         await asyncio.gather(agent.new_session(), agent.new_session())
     assert len(asked) == 1
 
@@ -289,7 +290,7 @@ async def test_a_sign_in_that_fails_or_does_not_help_ends_the_request(tmp_path: 
     for kind, method, words in ((d.TerminalLogin, "tty", "no terminal here"), (d.NeverSignedIn, "key", "required")):
         script = Scripted(kind, tmp_path)
         script.log.write_text("", encoding="utf-8")
-        async with asyncio.timeout(PATIENCE), script.connect(authenticate=lambda _, id=method: id) as agent:
+        async with asyncio.timeout(limit()), script.connect(authenticate=lambda _, id=method: id) as agent:
             with pytest.raises(AuthRequired, match=words):
                 await agent.new_session()
         assert script.heard.count("session/new") <= 2

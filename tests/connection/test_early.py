@@ -18,6 +18,7 @@ from antiphon.protocol.v1.content import TextBlock
 from antiphon.protocol.v1.initialize import Initialize
 from antiphon.protocol.v1.session import NewSession, Prompt
 from antiphon.transports.process import spawn
+from tests.limits import limit
 
 AGENT = Path(__file__).parents[2] / "examples" / "quick_agent.py"
 HELLO = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}\n'
@@ -25,7 +26,7 @@ NEW = b'{"jsonrpc":"2.0","id":"n","method":"session/new","params":{"cwd":"/","mc
 
 
 def answers(said: bytes) -> list[dict[str, Any]]:
-    done = subprocess.run([sys.executable, str(AGENT)], input=said, capture_output=True, check=True, timeout=20)
+    done = subprocess.run([sys.executable, str(AGENT)], input=said, capture_output=True, check=True, timeout=limit())
     return [msgspec.json.decode(line) for line in done.stdout.splitlines()]
 
 
@@ -46,7 +47,9 @@ def test_the_loop_is_not_imported_before_the_answer() -> None:
         "def initialize(asked): return v1.InitializeResult(1, meta={'asyncio': 'asyncio' in sys.modules})\n"
         "answer_initialize(initialize)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], input=HELLO, capture_output=True, check=True, timeout=20)
+    done = subprocess.run(
+        [sys.executable, "-c", program], input=HELLO, capture_output=True, check=True, timeout=limit()
+    )
     assert msgspec.json.decode(done.stdout)["result"]["_meta"] == {"asyncio": False}
 
 
@@ -144,5 +147,7 @@ def test_the_first_answer_is_whole_also_where_stdout_does_not_block_and_has_litt
 def test_an_agent_whose_first_answer_cannot_be_written_ends() -> None:
     command = [sys.executable, "-c", BOASTER, "10"]
     with open("/dev/full", "wb") as full:
-        done = subprocess.run(command, input=HELLO + NEW, stdout=full, stderr=subprocess.PIPE, check=False, timeout=60)
+        done = subprocess.run(
+            command, input=HELLO + NEW, stdout=full, stderr=subprocess.PIPE, check=False, timeout=limit()
+        )
     assert done.returncode == 0 and done.stderr == b"asked\n"

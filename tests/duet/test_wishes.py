@@ -11,6 +11,7 @@ from antiphon.config.merging import merge
 from antiphon.config.reading import Part, read
 from antiphon.config.shapes import REVIEWS, Duet, Settings
 from antiphon.duet.wishes import TASKS, Wishes, chosen, wishes
+from tests.limits import limit
 
 PAGE = Path(__file__).parents[2] / "docs" / "config.md"
 SAID = Settings(duet=Duet(route="codex", primary="codex", auto_resume=False, max_turns=3, nudge=False))
@@ -125,7 +126,9 @@ def test_the_example_of_a_page_gives_a_session_that_begins_so(page: str) -> None
 
 def test_it_is_known_before_anything_heavy_is_loaded() -> None:
     code = "import sys, antiphon.duet.wishes, antiphon.catalogue.engines; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8", timeout=50)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8", timeout=limit()
+    )
     assert not {"asyncio", "sqlite3", "subprocess", "tomllib", "hashlib", "antiphon.protocol.v1"} & set(
         done.stdout.split()
     )

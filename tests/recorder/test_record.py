@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from antiphon.cli.main import main
+from tests.limits import limit
 
-PATIENCE = 50
 RECORD = [sys.executable, "-m", "antiphon", "record"]
 HOSTILE = bytes(range(256)) * 3 + b'\n{"a":1}\r\n{"b":"\xff"}\n\n\x00\nno end'
 
@@ -25,7 +25,7 @@ def python(code: str) -> list[str]:
 
 def record(*words: str, input: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [*RECORD, *words], input=input, capture_output=True, timeout=PATIENCE, env=os.environ | environment
+        [*RECORD, *words], input=input, capture_output=True, timeout=limit(), env=os.environ | environment
     )
 
 
@@ -114,7 +114,7 @@ def test_signals_are_passed_on_and_the_agent_decides(tmp_path: Path) -> None:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             tap.send_signal(number)
             assert line_from(tap) == b"%d\n" % number
-        _, err = tap.communicate(timeout=PATIENCE)
+        _, err = tap.communicate(timeout=limit())
         assert (tap.returncode, err) == (3, b"")
 
 
@@ -135,7 +135,7 @@ def test_killed_without_warning_it_leaves_nobody_behind(tmp_path: Path) -> None:
         left = [os.pidfd_open(int(pid)) for pid in line_from(tap).split()]
         tap.kill()
         for fd in left:
-            assert select.select([fd], [], [], PATIENCE)[0]
+            assert select.select([fd], [], [], limit())[0]
             os.close(fd)
 
 
@@ -231,7 +231,7 @@ def test_an_agent_whose_reader_is_gone_is_recorded_on_and_ended(tmp_path: Path) 
         tap.stdout.close()
         tap.stdin.write(b"go\n")
         tap.stdin.flush()
-        assert tap.wait(PATIENCE) == 128 + signal.SIGTERM
+        assert tap.wait(limit()) == 128 + signal.SIGTERM
     assert said_in(tmp_path / "a.jsonl", "a2c") == ["first", "second", "third"]
 
 
@@ -268,4 +268,4 @@ def test_the_end_of_either_side_is_passed_on(tmp_path: Path) -> None:
         assert tap.stdin is not None and tap.stdout is not None
         assert tap.stdout.read() == b""
         tap.stdin.close()
-        assert tap.wait(PATIENCE) == 5
+        assert tap.wait(limit()) == 5

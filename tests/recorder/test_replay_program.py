@@ -12,7 +12,8 @@ import pytest
 from antiphon.cli.main import main
 from antiphon.recorder.replay import Player
 from antiphon.recorder.replay_serving import serve
-from tests.cli.running import PATIENCE, Place
+from tests.cli.running import Place
+from tests.limits import limit
 from tests.recorder.replaying import INITIALIZE, TURN, lines, prompt, raw, strict, tolerant
 
 ANTIPHON = [sys.executable, "-m", "antiphon"]
@@ -74,7 +75,7 @@ def test_the_program_says_on_stderr_what_differed_and_ends_with_1(recording: Pat
         input=said,
         capture_output=True,
         check=False,
-        timeout=PATIENCE,
+        timeout=limit(),
     )
     assert done.returncode == 1
     assert done.stderr.decode() == (
@@ -95,7 +96,7 @@ def test_starting_loads_nothing_heavy_and_says_that_there_are_several_conversati
         input=SAID,
         capture_output=True,
         check=True,
-        timeout=PATIENCE,
+        timeout=limit(),
     )
     assert done.stdout == ANSWERED
     assert done.stderr.decode() == (
@@ -152,7 +153,7 @@ def test_a_recorded_run_is_the_same_run_again_and_the_agent_still_does_the_same(
     replay = [*ANTIPHON, "replay", "--as", "client", "--strict", "--json", str(file), "--", *demo]
     other = tmp_path / "other"
     other.mkdir()
-    done = subprocess.run(replay, cwd=other, env=place.env, capture_output=True, check=False, timeout=PATIENCE)
+    done = subprocess.run(replay, cwd=other, env=place.env, capture_output=True, check=False, timeout=limit())
     report = msgspec.json.decode(done.stdout)
     assert done.returncode == 0 and report["differences"] == [] and report["matched"] > 10, done.stderr
 
@@ -165,7 +166,7 @@ def test_an_agent_that_dies_or_is_silent_fails_the_client(recording: Path) -> No
             [*words, sys.executable, "-c", agent],
             capture_output=True,
             check=False,
-            timeout=PATIENCE,
+            timeout=limit(),
             cwd=recording.parent,
         )
         report = msgspec.json.decode(done.stdout)

@@ -17,12 +17,10 @@ import msgspec
 from antiphon.transports.process import ProcessTransport, spawn
 from tests.seeds.table import HANG, AgentRow, Sent, differences, filled
 
-__all__ = ["LIMIT", "Agents", "Talk", "talking"]
+__all__ = ["Agents", "Talk", "talking"]
 
 Json = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[2]
-LIMIT = 60.0
-"""Seconds after which a row has failed: a hang, or a very busy machine."""
 
 HELLO: Json = {
     "protocolVersion": 1,

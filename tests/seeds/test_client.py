@@ -19,10 +19,11 @@ from antiphon.client.terminals import Terminals
 from antiphon.errors import AcpError
 from antiphon.protocol import v1
 from antiphon.protocol.base import encode
+from tests.limits import limit
 from tests.seeds.client_rows import ASKING_ROWS, UPDATE_ROWS
 from tests.seeds.ending_rows import ENDING_ROWS, OPENING_ROWS
 from tests.seeds.table import ClientRow, differences, filled
-from tests.seeds.talking import LIMIT, ROOT
+from tests.seeds.talking import ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -55,7 +56,7 @@ class Stage:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
-            timeout=LIMIT,
+            timeout=limit(),
         )
 
     @property
@@ -118,7 +119,7 @@ async def test_what_an_agent_says_in_a_seeds_words_is_what_the_sdk_makes_of_it(r
     fails = row.status == 1 and "tool_error" not in str(row.ends)
     options = {"cwd": stage.cwd, "env": stage.env, "retry": Retry((0, 0, 0, 0)), "terminals": Terminals()}
     try:
-        async with asyncio.timeout(LIMIT), connect(stage.agent, **options) as agent:  # type: ignore[arg-type]
+        async with asyncio.timeout(limit()), connect(stage.agent, **options) as agent:  # type: ignore[arg-type]
             session = await agent.new_session(stage.cwd)
             opened = {
                 "capabilities": plain(agent.capabilities),

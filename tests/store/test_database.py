@@ -14,6 +14,7 @@ import pytest
 from antiphon.store import opening
 from antiphon.store.database import Database
 from antiphon.store.errors import StoreError
+from tests.limits import limit
 from tests.store.shelf import Gate
 
 WORDS = (("CREATE TABLE word (text TEXT NOT NULL UNIQUE)",),)
@@ -261,7 +262,7 @@ asyncio.run(main())
 def test_a_program_that_exits_without_closing_ends_the_thread_first(tmp_path: Path) -> None:
     path = tmp_path / "words.db"
     done = subprocess.run(
-        [sys.executable, "-c", EXITS, str(path)], capture_output=True, check=False, encoding="utf-8", timeout=60
+        [sys.executable, "-c", EXITS, str(path)], capture_output=True, check=False, encoding="utf-8", timeout=limit()
     )
     assert (done.returncode, done.stderr) == (0, "")
     with closing(sqlite3.connect(path)) as connection:

@@ -22,6 +22,7 @@ import pytest
 from antiphon.local.commands import Command
 from antiphon.transports import tree
 from antiphon.transports.process import spawn
+from tests.limits import limit
 from tests.transports.children import alive, gone
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="subreapers are of Linux")
@@ -217,7 +218,7 @@ else:
 
 def test_without_subreapers_a_status_is_reported() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT, "wait", SH, "-c", "exit 6"], stdout=subprocess.PIPE, check=True, timeout=60
+        [sys.executable, "-c", WITHOUT, "wait", SH, "-c", "exit 6"], stdout=subprocess.PIPE, check=True, timeout=limit()
     )
     assert done.stdout == b"6\n"
 

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pyte
 
-LIMIT = 30.0
-"""Seconds for anything to show up. A busy machine needs some of them; a good one none."""
+from tests.limits import limit
 
 ENTER, ESCAPE, CTRL_C, CTRL_D, TAB = "\r", "\x1b", "\x03", "\x04", "\t"
 
@@ -71,7 +70,7 @@ class Terminal:
 
     def until(self, seen: Callable[[], bool], otherwise: str = "it does not come") -> str:
         """Read until it is true, and return the screen."""
-        end = time.monotonic() + LIMIT
+        end = time.monotonic() + limit()
         while not seen():
             if not self._read(end - time.monotonic()):
                 raise AssertionError(f"{otherwise}:\n{self.all[-3000:]}")
@@ -84,10 +83,10 @@ class Terminal:
 
     def wait_for_end(self) -> int:
         """Read until the program has ended, and return its exit status."""
-        end = time.monotonic() + LIMIT
+        end = time.monotonic() + limit()
         while self._read(end - time.monotonic()):
             pass
-        return self._process.wait(LIMIT)
+        return self._process.wait(limit())
 
     def _read(self, patience: float) -> bool:
         """Take some output. False: there is no more, or it takes too long."""
@@ -108,7 +107,7 @@ class Terminal:
     def close(self) -> None:
         """End the program."""
         self._process.terminate()
-        self._process.wait(LIMIT)
+        self._process.wait(limit())
         os.close(self._keyboard)
 
 
