@@ -37,6 +37,9 @@ COMMANDS = {
     "script": "sh ./write.sh {}",
 }
 
+USUAL = {("acceptEdits", "add"), ("acceptEdits", "redirect"), ("acceptEdits", "script"), ("dontAsk", "link")}
+"""Combinations that `make test` tries; `make prove` tries all of them."""
+
 
 def prepared(at: Place) -> Path:
     """A project in which each of these files could be written, if that were allowed."""
@@ -67,8 +70,14 @@ async def in_mode(client: Client, mode: str) -> None:
     await client.session.set_mode(mode)
 
 
-@pytest.mark.parametrize("way", [*PATCHES, *COMMANDS])
-@pytest.mark.parametrize("mode", ["acceptEdits", "dontAsk"])
+@pytest.mark.parametrize(
+    ("mode", "way"),
+    [
+        pytest.param(mode, way, marks=() if (mode, way) in USUAL else pytest.mark.prove)
+        for mode in ("acceptEdits", "dontAsk")
+        for way in (*PATCHES, *COMMANDS)
+    ],
+)
 @proves("modes.protected", on=BOTH)
 async def test_a_file_that_names_programs_is_written_only_if_the_user_allows_it(at: Place, mode: str, way: str) -> None:
     plain = prepared(at)
@@ -84,7 +93,14 @@ async def test_a_file_that_names_programs_is_written_only_if_the_user_allows_it(
     assert not (at.folder / "linked").is_dir() or (at.folder / "linked").is_symlink()
 
 
-@pytest.mark.parametrize("rules", ["", 'deny = ["Edit(secret/**)"]', 'ask = ["Bash(git push *)"]'])
+@pytest.mark.parametrize(
+    "rules",
+    [
+        pytest.param("", marks=pytest.mark.prove),
+        pytest.param('deny = ["Edit(secret/**)"]', marks=pytest.mark.prove),
+        'ask = ["Bash(git push *)"]',
+    ],
+)
 @on_versions(*BOTH)
 async def test_the_guard_of_a_joint_session_asks_too_whatever_the_rules_make_of_the_mode(at: Place, rules: str) -> None:
     at.configure(f"[policy]\n{rules}\n")
@@ -141,7 +157,7 @@ async def test_a_file_that_names_programs_is_written_when_the_user_allows_it(at:
     assert [(at.folder / name).read_text(encoding="utf-8") for name in (".vscode/tasks.json", ".envrc")] == ["la\n"] * 2
 
 
-@pytest.mark.parametrize("mode", ["default", "acceptEdits"])
+@pytest.mark.parametrize("mode", [pytest.param("default", marks=pytest.mark.prove), "acceptEdits"])
 @on_versions(*BOTH)
 async def test_what_is_refused_leaves_no_directory_behind(at: Place, mode: str) -> None:
     async with connected(at) as client:
@@ -168,7 +184,10 @@ async def test_a_review_that_is_the_first_turn_of_a_mode_has_its_rights(at: Plac
     assert not (at.folder / ".envrc").exists()
 
 
-@pytest.mark.parametrize("mode", ["default", "acceptEdits", "dontAsk"])
+@pytest.mark.parametrize(
+    "mode",
+    [pytest.param("default", marks=pytest.mark.prove), "acceptEdits", pytest.param("dontAsk", marks=pytest.mark.prove)],
+)
 @on_versions(*BOTH)
 async def test_a_command_that_is_killed_with_all_of_codex_leaves_no_empty_directories(at: Place, mode: str) -> None:
     """A sandbox that may write makes `.git`, `.codex`, `.agents` and `.aws` in each root, and only its own process removes them."""
