@@ -15,7 +15,9 @@ from tests.conformance.unusual import Store, Traits, Unusual
 from tests.conformance.unusual_client import ClientTraits, Unusually
 
 WISHES = Wishes(WORDS, auth="key", limit=2.0, patience=0.02, start=5.0)
-CLIENT_WISHES = ClientWishes(limit=2.0, patience=0.01)
+CLIENT_WISHES = ClientWishes(
+    limit=20.0, patience=0.01
+)  # all scenarios start at once: on a loaded machine the first takes seconds
 
 SEEDS = 12
 """Of each kind."""
