@@ -47,6 +47,6 @@ async def test_an_unusual_client_breaks_nothing_that_must_hold(seed: int) -> Non
 @pytest.mark.parametrize("seed", range(2))
 async def test_a_client_that_leaves_unknown_methods_unanswered_is_told_that_and_nothing_else(seed: int) -> None:
     traits = replace(ClientTraits.of(seed), leaves_after=(), knows=lambda method: False)
-    report = await check_client(Unusually(traits, seed), CLIENT_WISHES, jobs=len(SUITE.scenarios))
+    report = await check_client(Unusually(traits, seed), replace(CLIENT_WISHES, limit=2.0), jobs=len(SUITE.scenarios))
     assert set(alarms(report)) <= {"requests.unknown", "requests.extension", "requests.answered"}
     assert {"requests.unknown", "requests.extension"} <= set(alarms(report))
