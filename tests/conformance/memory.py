@@ -5,10 +5,12 @@ Each agent is a real one, served as over stdio; only the process is missing, so 
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import msgspec
 
+from antiphon.conformance.client_stage import ClientWishes
 from antiphon.conformance.demo import DEMO
 from antiphon.conformance.stage import Wishes
 from antiphon.engines.demo.engine import Demo
@@ -16,12 +18,24 @@ from antiphon.engines.host import Host
 from antiphon.traffic.entries import Direction
 from antiphon.transports.base import Transport
 from antiphon.transports.memory import memory_pair
+from tests.limits import limit
 
 WISHES = Wishes(DEMO, auth="demo", limit=5.0, patience=0.02, start=5.0)
 
 Message = dict[str, Any]
 Fault = Callable[[Direction, Any], Iterable[Any]]
 """From a message (or bytes that are none) to what goes on instead of it: the same, another, several, none."""
+
+
+W = TypeVar("W", Wishes, ClientWishes)
+
+
+def under_load(wishes: W) -> W:
+    """Return what a check is told, with a limit that grows once there is more load than the test processes make themselves.
+
+    A fault that shows by silence is waited for to the end of that limit, so it is no longer than it has to be.
+    """
+    return replace(wishes, limit=max(wishes.limit, limit(wishes.limit / 4)))
 
 
 class Leaves(Exception):

@@ -15,7 +15,7 @@ from antiphon.traffic.entries import NO_JSON, Direction, Entry
 from tests.conformance.faults import doing, handshake, messages, opening, robustness, rules, turns
 from tests.conformance.faults.aiming import asks, lose_reply
 from tests.conformance.faults.staging import InScene
-from tests.conformance.memory import WISHES, InMemory, Leaves
+from tests.conformance.memory import WISHES, InMemory, Leaves, under_load
 
 TABLES = (handshake, messages, robustness, opening, turns, doing, rules)
 FAULTS = {id: fault for table in TABLES for id, fault in table.FAULTS.items()}
@@ -41,7 +41,7 @@ def _state_of_its_own(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 async def test_a_correct_agent_passes_everything() -> None:
-    report = await check_agent(InMemory(), WISHES)
+    report = await check_agent(InMemory(), under_load(WISHES))
     assert {one.requirement.id: one.verdict.text for one in report.broken} == {}
 
 
@@ -80,7 +80,7 @@ def _healthy() -> list[list[tuple[str, Entry]]]:
             told = wires.setdefault(id(wire), [])
             told += [(scene.name, entry) for entry in wire.trace[len(told) :]]
 
-    asyncio.run(check_agent(InMemory(), WISHES, progress=note))
+    asyncio.run(check_agent(InMemory(), under_load(WISHES), progress=note))
     return list(wires.values())
 
 
@@ -136,7 +136,7 @@ def _played(id: str) -> tuple[str, ...]:
 
 async def _fails(id: str, only: tuple[str, ...]) -> None:
     wishes = replace(WISHES, limit=1.0) if id.startswith(BY_SILENCE) else WISHES
-    report = await check_agent(InMemory(FAULTS[id]), wishes, only=only)
+    report = await check_agent(InMemory(FAULTS[id]), under_load(wishes), only=only)
     failed = {one.requirement.id: one.verdict.text for one in report.broken}
     assert id in failed
     assert {other: text for other, text in failed.items() if other not in {id, *SUITE.dependants(id)}} == {}
@@ -145,5 +145,5 @@ async def _fails(id: str, only: tuple[str, ...]) -> None:
 async def test_a_question_that_is_never_answered_is_found() -> None:
     fault = lose_reply(asks("session/antiphon_check"))
     wishes = replace(WISHES, limit=0.5)
-    report = await check_agent(InMemory(fault), wishes, only=["unknown-methods"])
+    report = await check_agent(InMemory(fault), under_load(wishes), only=["unknown-methods"])
     assert [one.requirement.id for one in report.broken if one.is_fatal] == ["rpc.answered"]

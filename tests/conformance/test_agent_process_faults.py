@@ -12,6 +12,7 @@ from antiphon.conformance.places import Program
 from antiphon.conformance.stage import Wishes
 from antiphon.conformance.suites.agent import SUITE
 from antiphon.conformance.verdicts import Status
+from tests.conformance.memory import under_load
 
 BROKEN = Path(__file__).with_name("broken_process.py")
 SCENES = [one for one in SUITE.scenarios.values() if one.process]
@@ -29,7 +30,9 @@ def _state_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_correct_process_passes_everything() -> None:
-    report = await check_agent(Program([sys.executable, str(BROKEN)]), WISHES, only=[one.name for one in SCENES])
+    report = await check_agent(
+        Program([sys.executable, str(BROKEN)]), under_load(WISHES), only=[one.name for one in SCENES]
+    )
     found = {one.requirement.id: one.verdict for one in report.results}
     assert {id: found[id].text for id in FAULTS if found[id].status is not Status.PASSED} == {}
     assert {one.requirement.id for one in report.broken} == set()
@@ -40,7 +43,9 @@ async def test_a_fault_of_a_process_fails_its_requirement_and_no_other() -> None
 
     async def failed_with(id: str) -> set[str]:
         async with turns:
-            report = await check_agent(Program([sys.executable, str(BROKEN), id]), WISHES, only=[FAULTS[id]])
+            report = await check_agent(
+                Program([sys.executable, str(BROKEN), id]), under_load(WISHES), only=[FAULTS[id]]
+            )
         return {one.requirement.id for one in report.broken}
 
     found = dict(zip(FAULTS, await asyncio.gather(*map(failed_with, FAULTS)), strict=True))

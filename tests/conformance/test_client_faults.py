@@ -14,6 +14,7 @@ from antiphon.conformance.verdicts import Status
 from antiphon.traffic.entries import NO_JSON, Entry
 from tests.conformance.client_faults import handshake, rules, talking, working
 from tests.conformance.client_memory import WISHES, Broken, InMemory
+from tests.conformance.memory import under_load
 
 FAULTS = {**handshake.FAULTS, **talking.FAULTS, **working.FAULTS, **rules.FAULTS}
 WITH_A_PROCESS = {"stderr.flood", "ends.input", "ends.no-orphan"}
@@ -31,7 +32,7 @@ def healthy() -> tuple[Report, dict[str, list[list[Entry]]]]:
     def note(scene: Scene) -> None:
         traffic[scene.name] = [wire.trace for wire in scene.wires]
 
-    report = asyncio.run(check_client(InMemory(), WISHES, jobs=len(SUITE.scenarios), progress=note))
+    report = asyncio.run(check_client(InMemory(), under_load(WISHES), jobs=len(SUITE.scenarios), progress=note))
     return report, traffic
 
 
@@ -73,7 +74,7 @@ def changes(broken: Broken, trace: list[Entry]) -> bool:
 async def test_a_fault_fails_its_requirement_and_no_other(id: str) -> None:
     broken = FAULTS[id]
     played = await asyncio.to_thread(concerned, id, broken)
-    report = await check_client(InMemory(broken), broken.wishes, only=sorted(played), jobs=len(played))
+    report = await check_client(InMemory(broken), under_load(broken.wishes), only=sorted(played), jobs=len(played))
     failed = {one.requirement.id: one.verdict.text for one in report.broken}
     assert id in failed
     assert set(failed) - {id} <= SUITE.dependants(id), failed

@@ -17,6 +17,7 @@ from antiphon.conformance.results import Report
 from antiphon.conformance.suites.client import SUITE
 from antiphon.conformance.verdicts import Status
 from antiphon.local.commands import Command
+from tests.conformance.memory import under_load
 
 SMALL = Path(__file__).parent / "peers" / "small_client.py"
 
@@ -32,7 +33,7 @@ def failed(report: Report) -> dict[str, str]:
 
 
 async def test_a_small_client_is_checked_through_the_file_that_stands_for_its_agent() -> None:
-    report = await check_client(small(), ClientWishes(limit=10.0), only=["introduction", "agent-stays"])
+    report = await check_client(small(), under_load(ClientWishes(limit=10.0)), only=["introduction", "agent-stays"])
     assert failed(report) == {}
     passed = {one.requirement.id for one in report.results if one.verdict.status is Status.PASSED}
     assert passed >= {"prompt.comes", "hello.info", "ends.well", *PROCESS_FAULTS}
@@ -41,7 +42,7 @@ async def test_a_small_client_is_checked_through_the_file_that_stands_for_its_ag
 
 @pytest.mark.slow
 async def test_a_client_that_nobody_here_helped_passes_everything() -> None:
-    report = await check_client(small(), ClientWishes(limit=10.0, patience=0.05))
+    report = await check_client(small(), under_load(ClientWishes(limit=10.0, patience=0.05)))
     assert failed(report) == {}
     assert {one.verdict.status for one in report.results} == {Status.PASSED, Status.SKIPPED, Status.UNSEEN}
 
@@ -49,7 +50,7 @@ async def test_a_client_that_nobody_here_helped_passes_everything() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("id", PROCESS_FAULTS)
 async def test_a_fault_of_a_process_fails_its_requirement_and_no_other(id: str) -> None:
-    report = await check_client(small(PROCESS_FAULTS[id]), ClientWishes(limit=2.0), only=["agent-stays"])
+    report = await check_client(small(PROCESS_FAULTS[id]), under_load(ClientWishes(limit=2.0)), only=["agent-stays"])
     assert id in failed(report)
     assert set(failed(report)) - {id} <= SUITE.dependants(id)
 
@@ -155,7 +156,7 @@ async def test_antiphon_run_passes_everything(part: int, tmp_path: Path) -> None
     env = {**os.environ, "ANTIPHON_STATE_DIR": str(tmp_path / "state"), "HOME": str(tmp_path)}
     client = Commands(OURS, signals={"cancel": "INT"}, env=env)
     wishes = ClientWishes(limit=30.0, patience=0.05)
-    report = await check_client(client, wishes, only=list(SUITE.scenarios)[part::3], jobs=3)
+    report = await check_client(client, under_load(wishes), only=list(SUITE.scenarios)[part::3], jobs=3)
     assert set(failed(report)) == set()
     blocked = {one.requirement.id: one.verdict.text for one in report.results if one.verdict.status is Status.BLOCKED}
     assert blocked == {}

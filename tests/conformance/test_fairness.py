@@ -12,7 +12,7 @@ from antiphon.conformance.suites.agent import SUITE
 from antiphon.conformance.verdicts import Status
 from antiphon.transports.base import Transport
 from tests.conformance.memory import WISHES as DEMO_WISHES
-from tests.conformance.memory import InMemory
+from tests.conformance.memory import InMemory, under_load
 from tests.conformance.plain import SHORT, WISHES, Message, Plain, Plainly, Refusal
 
 
@@ -41,7 +41,7 @@ async def test_who_wants_a_login_is_neither_blamed_nor_praised_for_refusing_sess
         "additions",
         "not-offered",
     ]
-    report = await check_agent(Plainly(WantsALogin), WISHES, only=scenes)
+    report = await check_agent(Plainly(WantsALogin), under_load(WISHES), only=scenes)
     shown = [one for one in report.results if one.requirement.scenario in scenes]
     assert {one.verdict.status for one in shown} == {Status.BLOCKED}
     assert all("--auth" in one.verdict.text for one in shown)
@@ -61,7 +61,7 @@ class AsksTwice(Plain):
 
 async def test_an_agent_may_ask_two_things_at_once() -> None:
     scenes = ["permission-refused", "permission-dismissed", "permission-error", "cancel-asking", "additions-to-answers"]
-    report = await check_agent(Plainly(AsksTwice), WISHES, only=scenes)
+    report = await check_agent(Plainly(AsksTwice), under_load(WISHES), only=scenes)
     assert failed(report) == {}
     shown = {"permission.refused-ends", "permission.dismissed-ends", "permission.error-ends", "cancel.asking"}
     assert statuses(report, *shown, "unknown.permission") == {Status.PASSED}
@@ -77,7 +77,9 @@ class EndsByAnError(AsksTwice):
 
 
 async def test_a_turn_that_ends_with_an_error_after_a_no_has_ended() -> None:
-    report = await check_agent(Plainly(EndsByAnError), WISHES, only=["permission-refused", "permission-dismissed"])
+    report = await check_agent(
+        Plainly(EndsByAnError), under_load(WISHES), only=["permission-refused", "permission-dismissed"]
+    )
     assert failed(report) == {}
 
 
@@ -111,7 +113,7 @@ class Dependent(Plain):
 
 
 async def test_a_setting_may_depend_on_another() -> None:
-    report = await check_agent(Plainly(Dependent), WISHES, only=["settings"])
+    report = await check_agent(Plainly(Dependent), under_load(WISHES), only=["settings"])
     assert failed(report) == {}
     assert statuses(report, "config.chosen", "config.unknown-value") == {Status.PASSED}
 
@@ -178,7 +180,7 @@ class Dies(Plain):
 
 async def test_an_agent_that_dies_in_a_turn_has_not_stayed() -> None:
     for scene in ("turn", "cancel-streaming", "cancel-running", "cancel-asking"):
-        report = await check_agent(Plainly(Dies), WISHES, only=[scene])
+        report = await check_agent(Plainly(Dies), under_load(WISHES), only=[scene])
         assert set(failed(report)) == {"process.stays"}, scene
 
 
@@ -191,13 +193,15 @@ class DropsDead(Plain):
 
 
 async def test_no_must_is_broken_by_leaving_after_what_is_no_message() -> None:
-    report = await check_agent(Plainly(DropsDead), WISHES, only=["junk", "nonsense", "batch", "half-messages"])
+    report = await check_agent(
+        Plainly(DropsDead), under_load(WISHES), only=["junk", "nonsense", "batch", "half-messages"]
+    )
     assert {"junk.survives", "nonsense.survives", "batch.survives"} <= set(failed(report))
     assert [one.requirement.id for one in report.broken if one.is_fatal] == []
 
 
 async def test_an_agent_that_only_talks_has_not_shown_that_it_can_do_without_the_client() -> None:
-    report = await check_agent(Plainly(Plain), WISHES, only=["modest", "files-read-only"])
+    report = await check_agent(Plainly(Plain), under_load(WISHES), only=["modest", "files-read-only"])
     assert statuses(report, "modest.read", "modest.write", "modest.run", "files.read-only") == {Status.UNSEEN}
 
 
@@ -214,7 +218,7 @@ class Rereads(Plain):
 
 
 async def test_what_was_read_was_not_said_to_be_written() -> None:
-    report = await check_agent(Plainly(Rereads), WISHES, only=["files-write"])
+    report = await check_agent(Plainly(Rereads), under_load(WISHES), only=["files-write"])
     assert failed(report) == {}
     assert statuses(report, "files.written") == {Status.UNSEEN}
 
@@ -228,7 +232,7 @@ class OnlyAllows(AsksTwice):
 
 async def test_a_no_is_never_turned_into_a_yes() -> None:
     scenes: list[Any] = []
-    await check_agent(Plainly(OnlyAllows), WISHES, only=["permission-refused"], progress=scenes.append)
+    await check_agent(Plainly(OnlyAllows), under_load(WISHES), only=["permission-refused"], progress=scenes.append)
     trace = scenes[0].wires[0].trace
     outcomes = [
         one.msg["result"]["outcome"]["outcome"]
@@ -268,7 +272,7 @@ class LeavesEarly(Plain):
 
 
 async def test_who_leaves_after_a_message_that_came_too_early_is_asked_the_rest_all_the_same() -> None:
-    report = await check_agent(Plainly(LeavesEarly), WISHES, only=["odd-client"])
+    report = await check_agent(Plainly(LeavesEarly), under_load(WISHES), only=["odd-client"])
     assert set(failed(report)) == {"init.after-early"}
     assert statuses(report, "init.unknown-capability", "init.meta", "init.unknown-field", "init.nulls") == {
         Status.PASSED
@@ -300,7 +304,7 @@ async def test_who_leaves_after_errors_is_blamed_for_that_alone_and_never_by_a_m
                 method, dict(params) | {"prompt": params.get("prompt")} if type(params) is dict else {}
             )
 
-    report = await check_agent(Plainly(Careful), WISHES, only=["wrong-params", "turn", "unknown-methods"])
+    report = await check_agent(Plainly(Careful), under_load(WISHES), only=["wrong-params", "turn", "unknown-methods"])
     assert set(failed(report)) <= {"error.stays"}
     assert statuses(report, "error.missing", "error.wrong-type", "error.no-params", "turn.ends") == {Status.PASSED}
 
@@ -311,11 +315,14 @@ async def test_every_scenario_that_sends_what_no_client_may_send_says_so() -> No
     played: list[Scene] = []
     scenes = [one for one in SUITE.scenarios.values() if not one.process]
     await check_agent(
-        InMemory(), DEMO_WISHES, only=[one.name for one in scenes if not one.provokes], progress=played.append
+        InMemory(),
+        under_load(DEMO_WISHES),
+        only=[one.name for one in scenes if not one.provokes],
+        progress=played.append,
     )
     assert {one.name for one in played if any(wire.provocation for wire in one.wires)} == set()
     for scene in scenes:
         if scene.provokes:
             played.clear()
-            await check_agent(InMemory(), DEMO_WISHES, only=[scene.name], progress=played.append)
+            await check_agent(InMemory(), under_load(DEMO_WISHES), only=[scene.name], progress=played.append)
             assert any(wire.provocation for wire in played[0].wires), scene.name

@@ -14,6 +14,7 @@ from antiphon.conformance.results import Report
 from antiphon.conformance.stage import Wishes
 from antiphon.conformance.suites.agent import SUITE
 from antiphon.conformance.verdicts import Status
+from tests.conformance.memory import under_load
 from tests.conformance.sixty.broken import AGENT, BREAKS, Break
 
 pytestmark = pytest.mark.slow
@@ -35,7 +36,7 @@ TRAFFIC = ("handshake", "session-new", "turn", "cancel-streaming", "cancel-askin
 
 
 async def checked(path: Path, only: Sequence[str] = ()) -> Report:
-    return await check_agent(Program([sys.executable, "-I", "-S", str(path)]), WISHES, only=only, jobs=4)
+    return await check_agent(Program([sys.executable, "-I", "-S", str(path)]), under_load(WISHES), only=only, jobs=4)
 
 
 def test_it_has_sixty_lines_and_imports_nothing_of_ours() -> None:

@@ -10,6 +10,7 @@ from antiphon.conformance.clients import check_client
 from antiphon.conformance.results import Report
 from antiphon.conformance.stage import Wishes
 from antiphon.conformance.suites.client import SUITE
+from tests.conformance.memory import under_load
 from tests.conformance.plain import WORDS, Plainly
 from tests.conformance.unusual import Store, Traits, Unusual
 from tests.conformance.unusual_client import ClientTraits, Unusually
@@ -33,7 +34,7 @@ def alarms(report: Report) -> dict[str, str]:
 async def test_an_unusual_agent_breaks_nothing_that_must_hold(seed: int) -> None:
     traits = Traits.of(seed)
     store: Store = {}
-    report = await check_agent(Plainly(lambda transport: Unusual(transport, traits, seed, store)), WISHES)
+    report = await check_agent(Plainly(lambda transport: Unusual(transport, traits, seed, store)), under_load(WISHES))
     assert alarms(report) == {}, traits
 
 
@@ -47,6 +48,8 @@ async def test_an_unusual_client_breaks_nothing_that_must_hold(seed: int) -> Non
 @pytest.mark.parametrize("seed", range(2))
 async def test_a_client_that_leaves_unknown_methods_unanswered_is_told_that_and_nothing_else(seed: int) -> None:
     traits = replace(ClientTraits.of(seed), leaves_after=(), knows=lambda method: False)
-    report = await check_client(Unusually(traits, seed), replace(CLIENT_WISHES, limit=2.0), jobs=len(SUITE.scenarios))
+    report = await check_client(
+        Unusually(traits, seed), under_load(replace(CLIENT_WISHES, limit=2.0)), jobs=len(SUITE.scenarios)
+    )
     assert set(alarms(report)) <= {"requests.unknown", "requests.extension", "requests.answered"}
     assert {"requests.unknown", "requests.extension"} <= set(alarms(report))

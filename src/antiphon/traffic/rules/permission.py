@@ -7,7 +7,7 @@ from antiphon.traffic.values import as_object, objects_in, shown, texts_in, twic
 
 
 @rule(
-    "permission.gate",
+    "permission.options",
     Side.AGENT,
     Level.MUST,
     "Each option of a question for permission has an id of its own.",
