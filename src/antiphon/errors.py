@@ -30,12 +30,14 @@ The codes and the names the documents give them stand in `Code`. Three collide; 
 `meaning_of` how we read the others.
 """
 
+from typing import NamedTuple
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 __all__ = [
-    "AcpError", "AuthRequired", "Code", "ConnectionClosed", "LocalProtocolError", "NotSupported", "ProcessDied",
+    "AcpError", "Advice", "AuthRequired", "Code", "ConnectionClosed", "LocalProtocolError", "NotSupported", "ProcessDied",
     "ProtocolError", "RemoteProtocolError", "RequestError", "RequestRefused", "RequestTimeout",
     "SpawnFailed", "TurnLost", "TurnOver",
     "UnsupportedPlatform", "fresh", "meaning_of", "sentence_and_hint",
@@ -126,20 +128,55 @@ def meaning_of(code: int, message: str = "") -> str:
 
 
 _HINT = "\nhint: "
-"""What stands between the sentence of an error and what to do about it."""
+"""Separates the sentence of an error from its hint where both are one text: in a traceback, and in messages of older peers."""
+
+
+class Advice(NamedTuple):
+    """Something a user should know: a sentence, and what to do about it. Like an error that is not raised."""
+
+    sentence: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.sentence}{_HINT}{self.hint}" if self.hint else self.sentence
 
 
 class AcpError(Exception):
-    """Base of everything this package raises on purpose."""
+    """Base of every error that this package raises on purpose: one sentence, and a hint that says what to do."""
+
+    code: int = Code.INTERNAL_ERROR
+    """The JSON-RPC code of the response, where the error ends a request of the peer."""
+
+    def __init__(self, sentence: str = "", *, hint: str = "") -> None:
+        super().__init__(sentence)
+        self._hint = hint
+
+    @property
+    def sentence(self) -> str:
+        """What went wrong."""
+        return str(self.args[0]) if self.args else ""
+
+    @property
+    def hint(self) -> str:
+        """What to do about it; empty if that is not known."""
+        return self._hint
+
+    @property
+    def advice(self) -> Advice:
+        """The sentence and the hint, without the error's type and traceback."""
+        return Advice(*((found or "") for found in sentence_and_hint(self)))
+
+    def __str__(self) -> str:
+        return str(Advice(self.sentence, self.hint))
 
 
 def sentence_and_hint(error: BaseException) -> "tuple[str, str | None]":
     """Return an error as people read it: a sentence, without the code of a refused request, and what to do if it says so."""
-    text = str(error) or type(error).__name__
-    sentence, _, hint = text.partition(_HINT)
     if isinstance(error, RequestError):
-        sentence, hint = error.reason or error.meaning, error.hint
-    return "\n".join([sentence, *getattr(error, "__notes__", [])]), hint or None
+        sentence = error.reason or error.meaning
+    else:
+        sentence = getattr(error, "sentence", None) or str(error) or type(error).__name__
+    return "\n".join([sentence, *getattr(error, "__notes__", [])]), getattr(error, "hint", None) or None
 
 
 def fresh(error: "AcpError") -> "AcpError":
@@ -153,11 +190,20 @@ def fresh(error: "AcpError") -> "AcpError":
 class RequestError(AcpError):
     """A request was answered with an error. Raise it in a handler to answer with one."""
 
-    def __init__(self, code: int, message: str, data: object = None) -> None:
-        super().__init__(code, message, data)
+    def __init__(self, code: int, message: str, data: object = None, *, hint: str = "") -> None:
+        if hint:
+            more = data if isinstance(data, dict) else {} if data is None else {"details": data}
+            data = {**more, "hint": hint}
+        super().__init__(message)
+        self.args = (code, message, data)
         self.code = code
         self.message = message
         self.data = data
+
+    @property
+    def sentence(self) -> str:
+        """What went wrong, without the code."""
+        return self.reason
 
     @property
     def meaning(self) -> str:
@@ -184,7 +230,7 @@ class RequestError(AcpError):
 
     @property
     def hint(self) -> str:
-        """What to do about it, where the peer says so."""
+        """What to do about it: from `data`, or from the message of a peer that writes it there."""
         found = self.data.get("hint") if isinstance(self.data, dict) else None
         return found if isinstance(found, str) else self._words.partition(_HINT)[2]
 
@@ -240,7 +286,7 @@ class RequestTimeout(AcpError):
     def __init__(self, method: str, timeout: float, hint: str = "", peer: str = "the peer", printed: str = "") -> None:
         self.method, self.timeout = method, timeout
         hint = hint or "give it longer with `timeout=`, or look at what it is waiting for"
-        super().__init__(f"{peer} did not respond to `{method}` within {timeout:g} seconds{printed}\nhint: {hint}")
+        super().__init__(f"{peer} did not respond to `{method}` within {timeout:g} seconds{printed}", hint=hint)
 
 
 class NotSupported(AcpError):
@@ -305,7 +351,7 @@ class SpawnFailed(AcpError):
             why, hint = "permission denied", "check that the file is executable and the directory can be entered"
         else:
             why, hint = str(cause), "check the command and its arguments"
-        super().__init__(f"cannot start `{command}`: {why}\nhint: {hint}")
+        super().__init__(f"cannot start `{command}`: {why}", hint=hint)
 
 
 class UnsupportedPlatform(AcpError):

@@ -19,7 +19,7 @@ from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import Editor, playing
 
 
-class PermissionGate(Agent):
+class KeepingAgent(Agent):
     """An agent with every session hook, that writes down what happens."""
 
     def __init__(self, **how: Any) -> None:
@@ -77,7 +77,7 @@ ASKING: dict[str, Callable[[Editor], Awaitable[Any]]] = {
 
 @pytest.mark.parametrize("method", ASKING)
 async def test_nothing_of_sessions_works_before_initialize(method: str) -> None:
-    agent = PermissionGate()
+    agent = KeepingAgent()
     async with playing(agent, introduced=False) as editor:
         with pytest.raises(RequestRefused, match="send `initialize` first") as refusal:
             await ASKING[method](editor)
@@ -87,7 +87,7 @@ async def test_nothing_of_sessions_works_before_initialize(method: str) -> None:
 
 @pytest.mark.parametrize("method", ["prompt", "close", "set_mode", "set_model", "set_config_option"])
 async def test_a_session_that_is_not_open_is_not_found(method: str) -> None:
-    async with playing(PermissionGate()) as editor:
+    async with playing(KeepingAgent()) as editor:
         with pytest.raises(RequestRefused, match="there is no open session `s`: open it first") as refusal:
             await ASKING[method](editor)
         assert refusal.value.code == Code.RESOURCE_NOT_FOUND
@@ -95,7 +95,7 @@ async def test_a_session_that_is_not_open_is_not_found(method: str) -> None:
 
 @pytest.mark.parametrize("cwd", ["", "w", "./w", "~/w"])
 async def test_a_relative_directory_is_refused(cwd: str) -> None:
-    async with playing(PermissionGate()) as editor:
+    async with playing(KeepingAgent()) as editor:
         questions: list[tuple[Any, Any]] = [
             (m.NEW_SESSION, v1.NewSession(cwd, [])),
             (m.NEW_SESSION, v1.NewSession("/w", [], [cwd])),
@@ -141,17 +141,17 @@ SERVERS: dict[str, v1.McpServer] = {
 @pytest.mark.parametrize("kind", SERVERS)
 async def test_an_mcp_server_that_was_not_advertised_is_refused_with_a_sentence(kind: str) -> None:
     asked = v1.NewSession("/w", [v1.StdioServer("s", "/bin/s", [], []), SERVERS[kind]])
-    async with playing(PermissionGate()) as editor:
+    async with playing(KeepingAgent()) as editor:
         with pytest.raises(RequestRefused, match=f"no MCP servers of type `{kind}`, only stdio") as refusal:
             await editor.connection.request(m.NEW_SESSION, asked)
         assert refusal.value.code == Code.INVALID_PARAMS
-    async with playing(PermissionGate(mcp=(kind,))) as editor:
+    async with playing(KeepingAgent(mcp=(kind,))) as editor:
         await editor.connection.request(m.NEW_SESSION, asked)
 
 
 @pytest.mark.parametrize("way", ["load", "resume"])
 async def test_a_session_that_is_opened_again_closes_the_first_and_its_turn(way: str) -> None:
-    agent = PermissionGate()
+    agent = KeepingAgent()
     async with playing(agent) as editor:
         await ASKING[way](editor)
         running = editor.prompt("s")
@@ -166,7 +166,7 @@ async def test_a_session_that_is_opened_again_closes_the_first_and_its_turn(way:
 
 
 async def test_two_loads_at_once_leave_one_session_and_close_the_other() -> None:
-    agent = PermissionGate()
+    agent = KeepingAgent()
     agent.gate = asyncio.Event()
     async with playing(agent) as editor:
         loads = [asyncio.ensure_future(ASKING["load"](editor)) for _ in range(3)]
@@ -178,7 +178,7 @@ async def test_two_loads_at_once_leave_one_session_and_close_the_other() -> None
 
 
 async def test_a_closed_session_is_freed_once_and_cannot_be_used() -> None:
-    agent = PermissionGate()
+    agent = KeepingAgent()
     async with playing(agent) as editor:
         session = await editor.open()
         closing = v1.CloseSession(session)
@@ -191,7 +191,7 @@ async def test_a_closed_session_is_freed_once_and_cannot_be_used() -> None:
 
 
 async def test_deleting_closes_first_and_what_does_not_exist_may_be_deleted() -> None:
-    agent = PermissionGate()
+    agent = KeepingAgent()
     async with playing(agent) as editor:
         await ASKING["load"](editor)
         await ASKING["delete"](editor)
@@ -200,7 +200,7 @@ async def test_deleting_closes_first_and_what_does_not_exist_may_be_deleted() ->
 
 
 async def test_a_fork_is_a_session_of_its_own() -> None:
-    agent = PermissionGate()
+    agent = KeepingAgent()
     async with playing(agent) as editor:
         source = await editor.open()
         forked = await editor.connection.request(m.FORK_SESSION, v1.ForkSession(source, "/w"))
@@ -210,7 +210,7 @@ async def test_a_fork_is_a_session_of_its_own() -> None:
 
 
 async def test_a_list_is_a_page_or_everything() -> None:
-    agent = PermissionGate()
+    agent = KeepingAgent()
     async with playing(agent) as editor:
         page = await editor.connection.request(m.LIST_SESSIONS, v1.ListSessions("/w", "next"))
         assert page == v1.ListSessionsResult([v1.SessionInfo("a", "/w", title="A")], "next")
@@ -232,7 +232,7 @@ async def test_of_all_sessions_those_of_the_directory_are_sent(places: list[str]
 
 
 async def test_a_client_that_leaves_in_the_middle_of_a_turn_leaves_nothing_behind() -> None:
-    agent = PermissionGate()
+    agent = KeepingAgent()
     async with playing(agent) as editor:
         session = await editor.open()
         running = [editor.prompt(session) for _ in range(2)]
@@ -245,7 +245,7 @@ async def test_an_agent_that_is_told_to_stop_ends_its_turns_and_closes_its_sessi
     """Ctrl-C: the client is still there, so its turns are answered."""
     from antiphon.transports.memory import memory_pair
 
-    agent, (near, far) = PermissionGate(), memory_pair()
+    agent, (near, far) = KeepingAgent(), memory_pair()
     async with asyncio.timeout(20):
         serving = asyncio.create_task(agent.serve(far))
         editor = Editor(near)
@@ -262,7 +262,7 @@ async def test_an_agent_that_is_told_to_stop_ends_its_turns_and_closes_its_sessi
 
 
 async def test_a_close_that_has_begun_is_finished_though_nobody_waits_for_it() -> None:
-    agent = PermissionGate()
+    agent = KeepingAgent()
     begun, gate, finished = asyncio.Event(), asyncio.Event(), list[str]()
 
     async def close_session(session: Session) -> None:
@@ -314,7 +314,7 @@ async def test_a_session_that_never_closes_does_not_keep_the_agent(
 
 
 async def test_what_sessions_share_is_freed_when_the_last_client_is_gone() -> None:
-    agent = PermissionGate()
+    agent = KeepingAgent()
 
     async def close() -> None:
         agent.log.append("close all")
@@ -360,7 +360,7 @@ async def test_a_close_that_fails_is_logged(caplog: pytest.LogCaptureFixture) ->
 async def test_what_is_told_beside_updates_waits_for_its_session_and_keeps_its_order() -> None:
     tune: Notice[Any] = Notice("_keeper/tune", dict)
 
-    class Tuner(PermissionGate):
+    class Tuner(KeepingAgent):
         async def new_session(self, session: Session) -> None:
             self.session = session
             await session.say("one")

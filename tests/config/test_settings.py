@@ -94,7 +94,7 @@ def test_a_corrupt_file_means_ask_and_never_allow(home: Path) -> None:
     path = user(home, '[policy]\nallow = ["Read"]\nmode = "bypassPermissions\n')
     loaded = untrusted(home)
     assert loaded.policy_broken and loaded.settings.allow == () and loaded.settings.permission_mode == "default"
-    assert loaded.problems[0].startswith(f"{path}, line 3: ") and "\nhint: " in loaded.problems[0]
+    assert loaded.problems[0].sentence.startswith(f"{path}, line 3: ") and loaded.problems[0].hint
 
 
 def test_a_corrupt_project_file_breaks_the_policy_of_the_user_too(home: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_file_that_cannot_be_read_is_told_and_breaks_the_policy(home: Path, ki
     unreadable(kind, path)
     loaded = untrusted(home)
     assert loaded.policy_broken and len(loaded.problems) == 1
-    assert str(path) in loaded.problems[0] and "\nhint: " in loaded.problems[0]
+    assert str(path) in loaded.problems[0].sentence and loaded.problems[0].hint
 
 
 def test_an_unreadable_project_file_is_never_trusted(home: Path) -> None:
@@ -173,7 +173,7 @@ def test_a_project_never_chooses_the_program_of_an_engine(engine: str, home: Pat
     for trusted in (False, True):
         loaded = load(home / "work", lambda directory, digest, trusted=trusted: trusted)  # type: ignore[misc]
         note = f"{path} sets `engines.{engine}.executable`, which counts only in your own config file"
-        assert loaded.notes == (note,)
+        assert [advice.sentence for advice in loaded.notes] == [note]
 
 
 def test_engines_and_the_command_for_tasks_of_a_project_are_told_to_count_nowhere_but_at_home(home: Path) -> None:
@@ -184,4 +184,5 @@ def test_engines_and_the_command_for_tasks_of_a_project_are_told_to_count_nowher
         None,
         "duet",
     )
-    assert loaded.notes == (f"{path} sets `duet.engines`, `duet.tasks`, which counts only in your own config file",)
+    note = f"{path} sets `duet.engines`, `duet.tasks`, which counts only in your own config file"
+    assert [advice.sentence for advice in loaded.notes] == [note]

@@ -31,7 +31,7 @@ def test_the_last_turn_may_run_to_its_end_and_none_begins_after_it() -> None:
     budget.turn_ended("codex")
     exceeded = budget.exceeded()
     assert exceeded is not None and exceeded.stop_reason == v1.StopReason.MAX_TURN_REQUESTS
-    assert "2 turns" in exceeded.sentence and "\nhint: " in exceeded.sentence
+    assert "2 turns" in exceeded.why.sentence and exceeded.why.hint
 
 
 def test_tokens_are_what_the_conversations_grew_by() -> None:
@@ -55,7 +55,9 @@ def test_while_a_turn_runs_its_requests_count_and_then_the_exact_number_in_their
     assert budget.spent.tokens == 900 and budget.overrun() is None
     budget.heard("codex", gauge(600))
     exceeded = budget.overrun()
-    assert exceeded is not None and exceeded.stop_reason == v1.StopReason.MAX_TOKENS and "1,500" in exceeded.sentence
+    assert (
+        exceeded is not None and exceeded.stop_reason == v1.StopReason.MAX_TOKENS and "1,500" in exceeded.why.sentence
+    )
     budget.turn_ended("codex", result(990))
     assert budget.spent.tokens == 990 and budget.exceeded() is None
 
@@ -114,7 +116,7 @@ def test_money_ends_a_prompt_per_engine_and_in_dollars() -> None:
     budget.heard("b", gauge(1, 0.75))
     exceeded = budget.overrun()
     assert exceeded is not None and exceeded.stop_reason == v1.StopReason.MAX_TURN_REQUESTS
-    assert "$1.15" in exceeded.sentence and "$1.00" in exceeded.sentence
+    assert "$1.15" in exceeded.why.sentence and "$1.00" in exceeded.why.sentence
 
 
 @pytest.mark.parametrize("engine", ["claude", "codex"])

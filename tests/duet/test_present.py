@@ -22,7 +22,7 @@ def test_where_nothing_is_installed_the_demo_answers_and_it_is_known_why() -> No
     present = installed()
     assert present.engines == ("demo",) and set(present.missing) == {"claude", "codex"}
     for why in present.missing.values():
-        assert "not installed" in why and "\nhint: " in why
+        assert "not installed" in why.sentence and why.hint
 
 
 def test_what_is_installed_is_there_claude_first(place: Path) -> None:

@@ -174,7 +174,7 @@ def test_it_cools_down_and_then_goes_on() -> None:
     assert nudging.decide(AT_LIMIT, 100.0, SOME) == Nudge(prompt_text(SOME), 1)  # deciding changes nothing
     nudging.nudged(100.0)
     held = nudging.decide(AT_LIMIT, 117.5, SOME)
-    assert isinstance(held, Held) and "2 tasks are left" in held.sentence and "in 13 s" in held.sentence
+    assert isinstance(held, Held) and "2 tasks are left" in held.why.sentence and "in 13 s" in held.why.hint
     assert nudging.decide(AT_LIMIT, 130.0, SOME) == Nudge(prompt_text(SOME), 2)
 
 
@@ -184,6 +184,6 @@ def test_it_has_a_maximum_until_the_user_speaks() -> None:
         assert isinstance(nudging.decide(AT_LIMIT, now, SOME), Nudge)
         nudging.nudged(now)
     held = nudging.decide(AT_LIMIT, 1000.0, SOME[:1])
-    assert isinstance(held, Held) and "1 task is left" in held.sentence and "2 times" in held.sentence
+    assert isinstance(held, Held) and "1 task is left" in held.why.sentence and "2 times" in held.why.sentence
     nudging.user_spoke()
     assert nudging.decide(AT_LIMIT, 2.0, SOME) == Nudge(prompt_text(SOME), 1)

@@ -12,11 +12,12 @@ from antiphon.duet.telling_state import (
     status_text,
     version_text,
 )
+from antiphon.errors import Advice
 from antiphon.protocol import v1
 
 CLAUDE = EngineState("claude", "Claude Code", "2.1.325", "c-1", "plan", "opus")
 CODEX = EngineState("codex", "Codex")
-GONE = EngineState("codex", "Codex", problem="Codex is not installed\nhint: `pip install 'antiphon[codex]'`")
+GONE = EngineState("codex", "Codex", problem=Advice("Codex is not installed", "`pip install 'antiphon[codex]'`"))
 
 
 def test_help_has_all_of_ours_and_counts_theirs() -> None:

@@ -72,7 +72,7 @@ def test_auto_resume_is_switched_off_by_any_word_for_it(word: str, on: bool) -> 
 def test_what_makes_no_sense_is_told_and_left_out(name: str, value: str) -> None:
     found = wishes(SAID, {name: value})
     (problem,) = found.problems
-    assert problem.startswith(f"{name} is ") and "\nhint: " in problem
+    assert problem.sentence.startswith(f"{name} is ") and problem.hint
     assert (found.route, found.primary, found.auto_resume, found.tasks) == ("codex", "codex", False, TASKS)
 
 
@@ -99,7 +99,7 @@ def test_a_session_begins_as_wanted_as_far_as_the_engines_are_there(
     assert (found.route, found.primary) == expected
     assert len(found.problems) == len(words)
     for problem, word in zip(found.problems, words, strict=True):
-        assert word in problem and "\nhint: " in problem
+        assert word in problem.sentence and problem.hint
 
 
 def test_the_page_has_every_variable_and_a_right_example() -> None:

@@ -43,7 +43,7 @@ def test_the_type_says_whose_fault_it_is() -> None:
 
 def test_an_error_reads_as_a_sentence() -> None:
     assert str(RequestError(-32601, "Method not found", "x/y")) == "Method not found: x/y (-32601, method not found)"
-    assert str(RequestError(-32603, "Internal error", "it is full\nhint: make room")) == (
+    assert str(RequestError(-32603, "Internal error", "it is full", hint="make room")) == (
         "it is full (-32603, internal error)\nhint: make room"
     )
     assert str(RequestError(-32603, "Internal error")) == "Internal error (-32603, internal error)"
@@ -61,9 +61,9 @@ def test_people_read_a_sentence_without_the_code_and_then_the_hint(
     """Wherever the peer puts them."""
     match place:
         case "message":
-            error = RequestError(code, f"{message}\nhint: {hint}", {"details": details})
+            error = RequestError(code, f"{message}", {"details": details}, hint=hint)
         case "text":
-            error = RequestError(code, message, f"{details}\nhint: {hint}")
+            error = RequestError(code, message, details, hint=hint)
         case "details":
             error = RequestError(code, message, {"details": f"{details}\nhint: {hint}"})
         case _:

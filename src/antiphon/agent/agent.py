@@ -84,7 +84,7 @@ class Agent(Hooks):
         """Let a function be the hook of its name."""
         name = getattr(hook, "__name__", str(hook))
         if name not in _HOOKS:
-            raise LocalProtocolError(f"an agent has no hook `{name}`\nhint: name the function {', '.join(_HOOKS)}")
+            raise LocalProtocolError(f"an agent has no hook `{name}`", hint=f"name the function {', '.join(_HOOKS)}")
         _check_arguments(name, hook)
         setattr(self, name, hook)
         self.capabilities = capabilities(self.does, self.takes, self.mcp)
@@ -93,7 +93,7 @@ class Agent(Hooks):
     def extension(self, method: str) -> "Callable[[F], F]":
         """Let a function answer a method of your own, such as `_mine/ping`. It is given the params as plain JSON values."""
         if not method.startswith("_"):
-            raise LocalProtocolError(f"`{method}` is a name of the protocol\nhint: extensions begin with `_`")
+            raise LocalProtocolError(f"`{method}` is a name of the protocol", hint="extensions begin with `_`")
 
         def register(handler: F) -> F:
             self.extensions[method] = handler
@@ -140,7 +140,7 @@ def _check_arguments(name: str, hook: "Callable[..., Any]") -> None:
     least = most - len(getattr(hook, "__defaults__", None) or ())
     if not least <= len(names) <= most:
         raise LocalProtocolError(
-            f"the hook `{name}` takes {most} arguments\nhint: it is called with {len(names)}: ({', '.join(names)})"
+            f"the hook `{name}` takes {most} arguments", hint=f"it is called with {len(names)}: ({', '.join(names)})"
         )
 
 

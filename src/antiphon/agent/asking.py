@@ -77,7 +77,7 @@ class Asking(Stage):
         """
         if not self.session.client.shows_forms:
             raise NotSupported(
-                "the client shows no forms\nhint: look at `session.client.shows_forms`; `choose` works without"
+                "the client shows no forms", hint="look at `session.client.shows_forms`; `choose` works without"
             )
         if form is None:
             required = [name for name, field in fields.items() if getattr(field, "default", None) is None]
@@ -141,7 +141,7 @@ class Asking(Stage):
         """
         if not self.session.client.opens_pages:
             raise NotSupported(
-                "the client opens no pages\nhint: look at `session.client.opens_pages`, or say the address"
+                "the client opens no pages", hint="look at `session.client.opens_pages`, or say the address"
             )
         id = f"{self.session.id}-{self.next_id('page')}"
         question = v1.UrlElicitation(

@@ -66,4 +66,4 @@ def capabilities(does: Callable[[str], bool], takes: "Collection[str]", mcp: "Co
 def _check(name: str, given: "Collection[str]", known: "Collection[str]") -> None:
     for word in given:
         if word not in known:
-            raise LocalProtocolError(f"`{name}` has no `{word}`\nhint: it may hold {', '.join(known)}")
+            raise LocalProtocolError(f"`{name}` has no `{word}`", hint=f"it may hold {', '.join(known)}")

@@ -73,4 +73,4 @@ class Stage:
 
     def _still_on(self) -> None:
         if self.over:
-            raise TurnOver("this turn has been answered\nhint: news between turns go through `turn.session`")
+            raise TurnOver("this turn has been answered", hint="news between turns go through `turn.session`")

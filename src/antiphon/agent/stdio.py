@@ -29,7 +29,7 @@ def run(agent: "Agent") -> None:
         return answer
 
     if not agent.does("prompt"):
-        raise LocalProtocolError("an agent needs `prompt`\nhint: fill it in, in a subclass or with `@agent.on`")
+        raise LocalProtocolError("an agent needs `prompt`", hint="fill it in, in a subclass or with `@agent.on`")
     if os.isatty(0):
         sys.stderr.write(
             f"{agent.info.name} speaks ACP and waits for a client on stdin: start it from an editor. Ctrl-D ends it.\n"

@@ -65,7 +65,7 @@ class LiveCall:
 
     def _patch(self, **changes: Any) -> Awaitable[None]:
         if not self._shown:
-            raise LocalProtocolError("this tool call is not shown yet\nhint: async with turn.tool(…) as call")
+            raise LocalProtocolError("this tool call is not shown yet", hint="async with turn.tool(…) as call")
         told = self._turn.update(v1.ToolCallUpdate(self.id, **changes))
         self.status = changes.get("status", self.status)
         return told
@@ -167,5 +167,5 @@ def _text(text: str) -> v1.ContentItem:
 def _reason(error: Exception) -> str:
     """What may be told: our own errors and the system's are made to be read. Others may hold anything, and go to the log alone."""
     if isinstance(error, RequestError):
-        return f"{error.reason}\nhint: {error.hint}" if error.hint else error.reason
+        return str(error.advice)
     return str(error) if isinstance(error, AcpError | OSError) and str(error) else type(error).__name__

@@ -98,7 +98,7 @@ class Working(Stage):
         words = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
         if not words:
             raise LocalProtocolError(
-                "there is no command to run\nhint: give a program and its arguments, or a line for the shell"
+                "there is no command to run", hint="give a program and its arguments, or a line for the shell"
             )
         kind = InTerminal if self.session.client.runs_commands else OnThisMachine
         return kind(self, words, self.path(cwd), dict(env or {}), output_limit)

@@ -9,6 +9,7 @@ import msgspec
 
 from antiphon.catalogue.known import OURS
 from antiphon.catalogue.programs import CLAUDE, CODEX, Cli, CliMissing, find_cli
+from antiphon.errors import Advice
 
 if TYPE_CHECKING:
     from antiphon.config.shapes import Settings
@@ -26,7 +27,7 @@ class Present(msgspec.Struct, frozen=True):
 
     engines: tuple[str, ...]
     """Names, or command lines as they were written."""
-    missing: Mapping[str, str] = MappingProxyType({})
+    missing: Mapping[str, Advice] = MappingProxyType({})
     """Those that were looked for and are not there → why, with a hint."""
 
 
@@ -54,13 +55,13 @@ def named_by_user() -> tuple[str, ...] | None:
     return read(file.text).texts("duet", "engines") or None
 
 
-def _why_not(name: str, environment: Mapping[str, str]) -> str | None:
+def _why_not(name: str, environment: Mapping[str, str]) -> Advice | None:
     if name not in _DRIVEN:
         return None
     try:
         find_cli(_DRIVEN[name], environment)
     except CliMissing as error:
-        return str(error)
+        return error.advice
     return None
 
 

@@ -90,8 +90,8 @@ def kept() -> Kept | None:
         return None
     except (OSError, msgspec.DecodeError, RegistryProblem) as error:
         raise RegistryProblem(
-            f"the copy of the registry in `{cache_file()}` cannot be read: {str(error).partition(chr(10))[0]}"
-            "\nhint: `antiphon agents registry FILE|URL` makes a new one, `antiphon agents registry --forget` removes it"
+            f"the copy of the registry in `{cache_file()}` cannot be read: {str(error).partition(chr(10))[0]}",
+            hint="`antiphon agents registry FILE|URL` makes a new one, `antiphon agents registry --forget` removes it",
         ) from error
     return copy
 
@@ -108,12 +108,12 @@ def forget() -> bool:
 def _from_file(path: Path) -> bytes:
     try:
         if path.exists() and not path.is_file():
-            raise RegistryProblem(f"`{path}` is not a file\nhint: give a registry.json, or its address")
+            raise RegistryProblem(f"`{path}` is not a file", hint="give a registry.json, or its address")
         with path.open("rb") as file:
             return _up_to_the_limit(file.read)
     except OSError as error:
         raise RegistryProblem(
-            f"`{path}` cannot be read: {error.strerror}\nhint: give a registry.json, or its address"
+            f"`{path}` cannot be read: {error.strerror}", hint="give a registry.json, or its address"
         ) from error
 
 
@@ -137,7 +137,7 @@ def _from_url(url: str) -> bytes:
     if isinstance(result, RegistryProblem):
         raise result
     raise RegistryProblem(
-        f"`{_shown(url)}` cannot be fetched: {result}\nhint: check the address, or download it and give the file"
+        f"`{_shown(url)}` cannot be fetched: {result}", hint="check the address, or download it and give the file"
     ) from result
 
 
@@ -167,7 +167,7 @@ def _request(url: str) -> "tuple[Request, OpenerDirector]":
             try:
                 _check(newurl)
                 if req.type == "https" and not newurl.lower().startswith("https:"):
-                    raise RegistryProblem(f"`{_shown(newurl)}` is not fetched: https:// led there\nhint: give a file")
+                    raise RegistryProblem(f"`{_shown(newurl)}` is not fetched: https:// led there", hint="give a file")
             except RegistryProblem:
                 fp.close()
                 raise
@@ -186,11 +186,11 @@ def _check(url: str) -> None:
     except ValueError:
         allowed = secret = False
     if secret:
-        raise RegistryProblem(f"`{_shown(url)}` is not fetched with a password\nhint: download it and give the file")
+        raise RegistryProblem(f"`{_shown(url)}` is not fetched with a password", hint="download it and give the file")
     if not allowed or not url.isprintable() or " " in url:
         raise RegistryProblem(
-            f"`{_shown(url)}` is not fetched: over a network only https:// is, and http:// from this machine"
-            "\nhint: give an https:// address, or a file"
+            f"`{_shown(url)}` is not fetched: over a network only https:// is, and http:// from this machine",
+            hint="give an https:// address, or a file",
         )
 
 
@@ -217,5 +217,5 @@ def _up_to_the_limit(take: Callable[[int], bytes], limit: int = MAX_REGISTRY) ->
     while len(data) <= limit and (chunk := take(64 * 1024)):
         data += chunk
     if len(data) > limit:
-        raise RegistryProblem(f"it is larger than {limit >> 20} MiB\nhint: give a registry of agents")
+        raise RegistryProblem(f"it is larger than {limit >> 20} MiB", hint="give a registry of agents")
     return bytes(data)

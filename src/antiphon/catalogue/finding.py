@@ -143,7 +143,7 @@ def start_of(name: str, settings: Settings | None = None, *, path: str | None = 
     found = find(name, settings, path=path, registry=registry)
     if isinstance(found, Missing):
         other = f", or tell its command: `antiphon agents add {name} -- PROGRAM …`" if found.origin == "known" else ""
-        raise AgentMissing(f"{found.why or f'the agent `{name}` is not installed'}\nhint: {found.hint}{other}")
+        raise AgentMissing(f"{found.why or f'the agent `{name}` is not installed'}", hint=f"{found.hint}{other}")
     return found
 
 
@@ -164,7 +164,7 @@ def user_settings() -> Settings:
 
     loaded = settle(Sources(user=read_file(user_file())), trusted=False)
     for problem in loaded.problems:
-        _log.warning("%s", problem.partition("\n")[0])
+        _log.warning("%s", problem.sentence)
     return loaded.settings
 
 
@@ -244,4 +244,4 @@ def _unknown(name: str, settings: Settings, registry: Registry) -> UnknownAgent:
     near = difflib.get_close_matches(name, there, n=1)
     guess = f"did you mean `{near[0]}`? " if near else ""
     listed = ", ".join([*there[:LISTED], *(["…"] if there[LISTED:] else [])])
-    return UnknownAgent(f"there is no agent named `{name[:80]}`\nhint: {guess}there are {listed}")
+    return UnknownAgent(f"there is no agent named `{name[:80]}`", hint=f"{guess}there are {listed}")

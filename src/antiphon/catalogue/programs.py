@@ -76,12 +76,11 @@ class CliProblem(RequestError):
     """The program cannot be used. Tells the client why, and the user what to do."""
 
     def __init__(self, sentence: str, hint: str) -> None:
-        super().__init__(Code.INTERNAL_ERROR, f"{sentence}\nhint: {hint}")  # on the wire the hint is in the data
+        super().__init__(Code.INTERNAL_ERROR, sentence, hint=hint)
         self.args = (sentence, hint)
-        self.sentence = sentence
 
     def __str__(self) -> str:
-        return self.message
+        return str(self.advice)  # without the code, which is of no use to the user
 
 
 class CliMissing(CliProblem):

@@ -158,5 +158,5 @@ def launch(entry: Entry, platform: str, which: Callable[[str], str | None]) -> L
 
 def _no_registry(why: str) -> RegistryProblem:
     return RegistryProblem(
-        f"this is no registry of agents: {why}\nhint: give a registry.json, such as the one of the official registry"
+        f"this is no registry of agents: {why}", hint="give a registry.json, such as the one of the official registry"
     )

@@ -76,5 +76,5 @@ def _carefully(arguments: list[str]) -> tuple[list[str], str | None]:
     known = parser().parse_args(arguments)
     engines: list[str] = known.engine or []
     if known.login is not None and len(engines) != 1:
-        raise Misused("`--login` is for one engine at a time\nhint: name it, as in `--engine claude --login`")
+        raise Misused("`--login` is for one engine at a time", hint="name it, as in `--engine claude --login`")
     return engines, known.login

@@ -51,12 +51,12 @@ async def check(name: str, settings: Settings, *, limit: float, as_json: bool) -
             report = _report(found, agent)
     except TimeoutError:
         raise AcpError(
-            f"`{name}` did not answer within {shown_time(limit)}\n"
-            f"hint: check that `{found.shown}` speaks ACP on stdin and stdout, or give it more time with --timeout"
+            f"`{name}` did not answer within {shown_time(limit)}",
+            hint=f"check that `{found.shown}` speaks ACP on stdin and stdout, or give it more time with --timeout",
         ) from None
     except AcpError as error:
         sentence, hint = sentence_and_hint(error)
-        raise AcpError(f"`{name}` cannot be used: {sentence}\nhint: {hint or _what_to_do(found)}") from error
+        raise AcpError(f"`{name}` cannot be used: {sentence}", hint=f"{hint or _what_to_do(found)}") from error
     text = msgspec.json.encode(report).decode() if as_json else _text(report, found)
     sys.stdout.write(f"{text}\n")
     return 0

@@ -60,13 +60,13 @@ def _edit(change: Callable[[str], str]) -> Path:
         with _alone_in(path.parent):
             file = read_file(path)
             if file is not None and file.trouble is not None:
-                raise EditRefused(f"{path} cannot be read: {file.trouble}\nhint: correct it first")
+                raise EditRefused(f"{path} cannot be read: {file.trouble}", hint="correct it first")
             new = change("" if file is None else file.text)
             make_private_file(path)  # `env` in it may hold keys
             write_text(path, new)
     except OSError as error:
         raise EditRefused(
-            f"{path} cannot be written: {error.strerror or error}\nhint: check its permissions"
+            f"{path} cannot be written: {error.strerror or error}", hint="check its permissions"
         ) from error
     return path
 

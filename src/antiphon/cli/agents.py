@@ -92,7 +92,7 @@ def _do(options: argparse.Namespace, program: list[str]) -> int:
             from antiphon.cli.agent_editing import add
 
             if not program:
-                raise Misused("PROGRAM is missing\nhint: antiphon agents add NAME -- PROGRAM [ARGUMENT …]")
+                raise Misused("PROGRAM is missing", hint="antiphon agents add NAME -- PROGRAM [ARGUMENT …]")
             return add(options.name, program)
         case "remove":
             from antiphon.cli.agent_editing import remove
@@ -127,7 +127,7 @@ def _registry(source: str | None, forget: bool) -> int:
         sys.stdout.write(f"{prose(told)}\n")
         return 0
     if "://" not in source and not os.path.exists(os.path.expanduser(source)):
-        raise Misused(f"there is no file `{source}`\nhint: give a registry.json, or its https:// address")
+        raise Misused(f"there is no file `{source}`", hint="give a registry.json, or its https:// address")
     registry = fetching.keep(source, fetching.fetch(source))
     for problem in registry.problems:
         sys.stderr.write(f"warning: {prose(problem)}\n")

@@ -27,7 +27,7 @@ def agreed(screen: "Screen", question: str, *, nothing: str, otherwise: str) -> 
 
     terminal = terminal_of(screen)
     if terminal is None:
-        raise AcpError(f"{nothing}: there is no terminal to ask in\nhint: {otherwise}")
+        raise AcpError(f"{nothing}: there is no terminal to ask in", hint=otherwise)
     if answered_yes(screen, terminal, f"{question} (y yes, n no): "):
         return True
     screen.note(nothing)

@@ -67,18 +67,18 @@ def _check_agent(who: str) -> None:
 
         if who not in names(user_settings()):
             raise Misused(
-                f"`{who}` is neither an agent nor a command that can be started"
-                f"\nhint: `antiphon chat AGENT` chooses who answers, and the prompt is typed there; "
-                f"`antiphon run {shlex.quote(who)}` sends one prompt"
+                f"`{who}` is neither an agent nor a command that can be started",
+                hint="`antiphon chat AGENT` chooses who answers, and the prompt is typed there; "
+                f"`antiphon run {shlex.quote(who)}` sends one prompt",
             )
 
 
 def _check_terminal() -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise AcpError('a chat needs a terminal\nhint: use `antiphon run "…"` in scripts and pipes')
+        raise AcpError("a chat needs a terminal", hint='use `antiphon run "…"` in scripts and pipes')
     if os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
         raise AcpError(
-            'this terminal cannot move its cursor (TERM is not set, or `dumb`)\nhint: use `antiphon run "…"`'
+            "this terminal cannot move its cursor (TERM is not set, or `dumb`)", hint='use `antiphon run "…"`'
         )
 
 
@@ -88,7 +88,7 @@ def _check_packages() -> None:
     missing = [name for name in ("prompt_toolkit", "rich") if find_spec(name) is None]
     if missing:
         raise ExtraMissing(
-            f"the chat needs {' and '.join(missing)}\nhint: pip install 'antiphon[chat]', or use `antiphon run`"
+            f"the chat needs {' and '.join(missing)}", hint="pip install 'antiphon[chat]', or use `antiphon run`"
         )
 
 
@@ -162,7 +162,7 @@ def _opener(options: Options, cwd: str) -> "Open":
             terminal_login=True,
             terminals=attending.terminals,
             refused=attending.refused,
-            warn=attending.warn,
+            warn=lambda advice: attending.warn(str(advice)),
         )
         last: list[Session] = []
 

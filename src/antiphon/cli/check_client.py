@@ -72,7 +72,7 @@ def run(arguments: list[str]) -> int:
 
     place = Commands.of(words, options.commands)
     if "{" not in words[0] and shutil.which(words[0]) is None:
-        raise Misused(f"cannot start `{words[0]}`: no such program\nhint: install it, or give its full path")
+        raise Misused(f"cannot start `{words[0]}`: no such program", hint="install it, or give its full path")
     wishes = ClientWishes(limit=options.timeout or LIMIT, patience=options.patience)
 
     def check(only: "Sequence[str]", progress: "Callable[[Scene], None]", _: object) -> "Coroutine[Any, Any, Report]":

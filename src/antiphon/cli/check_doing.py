@@ -38,9 +38,9 @@ def parsed(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Na
         return parser.parse_args(words)
     except Misused as error:
         if "unknown option" in str(error):
-            sentence, _, hint = str(error).partition("\nhint: ")
+            hint = error.hint
             meant = f"{hint.partition('? ')[0]}? " if hint.startswith("did you mean") else ""
-            raise Misused(f"{sentence}\nhint: {meant}options of the command itself come after `--`") from None
+            raise Misused(error.sentence, hint=f"{meant}options of the command itself come after `--`") from None
         raise
 
 
@@ -112,7 +112,7 @@ def scenarios_of(suite: "Suite[Any]", names: Sequence[str]) -> list[str]:
             found += [one.scenario for one in shown if one.scenario in suite.scenarios]
         else:
             meant = did_you_mean(name, [*suite.scenarios, *requirements, *PARTS])
-            raise Misused(f"there is no scenario or requirement `{name}`\nhint: {meant}--list prints them all")
+            raise Misused(f"there is no scenario or requirement `{name}`", hint=f"{meant}--list prints them all")
     return list(dict.fromkeys(found))
 
 

@@ -8,7 +8,7 @@ import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from antiphon.errors import AuthRequired, RequestRefused
+from antiphon.errors import Advice, AuthRequired, RequestRefused
 from antiphon.store.names import NameStore
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ async def _listed(door: "Door") -> "list[v1.SessionInfo]":
     except AuthRequired:
         raise
     except RequestRefused as error:
-        door.warn(f"{door.agent.name} does not tell its sessions: {error.reason}")
+        door.warn(Advice(f"{door.agent.name} does not tell its sessions: {error.reason}"))
     return found
 
 

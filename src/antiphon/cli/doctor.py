@@ -86,11 +86,11 @@ async def _visit(options: argparse.Namespace) -> int:
     ward = await _admitted(options)
     if ward is None:
         raise AcpError(
-            "the configuration could not be read in time\nhint: look whether a disk is busy or stuck, and try again"
+            "the configuration could not be read in time", hint="look whether a disk is busy or stuck, and try again"
         )
     checks, unknown = selected(checks_of(ward, network=options.network, start=options.start), options.names)
     if unknown:
-        raise Misused(f"there is nothing named `{unknown[0][:80]}` to look at\nhint: {_meant(unknown[0], ward)}")
+        raise Misused(f"there is nothing named `{unknown[0][:80]}` to look at", hint=f"{_meant(unknown[0], ward)}")
     return _tell(options, one_is_enough(await _examined(checks, ward), ward))
 
 

@@ -185,7 +185,8 @@ def require_streams() -> None:
     names = [name for fd, name in enumerate(("stdin", "stdout")) if fd in manner.closed]
     if names:
         raise AcpError(
-            f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} closed\nhint: a client starts this with pipes on both"
+            f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} closed",
+            hint="a client starts this with pipes on both",
         )
 
 

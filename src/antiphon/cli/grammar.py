@@ -144,9 +144,9 @@ class Parser(argparse.ArgumentParser):
         (file or sys.stderr).write(message)
 
 
-def _misused(text: str) -> Misused:
+def _misused(sentence: str, hint: str = "") -> Misused:
     """Return the error. A word of the command line may be a whole file, and is shown by its beginning."""
-    return Misused(_QUOTED.sub(_shortened, text))
+    return Misused(_QUOTED.sub(_shortened, sentence), hint=_QUOTED.sub(_shortened, hint))
 
 
 def _shortened(found: re.Match[str]) -> str:
@@ -167,7 +167,7 @@ def _unknown(word: str) -> Misused:
     name = word.partition("=")[0]
     known = Parser.used._option_string_actions if Parser.used is not None else {}
     meant = did_you_mean(name, (each for each in known if each.startswith("--")))
-    return _misused(f"unknown option `{name}`\nhint: {meant}`{manner.prog} --help` shows the usage")
+    return _misused(f"unknown option `{name}`", f"{meant}`{manner.prog} --help` shows the usage")
 
 
 def check_choice(word: str, choices: Iterable[str], name: str) -> None:
@@ -176,7 +176,7 @@ def check_choice(word: str, choices: Iterable[str], name: str) -> None:
     if word in known:
         return
     sentence = f"`{name}` does not take `{word}`" if name.startswith("-") else f"unknown {name} `{word}`"
-    raise _misused(f"{sentence}\nhint: {did_you_mean(word, known)}choose from {', '.join(known)}")
+    raise _misused(sentence, f"{did_you_mean(word, known)}choose from {', '.join(known)}")
 
 
 def _positional(action: argparse.Action) -> str:

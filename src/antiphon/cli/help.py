@@ -37,14 +37,14 @@ def run(arguments: list[str]) -> int:
     words = [word for word in arguments if word not in ("-h", "--help")]
     unknown = next((word for word in words if word.startswith("-")), None)
     if unknown is not None:
-        raise Misused(f"unknown option `{unknown}`\nhint: `antiphon help COMMAND` shows the help of a command")
+        raise Misused(f"unknown option `{unknown}`", hint="`antiphon help COMMAND` shows the help of a command")
     if not words:
         sys.stdout.write(_everything())
         return 0
     name = words[0]
     if name not in COMMANDS:
         meant = did_you_mean(name, COMMANDS)
-        raise Misused(f"unknown command `{name}`\nhint: {meant}`antiphon --help` lists the commands")
+        raise Misused(f"unknown command `{name}`", hint=f"{meant}`antiphon --help` lists the commands")
     if name == "help":
         parser().print_help(sys.stdout)
         return 0
@@ -62,7 +62,7 @@ def _check_length(words: list[str], top: argparse.ArgumentParser) -> None:
     known = 2 if any(action.dest == "command" for action in top._actions) else 1
     if len(words) > known:
         raise Misused(
-            f"unexpected argument `{words[known]}`\nhint: `antiphon help {words[0]}` shows the help of the command"
+            f"unexpected argument `{words[known]}`", hint=f"`antiphon help {words[0]}` shows the help of the command"
         )
 
 

@@ -15,4 +15,4 @@ def tell(loaded: "Loaded") -> None:
     """Say what is wrong with the config files, and what does not count yet."""
     for kind, texts in (("warning", loaded.problems), ("note", loaded.notes)):
         for text in texts:
-            sys.stderr.write(f"{kind}: {prose(text)}\n")
+            sys.stderr.write(f"{kind}: {prose(str(text))}\n")

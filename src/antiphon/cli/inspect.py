@@ -65,7 +65,7 @@ def run(arguments: list[str]) -> int:
     if options.file is None and options.html:  # `--html FILE`: it took the word that was meant for FILE
         options.file, options.html = options.html, BESIDE
     if options.file is None:
-        raise Misused("FILE is missing\nhint: name a recording; `-` is stdin")
+        raise Misused("FILE is missing", hint="name a recording; `-` is stdin")
     choice = Choice(
         options.session, options.turn, options.method, options.dir, options.errors, options.deviations, options.grep,
         options.message,

@@ -114,7 +114,8 @@ class Inspection:
     def _nothing(self) -> NoReturn:
         from antiphon.recorder.script import is_none
 
-        raise Unusable(is_none(exact_line(self._file), self._reading.lines))
+        wrong = is_none(exact_line(self._file), self._reading.lines)
+        raise Unusable(wrong.sentence, hint=wrong.hint)
 
     def _status(self, story: "Story") -> int:
         broken = story.undecodable or bool(story.deviations)
@@ -142,7 +143,7 @@ class Inspection:
                 file.write(page)
         except OSError as error:
             reason = (error.strerror or "no reason is known").lower()
-            raise Unusable(f"`{path}` cannot be written: {reason}\nhint: `--html OUT` names another place") from error
+            raise Unusable(f"`{path}` cannot be written: {reason}", hint="`--html OUT` names another place") from error
         sys.stderr.write(f"wrote `{exact_line(str(path))}`\n")
 
     def _lines(self, story: "Story", pen: Pen) -> Iterator[str]:
@@ -233,4 +234,4 @@ def _opened(name: str) -> Iterator[Iterable[bytes]]:
             yield file
     except OSError as error:
         reason = (error.strerror or "it cannot be read").lower()
-        raise Misused(f"`{name}` cannot be read: {reason}\nhint: `antiphon record` makes recordings") from error
+        raise Misused(f"`{name}` cannot be read: {reason}", hint="`antiphon record` makes recordings") from error

@@ -75,9 +75,9 @@ def _run(arguments: list[str]) -> int:
         name = "help"
     if name.startswith("-"):
         meant = did_you_mean(name, ("--help", "--version", "--color"))
-        raise Misused(f"unknown option `{name}`\nhint: {meant}`antiphon --help` lists the commands")
+        raise Misused(f"unknown option `{name}`", hint=f"{meant}`antiphon --help` lists the commands")
     if name not in COMMANDS:
-        raise Misused(f"unknown command `{name}`\nhint: {_meant(name)}`antiphon --help` lists the commands")
+        raise Misused(f"unknown command `{name}`", hint=f"{_meant(name)}`antiphon --help` lists the commands")
     if name not in _NAME_FILES:
         _check_text([*words[1:], *_directory(words)])
     from importlib import import_module
@@ -106,7 +106,7 @@ def _check_text(words: list[str]) -> None:
             word.encode()
         except UnicodeEncodeError:
             shown = word[:60].encode(errors="surrogateescape").decode(errors="replace")
-            raise Misused(f"`{shown}` is not text in UTF-8\nhint: type it again, or rename what it names") from None
+            raise Misused(f"`{shown}` is not text in UTF-8", hint="type it again, or rename what it names") from None
 
 
 def _without_color(arguments: list[str]) -> list[str]:

@@ -26,6 +26,7 @@ from antiphon.client.terminals import Terminals
 from antiphon.config.clients import Client
 from antiphon.config.environment import environment_for, with_new_sessions
 from antiphon.connection.stream import CANCEL_GRACE
+from antiphon.errors import Advice
 from antiphon.permission.gate import Ask, PermissionGate
 from antiphon.permission.memory import forget_closed
 from antiphon.permission.settings import BROKEN, rules_in, settings_here
@@ -69,7 +70,7 @@ class Attendance:
     refused: set[str] = field(default_factory=set)
     """Where the ids of the calls go that the agent asked for and did not get."""
     decided: Callable[[AuditEntry], None] | None = None
-    warn: Callable[[str], None] = lambda sentence: None
+    warn: Callable[[Advice], None] = lambda advice: None
 
 
 @dataclass
@@ -83,7 +84,7 @@ class Door:
     gate: PermissionGate
     loaded: "Loaded"
     database: "Database"
-    warn: Callable[[str], None]
+    warn: Callable[[Advice], None]
     command: list[str] = field(default_factory=list)
     """The words that start it, for those who sign in by its own program."""
 
@@ -104,7 +105,7 @@ def rules_of(options: Options, settings: "Settings") -> Rules:
     bash = next((rule.text for rule in said.allow if rule.command is not None), None)
     if bash is not None and not all(map(find_spec, ("tree_sitter", "tree_sitter_bash"))):
         raise ExtraMissing(
-            f"`{bash}` would allow nothing: the shell grammar is not installed\nhint: pip install 'antiphon[policy]'"
+            f"`{bash}` would allow nothing: the shell grammar is not installed", hint="pip install 'antiphon[policy]'"
         )
     return said.merged(rules_in(settings))
 
@@ -153,7 +154,8 @@ async def _warn_of_project(name: str, cwd: str, database: "Database", attendance
 
     found = await look(ANY, (cwd,), database)
     if found.waiting:
-        attendance.warn(": ".join(may_read(f"`{name}`", found, cwd)))
+        title, more = may_read(f"`{name}`", found, cwd)
+        attendance.warn(Advice(f"{title}: {more.sentence}", more.hint))
 
 
 def _gate(

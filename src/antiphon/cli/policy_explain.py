@@ -95,14 +95,15 @@ def _refuse_rules(tool: str) -> None:
     if mark:
         given = pattern.removesuffix(")") or "…"
         raise Misused(
-            f"`{tool}` is a rule, and what is explained is a call\n"
-            f"hint: give the tool and its input apart, as in `antiphon policy explain {name or 'Bash'} {shlex.quote(given)}`"
+            f"`{tool}` is a rule, and what is explained is a call",
+            hint=f"give the tool and its input apart, as in `antiphon policy explain {name or 'Bash'} {shlex.quote(given)}`",
         )
     if not tool or any(letter.isspace() for letter in tool):
         first, _, rest = tool.strip().partition(" ")
         example = f"{first} {shlex.quote(rest.strip())}" if canonical(first) and rest else "Bash 'git status'"
         raise Misused(
-            f"`{tool}` is not the name of a tool\nhint: give the tool and its input apart, as in `antiphon policy explain {example}`"
+            f"`{tool}` is not the name of a tool",
+            hint=f"give the tool and its input apart, as in `antiphon policy explain {example}`",
         )
 
 
@@ -111,7 +112,7 @@ def _refuse_misspelt(tool: str, given: str | None) -> None:
     meant = did_you_mean(tool, [*KIND_OF, *(f"kind:{kind}" for kind in KINDS)]) if not tool.startswith("mcp__") else ""
     if meant and not (given or "").lstrip().startswith("{"):
         raise Misused(
-            f"there is no tool `{tool}`\nhint: {meant}a tool of the agent's own takes its input as a JSON object"
+            f"there is no tool `{tool}`", hint=f"{meant}a tool of the agent's own takes its input as a JSON object"
         )
     if not tool.startswith("mcp__"):
         sys.stderr.write(

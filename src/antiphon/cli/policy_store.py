@@ -56,7 +56,7 @@ async def revoke(which: str | None) -> int:
             number = int(which) if which is not None and which.isascii() and which.isdigit() else which
             gone = await (store.revoke_all() if number is None else store.revoke(number))
     if gone == 0 and which is not None:
-        raise Misused(f"nothing is remembered as `{which}`\nhint: `antiphon policy list` shows what is")
+        raise Misused(f"nothing is remembered as `{which}`", hint="`antiphon policy list` shows what is")
     sys.stderr.write(f"forgot {gone} answer{'' if gone == 1 else 's'}\n")
     return 0
 
@@ -105,7 +105,7 @@ async def distrust(directory: str) -> int:
             gone = await store.distrust_files(files)
             known = await store.distrust(project) or gone > 0
     if not known:
-        raise Misused(f"`{project}` is not trusted\nhint: `antiphon policy trust --list` shows what is")
+        raise Misused(f"`{project}` is not trusted", hint="`antiphon policy trust --list` shows what is")
     sys.stderr.write(f"{prose(project)} is trusted no longer\n")
     return 0
 

@@ -47,7 +47,7 @@ exit status: that of CMD, 128 and the number of the signal that ended it, 127 if
 def run(arguments: list[str]) -> int:
     """Start the command and pass everything on until it ends; with `--from`, rewrite a recording instead."""
     if "--" not in arguments and not {"--from", "-h", "--help"} & {word.partition("=")[0] for word in arguments}:
-        raise Misused("CMD is missing\nhint: put it behind `--`, as in `antiphon record -- my-agent --acp`")
+        raise Misused("CMD is missing", hint="put it behind `--`, as in `antiphon record -- my-agent --acp`")
     end = arguments.index("--") if "--" in arguments else len(arguments)
     command = arguments[end + 1 :]
     options = _quickly(arguments[:end]) or _carefully(arguments[:end])
@@ -186,7 +186,8 @@ def _rewrite(options: _Options, command: list[str]) -> int:
         raise Misused("`--from` reads a recording and starts no command")
     if options.output is None or not options.redact:
         raise Misused(
-            "`--from` needs `-o FILE` and `--redact WHAT`\nhint: as in `antiphon record --from FILE -o OUT --redact all`"
+            "`--from` needs `-o FILE` and `--redact WHAT`",
+            hint="as in `antiphon record --from FILE -o OUT --redact all`",
         )
     from antiphon.recorder.clearing import rewrite
 
@@ -196,7 +197,7 @@ def _rewrite(options: _Options, command: list[str]) -> int:
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.filename == options.source:
             why = (error.strerror or str(error)).lower()
-            raise Misused(f"`{options.source}` cannot be read: {why}\nhint: name a recording with `--from`") from error
+            raise Misused(f"`{options.source}` cannot be read: {why}", hint="name a recording with `--from`") from error
         raise _no_file(path, error) from error
     if not options.quiet:
         what_not = f"; {left_out} that were no JSON were left out" if left_out else ""
@@ -207,10 +208,10 @@ def _rewrite(options: _Options, command: list[str]) -> int:
 def _no_file(path: str, error: Exception) -> Exception:
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return Misused(
-            f"`{_shown(path)}` cannot be written: there is no such directory\nhint: name another file with `-o`"
+            f"`{_shown(path)}` cannot be written: there is no such directory", hint="name another file with `-o`"
         )
     why = (error.strerror or str(error)).lower() if isinstance(error, OSError) else error
-    return AcpError(f"`{_shown(path)}` cannot be written: {why}\nhint: name another file with `-o`")
+    return AcpError(f"`{_shown(path)}` cannot be written: {why}", hint="name another file with `-o`")
 
 
 def _shown(text: str) -> str:

@@ -190,9 +190,10 @@ def _script(wishes: Wishes) -> "Script":
             entries = list(entries_of(file, reading))
     except OSError as error:
         why = (error.strerror or "it cannot be read").lower()
-        raise Misused(f"`{wishes.file}` cannot be read: {why}\nhint: `antiphon record` makes recordings") from error
+        raise Misused(f"`{wishes.file}` cannot be read: {why}", hint="`antiphon record` makes recordings") from error
     if not entries:
-        raise BadRecording(is_none(exact(wishes.file), reading.lines))
+        wrong = is_none(exact(wishes.file), reading.lines)
+        raise BadRecording(wrong.sentence, hint=wrong.hint)
     found = conversations(entries)
     if len(found) > 1 and wishes.conversation is None:
         sys.stderr.write(

@@ -38,7 +38,7 @@ from antiphon.cli.stopping import CANCELLED, Stopping
 from antiphon.cli.tails import KeptTerminals
 from antiphon.client.handlers import Elicitation, Elicited
 from antiphon.config.clients import RUN
-from antiphon.errors import AcpError, AuthRequired, sentence_and_hint
+from antiphon.errors import AcpError, Advice, AuthRequired, sentence_and_hint
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Runner:
         except Exception as failure:  # a fault of ours, which is no reason for a page of traces and no result
             _log.exception("a fault of this program")
             error = AcpError(
-                f"{type(failure).__name__}: {failure}\nhint: this is a fault of antiphon; {log_file()} has more"
+                f"{type(failure).__name__}: {failure}", hint=f"this is a fault of antiphon; {log_file()} has more"
             )
         finally:
             self._starting.cancel()
@@ -238,9 +238,9 @@ class Runner:
         gate = self._door.gate if self._door is not None else None
         if error is None and gate is not None and gate.failed is not None and self._stop.why is None:
             what = gate.failed.subject
-            error = AcpError(f"`{what}` had to be asked, and nobody was there\nhint: {remedy([gate.failed])}")
+            error = AcpError(f"`{what}` had to be asked, and nobody was there", hint=f"{remedy([gate.failed])}")
         if error is None and stopped is not None and stopped.stop_reason.value == "tool_error":
-            error = AcpError("the agent stopped because a tool failed\nhint: what it said before tells which one")
+            error = AcpError("the agent stopped because a tool failed", hint="what it said before tells which one")
         failure = _failure(error) if self._stop.why is None else None
         status = self._status(stopped, failure, wrong=error is not None and status_of_error(error) == MISUSED)
         session = self._opened.session if self._opened is not None else None
@@ -331,6 +331,5 @@ def _login_hint(error: AuthRequired) -> str:
     return f"it offers {'; '.join(ways)}. Sign in with its own program, or in `antiphon chat`, and run this again."
 
 
-def _parts(problem: str) -> tuple[str, str | None]:
-    sentence, _, hint = problem.partition("\nhint: ")
-    return sentence, hint or None
+def _parts(problem: Advice) -> tuple[str, str | None]:
+    return problem.sentence, problem.hint or None

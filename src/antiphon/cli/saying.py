@@ -67,7 +67,11 @@ _MISUSES = frozenset({_USAGE, "unknown_agent", "unknown_session"})
 
 
 class Misused(Exception):
-    """The arguments make no sense, or name what does not exist; the text says why, and may end with a line `hint: …`."""
+    """The arguments make no sense, or name what does not exist."""
+
+    def __init__(self, sentence: str, *, hint: str = "") -> None:
+        super().__init__(sentence)
+        self.sentence, self.hint = sentence, hint
 
 
 class OutputLost(OSError):

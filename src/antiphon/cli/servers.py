@@ -45,7 +45,7 @@ def read_servers(path: str, environment: Mapping[str, str] = os.environ) -> list
             told = msgspec.json.decode(file.read())
     except OSError as error:
         raise ServersError(
-            f"cannot read `{path}`: {(error.strerror or str(error)).lower()}\nhint: check the path"
+            f"cannot read `{path}`: {(error.strerror or str(error)).lower()}", hint="check the path"
         ) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ServersError(f"`{path}` is not JSON: {error}\n{HINT}") from error

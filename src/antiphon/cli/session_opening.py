@@ -12,7 +12,7 @@ from antiphon.catalogue.known import OURS
 from antiphon.cli.saying import did_you_mean
 from antiphon.client.modes import follow_agent, keep_agent_to, mode_in_force
 from antiphon.client.session_ids import SHORTEST, find_session
-from antiphon.errors import AcpError, AuthRequired, Code, NotSupported, RequestRefused, sentence_and_hint
+from antiphon.errors import AcpError, Advice, AuthRequired, Code, NotSupported, RequestRefused, sentence_and_hint
 from antiphon.protocol import v1
 from antiphon.store.errors import StoreError
 from antiphon.store.names import NameStore
@@ -99,8 +99,8 @@ async def _reopen(door: "Door", options: "Options", id: str, on_update: "OnUpdat
         )
         return Opened(session, "loaded")
     raise NotSupported(
-        f"{agent.name} cannot open earlier sessions: it advertised neither `loadSession` nor `sessionCapabilities.resume`"
-        "\nhint: leave out `--session`, `--continue` and `--resume`"
+        f"{agent.name} cannot open earlier sessions: it advertised neither `loadSession` nor `sessionCapabilities.resume`",
+        hint="leave out `--session`, `--continue` and `--resume`",
     )
 
 
@@ -109,7 +109,7 @@ async def keep_name(door: "Door", name: str, session_id: str) -> None:
     try:
         await NameStore(door.database).put(name, door.name, session_id, door.cwd)
     except StoreError as error:
-        door.warn(f"this session cannot be continued by name: {error}")  # with its hint
+        door.warn(Advice(f"this session cannot be continued by name: {error.sentence}", error.hint))
 
 
 async def _known(door: "Door", options: "Options") -> list[str]:
@@ -139,13 +139,13 @@ async def _whole(door: "Door", word: str) -> str | None:
 def _told_of(door: "Door", options: "Options", id: str, error: RequestRefused) -> None:
     """A session cannot be opened: say so, and raise unless a new one may take its place."""
     if options.session is not None:
-        door.warn(f"the session `{options.session}` is gone, so a new one takes its name: {error.reason}")
+        door.warn(Advice(f"the session `{options.session}` is gone, so a new one takes its name: {error.reason}"))
         return
     if error.code != Code.RESOURCE_NOT_FOUND:
         raise error
     if options.resume is None:
         _nothing(door)
-    raise UnknownSession(f"{door.agent.name} has no session `{id}`\nhint: {_where_listed(door)}") from error
+    raise UnknownSession(f"{door.agent.name} has no session `{id}`", hint=f"{_where_listed(door)}") from error
 
 
 def _where_listed(door: "Door") -> str:
@@ -156,7 +156,7 @@ def _where_listed(door: "Door") -> str:
 
 
 def _nothing(door: "Door") -> NoReturn:
-    raise UnknownSession(f"{door.agent.name} has no session in `{door.cwd}` to continue\nhint: leave out `--continue`")
+    raise UnknownSession(f"{door.agent.name} has no session in `{door.cwd}` to continue", hint="leave out `--continue`")
 
 
 # Where it works and with what.
@@ -179,9 +179,10 @@ def _reaches(door: "Door", server: "McpServer") -> bool:
     reaches = door.agent.capabilities.mcp_capabilities
     if server.type == "stdio" or (reaches.http if server.type == "http" else reaches.sse):
         return True
-    door.warn(
+    left_out = (
         f"{door.agent.name} does not reach MCP servers over {server.type.upper()}, so `{server.name}` is left out"
     )
+    door.warn(Advice(left_out))
     return False
 
 
@@ -221,17 +222,17 @@ async def _keep_mode(door: "Door", session: "Session", told: str) -> None:
         was = await keep_agent_to(session, door.gate.mode)
     except AcpError as error:
         now = mode_in_force(session, door.gate.mode).value
-        door.warn(f"the mode is `{now}`, as the agent has it: {sentence_and_hint(error)[0]}")
+        door.warn(Advice(f"the mode is `{now}`, as the agent has it: {sentence_and_hint(error)[0]}"))
         return
     if was is not None:
-        door.warn(told.format(was.value))
+        door.warn(Advice(told.format(was.value)))
 
 
 async def _try(door: "Door", what: str, value: str, setting: Awaitable[None]) -> None:
     try:
         await setting
     except Unsettable as error:
-        door.warn(f"the {what} `{value}` of the config file is left out: {sentence_and_hint(error)[0]}")
+        door.warn(Advice(f"the {what} `{value}` of the config file is left out: {sentence_and_hint(error)[0]}"))
 
 
 async def _set_mode(session: "Session", mode: str) -> None:
@@ -240,7 +241,7 @@ async def _set_mode(session: "Session", mode: str) -> None:
         await session.set_mode(mode)
     except (RequestRefused, NotSupported) as error:
         hint = _choose(there, mode) or "it has no modes; `--permission-mode` is what this program may allow"
-        raise Unsettable(f"{_wrong('mode', mode, there, error)}\nhint: {hint}") from error
+        raise Unsettable(f"{_wrong('mode', mode, there, error)}", hint=hint) from error
 
 
 async def _set_model(session: "Session", model: str) -> None:
@@ -249,7 +250,7 @@ async def _set_model(session: "Session", model: str) -> None:
         await session.set_model(model)
     except (RequestRefused, NotSupported) as error:
         raise Unsettable(
-            f"{_wrong('model', model, there, error)}\nhint: {_choose(there, model) or 'leave out `--model`'}"
+            f"{_wrong('model', model, there, error)}", hint=f"{_choose(there, model) or 'leave out `--model`'}"
         ) from error
 
 
@@ -259,7 +260,7 @@ async def _set_option(session: "Session", key: str, text: str) -> None:
     value: str | bool = text
     if isinstance(option, v1.BooleanConfig):
         if text.lower() not in ("true", "false", "on", "off", "yes", "no"):
-            raise Unsettable(f"`{key}` is on or off, not `{text}`\nhint: --set {key}=on")
+            raise Unsettable(f"`{key}` is on or off, not `{text}`", hint=f"--set {key}=on")
         value = text.lower() in ("true", "on", "yes")
     try:
         await session.set_config_option(key, value)
@@ -267,9 +268,9 @@ async def _set_option(session: "Session", key: str, text: str) -> None:
         there = _values(option) if option is not None else [each.id for each in options]
         hint = _choose(there, key if option is None else text) or "this agent has no settings"
         if option is None:
-            raise Unsettable(f"{_wrong('setting', key, there, error)}\nhint: {hint}") from error
+            raise Unsettable(f"{_wrong('setting', key, there, error)}", hint=hint) from error
         why = f": {_reason(error)}" if not there or text in there else ""
-        raise Unsettable(f"`{key}` cannot be `{text}`{why}\nhint: {hint}") from error
+        raise Unsettable(f"`{key}` cannot be `{text}`{why}", hint=hint) from error
 
 
 def _values(option: v1.ConfigBase) -> list[str]:

@@ -157,5 +157,5 @@ def _format(path: str | None) -> str:
     }
     if ending not in known:
         meant = did_you_mean(ending, (each for each in known if each))
-        raise Misused(f"`{path}` does not say in which format\nhint: {meant}give --format {', '.join(FORMATS)}")
+        raise Misused(f"`{path}` does not say in which format", hint=f"{meant}give --format {', '.join(FORMATS)}")
     return known[ending]

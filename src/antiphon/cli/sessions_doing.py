@@ -146,10 +146,10 @@ def _save(path: str, data: bytes) -> int:
         with open(os.path.expanduser(path), "wb", opener=private_opener) as file:
             file.write(data)
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise Misused(f"`{path}` cannot be written: there is no such directory\nhint: give another FILE") from error
+        raise Misused(f"`{path}` cannot be written: there is no such directory", hint="give another FILE") from error
     except OSError as error:
         why = (error.strerror or str(error)).lower()
-        raise AcpError(f"`{path}` cannot be written: {why}\nhint: give another FILE") from error
+        raise AcpError(f"`{path}` cannot be written: {why}", hint="give another FILE") from error
     sys.stderr.write(f"wrote {prose(path)}\n")
     return 0
 
@@ -227,7 +227,7 @@ def _taken(row: SessionRow) -> SessionLock:
     try:
         return SessionLock.take(state_dir(), row.id, "antiphon sessions delete")
     except LiveElsewhere as error:
-        raise AcpError(f"{str(error).partition(chr(10))[0]}\nhint: close it there first") from error
+        raise AcpError(f"{str(error).partition(chr(10))[0]}", hint="close it there first") from error
 
 
 async def to_resume(word: str) -> SessionRow:

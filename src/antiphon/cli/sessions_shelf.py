@@ -65,19 +65,21 @@ class Shelf:
         if word == LAST:
             here = self.in_directory(os.getcwd())
             if not here:
-                raise Misused("there is no session in this directory\nhint: `antiphon sessions --all` lists all")
+                raise Misused("there is no session in this directory", hint="`antiphon sessions --all` lists all")
             return here[0]
         found = [row for row in self.rows if row.id == word] or [
             row for row in self.rows if word and row.id.startswith(word)
         ]
         if not found:
-            raise Misused(f"there is no session `{prose(word)}`\nhint: `antiphon sessions --all` lists those there are")
+            raise Misused(
+                f"there is no session `{prose(word)}`", hint="`antiphon sessions --all` lists those there are"
+            )
         if len(found) > 1:
             listed = [f"\n  {self.short(row.id)}  {one_line(row.title or row.cwd)}" for row in found]
             more = f"\n  … and {len(found) - CANDIDATES} more" if len(found) > CANDIDATES else ""
             raise Misused(
-                f"`{prose(word)}` is the beginning of {len(found)} sessions:{''.join(listed[:CANDIDATES])}{more}"
-                "\nhint: give some more letters of the one you mean"
+                f"`{prose(word)}` is the beginning of {len(found)} sessions:{''.join(listed[:CANDIDATES])}{more}",
+                hint="give some more letters of the one you mean",
             )
         return found[0]
 

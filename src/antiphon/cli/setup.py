@@ -86,7 +86,7 @@ def _without_editor(arguments: list[str]) -> int:
     example = f"`antiphon setup {here[0] if here else 'zed'}` sets it up"
     if arguments:
         found = f"found here: {', '.join(here)}; " if here else ""
-        raise Misused(f"EDITOR is missing\nhint: {found}{example.removesuffix(' sets it up')}")
+        raise Misused("EDITOR is missing", hint=f"{found}{example.removesuffix(' sets it up')}")
     waiting = [name for name in here if next(records(name), None) is None]
     for name, editor in EDITORS.items():
         done = "found" if name in waiting else "not found" if name not in here and not any(records(name)) else "set up"
@@ -111,7 +111,7 @@ def _check_editor(word: str) -> None:
         name, folder = OTHER_NAMES[word.lower()]
         file = place_of(name, NAME).parents[2] / folder / "User" / "settings.json"
         where = f" --file {shlex.quote(str(file))}" if folder else ""
-        raise Misused(f"unknown editor `{word}`\nhint: did you mean `antiphon setup {name}{where}`?")
+        raise Misused(f"unknown editor `{word}`", hint=f"did you mean `antiphon setup {name}{where}`?")
     check_choice(word, EDITORS, "editor")
 
 

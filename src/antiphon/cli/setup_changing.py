@@ -77,7 +77,7 @@ def undo(name: str, called: str | None, path: Path | None, *, yes: bool) -> int:
     if not files:
         where = path or place_of(name, called or NAME)
         named = "" if called is None else f" as `{called}`"
-        raise EditRefused(f"`antiphon setup {name}` has put nothing{named} into {where}\nhint: edit it by hand")
+        raise EditRefused(f"`antiphon setup {name}` has put nothing{named} into {where}", hint="edit it by hand")
     screen = Screen()
     undone = [_undo_in(screen, EDITORS[name], file, done, yes=yes) for file, done in files.items()]
     return 0 if all(undone) else FAILED
@@ -173,28 +173,28 @@ def _read(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except UnicodeDecodeError as error:
-        raise EditRefused(f"{path} is not text in UTF-8\nhint: convert it first") from error
+        raise EditRefused(f"{path} is not text in UTF-8", hint="convert it first") from error
     except OSError as error:
-        raise EditRefused(f"{path} cannot be read: {error.strerror or error}\nhint: check what it is") from error
+        raise EditRefused(f"{path} cannot be read: {error.strerror or error}", hint="check what it is") from error
 
 
 def _write(path: Path, before: str | None, after: str | None) -> None:
     """Change the file, if it still is what was shown."""
     if _read(path) != before:
-        raise EditRefused(f"{path} changed while you looked at it; nothing was written\nhint: try again")
+        raise EditRefused(f"{path} changed while you looked at it; nothing was written", hint="try again")
     if after is not None:
         write_text(path, after)
         return
     try:
         os.unlink(path.resolve())
     except OSError as error:
-        raise EditRefused(f"{path} cannot be deleted: {error.strerror or error}\nhint: delete it yourself") from error
+        raise EditRefused(f"{path} cannot be deleted: {error.strerror or error}", hint="delete it yourself") from error
 
 
 def _refused(path: Path, editor: Editor, error: EditRefused, entry: Entry | None) -> EditRefused:
     """The same, with the file's name, and with what to do by hand."""
-    sentence, _, hint = str(error).partition("\nhint: ")
+    hint = error.hint
     if not hint and entry is not None:
         by_hand = " ".join(editor.put(None, entry).text.split())
         hint = f"correct it, or put this in by hand: {by_hand}"
-    return EditRefused(f"{path} cannot be changed: {sentence}\nhint: {hint or 'edit it by hand'}")
+    return EditRefused(f"{path} cannot be changed: {error.sentence}", hint=f"{hint or 'edit it by hand'}")

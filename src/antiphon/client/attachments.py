@@ -71,7 +71,7 @@ def attached(word: str, cwd: str | os.PathLike[str]) -> Attachment:
     """
     if (found := _find(word, Path(cwd))) is None:
         raise AttachmentError(
-            f"there is no file `{word.partition('#L')[0]}` to attach\nhint: check the path; it is read from `{cwd}`"
+            f"there is no file `{word.partition('#L')[0]}` to attach", hint=f"check the path; it is read from `{cwd}`"
         )
     return found
 
@@ -117,7 +117,8 @@ def blocks_of(
         total += size
         if total > TOTAL_LIMIT:
             raise AttachmentError(
-                f"the attachments are more than {_shown(TOTAL_LIMIT)} together, from `{attachment.written}` on\nhint: attach fewer at once"
+                f"the attachments are more than {_shown(TOTAL_LIMIT)} together, from `{attachment.written}` on",
+                hint="attach fewer at once",
             )
         blocks.append(block)
     return blocks
@@ -138,8 +139,8 @@ def _mention(quoted: str, lines: str, bare: str, cwd: Path) -> Attachment | None
         word = word[:-1]
     if _looks_like_path(word):
         raise AttachmentError(
-            f"there is no file `{word.partition('#L')[0]}`, which `@{word}` means"
-            f"\nhint: check the path, which is read from `{cwd}`, or write `\\@{word}` if it is none"
+            f"there is no file `{word.partition('#L')[0]}`, which `@{word}` means",
+            hint=f"check the path, which is read from `{cwd}`, or write `\\@{word}` if it is none",
         )
     return None
 
@@ -160,7 +161,7 @@ def _find(word: str, cwd: Path) -> Attachment | None:
     first, last = int(lines[1]), int(lines[2] or lines[1])
     if not 1 <= first <= last:
         raise AttachmentError(
-            f"`{word}` means no lines: they are counted from 1, and the first comes first\nhint: write `#L10:20`"
+            f"`{word}` means no lines: they are counted from 1, and the first comes first", hint="write `#L10:20`"
         )
     return Attachment(path, word, first, last)
 
@@ -180,11 +181,11 @@ def _block(attachment: Attachment, takes: v1.PromptCapabilities, agent: str) -> 
     path, name = attachment.path, attachment.written
     if path.is_dir():
         if attachment.first is not None:
-            raise AttachmentError(f"`{name}` has no lines: it is a folder\nhint: attach a file of it")
+            raise AttachmentError(f"`{name}` has no lines: it is a folder", hint="attach a file of it")
         return v1.ResourceLink(path.name or "/", path.as_uri().rstrip("/") + "/", mime_type="inode/directory"), 0
     if not path.is_file():
         raise AttachmentError(
-            f"cannot attach `{name}`: it is a pipe, a socket or a device\nhint: give the path of a file"
+            f"cannot attach `{name}`: it is a pipe, a socket or a device", hint="give the path of a file"
         )
     try:
         size = path.stat().st_size
@@ -195,7 +196,7 @@ def _block(attachment: Attachment, takes: v1.PromptCapabilities, agent: str) -> 
         return _text_or_link(attachment, mime, size, takes)
     except OSError as error:
         raise AttachmentError(
-            f"cannot read `{name}`: {(error.strerror or str(error)).lower()}\nhint: check its permissions"
+            f"cannot read `{name}`: {(error.strerror or str(error)).lower()}", hint="check its permissions"
         ) from error
 
 
@@ -204,16 +205,17 @@ def _media(
 ) -> tuple[v1.ContentBlock, int]:
     name, is_image = attachment.written, mime.startswith("image/")
     if attachment.first is not None:
-        raise AttachmentError(f"`{name}` has no lines: it is {mime}\nhint: leave out `#L…`")
+        raise AttachmentError(f"`{name}` has no lines: it is {mime}", hint="leave out `#L…`")
     if not (takes.image if is_image else takes.audio):
         what, word = ("pictures", "image") if is_image else ("sound", "audio")
         raise AttachmentError(
-            f"`{name}` is {mime}, and {agent} takes no {what}: it did not advertise `promptCapabilities.{word}`"
-            "\nhint: choose an agent or a model that does, or leave it out"
+            f"`{name}` is {mime}, and {agent} takes no {what}: it did not advertise `promptCapabilities.{word}`",
+            hint="choose an agent or a model that does, or leave it out",
         )
     if size > MEDIA_LIMIT:
         raise AttachmentError(
-            f"`{name}` has {_shown(size)}, more than the {_shown(MEDIA_LIMIT)} of one picture or sound\nhint: make it smaller"
+            f"`{name}` has {_shown(size)}, more than the {_shown(MEDIA_LIMIT)} of one picture or sound",
+            hint="make it smaller",
         )
     data = base64.b64encode(attachment.path.read_bytes()).decode()
     if is_image:
@@ -231,7 +233,7 @@ def _text_or_link(
     length = len(text.encode())
     if length > EMBED_LIMIT:
         raise AttachmentError(
-            f"`{attachment.written}` means more than {_shown(EMBED_LIMIT)}\nhint: ask for fewer lines"
+            f"`{attachment.written}` means more than {_shown(EMBED_LIMIT)}", hint="ask for fewer lines"
         )
     return v1.EmbeddedResource(v1.TextResource(text, attachment.uri, mime or "text/plain")), length
 
@@ -246,12 +248,12 @@ def _text(attachment: Attachment) -> str | None:
     except NotText:
         if first is None:
             return None
-        wrong = "has no lines: it is not text in UTF-8\nhint: leave out `#L…`"
-        raise AttachmentError(f"`{attachment.written}` {wrong}") from None
+        wrong = f"`{attachment.written}` has no lines: it is not text in UTF-8"
+        raise AttachmentError(wrong, hint="leave out `#L…`") from None
     except TooLarge as error:
         raise AttachmentError(str(error)) from error
     if not text:
-        raise AttachmentError(f"`{attachment.path.name}` has no line {first}\nhint: it is shorter than that")
+        raise AttachmentError(f"`{attachment.path.name}` has no line {first}", hint="it is shorter than that")
     return text
 
 

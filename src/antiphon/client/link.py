@@ -182,8 +182,8 @@ class Link:
             if not connection.noise:
                 raise
             raise RemoteProtocolError(
-                f"{error}{_printed(connection)}"
-                "\nhint: this is not the Agent Client Protocol; many agents need an option to speak it"
+                f"{error}{_printed(connection)}",
+                hint="this is not the Agent Client Protocol; many agents need an option to speak it",
             ) from error
         except RequestRefused as error:
             if error.meaning == "unsupported protocol version":
@@ -193,8 +193,8 @@ class Link:
             raise
         if welcome.protocol_version != VERSION:
             raise RemoteProtocolError(
-                f"{self.name} answered with version {welcome.protocol_version} of ACP; we speak and asked for version {VERSION}"
-                "\nhint: use a version of the agent that speaks it"
+                f"{self.name} answered with version {welcome.protocol_version} of ACP; we speak and asked for version {VERSION}",
+                hint="use a version of the agent that speaks it",
             )
         return welcome
 

@@ -68,7 +68,7 @@ async def set_mode(session: "Session", gate: "PermissionGate", wanted: str) -> N
     ours = _as_ours(wanted)
     if theirs is None and ours is None:
         every = ", ".join(dict.fromkeys([*there, *(mode.value for mode in Mode)]))
-        raise AcpError(f"there is no mode `{wanted}`\nhint: there are {every}")
+        raise AcpError(f"there is no mode `{wanted}`", hint=f"there are {every}")
     if theirs is not None:
         await session.set_mode(theirs)
         follow_agent(gate, theirs)

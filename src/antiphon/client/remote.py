@@ -51,7 +51,7 @@ class ConnectedAgent:
         if terminals is not None:
             if terminals in _IN_USE:
                 raise LocalProtocolError(
-                    "these terminals belong to another connection\nhint: give each one its own `Terminals()`"
+                    "these terminals belong to another connection", hint="give each one its own `Terminals()`"
                 )
             _IN_USE.add(terminals)
 
@@ -206,7 +206,7 @@ class ConnectedAgent:
         ids = [getattr(method, "id", None) for method in self.auth_methods]
         if method_id not in ids:
             offered = ", ".join(f"`{id}`" for id in ids if id) or "none"
-            raise NotSupported(f"{self.name} does not offer to sign in by `{method_id}`\nhint: it offers {offered}")
+            raise NotSupported(f"{self.name} does not offer to sign in by `{method_id}`", hint=f"it offers {offered}")
         await self._link.sign_in(method_id, timeout)
 
     async def logout(self, *, timeout: Timeout = UNSET) -> None:

@@ -229,6 +229,6 @@ def _block(said: object) -> v1.ContentBlock:
 
 def _no_prompt(said: object) -> LocalProtocolError:
     return LocalProtocolError(
-        f"a prompt is text, content blocks, or several of them, not {said!r:.60}"
-        '\nhint: session.prompt("text"), or session.prompt([v1.TextBlock("look at"), v1.ResourceLink(…)])'
+        f"a prompt is text, content blocks, or several of them, not {said!r:.60}",
+        hint='session.prompt("text"), or session.prompt([v1.TextBlock("look at"), v1.ResourceLink(…)])',
     )

@@ -95,6 +95,6 @@ def _several(word: str, found: "list[v1.SessionInfo]") -> AmbiguousId:
     listed = [f"\n  {shown[info.session_id]}  {info.title or info.cwd}" for info in found]
     more = f"\n  … and {len(found) - CANDIDATES} more" if len(found) > CANDIDATES else ""
     return AmbiguousId(
-        f"`{word}` is the beginning of {len(found)} sessions:{''.join(listed[:CANDIDATES])}{more}"
-        "\nhint: give some more letters of the one you mean"
+        f"`{word}` is the beginning of {len(found)} sessions:{''.join(listed[:CANDIDATES])}{more}",
+        hint="give some more letters of the one you mean",
     )

@@ -89,8 +89,8 @@ def _named(name: str, cwd: str | os.PathLike[str] | None, env: Mapping[str, str]
         # The host alone: the rest of an address may hold secrets anywhere.
         address = name.partition("://")[2].partition("/")[0].partition("?")[0].partition("#")[0].rpartition("@")[2]
         raise AcpError(
-            f"`{address}` cannot be reached: this version talks to programs that it starts, not over a network"
-            "\nhint: give the agent's command as a list of words"
+            f"`{address}` cannot be reached: this version talks to programs that it starts, not over a network",
+            hint="give the agent's command as a list of words",
         )
     from antiphon.catalogue.finding import AgentMissing, UnknownAgent, start_of  # only who asks by name pays for it
 

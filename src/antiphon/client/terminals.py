@@ -56,7 +56,7 @@ class Terminals:
         """
         if len(self._open) >= self.max_open:
             raise RequestError(
-                Code.INVALID_REQUEST, f"{self.max_open} terminals are open\nhint: release those that are done"
+                Code.INVALID_REQUEST, f"{self.max_open} terminals are open", hint="release those that are done"
             )
         cwd = _directory(Roots.of(roots), request.cwd)
         env = _GIT_ASKS_FIRST | os.environ | {variable.name: variable.value for variable in request.env}
@@ -114,7 +114,8 @@ class Terminals:
         if command is None:
             raise RequestError(
                 Code.RESOURCE_NOT_FOUND,
-                f"Resource not found: this session has no terminal `{terminal_id}`\nhint: it was released, or never created",
+                f"Resource not found: this session has no terminal `{terminal_id}`",
+                hint="it was released, or never created",
             )
         return command
 

@@ -34,14 +34,14 @@ def with_agent(text: str, name: str, command: Sequence[str]) -> str:
         EditRefused: it is no TOML, has such an agent already, or is written in a way that cannot be added to.
     """
     if not NAME.fullmatch(name):
-        raise WrongAgent(f"`{name[:80]}` is no name for an agent\nhint: use letters, digits, `-`, `_` and `.`")
+        raise WrongAgent(f"`{name[:80]}` is no name for an agent", hint="use letters, digits, `-`, `_` and `.`")
     if name in BUILT_IN:
-        raise WrongAgent(f"`{name}` is built in\nhint: choose another name")
+        raise WrongAgent(f"`{name}` is built in", hint="choose another name")
     if not command or not command[0]:
-        raise WrongAgent("an agent needs a command\nhint: antiphon agents add NAME -- PROGRAM [ARGUMENT …]")
+        raise WrongAgent("an agent needs a command", hint="antiphon agents add NAME -- PROGRAM [ARGUMENT …]")
     document = _parsed(text)
     if name in _agents(document):
-        raise EditRefused(f"there is an agent `{name}` already\nhint: `antiphon agents remove {name}` first")
+        raise EditRefused(f"there is an agent `{name}` already", hint=f"`antiphon agents remove {name}` first")
     newline = "\r\n" if "\r\n" in text else "\n"
     words = ", ".join(_quoted(word) for word in command)
     before = "" if not text else newline if text.endswith("\n") else newline * 2
@@ -61,7 +61,7 @@ def without_agent(text: str, name: str) -> str:
     agents = _agents(document)
     if name not in agents:
         known = f"it has {', '.join(agents)}" if agents else "`antiphon agents add` adds one"
-        raise NoSuchAgent(f"there is no agent `{name}` in the config file\nhint: {known}")
+        raise NoSuchAgent(f"there is no agent `{name}` in the config file", hint=known)
     kept, place = "", 0
     inside = False  # after a line of what goes
     for statement in statements(text):
@@ -88,13 +88,13 @@ def _parsed(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise EditRefused(f"the config file is not TOML: {error}\nhint: correct it first") from error
+        raise EditRefused(f"the config file is not TOML: {error}", hint="correct it first") from error
 
 
 def _agents(document: dict[str, Any]) -> dict[str, Any]:
     agents = document.get("agents", {})
     if not isinstance(agents, dict):
-        raise EditRefused("`agents` in the config file is not a table\nhint: correct it first")
+        raise EditRefused("`agents` in the config file is not a table", hint="correct it first")
     return agents
 
 
@@ -105,7 +105,7 @@ def _checked(text: str, expected: dict[str, Any]) -> str:
         found = None
     if found is None or _without_nothing(found) != _without_nothing(expected):
         raise EditRefused(
-            "the agents in the config file are written in a way that cannot be edited from here\nhint: edit it by hand"
+            "the agents in the config file are written in a way that cannot be edited from here", hint="edit it by hand"
         )
     return text
 

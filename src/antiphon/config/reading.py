@@ -16,6 +16,7 @@ import msgspec
 
 from antiphon.config.shapes import MODES, NAME, ON_ASK, REVIEWS
 from antiphon.config.statements import Path, line_of, statement_of, statements
+from antiphon.errors import Advice
 
 __all__ = ["BUILT_IN", "KEYS", "MAX_PROBLEMS", "NAME", "Part", "Problem", "read"]
 
@@ -39,9 +40,9 @@ class Problem(msgspec.Struct, frozen=True):
     policy: bool
     """Whether the policy may be another one than was meant."""
 
-    def shown(self, file: str) -> str:
-        """As people read it."""
-        return f"{file}, line {self.line}: {self.sentence}\nhint: {self.hint}"
+    def shown(self, file: str) -> Advice:
+        """Return it as people read it, with its place."""
+        return Advice(f"{file}, line {self.line}: {self.sentence}", self.hint)
 
 
 class Part(msgspec.Struct, frozen=True):

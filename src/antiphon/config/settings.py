@@ -14,6 +14,7 @@ from antiphon.config.files import ConfigFile, project_file, read_file, user_file
 from antiphon.config.merging import merge, only_users, waiting
 from antiphon.config.reading import Part, Problem, read
 from antiphon.config.shapes import McpServer, OwnAgent, RuleText, Settings, Source
+from antiphon.errors import Advice
 
 __all__ = ["Loaded", "McpServer", "OwnAgent", "RuleText", "Settings", "Sources", "Trusted", "find", "load", "settle"]
 
@@ -40,11 +41,11 @@ class Loaded(msgspec.Struct, frozen=True):
     """Settings, and what has to be said about them."""
 
     settings: Settings
-    problems: tuple[str, ...] = ()
+    problems: tuple[Advice, ...] = ()
     """What was not understood: file, line, sentence and hint."""
     policy_broken: bool = False
     """Whether the rules may be other than the user meant: then every call is asked about, and nothing remembered counts."""
-    notes: tuple[str, ...] = ()
+    notes: tuple[Advice, ...] = ()
     """What does not count yet, and how it would."""
     sources: Sources = Sources()
 
@@ -68,14 +69,16 @@ def settle(sources: Sources, *, trusted: bool, rule_problem: RuleProblem = lambd
     """The settings that follow from the files. Pure."""
     files: dict[Source, ConfigFile | None] = {"user config": sources.user, "project config": sources.project}
     parts = {source: Part() if file is None else read(file.text) for source, file in files.items()}
-    problems: list[str] = []
+    problems: list[Advice] = []
     broken = False
     for source, file in files.items():
         if file is None:
             continue
         if file.trouble is not None:
             problems.append(
-                f"{file.path} cannot be read: {file.trouble}\nhint: correct it; until then every call is asked about"
+                Advice(
+                    f"{file.path} cannot be read: {file.trouble}", "correct it; until then every call is asked about"
+                )
             )
             broken = True
         part = parts[source]
@@ -105,20 +108,22 @@ def _bad_rules(part: Part, rule_problem: RuleProblem) -> list[Problem]:
     ]
 
 
-def _notes(sources: Sources, keys: list[str]) -> tuple[str, ...]:
+def _notes(sources: Sources, keys: list[str]) -> tuple[Advice, ...]:
     if not keys or sources.project is None:
         return ()
     listed = ", ".join(f"`{key}`" for key in keys)
     return (
-        f"{sources.project.path} also sets {listed}, which does not count because the project is not trusted"
-        "\nhint: look at the file; if you agree with it, `antiphon policy trust`",
+        Advice(
+            f"{sources.project.path} also sets {listed}, which does not count because the project is not trusted",
+            "look at the file; if you agree with it, `antiphon policy trust`",
+        ),
     )
 
 
-def _of_programs(sources: Sources, project: Part) -> tuple[str, ...]:
+def _of_programs(sources: Sources, project: Part) -> tuple[Advice, ...]:
     """An engine is asked for by editors, which ask nobody for trust: which program it runs is the user's to say."""
     keys = [".".join(path) for path in project.values if only_users(path)]
     if not keys or sources.project is None:
         return ()
     listed = ", ".join(f"`{key}`" for key in keys)
-    return (f"{sources.project.path} sets {listed}, which counts only in your own config file",)
+    return (Advice(f"{sources.project.path} sets {listed}, which counts only in your own config file"),)

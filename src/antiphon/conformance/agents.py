@@ -303,7 +303,7 @@ class Checking:
         names = [str(one.get("id")) for one in offered if isinstance(one, dict)] if isinstance(offered, list) else []
         if self.wishes.named and introduced.error is None and self.wishes.auth not in names:
             listed = ", ".join(names) or "none"
-            raise AcpError(f"the agent has no way to sign in called `{self.wishes.auth}`\nhint: it has {listed}.")
+            raise AcpError(f"the agent has no way to sign in called `{self.wishes.auth}`", hint=f"it has {listed}.")
 
     async def _learn_manners(self, stage: Stage, scene: Scene) -> None:
         """Whether it answers methods that it does not know: most scenarios ask one to see that all before it was read."""

@@ -71,12 +71,12 @@ class Commands:
         for name, commands in words.items():
             if not any("{agent}" in word for command in commands for word in command):
                 raise BadCommands(
-                    f"there is no {{agent}} in the command for `{name}`"
-                    "\nhint: put {agent} where the client is told which agent to start."
+                    f"there is no {{agent}} in the command for `{name}`",
+                    hint="put {agent} where the client is told which agent to start.",
                 )
         for name in signals.values():
             if f"SIG{name}" not in signal.Signals.__members__:
-                raise BadCommands(f"`{name}` is no signal\nhint: INT and TERM are.")
+                raise BadCommands(f"`{name}` is no signal", hint="INT and TERM are.")
         return cls(words, stdin, signals, env)
 
     def has(self, purpose: str) -> bool:
@@ -181,7 +181,8 @@ def _read(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadCommands(
-            f'{path} cannot be read: {getattr(error, "strerror", None) or error}\nhint: it has a line for each purpose, such as: cancel = "my-client --agent {{agent}}"'
+            f"{path} cannot be read: {getattr(error, 'strerror', None) or error}",
+            hint='it has a line for each purpose, such as: cancel = "my-client --agent {agent}"',
         ) from None
 
 
@@ -191,7 +192,7 @@ def _table(found: dict[str, Any], name: str) -> dict[str, str]:
         purpose in CLIENT_PURPOSES and isinstance(text, str) for purpose, text in table.items()
     ):
         raise BadCommands(
-            f"`[{name}]` is a table of purposes and texts\nhint: the purposes are {', '.join(CLIENT_PURPOSES)}."
+            f"`[{name}]` is a table of purposes and texts", hint=f"the purposes are {', '.join(CLIENT_PURPOSES)}."
         )
     return table
 
@@ -200,6 +201,7 @@ def _lines(name: str, given: object) -> list[str]:
     lines = [given] if isinstance(given, str) else given
     if name not in CLIENT_PURPOSES or not isinstance(lines, list) or not all(isinstance(one, str) for one in lines):
         raise BadCommands(
-            f"`{name}` is no purpose with a command, or a list of commands\nhint: the purposes are {', '.join(CLIENT_PURPOSES)}."
+            f"`{name}` is no purpose with a command, or a list of commands",
+            hint=f"the purposes are {', '.join(CLIENT_PURPOSES)}.",
         )
     return lines

@@ -61,11 +61,12 @@ class Prompts:
             found = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise BadPrompts(
-                f"{path} cannot be read: {getattr(error, 'strerror', None) or error}\nhint: `antiphon check --show-prompts` prints one to start from"
+                f"{path} cannot be read: {getattr(error, 'strerror', None) or error}",
+                hint="`antiphon check --show-prompts` prints one to start from",
             ) from None
         for name, words in found.items():
             if name not in PURPOSES or not isinstance(words, str):
                 raise BadPrompts(
-                    f"{path}: `{name}` is no purpose with a text\nhint: the purposes are {', '.join(PURPOSES)}."
+                    f"{path}: `{name}` is no purpose with a text", hint=f"the purposes are {', '.join(PURPOSES)}."
                 )
         return cls(found)

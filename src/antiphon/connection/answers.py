@@ -16,7 +16,7 @@ from antiphon.connection.inbox import Inbox
 from antiphon.connection.reports import Mended
 from antiphon.connection.router import Router, Then
 from antiphon.connection.wire import Wire
-from antiphon.errors import Code, ConnectionClosed, NotSupported, RequestError, RequestRefused, RequestTimeout
+from antiphon.errors import Advice, Code, ConnectionClosed, NotSupported, RequestError, RequestRefused, RequestTimeout
 from antiphon.protocol.base import encode
 from antiphon.protocol.dialects.hints import Reply
 from antiphon.rpc.envelope import ErrorObject, Request, RequestId
@@ -178,8 +178,8 @@ class Answers:
 
 def _to_wire(error: Exception) -> ErrorObject:
     if isinstance(error, RequestRefused):  # the peer's own words, so it may have them back; but they are not our answer
-        hint = f"\nhint: {error.hint}" if error.hint else ""
-        return ErrorObject(Code.INTERNAL_ERROR, "Internal error", f"what it needed was refused: {error.reason}{hint}")
+        refused = Advice(f"what it needed was refused: {error.reason}", error.hint)
+        return ErrorObject(Code.INTERNAL_ERROR, "Internal error", str(refused))
     if isinstance(error, NotSupported | RequestTimeout):  # ours, about the peer, and it says what to do
         return ErrorObject(Code.INTERNAL_ERROR, "Internal error", str(error))
     if isinstance(error, RequestError):

@@ -80,7 +80,7 @@ def _trouble(name: str, ward: Ward) -> tuple[str, str] | None:
     try:
         found = find(name, settings, path=path, registry=ward.registry)
     except UnknownAgent as error:
-        return split(f"`duet.engines`: {error}", _CORRECT)
+        return f"`duet.engines`: {error.sentence}", error.hint or _CORRECT
     return (f"the engine `{name}` is not installed", found.hint) if isinstance(found, Missing) else None
 
 
@@ -135,7 +135,7 @@ async def start(name: str, ward: Ward) -> Sequence[Finding]:
     except AuthRequired:
         return problem("it starts, but opens no session before somebody signs in", _sign_in(found))
     except AcpError as error:
-        sentence, hint = split(str(error), f"try `{found.shown}` by hand: it has to speak ACP on stdin and stdout")
+        sentence, hint = split(error.advice, f"try `{found.shown}` by hand: it has to speak ACP on stdin and stdout")
         return problem(sentence, hint)
 
 

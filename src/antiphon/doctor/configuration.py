@@ -30,8 +30,7 @@ def of_project(ward: Ward) -> Sequence[Finding]:
         return ok(f"there is none for {ward.cwd}")
     found = _troubles(file, ward)
     for text in ward.loaded.notes:
-        sentence, _, hint = text.partition("\nhint: ")
-        found += note(sentence, hint or None, path=str(file.path))
+        found += note(text.sentence, text.hint or None, path=str(file.path))
     if found:
         return found
     trust = "trusted" if ward.trusted else "not trusted, and sets nothing that would need it"
@@ -47,7 +46,7 @@ def chosen_agent(ward: Ward) -> Sequence[Finding]:
     try:
         find(name, ward.loaded.settings, path=ward.environment.get("PATH"), registry=ward.registry)
     except UnknownAgent as error:
-        sentence, hint = split(str(error), "`antiphon agents` lists those there are")
+        sentence, hint = split(error.advice, "`antiphon agents` lists those there are")
         return problem(f"`agent` in the config file: {sentence}", hint)
     return ok(f"`{name}` is what `run` and `chat` start")
 
@@ -71,7 +70,7 @@ def servers(ward: Ward) -> Sequence[Finding]:
 def _troubles(file: ConfigFile, ward: Ward) -> list[Finding]:
     found: list[Finding] = []
     for text in ward.loaded.problems:
-        if text.startswith(str(file.path)):
+        if text.sentence.startswith(str(file.path)):
             sentence, hint = split(text, "correct it, or take it out")
             line = _LINE.search(sentence)
             found += problem(sentence, hint, path=str(file.path), **({"line": line[1]} if line else {}))

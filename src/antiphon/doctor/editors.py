@@ -131,7 +131,7 @@ def _unknown(engine: str) -> str | None:
     try:
         make_engine(engine)
     except UnknownEngine as error:
-        return str(error).partition("\nhint: ")[2]
+        return error.hint
     except AcpError:
         return None
     return None

@@ -8,6 +8,7 @@ import msgspec
 from antiphon.catalogue.registry import Registry
 from antiphon.config.settings import Loaded
 from antiphon.config.shapes import NOTHING, Settings
+from antiphon.errors import Advice
 
 __all__ = ["Check", "Finding", "Look", "Status", "Ward", "note", "ok", "problem", "split"]
 
@@ -34,7 +35,7 @@ class Ward(msgspec.Struct, frozen=True):
     trusted: bool = False
     """Whether the project's config file, as it is now, is trusted."""
     registry: Registry = Registry({})
-    registry_trouble: str | None = None
+    registry_trouble: Advice | None = None
     named: frozenset[str] = frozenset()
     """What was asked for by name: there it is a problem if it is missing."""
     limit: float = 10.0
@@ -83,7 +84,6 @@ def problem(sentence: str, hint: str, **facts: str) -> list[Finding]:
     return [Finding("problem", sentence, hint, facts)]
 
 
-def split(text: str, otherwise: str) -> tuple[str, str]:
-    """A sentence and its hint, of a text in which our errors have both."""
-    sentence, _, hint = text.partition("\nhint: ")
-    return sentence, hint or otherwise
+def split(advice: Advice, otherwise: str) -> tuple[str, str]:
+    """Return a sentence and a hint, which `otherwise` is where there is none."""
+    return advice.sentence, advice.hint or otherwise

@@ -11,7 +11,7 @@ from typing import Final
 
 from antiphon.config.places import state_dir
 from antiphon.doctor.findings import Finding, Ward, note, ok, problem, split
-from antiphon.errors import AcpError
+from antiphon.errors import AcpError, sentence_and_hint
 from antiphon.store.errors import explained
 from antiphon.store.locks import look_at_all
 from antiphon.store.schema import FILE_NAME, MIGRATIONS
@@ -60,8 +60,8 @@ def database(ward: Ward) -> Sequence[Finding]:
     try:
         version, damage = _look_into(path, whole=size <= CHECKED_WHOLE)
     except sqlite3.Error as error:
-        sentence, hint = split(str(explained(error, path)), "move it away, and a new one is made")
-        return problem(sentence, hint, **facts)
+        sentence, hint = sentence_and_hint(explained(error, path))
+        return problem(sentence, hint or "move it away, and a new one is made", **facts)
     facts |= {"version": str(version), "bytes": str(size)}
     if damage is not None:
         hint = f"`sqlite3 {path} .recover` may save what is in it; moved away, a new one is made"
@@ -97,7 +97,7 @@ def sessions(ward: Ward) -> Sequence[Finding]:
     try:
         every = list(look_at_all(state_dir(ward.environment)))
     except AcpError as error:
-        return problem(*split(str(error), "check the permissions"))
+        return problem(*split(error.advice, "check the permissions"))
     found: list[Finding] = []
     for path, holder in every:
         if holder is not None:

@@ -11,7 +11,7 @@ from antiphon.catalogue.engines import DEMO, installed, named_by_user
 from antiphon.duet.commands import reserved
 from antiphon.duet.naming import handles
 from antiphon.engines.known import make_engine
-from antiphon.errors import AcpError, Code, RequestError
+from antiphon.errors import AcpError, Advice, Code, RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -47,14 +47,14 @@ def joint(names: "Sequence[str]" = ()) -> "Duet":
         except AcpError as error:
             if names:  # asked for now, and not by a file that somebody wrote some time ago
                 raise
-            absent[name] = str(error)
+            absent[name] = error.advice
     return Duet(engines or {DEMO: make_engine(DEMO)}, absent)
 
 
 class _Whole(Agent):
     """What concerns no session that is open."""
 
-    def __init__(self, engines: "Mapping[str, Engine]", absent: "Mapping[str, str] | None" = None) -> None:
+    def __init__(self, engines: "Mapping[str, Engine]", absent: "Mapping[str, Advice] | None" = None) -> None:
         self.engines = engines
         self.absent = absent or {}
         """Engines that were looked for and are not here → why, with a hint."""

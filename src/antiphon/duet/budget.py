@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from antiphon.errors import Advice
 from antiphon.protocol import v1
 
 __all__ = ["Budget", "Exceeded", "Ledger", "Spent"]
@@ -41,9 +42,9 @@ class Spent(msgspec.Struct, frozen=True):
 
 
 class Exceeded(msgspec.Struct, frozen=True):
-    """A limit is reached: what to tell, and why the turn ends."""
+    """A limit is reached: what to tell the user, and why the turn ends."""
 
-    sentence: str
+    why: Advice
     stop_reason: v1.StopReason
 
 
@@ -104,7 +105,10 @@ class Budget:
         if most is not None and self._turns >= most:
             turns = "1 turn" if most == 1 else f"{most} turns"
             return Exceeded(
-                f"Stopped: this prompt has had {turns}, which is the limit\nhint: say how to go on, or raise `duet.max_turns`",
+                Advice(
+                    f"Stopped: this prompt has had {turns}, which is the limit",
+                    "say how to go on, or raise `duet.max_turns`",
+                ),
                 v1.StopReason.MAX_TURN_REQUESTS,
             )
         return self.overrun()
@@ -115,14 +119,18 @@ class Budget:
         spent = self.spent
         if tokens is not None and spent.tokens >= tokens:
             return Exceeded(
-                f"Stopped: this prompt took {spent.tokens:,} tokens, and {tokens:,} are the limit"
-                "\nhint: say how to go on, or raise `duet.max_tokens`",
+                Advice(
+                    f"Stopped: this prompt took {spent.tokens:,} tokens, and {tokens:,} are the limit",
+                    "say how to go on, or raise `duet.max_tokens`",
+                ),
                 v1.StopReason.MAX_TOKENS,
             )
         if cost is not None and spent.cost >= cost:
             return Exceeded(
-                f"Stopped: this prompt cost {_dollars(spent.cost)}, and {_dollars(cost)} is the limit"
-                "\nhint: say how to go on, or raise `duet.max_cost`",
+                Advice(
+                    f"Stopped: this prompt cost {_dollars(spent.cost)}, and {_dollars(cost)} is the limit",
+                    "say how to go on, or raise `duet.max_cost`",
+                ),
                 v1.StopReason.MAX_TURN_REQUESTS,
             )
         return None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from antiphon.agent.permission import is_question, refusal, why_refused
 from antiphon.duet.asked import Known, Passing, answerable, choice_of, question_about, shown_to_user, with_known
-from antiphon.errors import Code, RequestError
+from antiphon.errors import Advice, Code, RequestError
 from antiphon.local.roots import Workspace
 from antiphon.permission.gate import Choice, Denial, PermissionGate, Question, rejecting
 from antiphon.permission.memory import forget_closed
@@ -52,9 +52,9 @@ class Guard:
         """What the engines are given too."""
         self.settings = loaded.settings
         """All that the config files say."""
-        self.problems: Sequence[str] = loaded.problems
+        self.problems: Sequence[Advice] = loaded.problems
         """What is wrong with the config files, to be told once."""
-        self.notes: Sequence[str] = loaded.notes
+        self.notes: Sequence[Advice] = loaded.notes
         """What does not count yet, and how it would."""
         self._workspace = workspace
         self._broken = BROKEN if loaded.policy_broken else ""

@@ -24,7 +24,7 @@ from antiphon.duet.standing import Standing
 from antiphon.duet.state import State
 from antiphon.duet.tasks import Nudging
 from antiphon.duet.wishes import REVIEW, Wishes
-from antiphon.errors import AcpError, Code, RequestError
+from antiphon.errors import AcpError, Advice, Code, RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from antiphon.store.conversations import ConversationStore
@@ -76,7 +76,7 @@ class Joint:
         self.standing = Standing(self)
         enabled = wishes.nudge if state.nudge is None else state.nudge
         self.nudging = Nudging(wishes.tasks, enabled=enabled, cooldown=wishes.nudge_cooldown, maximum=wishes.nudge_max)
-        self.absent: Mapping[str, str] = {}
+        self.absent: Mapping[str, Advice] = {}
         """Engines that are not here → why."""
         self.ledger = Ledger()
         """What the engines' conversations have taken so far."""

@@ -14,7 +14,7 @@ from antiphon.aio import NO_WAIT
 from antiphon.duet.events import Cleared, Event, now, pack, shown
 from antiphon.duet.minutes import Minutes
 from antiphon.duet.saying import notice_update
-from antiphon.errors import AcpError
+from antiphon.errors import AcpError, sentence_and_hint
 from antiphon.protocol import v1
 from antiphon.store.errors import UNSAVED, NoSuchSession
 
@@ -251,7 +251,7 @@ class Journal:
             return
         self._told_unsaved = True
         _log.error("session %s cannot be stored: %s", self._session.id, error)
-        sentence, _, hint = str(error).partition("\nhint: ")
+        sentence, hint = sentence_and_hint(error)
         rest = "What is said meanwhile is kept in memory while the agent runs, and stored as soon as that works"
         if self._left_out:
             rest = f"{self._left_out} updates are lost, because there is no more room for them in memory"

@@ -250,5 +250,5 @@ def _read_cursor(cursor: str | None) -> dict[str, _Mark]:
 
 
 def _refused() -> RequestError:
-    wrong = "this cursor is none of ours, or too old\nhint: list again without a cursor"
-    return RequestError(Code.INVALID_PARAMS, "Invalid params", wrong)
+    wrong = "this cursor is none of ours, or too old"
+    return RequestError(Code.INVALID_PARAMS, "Invalid params", wrong, hint="list again without a cursor")

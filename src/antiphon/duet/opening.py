@@ -24,7 +24,7 @@ from antiphon.duet.place import same_place
 from antiphon.duet.replaying import told_again
 from antiphon.duet.state import EngineState, State
 from antiphon.duet.wishes import JOINT_ROUTES, chosen, wishes
-from antiphon.errors import AcpError, Code, RequestError
+from antiphon.errors import AcpError, Advice, Code, RequestError
 from antiphon.protocol import v1
 from antiphon.store.conversations import ConversationStore
 from antiphon.store.locks import LiveElsewhere, SessionLock
@@ -47,7 +47,7 @@ NOBODY: Final = "No engine is installed, so the demo answers"
 class Opening:
     """For one agent: its engines and its store."""
 
-    def __init__(self, engines: "Mapping[str, Engine]", database: "Database", absent: Mapping[str, str]) -> None:
+    def __init__(self, engines: "Mapping[str, Engine]", database: "Database", absent: Mapping[str, Advice]) -> None:
         self._engines = engines
         self._absent = absent
         self._database = database
@@ -219,8 +219,7 @@ class Opening:
             raise
         try:
             for problem in problems:
-                sentence, _, hint = problem.partition("\nhint: ")
-                await joint.saying.notice(sentence, hint or None, v1.NoticeSeverity.WARNING, kept=False)
+                await joint.saying.notice(problem.sentence, problem.hint or None, v1.NoticeSeverity.WARNING, kept=False)
             yield joint
         except BaseException:
             await joint.close()
@@ -228,7 +227,7 @@ class Opening:
 
     def _made(
         self, outer: "Session", guard: Guard, lock: SessionLock, state: State, *, kept: bool
-    ) -> tuple[Joint, list[str]]:
+    ) -> tuple[Joint, list[Advice]]:
         """The session, and what the user should know about its settings."""
         wanted = wishes(guard.settings, os.environ)
         first = chosen(wanted, list(self._engines))
@@ -241,7 +240,7 @@ class Opening:
         joint.absent = self._absent
         joint.journal.empty = not kept
         alone = [*self._engines] == [DEMO] and self._absent
-        problems = [f"{NOBODY}\nhint: `antiphon doctor` tells how to get one"] if alone else []
+        problems = [Advice(NOBODY, "`antiphon doctor` tells how to get one")] if alone else []
         problems += [*guard.problems, *guard.notes, *wanted.problems, *(() if kept else first.problems)]
         return joint, problems
 

@@ -93,9 +93,8 @@ class Playing:
             case Nudge(text=text):
                 nudging.nudged(clock)
                 return text
-            case Held(sentence=sentence):
-                why, _, hint = sentence.partition("\nhint: ")
-                await joint.saying.notice(why, hint or None)
+            case Held(why=why):
+                await joint.saying.notice(why.sentence, why.hint or None)
             case _:
                 pass
         return None
@@ -297,8 +296,8 @@ class Playing:
         """The end of it all, and if the budget made it, why."""
         if self._spent is None:
             return result
-        sentence, _, hint = self._spent.sentence.partition("\nhint: ")
-        await self._joint.saying.notice(sentence, hint, v1.NoticeSeverity.WARNING)
+        why = self._spent.why
+        await self._joint.saying.notice(why.sentence, why.hint, v1.NoticeSeverity.WARNING)
         if result.stop_reason == v1.StopReason.END_TURN:
             return msgspec.structs.replace(result, stop_reason=self._spent.stop_reason)
         return result

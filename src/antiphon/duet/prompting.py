@@ -81,8 +81,8 @@ def _absent(joint: "Joint", turn: Turn) -> str | None:
     name = turn.command[0].partition(":")[0] if turn.command is not None else ""
     if name not in joint.absent or name in joint.cast.engines:
         return None
-    sentence, _, hint = joint.absent[name].partition("\nhint: ")
-    return f"`{name}` is not here: {sentence}." + (f" {hint}." if hint else "")
+    why = joint.absent[name]
+    return f"`{name}` is not here: {why.sentence}." + (f" {why.hint}." if why.hint else "")
 
 
 def _meant(turn: Turn, command: "commands.Command | None") -> str:

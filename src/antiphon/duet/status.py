@@ -74,9 +74,9 @@ async def _engine(joint: "Joint", name: str) -> EngineState:
     modes = part.modes if part is not None else None
     models = part.models if part is not None else None
     try:
-        version, problem = await _version(joint, name), ""
+        version, problem = await _version(joint, name), None
     except AcpError as error:
-        version, problem = "", str(error)
+        version, problem = "", error.advice
     return EngineState(
         name,
         joint.cast.title(name),

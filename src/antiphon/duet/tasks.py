@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from antiphon.duet.programs import program
-from antiphon.errors import SpawnFailed
+from antiphon.errors import Advice, SpawnFailed
 from antiphon.protocol import v1
 from antiphon.text import prose
 
@@ -57,7 +57,7 @@ class Nudge(msgspec.Struct, frozen=True):
 class Held(msgspec.Struct, frozen=True):
     """Tasks are left and nothing is done about it: why, for the user."""
 
-    sentence: str
+    why: Advice
 
 
 class Nudging:
@@ -93,13 +93,11 @@ class Nudging:
         left = "1 task is left" if len(tasks) == 1 else f"{len(tasks)} tasks are left"
         if self.count >= self.maximum:
             times = "once" if self.count == 1 else f"{self.count} times"
-            return Held(f"{left}, and the engines went on by themselves {times} already\nhint: say how to go on")
+            return Held(Advice(f"{left}, and the engines went on by themselves {times} already", "say how to go on"))
         wait = 0.0 if self._last is None else self._last + self.cooldown - now
         if wait > 0:
-            return Held(
-                f"{left}, and the engines went on by themselves less than {self.cooldown:g} s ago"
-                f"\nhint: look at what they do; in {math.ceil(wait)} s it may be told to go on again"
-            )
+            why = f"{left}, and the engines went on by themselves less than {self.cooldown:g} s ago"
+            return Held(Advice(why, f"look at what they do; in {math.ceil(wait)} s it may be told to go on again"))
         return Nudge(prompt_text(tasks), self.count + 1)
 
     async def pending(self, cwd: str | os.PathLike[str]) -> list[Task] | None:

@@ -7,8 +7,9 @@ from typing import Final
 import msgspec
 
 from antiphon.duet.budget import Spent
+from antiphon.errors import Advice
 from antiphon.protocol import v1
-from antiphon.text import prose
+from antiphon.text import one_line, prose
 
 __all__ = ["EngineState", "SessionLine", "State", "help_text", "sessions_text", "status_text", "version_text"]
 
@@ -29,7 +30,7 @@ class EngineState(msgspec.Struct, frozen=True):
     """The engine's own id of it, by which it can be opened in a terminal."""
     mode: str = ""
     model: str = ""
-    problem: str = ""
+    problem: Advice | None = None
     """Why it is not there."""
 
 
@@ -179,6 +180,6 @@ def _short(title: str) -> str:
     return _cell(line if len(line) <= TITLE else line[: TITLE - 1].rstrip() + "…")
 
 
-def _sentence(problem: str) -> str:
-    """An error with its hint in one line. Its backticks stay: commands to be copied stand in them."""
-    return " ".join(prose(problem).replace("\nhint: ", "; ").split())
+def _sentence(problem: Advice) -> str:
+    """Return an error with its hint on one line. Its backticks stay: commands to be copied stand in them."""
+    return one_line("; ".join(filter(None, problem)))

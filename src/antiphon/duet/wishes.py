@@ -11,6 +11,7 @@ import msgspec
 
 from antiphon.config.environment import AUTO_RESUME
 from antiphon.config.shapes import NAME, REVIEWS, Settings
+from antiphon.errors import Advice
 
 __all__ = [
     "DUET", "JOINT_ROUTES", "PRIMARY", "REVIEW", "REVIEWS", "ROUTE", "TASKS", "Chosen", "Review", "Wishes", "chosen", "wishes",
@@ -55,7 +56,7 @@ class Wishes(msgspec.Struct, frozen=True):
     nudge: bool = True
     nudge_cooldown: float = 30.0
     nudge_max: int = 5
-    problems: tuple[str, ...] = ()
+    problems: tuple[Advice, ...] = ()
     """What was left out because it makes no sense: a sentence each, with a hint."""
 
 
@@ -64,13 +65,13 @@ class Chosen(msgspec.Struct, frozen=True):
 
     route: str
     primary: str
-    problems: tuple[str, ...] = ()
+    problems: tuple[Advice, ...] = ()
 
 
 def wishes(settings: Settings, environ: Mapping[str, str]) -> Wishes:
     """What is wanted, by the environment and the config files."""
     said = settings.duet
-    problems: list[str] = []
+    problems: list[Advice] = []
     found = {
         "route": _name(environ, ROUTE, "a route", problems) or said.route,
         "primary": _name(environ, PRIMARY, "an engine", problems) or said.primary,
@@ -84,20 +85,22 @@ def wishes(settings: Settings, environ: Mapping[str, str]) -> Wishes:
 
 def chosen(wanted: Wishes, engines: Sequence[str]) -> Chosen:
     """Route and primary of a new session over these engines (at least one): as wanted, as far as that can be."""
-    first, problems = engines[0], []
+    first = engines[0]
+    problems: list[Advice] = []
     listed = ", ".join(f"`{each}`" for each in engines)
     route, primary = wanted.route or first, wanted.primary or first
     if primary not in engines:
-        problems.append(f"There is no engine `{primary}` here to lead, so `{first}` does\nhint: there are {listed}")
+        problems.append(
+            Advice(f"There is no engine `{primary}` here to lead, so `{first}` does", f"there are {listed}")
+        )
         primary = first
     if route in JOINT_ROUTES and len(engines) < 2:
-        problems.append(
-            f"The route `{route}` needs two engines, so `{first}` answers alone\nhint: `antiphon doctor` shows how to get another one"
-        )
+        why = f"The route `{route}` needs two engines, so `{first}` answers alone"
+        problems.append(Advice(why, "`antiphon doctor` shows how to get another one"))
         route = first
     elif route not in engines and route not in JOINT_ROUTES:
         both = ", `duet` and `review`" if len(engines) > 1 else ""
-        problems.append(f"There is no route `{route}` here, so `{first}` answers\nhint: there are {listed}{both}")
+        problems.append(Advice(f"There is no route `{route}` here, so `{first}` answers", f"there are {listed}{both}"))
         route = first
     return Chosen(route, primary, tuple(problems))
 
@@ -110,32 +113,30 @@ def _said(environ: Mapping[str, str], variable: str) -> tuple[str, str] | None:
     return None
 
 
-def _name(environ: Mapping[str, str], variable: str, what: str, problems: list[str]) -> str | None:
+def _name(environ: Mapping[str, str], variable: str, what: str, problems: list[Advice]) -> str | None:
     said = _said(environ, variable)
     if said is None or NAME.fullmatch(said[1]):
         return None if said is None else said[1]
-    problems.append(
-        f"{said[0]} is {said[1][:80]!a}, which is no name of {what}\nhint: letters, digits, `-`, `_` and `.`"
-    )
+    why = f"{said[0]} is {said[1][:80]!a}, which is no name of {what}"
+    problems.append(Advice(why, "letters, digits, `-`, `_` and `.`"))
     return None
 
 
-def _switch(environ: Mapping[str, str], variable: str, problems: list[str]) -> bool | None:
+def _switch(environ: Mapping[str, str], variable: str, problems: list[Advice]) -> bool | None:
     said = _said(environ, variable)
     if said is None or said[1].lower() in (*_OFF, *_ON):
         return None if said is None else said[1].lower() in _ON
-    problems.append(f"{said[0]} is {said[1][:80]!a}, which is neither on nor off\nhint: true or false")
+    problems.append(Advice(f"{said[0]} is {said[1][:80]!a}, which is neither on nor off", "true or false"))
     return None
 
 
-def _with_program(environ: Mapping[str, str], problems: list[str]) -> tuple[str, ...]:
+def _with_program(environ: Mapping[str, str], problems: list[Advice]) -> tuple[str, ...]:
     program = os.path.expanduser(environ.get(TASKS_PROGRAM, "").strip())
     if not program:
         return TASKS
     # A relative path would mean something else wherever we are started.
     if "\0" in program or ("/" in program and not program.startswith("/")):
-        problems.append(
-            f"{TASKS_PROGRAM} is {program[:80]!a}, which is no program\nhint: a program's name or its whole path"
-        )
+        why = f"{TASKS_PROGRAM} is {program[:80]!a}, which is no program"
+        problems.append(Advice(why, "a program's name or its whole path"))
         return TASKS
     return (program, *TASKS[1:])

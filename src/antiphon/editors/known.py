@@ -200,12 +200,12 @@ class CodeEditor(msgspec.Struct, frozen=True):
     def put(self, text: str | None, entry: Entry) -> Put:
         """Our file."""
         if text is not None and self.sign not in text:
-            raise EditRefused("it is there already, and is not ours\nhint: choose another --name, or move it away")
+            raise EditRefused("it is there already, and is not ours", hint="choose another --name, or move it away")
         return Put(self.write(entry.name, entry.command))
 
     def take(self, text: str, name: str, *, made_group: bool, replaced: str | None) -> str | None:
         """Our file, which has changed since: somebody made it theirs."""
-        raise EditRefused("it was changed after it was written\nhint: delete it yourself if you do not need it")
+        raise EditRefused("it was changed after it was written", hint="delete it yourself if you do not need it")
 
     def told(self, path: Path, entry: Entry) -> list[str]:
         """The line to add, and what to do then."""
@@ -324,5 +324,5 @@ def _emacs_home(home: Path, config: Path) -> Path:
 def _word(name: str, joint: str) -> str:
     word = word_of(name, joint)
     if not word:
-        raise EditRefused(f"no file can be named after `{name}`\nhint: use letters, as in --name Antiphon")
+        raise EditRefused(f"no file can be named after `{name}`", hint="use letters, as in --name Antiphon")
     return word

@@ -51,14 +51,14 @@ def _by_command(line: str) -> "Engine":
         command = shlex.split(line)
     except ValueError as error:
         raise UnknownEngine(
-            f"`{line[:80]}` is not a command: {error}\nhint: quote its words as a shell wants them"
+            f"`{line[:80]}` is not a command: {error}", hint="quote its words as a shell wants them"
         ) from error
     from antiphon.catalogue.known import keys_for
 
     program = shutil.which(command[0]) if command else None
     if program is None:
         shown = command[0] if command else line
-        raise UnknownEngine(f"there is no program `{shown[:80]}`\nhint: install it, or give its full path")
+        raise UnknownEngine(f"there is no program `{shown[:80]}`", hint="install it, or give its full path")
     return _acp(
         os.path.basename(command[0]),
         os.path.basename(command[0]),
@@ -75,9 +75,9 @@ def _by_name(name: str) -> "Engine":
     try:
         found = start_of(name)
     except UnknownAgent as error:
-        there = str(error).partition("\nhint: ")[2]
         raise UnknownEngine(
-            f"there is no engine `{name[:80]}`\nhint: {there}; or give a whole command, as in --engine 'PROGRAM --acp'"
+            f"there is no engine `{name[:80]}`",
+            hint=f"{error.hint}; or give a whole command, as in --engine 'PROGRAM --acp'",
         ) from error
     return _acp(name, found.title, found.command, found.env, found.cwd, found.keys)
 
@@ -97,7 +97,7 @@ def sign_in(name: str, way: str) -> None:
     if name not in LOGINS:
         make_engine(name)  # says so if there is none
         hint = "it works without one" if name in ENGINES else "sign in by the agent itself; `antiphon agents` tells how"
-        raise AcpError(f"the engine `{name}` has no login\nhint: {hint}")
+        raise AcpError(f"the engine `{name}` has no login", hint=hint)
     _thing(LOGINS[name])(way)
 
 

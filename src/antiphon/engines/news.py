@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from antiphon.errors import RequestError
+from antiphon.errors import Advice, RequestError
 from antiphon.protocol import v1
 
 __all__ = [
@@ -72,7 +72,7 @@ class EndError(msgspec.Struct, frozen=True):
     """When a limit is lifted, in seconds since 1970."""
 
     def __str__(self) -> str:
-        return f"{self.message}\nhint: {self.hint}" if self.hint else self.message
+        return str(Advice(self.message, self.hint))
 
     def refusal(self) -> RequestError:
         """The same as the answer to a prompt."""
@@ -84,7 +84,7 @@ class EndError(msgspec.Struct, frozen=True):
         if self.resets_at is not None:
             with suppress(ValueError, OverflowError, OSError):  # no moment that anybody could wait for
                 data["resetsAt"] = datetime.fromtimestamp(self.resets_at, UTC).isoformat(timespec="seconds")
-        return RequestError(self.code, str(self), data)
+        return RequestError(self.code, self.message, data)
 
 
 class End(msgspec.Struct, frozen=True):

@@ -3,6 +3,7 @@
 import os
 from typing import TYPE_CHECKING, Final
 
+from antiphon.errors import Advice
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
@@ -64,29 +65,33 @@ class Project:
         if found is not None and found.waiting:
             await self._warn(*may_read(self._title, found, self._session.cwd))
 
-    async def _warn(self, title: str, description: str) -> None:
+    async def _warn(self, title: str, description: Advice) -> None:
         """Show a notice with a mark, so that a client which shows nothing else of the kind can show this one."""
         session = self._session
         if session.client.shows_notices:
-            await session.update(v1.NoticeUpdate(v1.NoticeSeverity.WARNING, title, description, meta=UNTRUSTED))
+            await session.update(v1.NoticeUpdate(v1.NoticeSeverity.WARNING, title, str(description), meta=UNTRUSTED))
         else:
-            await session.notice(title, description, v1.NoticeSeverity.WARNING)
+            await session.notice(title, str(description), v1.NoticeSeverity.WARNING)
 
 
-def left_out(engine: str, trust: "ProjectTrust", cwd: str) -> tuple[str, str]:
+def left_out(engine: str, trust: "ProjectTrust", cwd: str) -> tuple[str, Advice]:
     """A notice that files were left out: its title, and which ones and what to do."""
     why = "changed since you trusted it" if trust.changed else "is not trusted"
-    described = f"left out: {_listed(trust.waiting, cwd)}.\nhint: look at these files; if you agree with them, type `/trust` or run `antiphon policy trust`"
+    hint = "look at these files; if you agree with them, type `/trust` or run `antiphon policy trust`"
+    described = f"left out: {_listed(trust.waiting, cwd)}."
     if trust.trouble:
         described = f"{trust.trouble.partition(chr(10))[0]}; {described}"
-    return f"This project {why}, so {engine} works with your own settings only", described
+    return f"This project {why}, so {engine} works with your own settings only", Advice(described, hint)
 
 
-def may_read(agent: str, trust: "ProjectTrust", cwd: str) -> tuple[str, str]:
+def may_read(agent: str, trust: "ProjectTrust", cwd: str) -> tuple[str, Advice]:
     """A warning that an agent may read files that are not trusted."""
     return (
         f"This project is not trusted, and {agent} may run programs that it names",
-        f"it has {_listed(trust.waiting, cwd)}.\nhint: look at these files; `antiphon policy trust` ends this warning until they change",
+        Advice(
+            f"it has {_listed(trust.waiting, cwd)}.",
+            "look at these files; `antiphon policy trust` ends this warning until they change",
+        ),
     )
 
 

@@ -82,7 +82,8 @@ class Command:
         """
         if isinstance(words, str) or not words:
             raise LocalProtocolError(
-                f"a command is a list of its words, not {words!r}\nhint: [program, argument], or ['/bin/sh', '-c', line]"
+                f"a command is a list of its words, not {words!r}",
+                hint="[program, argument], or ['/bin/sh', '-c', line]",
             )
         name = os.fspath(words[0])  # alone: arguments may hold secrets
         try:

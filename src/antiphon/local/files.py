@@ -112,9 +112,9 @@ def _read(roots: Roots, place: Path, asked: str, first: int, count: int | None) 
 
 def _must_be_regular(found: os.stat_result, asked: str) -> None:
     if stat.S_ISDIR(found.st_mode):
-        raise NotAFile(f"cannot read `{asked}`: it is a folder\nhint: give the path of a file")
+        raise NotAFile(f"cannot read `{asked}`: it is a folder", hint="give the path of a file")
     if not stat.S_ISREG(found.st_mode):
-        raise NotAFile(f"cannot read `{asked}`: it is a pipe, a socket or a device\nhint: give the path of a file")
+        raise NotAFile(f"cannot read `{asked}`: it is a pipe, a socket or a device", hint="give the path of a file")
 
 
 def _pass_over(fd: int, lines: int, asked: str) -> bytes:
@@ -128,7 +128,8 @@ def _pass_over(fd: int, lines: int, asked: str) -> bytes:
         passed += len(chunk)
         if passed > MAX_SCAN:
             raise TooLarge(
-                f"cannot read `{asked}`: the line is more than {MAX_SCAN >> 20} MiB into it\nhint: use a command to search it"
+                f"cannot read `{asked}`: the line is more than {MAX_SCAN >> 20} MiB into it",
+                hint="use a command to search it",
             )
     return b""
 
@@ -162,20 +163,21 @@ def _end_of_line(text: "str | bytes", newline: "str | bytes", count: int, start:
 
 def _too_large(asked: str) -> TooLarge:
     return TooLarge(
-        f"cannot read `{asked}`: it is more than {MAX_TEXT >> 20} MiB\nhint: ask for a part of it, with `line` and `limit`"
+        f"cannot read `{asked}`: it is more than {MAX_TEXT >> 20} MiB",
+        hint="ask for a part of it, with `line` and `limit`",
     )
 
 
 def _decoded(data: bytes, asked: str, from_start: bool) -> str:
     if from_start:
         if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            raise NotText(f"cannot read `{asked}`: it is UTF-16\nhint: only UTF-8 is read; convert it with a command")
+            raise NotText(f"cannot read `{asked}`: it is UTF-16", hint="only UTF-8 is read; convert it with a command")
         data = data.removeprefix(codecs.BOM_UTF8)
     if b"\0" in data:  # git's sign of a binary file, too
-        raise NotText(f"cannot read `{asked}`: it is a binary file\nhint: only text in UTF-8 is read")
+        raise NotText(f"cannot read `{asked}`: it is a binary file", hint="only text in UTF-8 is read")
     try:
         return data.decode()
     except UnicodeDecodeError as error:
         raise NotText(
-            f"cannot read `{asked}`: it is not text in UTF-8 ({error.reason})\nhint: is it binary?"
+            f"cannot read `{asked}`: it is not text in UTF-8 ({error.reason})", hint="is it binary?"
         ) from error

@@ -40,7 +40,8 @@ class OutsideRoots(FileProblem):
         where = f"`{path}` is" if target == path else f"`{path}` leads to `{target}`, which is"
         folders = ", ".join(f"`{root}`" for root in self.roots) or "none at all"
         super().__init__(
-            f"{where} outside the folders that may be used: {folders}\nhint: stay inside them, or add its folder to them"
+            f"{where} outside the folders that may be used: {folders}",
+            hint="stay inside them, or add its folder to them",
         )
 
 
@@ -90,9 +91,11 @@ def problem(verb: str, path: str, error: OSError) -> FileProblem:
     """The system's error in our words. `verb` is what was tried: `read` or `write`."""
     why = (error.strerror or str(error)).lower()
     if isinstance(error, FileNotFoundError) or (verb == "read" and error.errno == errno.ENOTDIR):
-        return NotThere(f"cannot {verb} `{path}`: there is no such file\nhint: check the path")
+        return NotThere(f"cannot {verb} `{path}`: there is no such file", hint="check the path")
     if isinstance(error, PermissionError) or error.errno == errno.EROFS:
-        return NotPermitted(f"cannot {verb} `{path}`: {why}\nhint: check the permissions of the file and of its folder")
+        return NotPermitted(
+            f"cannot {verb} `{path}`: {why}", hint="check the permissions of the file and of its folder"
+        )
     if error.errno in _NO_FILE:
-        return NotAFile(f"cannot {verb} `{path}`: {why}\nhint: give the path of a file")
-    return FileProblem(f"cannot {verb} `{path}`: {why}\nhint: check the disk it is on")
+        return NotAFile(f"cannot {verb} `{path}`: {why}", hint="give the path of a file")
+    return FileProblem(f"cannot {verb} `{path}`: {why}", hint="check the disk it is on")

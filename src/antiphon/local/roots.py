@@ -53,7 +53,7 @@ class Roots:
 
     def __init__(self, roots: Iterable[AnyPath]) -> None:
         if isinstance(roots, str):
-            raise LocalProtocolError("roots are a list of folders, not one string\nhint: Roots([folder])")
+            raise LocalProtocolError("roots are a list of folders, not one string", hint="Roots([folder])")
         self.folders: tuple[Path, ...] = tuple(Path(_follow(_checked(root))) for root in roots)
         self._real = [str(folder) for folder in self.folders]
 
@@ -93,14 +93,14 @@ def _checked(path: AnyPath) -> str:
     """The path as a string that the system would take, absolute."""
     text = os.fspath(path)
     if "\0" in text:
-        raise NotAFile(f"{text!r} is not a path: no file name has a NUL in it\nhint: give the path of a file")
+        raise NotAFile(f"{text!r} is not a path: no file name has a NUL in it", hint="give the path of a file")
     try:
         os.fsencode(text)
     except UnicodeEncodeError as error:
         raise NotAFile(f"{text!r} is not a path: it has letters that no file name can have") from error
     if not text.startswith("/"):
         home = " and the home folder in full" if text.startswith("~") else ""
-        raise NotAFile(f"`{text}` is a relative path\nhint: give the whole path, from `/` on{home}")
+        raise NotAFile(f"`{text}` is a relative path", hint=f"give the whole path, from `/` on{home}")
     return text
 
 
@@ -118,7 +118,7 @@ def _follow(path: str) -> str:
         step = os.path.join(at, part)
         if at == "/proc" and (part.isdecimal() or part in ("self", "thread-self")):
             # Another file for each process that opens it, and some hold what a process was started with.
-            raise NotAFile(f"`{path}` leads through a process\nhint: give the path of a file on a disk")
+            raise NotAFile(f"`{path}` leads through a process", hint="give the path of a file on a disk")
         try:
             target = os.readlink(step)
         except OSError as error:
@@ -128,7 +128,7 @@ def _follow(path: str) -> str:
             continue
         links += 1
         if links > MAX_LINKS:
-            raise NotAFile(f"`{path}` goes round in circles of links\nhint: give the path of a file")
+            raise NotAFile(f"`{path}` goes round in circles of links", hint="give the path of a file")
         if target.startswith("/"):
             at = "/"
         ahead.extend(target.split("/")[::-1])

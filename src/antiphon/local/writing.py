@@ -51,9 +51,9 @@ def _look(folder: int, name: str, shown: str) -> os.stat_result | None:
         return None
     if not stat.S_ISREG(old.st_mode):
         what = "a folder" if stat.S_ISDIR(old.st_mode) else "not a regular file"
-        raise NotAFile(f"cannot write `{shown}`: it is {what}\nhint: give the path of a file")
+        raise NotAFile(f"cannot write `{shown}`: it is {what}", hint="give the path of a file")
     if not os.access(name, os.W_OK, dir_fd=folder, effective_ids=os.access in os.supports_effective_ids):
-        raise NotPermitted(f"cannot write `{shown}`: it is read-only\nhint: make it writable first")
+        raise NotPermitted(f"cannot write `{shown}`: it is read-only", hint="make it writable first")
     return old
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
+from antiphon.errors import Advice
 from antiphon.policy import Remembered, Rule, RuleError, Verdict, applicable, closed_reason
 from antiphon.store.decisions import Decision, scope_key
 from antiphon.store.errors import StoreError
@@ -85,7 +86,7 @@ class Memory:
         self._own = [one for one in self._own if _key(one) != _key(made)] + [made]
 
 
-async def forget_closed(decisions: "DecisionStore") -> list[str]:
+async def forget_closed(decisions: "DecisionStore") -> list[Advice]:
     """Remove stored answers that allow more than was shown, and return a sentence about each for the user.
 
     They do not count in any case; this is for the start of a program, so that the user hears of them once.
@@ -99,7 +100,9 @@ async def forget_closed(decisions: "DecisionStore") -> list[str]:
                 continue  # `recall` tells of it
             if reason:
                 await decisions.revoke(row.id)
-                texts.append(f"your answer to always allow `{row.rule}` counts no longer, and is forgotten: {reason}")
+                texts.append(
+                    Advice(f"your answer to always allow `{row.rule}` counts no longer, and is forgotten: {reason}")
+                )
     except StoreError as error:
         _log.error("stored answers could not be looked through: %s", error)
     return texts

@@ -29,7 +29,7 @@ async def settings_here(cwd: str | os.PathLike[str], database: "Database | None"
     try:
         trusted, trouble = await _is_trusted(sources, database), None
     except StoreError as error:
-        trusted, trouble = False, str(error)
+        trusted, trouble = False, error.advice
     loaded = settle(sources, trusted=trusted, rule_problem=rule_problem)
     return loaded if trouble is None else msgspec.structs.replace(loaded, problems=(*loaded.problems, trouble))
 

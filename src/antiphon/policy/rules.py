@@ -23,7 +23,7 @@ class RuleError(AcpError):
 
     def __init__(self, text: str, why: str, hint: str) -> None:
         self.text = text
-        super().__init__(f"`{text}` is not a rule: {why}\nhint: {hint}")
+        super().__init__(f"`{text}` is not a rule: {why}", hint=hint)
 
 
 class PathPattern(msgspec.Struct, frozen=True):

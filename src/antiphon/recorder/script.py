@@ -7,7 +7,7 @@ every version of it.
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from antiphon.errors import AcpError
+from antiphon.errors import AcpError, Advice
 from antiphon.recorder.rewriting import written_id
 from antiphon.recorder.wording import counted
 from antiphon.traffic.entries import Direction, Entry
@@ -21,12 +21,12 @@ class BadRecording(AcpError):
     """Nothing can be played from this; the text says why and what to do."""
 
 
-def is_none(name: str, lines: int) -> str:
+def is_none(name: str, lines: int) -> Advice:
     """What there is to say of a file that is no recording."""
     said = f"no message in {counted(lines, 'line')}" if lines else "it is empty"
-    return (
-        f"`{name}` is not a recording: {said}"
-        '\nhint: a line is {"t": seconds, "dir": "c2a" or "a2c", "msg": …}, as `antiphon record` writes it'
+    return Advice(
+        f"`{name}` is not a recording: {said}",
+        'a line is {"t": seconds, "dir": "c2a" or "a2c", "msg": …}, as `antiphon record` writes it',
     )
 
 
@@ -46,13 +46,13 @@ def conversations(entries: Iterable[Entry]) -> list[list[Entry]]:
         found[-1].append(entry)
     if not found[0]:
         raise BadRecording(
-            "the recording is empty\nhint: it takes lines such as "
-            '{"t": 0.1, "dir": "c2a", "msg": {…}}; `antiphon record` makes them.'
+            "the recording is empty",
+            hint='it takes lines such as {"t": 0.1, "dir": "c2a", "msg": {…}}; `antiphon record` makes them.',
         )
     if not any(entry.dir is Direction.C2A for entry in found[0]):
         raise BadRecording(
-            "the recording has no line of a client, so nothing in it is an answer\n"
-            "hint: record both directions: client to agent is `c2a`, agent to client `a2c`."
+            "the recording has no line of a client, so nothing in it is an answer",
+            hint="record both directions: client to agent is `c2a`, agent to client `a2c`.",
         )
     return found
 

@@ -62,6 +62,6 @@ def explained(error: Exception, path: Path) -> Exception:
     if reason is None:
         return error
     what, hint = reason
-    better = StoreError(f"`{path}` {what} ({error})\nhint: {hint.replace('FILE', str(path))}")
+    better = StoreError(f"`{path}` {what} ({error})", hint=f"{hint.replace('FILE', str(path))}")
     better.__cause__ = error
     return better

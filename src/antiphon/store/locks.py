@@ -78,7 +78,7 @@ class LiveElsewhere(AcpError):
         self.session_id, self.holder = session_id, holder
         where = "in this Antiphon already" if holder.pid == os.getpid() else "in another Antiphon"
         told = f" ({holder})" if str(holder) else ""
-        super().__init__(f"session `{session_id}` is open {where}{told}\nhint: close it there, or fork it")
+        super().__init__(f"session `{session_id}` is open {where}{told}", hint="close it there, or fork it")
 
 
 class SessionLock:
@@ -347,4 +347,4 @@ def _explained(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         hint = "check the permissions and the disk, or choose another directory with ANTIPHON_STATE_DIR"
-        raise AcpError(f"`{path}` cannot be locked: {error.strerror}\nhint: {hint}") from error
+        raise AcpError(f"`{path}` cannot be locked: {error.strerror}", hint=hint) from error

@@ -38,7 +38,7 @@ def open_file(path: Path, migrations: Sequence[Migration]) -> sqlite3.Connection
         _make_private(path)
     except OSError as error:
         hint = "check the permissions, or choose another directory with ANTIPHON_STATE_DIR"
-        raise StoreError(f"`{path}` cannot be made: {error.strerror}\nhint: {hint}") from error
+        raise StoreError(f"`{path}` cannot be made: {error.strerror}", hint=hint) from error
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT, isolation_level=None)
     try:
         # TRUNCATE: the emptied journal is synced, so a commit survives a power cut; with DELETE the directory would have to be, too.
@@ -103,7 +103,7 @@ def _migrate(connection: sqlite3.Connection, path: Path, migrations: Sequence[Mi
 def _newer(path: Path, found: int, known: int) -> StoreError:
     hint = "update this Antiphon and start it again, or give it a directory of its own with ANTIPHON_STATE_DIR"
     return StoreError(
-        f"`{path}` was written by a newer Antiphon (its tables are version {found}, we know {known})\nhint: {hint}"
+        f"`{path}` was written by a newer Antiphon (its tables are version {found}, we know {known})", hint=hint
     )
 
 

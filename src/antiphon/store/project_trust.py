@@ -86,13 +86,13 @@ async def trust_project(directories: Sequence[str], database: "Database | None" 
     if config is not None:
         loaded = settle(msgspec.structs.replace(sources, user=None), trusted=False)
         if loaded.problems:
-            raise AcpError(loaded.problems[0])
+            raise AcpError(loaded.problems[0].sentence, hint=loaded.problems[0].hint)
     files = await asyncio.to_thread(_every_file, directories)
     readable = [file for file in files if file.digest]
     if config is None and not readable:
         raise NothingToTrust(
-            f"there is nothing to trust in `{directories[0]}` or above it"
-            "\nhint: a project has settings in .antiphon/config.toml, .claude, .mcp.json or .codex."
+            f"there is nothing to trust in `{directories[0]}` or above it",
+            hint="a project has settings in .antiphon/config.toml, .claude, .mcp.json or .codex.",
         )
 
     async def keep(database: "Database") -> None:

@@ -299,4 +299,4 @@ def _unpack_cursor(cursor: str) -> tuple[str, str]:
     try:
         return msgspec.json.decode(base64.urlsafe_b64decode(cursor.encode()), type=tuple[str, str])
     except (ValueError, msgspec.DecodeError) as error:
-        raise BadCursor("this cursor is not one of ours\nhint: list again without a cursor") from error
+        raise BadCursor("this cursor is not one of ours", hint="list again without a cursor") from error

@@ -199,7 +199,8 @@ async def spawn(
     """
     if isinstance(command, str) or not command:
         raise LocalProtocolError(
-            f"a command is a list of its words, not {command!r}\nhint: spawn(shlex.split(command)), or spawn([program, argument])"
+            f"a command is a list of its words, not {command!r}",
+            hint="spawn(shlex.split(command)), or spawn([program, argument])",
         )
     words = [os.fspath(word) for word in command]
     name = _shown(words)

@@ -93,7 +93,7 @@ class Chat:
             AcpError: none is, yet.
         """
         if self._session is None:
-            raise AcpError("the agent has not started yet\nhint: wait a moment")
+            raise AcpError("the agent has not started yet", hint="wait a moment")
         return self._session
 
     @property
@@ -104,7 +104,7 @@ class Chat:
             AcpError: it was not, yet.
         """
         if self.opened is None:
-            raise AcpError("the agent has not started yet\nhint: wait a moment")
+            raise AcpError("the agent has not started yet", hint="wait a moment")
         return self.opened.agent
 
     @property
@@ -115,7 +115,7 @@ class Chat:
             AcpError: nobody, yet.
         """
         if self.opened is None:
-            raise AcpError("the agent has not started yet\nhint: wait a moment")
+            raise AcpError("the agent has not started yet", hint="wait a moment")
         return self.opened.gate
 
     @property
@@ -401,7 +401,7 @@ class Chat:
         except RequestRefused as error:
             if error.code != Code.RESOURCE_NOT_FOUND:
                 raise
-            raise AcpError(f"there is no session `{one_line(session_id)}`\nhint: /sessions lists them") from error
+            raise AcpError(f"there is no session `{one_line(session_id)}`", hint="/sessions lists them") from error
         is_open = True
         self.screen.begin(session.cwd)
         self.note(f"session {one_line(session_id)}")

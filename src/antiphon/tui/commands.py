@@ -180,7 +180,7 @@ async def list_sessions(chat: "Chat", rest: str) -> None:
     words = rest.split()
     if unknown := [word for word in words if word != NO_SCRIPTS]:
         raise AcpError(
-            f"`/sessions` does not know `{unknown[0]}`\nhint: /sessions {NO_SCRIPTS} leaves out those of scripts"
+            f"`/sessions` does not know `{unknown[0]}`", hint=f"/sessions {NO_SCRIPTS} leaves out those of scripts"
         )
     infos = await _sessions(chat)
     if words:
@@ -233,7 +233,7 @@ async def load_session(chat: "Chat", rest: str) -> None:
             return
     found = await find_session(chat.agent, word, chat.session.cwd)
     if found is None and _is_number(word):
-        raise AcpError(f"there is no session `{word}`\nhint: /sessions lists them")
+        raise AcpError(f"there is no session `{word}`", hint="/sessions lists them")
     await chat.load(word if found is None else found.session_id)
 
 
@@ -311,7 +311,7 @@ def _one_of(word: str, ids: list[str], what: str) -> str:
     meant = [id for id in ids if id.lower().startswith(word.lower())]
     if len(meant) == 1:
         return meant[0]
-    raise AcpError(f"there is no {what} `{word}`\nhint: there are {', '.join(ids)}")
+    raise AcpError(f"there is no {what} `{word}`", hint=f"there are {', '.join(ids)}")
 
 
 COMMANDS: Final = {

@@ -45,8 +45,10 @@ def clearly(agent: Agent) -> Iterator[None]:
     except SpawnFailed as error:
         raise RequestError(Code.INTERNAL_ERROR, f"{agent.name} cannot be started", str(error)) from error
     except ConnectionClosed as error:
-        why = f"{error}\nhint: try again: it is started anew, and the session goes on as far as it can"
-        raise RequestError(Code.INTERNAL_ERROR, f"{agent.name} ended unexpectedly", why) from error
+        hint = "try again: it is started anew, and the session goes on as far as it can"
+        raise RequestError(
+            Code.INTERNAL_ERROR, f"{agent.name} ended unexpectedly", error.sentence, hint=hint
+        ) from error
     except RequestTimeout as error:
         raise RequestError(Code.REQUEST_TIMEOUT, f"{agent.name} does not respond", str(error)) from error
     except RemoteProtocolError as error:
@@ -89,8 +91,8 @@ def _sign_in(agent: Agent, error: RequestRefused) -> RequestError:
     ways = [way for method in agent.methods if (way := _way(agent, method))]
     hint = "; or ".join(ways) if ways else "it offers no way to sign in here: see its documentation"
     said = "" if error.reason.lower().startswith("authentication required") else f" ({error.reason})"
-    message = f"Authentication required: sign in to {agent.name} first{said}\nhint: {hint}"
-    return RequestError(Code.AUTH_REQUIRED, message, error.data)
+    message = f"Authentication required: sign in to {agent.name} first{said}"
+    return RequestError(Code.AUTH_REQUIRED, message, error.data, hint=hint)
 
 
 def _way(agent: Agent, method: v1.AuthMethod) -> str:

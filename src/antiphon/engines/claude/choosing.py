@@ -162,5 +162,5 @@ async def _set(process: "Process", subtype: str, fields: dict[str, Any]) -> None
     except ControlRefused as error:
         raise RequestError(Code.INVALID_PARAMS, "Invalid params", error.error) from error
     except ConnectionClosed as error:
-        why = f"{error}\nhint: choose it again: the conversation goes on in a new process"
-        raise RequestError(Code.INTERNAL_ERROR, "Claude Code ended unexpectedly", why) from error
+        hint = "choose it again: the conversation goes on in a new process"
+        raise RequestError(Code.INTERNAL_ERROR, "Claude Code ended unexpectedly", error.sentence, hint=hint) from error

@@ -279,13 +279,15 @@ class Conversation:
         if said is not None and said.kind == "session_not_found":
             return RequestError(
                 said.code,
-                f"Claude Code cannot go on with this conversation: {said.message}\nhint: an older one only does so in the directory "
+                f"Claude Code cannot go on with this conversation: {said.message}",
+                hint="an older one only does so in the directory "
                 "where it was begun: open it there, or update Claude Code",
             )
         return RequestError(
             Code.INTERNAL_ERROR,
             "Claude Code ended unexpectedly",
-            f"{said.message if said is not None else error}\nhint: send your prompt again: the conversation goes on in a new process",
+            f"{said.message if said is not None else error}",
+            hint="send your prompt again: the conversation goes on in a new process",
         )
 
     # Working.

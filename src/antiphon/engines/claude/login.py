@@ -34,7 +34,7 @@ def login(way: str = "") -> NoReturn:
     """
     way = way or "subscription"
     if way not in WAYS:
-        raise AcpError(f"there is no login `{way}`\nhint: choose one of {', '.join(WAYS)}")
+        raise AcpError(f"there is no login `{way}`", hint=f"choose one of {', '.join(WAYS)}")
     found = find_cli(CLAUDE)
     version_of(found)
     sys.stdout.flush()
@@ -42,7 +42,7 @@ def login(way: str = "") -> NoReturn:
         os.execv(found.path, [found.path, "auth", "login", *WAYS[way]])  # noqa: S606 - it is meant to be this process
     except OSError as error:
         raise AcpError(
-            f"`{found.path}` cannot be started: {error.strerror}\nhint: check that it is a program for this machine"
+            f"`{found.path}` cannot be started: {error.strerror}", hint="check that it is a program for this machine"
         ) from error
 
 

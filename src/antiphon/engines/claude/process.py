@@ -23,7 +23,7 @@ class ControlRefused(AcpError):
     def __init__(self, subtype: str, error: str, code: str = "") -> None:
         super().__init__(f"Claude Code refuses `{subtype}`: {error}")
         self.error = error
-        self.code = code
+        self.error_code = code
 
 
 class Process(ProgramPeer):

@@ -35,7 +35,7 @@ def login(way: str = "") -> NoReturn:
     """
     way = way or "chatgpt"
     if way not in WAYS:
-        raise AcpError(f"there is no login `{way}`\nhint: choose one of {', '.join(WAYS)}")
+        raise AcpError(f"there is no login `{way}`", hint=f"choose one of {', '.join(WAYS)}")
     found = find_cli(CODEX)
     version_of(found)
     sys.stdout.flush()
@@ -43,7 +43,7 @@ def login(way: str = "") -> NoReturn:
         os.execv(found.path, [found.path, "login", *WAYS[way]])  # noqa: S606 - it is meant to be this process
     except OSError as error:
         raise AcpError(
-            f"`{found.path}` cannot be started: {error.strerror}\nhint: check that it is a program for this machine"
+            f"`{found.path}` cannot be started: {error.strerror}", hint="check that it is a program for this machine"
         ) from error
 
 

@@ -52,8 +52,9 @@ def refused(error: ServerRefused, key: str | None = None) -> RequestError:
         where = said.removeprefix(_CONFIGURATION).lstrip(": ") + (f", in `{key}`" if key else "")
         return RequestError(
             Code.INTERNAL_ERROR,
-            f"Codex cannot read its configuration: {where}\nhint: correct the file at that line and column, and open the session again",
+            f"Codex cannot read its configuration: {where}",
             {"kind": "configuration", "details": where},
+            hint="correct the file at that line and column, and open the session again",
         )
     return RequestError(Code.INTERNAL_ERROR, f"Codex refuses: {said}")
 
@@ -68,7 +69,8 @@ def ended(why: ConnectionClosed | None) -> RequestError:
     return RequestError(
         Code.INTERNAL_ERROR,
         "Codex ended unexpectedly",
-        f"{plain(str(why or 'no more is known'))}\nhint: try again: the conversation goes on in a new process",
+        f"{plain(str(why or 'no more is known'))}",
+        hint="try again: the conversation goes on in a new process",
     )
 
 

@@ -226,8 +226,8 @@ class CodexSession(EngineSession):
         self._thread.left()
         self._turn = None
         if self._waiting is not None:
-            why = "another client has opened it, and hears the rest\nhint: send your prompt again to go on here"
-            self._waiting.fail(RequestError(Code.INTERNAL_ERROR, "The session was opened elsewhere", why))
+            why, hint = "another client has opened it, and hears the rest", "send your prompt again to go on here"
+            self._waiting.fail(RequestError(Code.INTERNAL_ERROR, "The session was opened elsewhere", why, hint=hint))
         self._answering.withdraw_all()
 
     def _log_unknown(self) -> None:

@@ -148,5 +148,5 @@ def _unpack(cursor: str) -> tuple[str, str]:
     try:
         return msgspec.json.decode(base64.urlsafe_b64decode(cursor.encode()), type=tuple[str, str])
     except (ValueError, msgspec.DecodeError) as error:
-        reason = "this cursor is not one of ours\nhint: list again without a cursor"
-        raise RequestError(Code.INVALID_PARAMS, "Invalid params", reason) from error
+        reason, hint = "this cursor is not one of ours", "list again without a cursor"
+        raise RequestError(Code.INVALID_PARAMS, "Invalid params", reason, hint=hint) from error
