@@ -222,7 +222,7 @@ async def test_a_list_is_a_page_or_everything() -> None:
 @settings(max_examples=20)
 @given(st.lists(st.sampled_from(["/a", "/b", "/b/c"])), st.sampled_from([None, "/a", "/b", "/nowhere"]))
 async def test_of_all_sessions_those_of_the_directory_are_sent(places: list[str], cwd: str | None) -> None:
-    agent = PermissionGate()
+    agent = KeepingAgent()
     agent.list_sessions = lambda _: [v1.SessionInfo(str(at), where) for at, where in enumerate(places)]  # type: ignore[method-assign, assignment, return-value]
     async with playing(agent) as editor:
         found = await editor.connection.request(m.LIST_SESSIONS, v1.ListSessions(cwd))
