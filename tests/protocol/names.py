@@ -300,7 +300,15 @@ TYPES: dict[str, Any] = {
 }
 
 BASES: frozenset[type] = frozenset(
-    {secrets.SecretModel, updating.UpdateModel, config.ConfigBase, elicitation.ElicitationBase, support.Support}
+    {
+        secrets.SecretModel,
+        updating.SettingsUpdate,
+        updating.StateUpdate,
+        updating.UpdateModel,
+        config.ConfigBase,
+        elicitation.ElicitationBase,
+        support.Support,
+    }
 )
 """Ours alone: what several types share. They are never a message themselves."""
 

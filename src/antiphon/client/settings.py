@@ -1,7 +1,7 @@
 """What can be changed about a session: taken from the answers that open it, followed through its updates. Sends nothing."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import msgspec
 
@@ -36,14 +36,9 @@ def take(session: Followed, offer: Offer) -> None:
         session.models = offer.models
 
 
-_FOLLOWED: Final = frozenset({
-    v1.AvailableCommandsUpdate, v1.ConfigOptionUpdate, v1.CurrentModeUpdate, v1.CurrentModelUpdate, v1.SessionInfoUpdate,
-})  # fmt: skip
-
-
 def follow(session: Followed, update: "Update") -> None:
     """Keep up with an update."""
-    if type(update) not in _FOLLOWED:  # nearly all of them: pieces of text
+    if not isinstance(update, v1.SettingsUpdate):  # nearly all of them: pieces of text
         return
     match update:
         case v1.CurrentModeUpdate(current_mode_id=mode):

@@ -20,7 +20,7 @@ import msgspec
 
 from antiphon.duet.aligning import aligned, shared_ids
 from antiphon.duet.events import Cleared, Event
-from antiphon.duet.told import STATE, Key, Turn, key_of, shown_by, turns_of_events, turns_of_updates
+from antiphon.duet.told import Key, Turn, key_of, shown_by, turns_of_events, turns_of_updates
 from antiphon.duet.written import Written
 from antiphon.protocol import v1
 from antiphon.protocol.base import UNSET, Unknown, encode
@@ -77,7 +77,7 @@ def _chain(mine: Sequence[Turn], last: Turn) -> list[Turn]:
 def _whole(turn: Turn, first: int) -> Iterator[v1.Update]:
     """All of it but settings, and but news of things from turns that are not told."""
     for update, home in turn.pieces:
-        if home.number >= first and not isinstance(update, STATE):
+        if home.number >= first and not isinstance(update, v1.StateUpdate):
             yield update
 
 
@@ -186,7 +186,7 @@ class _Rest:
                 return self._call(place, entry, update, is_last=self._last[place] == number)
             case CompactionEntry():
                 return self._compaction(place, update)
-            case _ if isinstance(update, STATE):
+            case _ if isinstance(update, v1.StateUpdate):
                 return _Found([], known=False)
             case _:
                 had = _plain(update) in self._had

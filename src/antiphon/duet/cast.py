@@ -27,16 +27,6 @@ _log = logging.getLogger(__name__)
 _LOST = (Code.RESOURCE_NOT_FOUND, Code.METHOD_NOT_FOUND)
 """How an engine says that it cannot go on with a conversation."""
 
-_STANDING = (
-    v1.AvailableCommandsUpdate,
-    v1.ConfigOptionUpdate,
-    v1.CurrentModeUpdate,
-    v1.CurrentModelUpdate,
-    v1.SessionInfoUpdate,
-    v1.UsageUpdate,
-)
-"""News that say how things stand, and are no part of what was said."""
-
 
 class Cast:
     """Of one joint session."""
@@ -152,7 +142,7 @@ class Cast:
         """What the engine's own history holds beyond ours is ours from now on."""
         said: list[v1.Update] = []
         for update in theirs:
-            if isinstance(update, _STANDING):
+            if isinstance(update, v1.StateUpdate):
                 await self._joint.heard(part, update)
             else:
                 said += [own for own, _ in part.labels.on(update, fresh=False)]

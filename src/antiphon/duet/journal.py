@@ -38,15 +38,6 @@ LATE_ROOM: Final = 64 * 1024 * 1024
 RETRY: Final = 2.0
 """Seconds between two tries to store what could not be stored."""
 
-_PASSING: Final = (
-    v1.AvailableCommandsUpdate,
-    v1.ConfigOptionUpdate,
-    v1.CurrentModeUpdate,
-    v1.CurrentModelUpdate,
-    v1.SessionInfoUpdate,
-)
-"""How things stand now: told, and not kept, because they are told anew whenever the session is opened."""
-
 
 class _Item:
     """Something on its way: what is kept of it, what is shown, and who waits for that."""
@@ -92,7 +83,7 @@ class Journal:
 
     def tell(self, update: "v1.Update", engine: str = "") -> Awaitable[None]:
         """Show an update, once it is on the disk. Await it: it waits while the disk or the client is slow."""
-        if isinstance(update, _PASSING):
+        if isinstance(update, v1.SettingsUpdate):
             return self.pass_on(update)
         event = shown(update, engine)
         self.minutes.hear(event)

@@ -14,7 +14,7 @@ from antiphon.protocol.base import BAD_INPUT, decoder
 from antiphon.transcript.entries import CallEntry, CompactionEntry, Entry, Message, Notice, Thought
 from antiphon.transcript.transcript import Transcript
 
-__all__ = ["STATE", "Key", "Piece", "Turn", "key_of", "shown_by", "squeezed", "turns_of_events", "turns_of_updates"]
+__all__ = ["Key", "Piece", "Turn", "key_of", "shown_by", "squeezed", "turns_of_events", "turns_of_updates"]
 
 Key: TypeAlias = tuple[type, str]
 """What a thing is and the id that it has."""
@@ -139,7 +139,7 @@ class _Book:
         if isinstance(update, v1.UserMessageChunk):
             self._said(update)
             return
-        if not isinstance(update, STATE):
+        if not isinstance(update, v1.StateUpdate):
             self._saying = None
         home = self._home(update)
         home.transcript.apply(update)
@@ -180,13 +180,6 @@ class _Book:
                 return self._homes[CallEntry, id]
             case _:
                 return now
-
-
-STATE: Final = (
-    v1.AvailableCommandsUpdate, v1.ConfigOptionUpdate, v1.CurrentModeUpdate, v1.CurrentModelUpdate, v1.SessionInfoUpdate,
-    v1.UsageUpdate,
-)  # fmt: skip
-"""How a session stands, told whenever it is opened: no part of what was said and done."""
 
 
 def _answers(entries: Sequence[Entry]) -> Iterator[Message]:

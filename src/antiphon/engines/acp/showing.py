@@ -16,13 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Showing"]
 
-HISTORY: Final = (
-    v1.UserMessageChunk, v1.AgentMessageChunk, v1.AgentThoughtChunk, v1.ToolCall, v1.ToolCallUpdate, v1.Plan, v1.PlanUpdate,
-    v1.PlanRemoved, v1.NoticeUpdate, v1.CompactionUpdate, v1.CompactionSummaryChunk, v1.SubagentUpdate, v1.SessionMessage,
-    v1.SessionMessageChunk,
-)  # fmt: skip
-"""What a history is made of. The rest says how things stand, and is news even where nobody wants to hear the history."""
-
 _OVER: Final = (v1.ToolStatus.COMPLETED, v1.ToolStatus.FAILED)
 
 
@@ -46,7 +39,7 @@ class Showing:
                 return None if self.silent else self._tell_call(update)
             case v1.CurrentModeUpdate() | v1.ConfigOptionUpdate() | v1.CurrentModelUpdate():
                 self._note(update)
-            case _ if self.silent and isinstance(update, HISTORY):
+            case _ if self.silent and isinstance(update, v1.UpdateModel) and not isinstance(update, v1.StateUpdate):
                 return None
             case _:
                 pass

@@ -11,18 +11,6 @@ __all__ = ["Journal"]
 
 _TEXTS: Final = (v1.AgentMessageChunk, v1.AgentThoughtChunk, v1.UserMessageChunk)
 
-_TOLD_AGAIN: Final = (
-    *_TEXTS,
-    v1.ToolCall,
-    v1.ToolCallUpdate,
-    v1.Plan,
-    v1.NoticeUpdate,
-    v1.CompactionUpdate,
-    v1.CompactionSummaryChunk,
-    v1.UsageUpdate,
-)
-"""The rest (modes, settings, commands, titles) is told as it stands when a session is opened."""
-
 
 class Journal:
     """Takes updates as they leave and hands them on in larger pieces."""
@@ -34,7 +22,7 @@ class Journal:
 
     def note(self, update: "v1.Update") -> None:
         """One more update left."""
-        if not isinstance(update, _TOLD_AGAIN):
+        if not isinstance(update, v1.UpdateModel) or isinstance(update, v1.SettingsUpdate):
             return
         if isinstance(update, _TEXTS) and isinstance(update.content, v1.TextBlock) and update.message_id is None:
             if type(update) is not self._kind:

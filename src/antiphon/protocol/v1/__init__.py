@@ -153,7 +153,7 @@ _TOPICS = {
         "Update",
     ),
     "updating": (
-        "UpdateModel",
+        "SettingsUpdate", "StateUpdate", "UpdateModel",
     ),
     "usage": (
         "Cost", "Usage", "UsageUpdate",

@@ -1,7 +1,7 @@
 """Slash commands that the agent offers."""
 
 from antiphon.protocol.base import Items, Model
-from antiphon.protocol.v1.updating import UpdateModel
+from antiphon.protocol.v1.updating import SettingsUpdate
 
 __all__ = ["AvailableCommandsUpdate", "Command", "CommandInput"]
 
@@ -20,7 +20,7 @@ class Command(Model, frozen=True):
     input: CommandInput | None = None
 
 
-class AvailableCommandsUpdate(UpdateModel, frozen=True, tag="available_commands_update"):
+class AvailableCommandsUpdate(SettingsUpdate, frozen=True, tag="available_commands_update"):
     """The commands on offer from now on."""
 
     available_commands: Items[Command]

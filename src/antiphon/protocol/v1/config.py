@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from antiphon.protocol.base import Choice, Items, Model, Unknown
 from antiphon.protocol.v1.ids import ConfigId, GroupId, ValueId
-from antiphon.protocol.v1.updating import UpdateModel
+from antiphon.protocol.v1.updating import SettingsUpdate
 from antiphon.protocol.words import Word, unknown_reads_as
 
 __all__ = [
@@ -78,7 +78,7 @@ else:
     ConfigOption = SelectConfig | BooleanConfig
 
 
-class ConfigOptionUpdate(UpdateModel, frozen=True, tag="config_option_update"):
+class ConfigOptionUpdate(SettingsUpdate, frozen=True, tag="config_option_update"):
     """All settings as they stand now: changing one may change others."""
 
     config_options: Items[ConfigOption]

@@ -4,7 +4,7 @@ import msgspec
 
 from antiphon.protocol.base import Items, Model
 from antiphon.protocol.v1.ids import ModelId, SessionId
-from antiphon.protocol.v1.updating import UpdateModel
+from antiphon.protocol.v1.updating import SettingsUpdate
 
 __all__ = ["CurrentModelUpdate", "ModelChoice", "ModelState", "SessionModel", "SetModel", "SetModelResult"]
 
@@ -42,7 +42,7 @@ class SetModelResult(Model, frozen=True):
     """Done."""
 
 
-class CurrentModelUpdate(UpdateModel, frozen=True, tag="current_model_update"):
+class CurrentModelUpdate(SettingsUpdate, frozen=True, tag="current_model_update"):
     """The session changed its model."""
 
     current_model_id: ModelId

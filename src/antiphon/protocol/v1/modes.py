@@ -2,7 +2,7 @@
 
 from antiphon.protocol.base import Items, Model
 from antiphon.protocol.v1.ids import ModeId
-from antiphon.protocol.v1.updating import UpdateModel
+from antiphon.protocol.v1.updating import SettingsUpdate
 
 __all__ = ["CurrentModeUpdate", "Mode", "ModeState"]
 
@@ -22,7 +22,7 @@ class ModeState(Model, frozen=True):
     available_modes: Items[Mode]
 
 
-class CurrentModeUpdate(UpdateModel, frozen=True, tag="current_mode_update"):
+class CurrentModeUpdate(SettingsUpdate, frozen=True, tag="current_mode_update"):
     """The session changed its mode."""
 
     current_mode_id: ModeId

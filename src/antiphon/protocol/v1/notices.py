@@ -3,7 +3,7 @@
 from antiphon.protocol.base import UNSET, Items, UnsetType
 from antiphon.protocol.v1.content import ContentBlock
 from antiphon.protocol.v1.ids import CompactionId
-from antiphon.protocol.v1.updating import UpdateModel
+from antiphon.protocol.v1.updating import SettingsUpdate, UpdateModel
 from antiphon.protocol.words import Word, unknown_reads_as
 
 __all__ = [
@@ -55,7 +55,7 @@ class CompactionSummaryChunk(UpdateModel, frozen=True, tag="compaction_summary_c
     content: ContentBlock
 
 
-class SessionInfoUpdate(UpdateModel, frozen=True, tag="session_info_update"):
+class SessionInfoUpdate(SettingsUpdate, frozen=True, tag="session_info_update"):
     """The session's title or date changed: an absent field stays as it was."""
 
     title: str | None | UnsetType = UNSET

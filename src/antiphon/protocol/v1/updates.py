@@ -18,13 +18,14 @@ from antiphon.protocol.v1.notices import CompactionSummaryChunk, CompactionUpdat
 from antiphon.protocol.v1.plan import Plan, PlanRemoved, PlanUpdate
 from antiphon.protocol.v1.subagents import SubagentUpdate
 from antiphon.protocol.v1.tools import ToolCall, ToolCallUpdate
-from antiphon.protocol.v1.updating import UpdateModel
+from antiphon.protocol.v1.updating import SettingsUpdate, StateUpdate, UpdateModel
 from antiphon.protocol.v1.usage import UsageUpdate
 
 __all__ = [
     "AgentMessageChunk", "AgentThoughtChunk", "AvailableCommandsUpdate", "CompactionSummaryChunk", "CompactionUpdate",
     "ConfigOptionUpdate", "CurrentModeUpdate", "CurrentModelUpdate", "MessageChunk", "NoticeUpdate", "Plan",
-    "PlanRemoved", "PlanUpdate", "SessionInfoUpdate", "SessionMessage", "SessionMessageChunk", "SubagentUpdate",
+    "PlanRemoved", "PlanUpdate", "SessionInfoUpdate", "SessionMessage", "SessionMessageChunk", "SettingsUpdate",
+    "StateUpdate", "SubagentUpdate",
     "ToolCall", "ToolCallUpdate", "Update", "UpdateModel", "UsageUpdate", "UserMessageChunk",
 ]  # fmt: skip
 

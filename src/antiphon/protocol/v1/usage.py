@@ -1,7 +1,7 @@
 """Tokens and money."""
 
 from antiphon.protocol.base import Model, Uint, unstable
-from antiphon.protocol.v1.updating import UpdateModel
+from antiphon.protocol.v1.updating import StateUpdate
 
 __all__ = ["Cost", "Usage", "UsageUpdate"]
 
@@ -25,7 +25,7 @@ class Usage(Model, frozen=True):
     cached_write_tokens: Uint | None = None
 
 
-class UsageUpdate(UpdateModel, frozen=True, tag="usage_update"):
+class UsageUpdate(StateUpdate, frozen=True, tag="usage_update"):
     """How full the context window is."""
 
     used: Uint
