@@ -61,7 +61,7 @@ def test_what_is_nowhere_is_refused_with_how_to_get_it(cli: Cli, place: Path) ->
     assert isinstance(caught.value, CliMissing) and caught.value.code == Code.INTERNAL_ERROR
     assert caught.value.message.startswith(f"{cli.title} is not installed: ")
     for word in (f"antiphon[{cli.name}]", "npm install", cli.variable, f"engines.{cli.name}.executable"):
-        assert word in caught.value.message and word in caught.value.hint
+        assert word in caught.value.hint
 
 
 @pytest.mark.parametrize("chosen", ["/nowhere/claude", "gone", "work/claude", "./claude", "~/work", ""])

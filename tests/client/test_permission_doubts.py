@@ -342,6 +342,6 @@ async def test_a_stored_answer_for_what_runs_what_it_is_fed_counts_no_longer_and
         remembered, doubt = await Memory(store, "").recall("s", "/other")
         assert ([one.rule.text for one in remembered], doubt) == (["Bash(ls)"], "")
         [told] = await forget_closed(store)
-        assert f"`{text}`" in told and "counts no longer" in told
+        assert f"`{text}`" in told.sentence and "counts no longer" in told.sentence
         assert await forget_closed(store) == []
         assert [(row.rule, row.verdict) for row in await store.all()] == [("Bash(ls)", "allow"), (text, "deny")]

@@ -87,7 +87,8 @@ def test_what_does_not_count_yet_is_told_with_what_to_do(home: Path) -> None:
     work = home / "work"
     path = project(work, '[policy]\nallow = ["Edit"]\n[agents.x]\ncommand = ["x"]\n')
     (note,) = untrusted(work).notes
-    assert str(path) in note and "`policy.allow`, `agents.x`" in note and "antiphon policy trust" in note
+    assert str(path) in note.sentence and "`policy.allow`, `agents.x`" in note.sentence
+    assert "antiphon policy trust" in note.hint
 
 
 def test_a_corrupt_file_means_ask_and_never_allow(home: Path) -> None:
@@ -109,7 +110,7 @@ def test_a_rule_that_means_nothing_breaks_the_policy(home: Path) -> None:
     user(home, '[policy]\nallow = ["Read"]\ndeny = [\n  "Bush(rm *)",\n]\n')
     loaded = load(home, lambda *_: False, rule_problem=lambda text: "no such tool" if "Bush" in text else None)
     assert loaded.policy_broken and loaded.settings.allow == ()
-    assert "line 4" in loaded.problems[0] and "no such tool" in loaded.problems[0]
+    assert "line 4" in loaded.problems[0].sentence and "no such tool" in loaded.problems[0].sentence
 
 
 def unreadable(kind: str, path: Path) -> None:

@@ -46,7 +46,7 @@ OTHERS = {
 """Where something is waited for in another way than by a request on a connection, and what bounds it."""
 
 
-SDKS = ("rpc", "connection", "transports", "agent", "client")
+SDKS = ("rpc", "connection", "transports", "permission", "agent", "client")
 
 _READER = "a peer that does not read: back-pressure, which ends with the connection; closing waits CLOSE_GRACE"
 _TURN = "a turn, which may be cancelled: then CANCEL_GRACE, after which the agent is ended"
@@ -65,7 +65,7 @@ WAITS = {
     "client/link.py::alive": "another caller that starts the agent: START_TIMEOUT",
     "client/link.py::close": f"a start that is given up; {_LADDER}",
     "client/link.py::end": f"another caller that starts or ends the agent: START_TIMEOUT; {_LADDER}",
-    "client/permissions.py::_settle": "a person who is asked something else",
+    "permission/gate.py::_settle": "a person who is asked something else",
     "client/questions.py::wait_for": "a person; released when the turn is cancelled or the session closed",
     "client/relay.py::close": "a task of ours that was cancelled",
     "client/run.py::_read_out": "CANCEL_GRACE, around it",

@@ -116,7 +116,7 @@ async def test_a_projects_rules_deny_at_once_and_allow_only_when_it_is_trusted(w
     file.parent.mkdir()
     file.write_text('[policy]\nallow = ["Bash(make *)"]\ndeny = ["Bash(rm *)"]\n', encoding="utf-8")
     guard, editor = await opened(work, database), Editor("reject")
-    assert "not trusted" in guard.notes[0]
+    assert "not trusted" in guard.notes[0].sentence
     assert chosen(await guard.permission(CLAUDE, bash("rm x"), editor)) == "reject" and editor.asked == []
     await guard.permission(CLAUDE, bash("make all"), editor)
     assert len(editor.asked) == 1
@@ -222,7 +222,7 @@ async def test_a_broken_policy_asks_about_everything_and_remembers_nothing(
 ) -> None:
     configure(tmp_path, '[policy]\nallow = ["Bash(make *)", "Bush(x)("]\n')
     guard, editor = await opened(work, database, "bypassPermissions"), Editor("allow", "reject")
-    assert guard.problems and "Bush" in guard.problems[0]
+    assert guard.problems and "Bush" in guard.problems[0].sentence
     await guard.permission(CLAUDE, bash("make all"), editor)
     await guard.permission(CODEX, read(work / "song"), editor)
     assert len(editor.asked) == 2 and not set(IDS) & set(ids(editor.asked[0]))

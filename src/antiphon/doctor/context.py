@@ -35,7 +35,7 @@ def admit(named: Sequence[str], limit: float, start_limit: float) -> Ward:
         copy = kept()
         registry, trouble = Registry({}) if copy is None else copy.read(), None
     except RegistryProblem as error:
-        registry, trouble = Registry({}), str(error)
+        registry, trouble = Registry({}), error.advice
     return msgspec.structs.replace(ward, registry=registry, registry_trouble=trouble)
 
 
