@@ -1,6 +1,7 @@
 """A connection to a real program: its noise, its death, its tree."""
 
 import asyncio
+import json
 import sys
 from pathlib import Path
 
