@@ -15,6 +15,7 @@ from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from antiphon.transports.base import Transport
 from antiphon.transports.memory import memory_pair
+from tests.limits import limit
 
 Message = dict[str, Any]
 
@@ -118,7 +119,7 @@ async def playing(
     before, troubles = asyncio.all_tasks(), list[dict[str, Any]]()
     asyncio.get_running_loop().set_exception_handler(lambda _, trouble: troubles.append(trouble))
     near, far = memory_pair()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(limit()):
         serving = asyncio.create_task(agent.serve(far))
         editor = Editor(near, router)
         async with editor.connection:
@@ -126,9 +127,11 @@ async def playing(
                 await editor.introduce(capabilities, name)
             yield editor
         await serving
-        for _ in range(5):
-            await asyncio.sleep(0)  # a cancelled task needs a turn of the loop to end
-    left = asyncio.all_tasks() - before
+    ended: set[Any] = {serving}
+    while (
+        ended and len(left := asyncio.all_tasks() - before) > leaves
+    ):  # a cancelled task needs a turn of the loop to end
+        ended, _ = await asyncio.wait(left, timeout=limit(10), return_when=asyncio.FIRST_COMPLETED)
     assert len(left) == leaves, left
     gc.collect()
     assert not troubles, troubles

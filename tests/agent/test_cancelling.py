@@ -306,7 +306,7 @@ async def test_a_handler_that_ignores_its_cancellation_is_answered_without(
 ) -> None:
     caplog.set_level(logging.ERROR)
     monkeypatch.setattr(turns_module, "TURN_GRACE", 0.01)
-    released, troubles = asyncio.Event(), list[Exception]()
+    released, told, troubles = asyncio.Event(), asyncio.Event(), list[Exception]()
 
     async def prompt(turn: Turn) -> None:
         if turn.text == "next":
@@ -321,6 +321,7 @@ async def test_a_handler_that_ignores_its_cancellation_is_answered_without(
             await turn.say("and another thing")
         except TurnOver as error:
             troubles.append(error)
+            told.set()
         raise KeyError("nobody hears this")
 
     async with playing(only_prompt(prompt)) as editor:
@@ -331,8 +332,7 @@ async def test_a_handler_that_ignores_its_cancellation_is_answered_without(
         assert await running == CANCELLED
         assert await editor.prompt(session, "next") == DONE
         released.set()
-        for _ in range(5):
-            await asyncio.sleep(0)
+        await told.wait()
         assert len(troubles) == 1
         assert editor.order[-2:] == ["answer:session/prompt"] * 2
     assert "ignores its cancellation" in caplog.text
