@@ -83,21 +83,23 @@ def test_words_it_does_not_know_end_in_a_hint(words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("engine", "says"),
+    ("engine", "status", "says"),
     [
-        ("lute", "there is no engine `lute`"),
-        ("gemnii", "did you mean `gemini`?"),
-        ("opencode", "the agent `opencode` is not installed"),
-        ("lute --acp", "there is no program `lute`"),
-        ("./lute", "there is no program `./lute`"),
-        ("lute 'acp", "No closing quotation"),
+        ("lute", 2, "there is no engine `lute`"),
+        ("gemnii", 2, "did you mean `gemini`?"),
+        ("opencode", 1, "the agent `opencode` is not installed"),
+        ("lute --acp", 2, "there is no program `lute`"),
+        ("./lute", 2, "there is no program `./lute`"),
+        ("lute 'acp", 2, "No closing quotation"),
     ],
 )
-def test_an_engine_that_is_not_there_is_an_error_with_a_hint(engine: str, says: str, tmp_path: Path) -> None:
+def test_an_engine_that_is_not_there_is_an_error_with_a_hint(
+    engine: str, status: int, says: str, tmp_path: Path
+) -> None:
     env = {"PATH": str(tmp_path), "ANTIPHON_STATE_DIR": str(tmp_path), "HOME": str(tmp_path)}
     command = [sys.executable, "-m", "antiphon", "agent", "--engine", engine]
     done = subprocess.run(command, capture_output=True, check=False, timeout=limit(), env=env, encoding="utf-8")
-    assert done.returncode in (1, 2) and done.stdout == "" and says in done.stderr
+    assert done.returncode == status and done.stdout == "" and says in done.stderr
     lines = done.stderr.splitlines()
     assert lines[0].startswith("error: ") and lines[-1].startswith("hint: ") and "Traceback" not in done.stderr
 

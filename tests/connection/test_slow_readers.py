@@ -28,6 +28,7 @@ from antiphon.transports.base import OUTPUT_HIGH
 from antiphon.transports.memory import memory_pair
 from antiphon.transports.pipes import PipeTransport
 from tests.connection.ends import END_TURN, against_raw, answer, chunk, text_of
+from tests.limits import limit
 
 LIMIT = 20_000
 
@@ -57,9 +58,15 @@ def talker(agent: Connection, count: int) -> None:
     agent.router.on_request(m.PROMPT, prompt)
 
 
+async def paused(connection: Connection) -> None:
+    """Wait until a connection has stopped reading."""
+    while not connection.inbox.paused:  # noqa: ASYNC110  # there is no event for it
+        await asyncio.sleep(0)
+
+
 @pytest.mark.parametrize("over_pipes", [False, True], ids=["memory", "pipes"])
 async def test_a_slow_consumer_slows_the_wire_and_loses_nothing(over_pipes: bool) -> None:
-    async with asyncio.timeout(20), agent_and_client(over_pipes=over_pipes) as (agent, client):
+    async with asyncio.timeout(limit()), agent_and_client(over_pipes=over_pipes) as (agent, client):
         talker(agent, 5000)
         turn = client.stream(m.PROMPT, Prompt("s", []), "s")
         seen = 0
@@ -78,7 +85,7 @@ async def test_a_slow_consumer_slows_the_wire_and_loses_nothing(over_pipes: bool
 
 @pytest.mark.parametrize("over_pipes", [False, True], ids=["memory", "pipes"])
 async def test_a_consumer_may_ask_the_agent_from_its_own_loop_with_its_buffer_full(over_pipes: bool) -> None:
-    async with asyncio.timeout(20), agent_and_client(over_pipes=over_pipes) as (agent, client):
+    async with asyncio.timeout(limit()), agent_and_client(over_pipes=over_pipes) as (agent, client):
         talker(agent, 3000)
         agent.router.on_request(m.LIST_SESSIONS, lambda _: ListSessionsResult([]))
         turn = client.stream(m.PROMPT, Prompt("s", []), "s")
@@ -86,15 +93,13 @@ async def test_a_consumer_may_ask_the_agent_from_its_own_loop_with_its_buffer_fu
         async for _ in turn:
             seen += 1
             if seen in (1, 500):
-                for _ in range(1000):  # turns of the loop, until the buffer is full
-                    await asyncio.sleep(0)
-                assert client.inbox.paused
+                await paused(client)
                 assert (await client.request(m.LIST_SESSIONS, ListSessions())).sessions == []
         assert seen == 3000
 
 
 async def test_one_slow_session_does_not_starve_another_up_to_the_limit() -> None:
-    async with asyncio.timeout(20), against_raw(inbox_limit=LIMIT) as (client, agent):
+    async with asyncio.timeout(limit()), against_raw(inbox_limit=LIMIT) as (client, agent):
         slow = client.stream(m.PROMPT, Prompt("slow", []), "slow")
         quick = client.stream(m.PROMPT, Prompt("quick", []), "quick")
         ids = {(heard := await agent.hear())["params"]["sessionId"]: heard["id"] for _ in range(2)}
@@ -107,7 +112,7 @@ async def test_one_slow_session_does_not_starve_another_up_to_the_limit() -> Non
 
 
 async def test_awaiting_the_answer_alone_never_deadlocks() -> None:
-    async with asyncio.timeout(20), agent_and_client() as (agent, client):
+    async with asyncio.timeout(limit()), agent_and_client() as (agent, client):
         talker(agent, 3000)
         heard: list[SessionUpdate] = []
         client.router.on_notice(m.SESSION_UPDATE, heard.append)
@@ -117,7 +122,7 @@ async def test_awaiting_the_answer_alone_never_deadlocks() -> None:
 
 
 async def test_leaving_a_turn_early_cancels_it_and_frees_its_buffer() -> None:
-    async with asyncio.timeout(20), against_raw(inbox_limit=LIMIT) as (client, agent):
+    async with asyncio.timeout(limit()), against_raw(inbox_limit=LIMIT) as (client, agent):
 
         async def leave() -> None:
             async with client.stream(m.PROMPT, Prompt("s", [])) as turn:
@@ -136,7 +141,7 @@ async def test_leaving_a_turn_early_cancels_it_and_frees_its_buffer() -> None:
 
 @pytest.mark.parametrize("how", ["break", "timeout", "forgotten"])
 async def test_a_turn_left_in_any_way_neither_leaks_into_the_next_nor_holds_up_the_wire(how: str) -> None:
-    async with asyncio.timeout(20), against_raw(inbox_limit=LIMIT) as (client, agent):
+    async with asyncio.timeout(limit()), against_raw(inbox_limit=LIMIT) as (client, agent):
         turn = client.stream(m.PROMPT, Prompt("s", []))
         id = (await agent.hear())["id"]
         await agent.say(chunk("first"))
@@ -162,7 +167,7 @@ async def test_an_agent_that_ignores_the_cancel_does_not_keep_the_session_for_ev
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("antiphon.connection.connection.CANCEL_GRACE", 0.05)
-    async with asyncio.timeout(20), against_raw() as (client, agent):
+    async with asyncio.timeout(limit()), against_raw() as (client, agent):
         turn = client.stream(m.PROMPT, Prompt("s", []))
         id = (await agent.hear())["id"]
         await turn.close()
@@ -175,7 +180,7 @@ async def test_an_agent_that_ignores_the_cancel_does_not_keep_the_session_for_ev
 
 
 async def test_leaving_before_the_first_step_withdraws_all_the_same() -> None:
-    async with asyncio.timeout(20), against_raw() as (client, agent):
+    async with asyncio.timeout(limit()), against_raw() as (client, agent):
         stream = client.stream(m.LOAD_SESSION, LoadSession("s", "/", []))
         await stream.close()
         id = (await agent.hear())["id"]
@@ -184,7 +189,7 @@ async def test_leaving_before_the_first_step_withdraws_all_the_same() -> None:
 
 
 async def test_a_consumer_may_tell_the_agent_much_from_its_own_loop_with_its_buffer_full() -> None:
-    async with asyncio.timeout(20), agent_and_client(over_pipes=True) as (agent, client):
+    async with asyncio.timeout(limit()), agent_and_client(over_pipes=True) as (agent, client):
         talker(agent, 3000)
         agent.router.on_notice(m.CANCEL, lambda _: None)
         turn = client.stream(m.PROMPT, Prompt("s", []))
@@ -200,7 +205,7 @@ async def test_a_consumer_may_tell_the_agent_much_from_its_own_loop_with_its_buf
 async def test_a_peer_that_asks_and_does_not_read_the_answers_is_not_listened_to() -> None:
     router = Router()
     router.on_request(m.LIST_SESSIONS, lambda _: ListSessionsResult([], "c" * 100_000))
-    async with asyncio.timeout(20), against_raw(router) as (connection, peer):
+    async with asyncio.timeout(limit()), against_raw(router) as (connection, peer):
         for n in range(50):
             await peer.say(*(b'{"id":"%d/%d","method":"session/list"}' % (n, each) for each in range(10)))
             for _ in range(5):
@@ -210,7 +215,7 @@ async def test_a_peer_that_asks_and_does_not_read_the_answers_is_not_listened_to
 
 
 async def test_two_turns_of_one_session_queue_up() -> None:
-    async with asyncio.timeout(20), against_raw() as (client, agent):
+    async with asyncio.timeout(limit()), against_raw() as (client, agent):
         first = client.stream(m.PROMPT, Prompt("s", []), "s")
         second = client.stream(m.PROMPT, Prompt("s", []), "s")
         one, two = (await agent.hear())["id"], (await agent.hear())["id"]
@@ -222,7 +227,7 @@ async def test_two_turns_of_one_session_queue_up() -> None:
 
 async def test_a_sender_that_never_waits_hears_a_cancellation() -> None:
     """The loop turns every 64 KiB of output, so a peer's word gets in."""
-    async with asyncio.timeout(20), agent_and_client(over_pipes=True) as (agent, client):
+    async with asyncio.timeout(limit()), agent_and_client(over_pipes=True) as (agent, client):
         told = asyncio.Event()
         agent.router.on_notice(m.CANCEL, lambda _: told.set())
 
@@ -249,18 +254,16 @@ async def test_a_peer_that_floods_us_with_questions_is_slowed() -> None:
 
     router = Router()
     router.on_request(m.LIST_SESSIONS, wait)
-    async with asyncio.timeout(20), against_raw(router) as (connection, peer):
+    async with asyncio.timeout(limit()), against_raw(router) as (connection, peer):
         for n in range(5):
             await peer.say(*(b'{"id":"%d/%d","method":"session/list"}' % (n, each) for each in range(500)))
-        for _ in range(100):
-            await asyncio.sleep(0)
-        assert connection.inbox.paused
+        await paused(connection)
         gate.set()
         assert len({(await peer.hear())["id"] for _ in range(2500)}) == 2500
 
 
 async def test_many_senders_at_a_full_pipe_all_get_their_turn() -> None:
-    async with asyncio.timeout(20), agent_and_client(over_pipes=True) as (agent, client):
+    async with asyncio.timeout(limit()), agent_and_client(over_pipes=True) as (agent, client):
         heard: list[str] = []
         client.router.on_notice(m.SESSION_UPDATE, lambda update: heard.append(text_of(update)))
 
@@ -282,7 +285,7 @@ async def test_a_sender_that_is_cancelled_while_it_waits_does_not_hold_up_the_ot
     (near_read, far_write), (far_read, near_write) = os.pipe(), os.pipe()
     agent = Connection(PipeTransport(far_read, far_write))
     reader = PipeTransport(near_read, near_write)
-    async with asyncio.timeout(20), agent:
+    async with asyncio.timeout(limit()), agent:
         voice = agent.voice("s")
         senders = [asyncio.create_task(_talk_until_full(voice)) for _ in range(5)]
         for _ in range(20):
@@ -301,7 +304,7 @@ async def _talk_until_full(voice: Voice) -> None:
 
 
 async def test_a_voice_says_what_notify_would_say() -> None:
-    async with asyncio.timeout(20), against_raw() as (agent, client):
+    async with asyncio.timeout(limit()), against_raw() as (agent, client):
         said = SessionUpdate('odd "id"', AgentMessageChunk(TextBlock('say "hi"\n é')))
         await agent.notify(m.SESSION_UPDATE, said)
         first = await client.hear()
