@@ -14,6 +14,7 @@
     │   ├── ProcessDied       because the program at the other end ended, with its status and last words
     │   └── TurnLost          in the middle of a turn; it may have done some of its work, so it was not sent again
     ├── SpawnFailed           a program could not be started
+    ├── ExtraMissing          a package of an extra is not installed
     ├── UnsupportedPlatform   Windows, for now
     │
     │   These are made where they are raised, and can be had from here too:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 __all__ = [
-    "AcpError", "Advice", "AuthRequired", "Code", "ConnectionClosed", "LocalProtocolError", "NotSupported", "ProcessDied",
+    "AcpError", "Advice", "AuthRequired", "Code", "ConnectionClosed", "ExtraMissing", "LocalProtocolError", "NotSupported", "ProcessDied",
     "ProtocolError", "RemoteProtocolError", "RequestError", "RequestRefused", "RequestTimeout",
     "SpawnFailed", "TurnLost", "TurnOver",
     "UnsupportedPlatform", "fresh", "meaning_of", "sentence_and_hint",
@@ -49,7 +50,7 @@ _MADE_IN: "Mapping[str, str]" = {
     "BadCursor": "store.errors", "CliMissing": "catalogue.programs", "CliProblem": "catalogue.programs", "CliTooOld": "engines.finding",
     "EditRefused": "config.editing", "FileProblem": "local.problems", "LiveElsewhere": "store.locks", "NoSuchAgent": "config.editing",
     "NoSuchSession": "store.errors", "NotAFile": "local.problems", "NotJsonc": "editors.jsonc", "NotPermitted": "local.problems",
-    "NotText": "local.problems", "NotThere": "local.problems", "NothingToTrust": "store.project_trust", "OutsideRoots": "local.problems",
+    "NotText": "local.problems", "NotThere": "local.problems", "NothingToTrust": "permission.project_trust", "OutsideRoots": "local.problems",
     "RegistryProblem": "catalogue.registry", "RuleError": "policy.rules", "SessionExists": "store.errors", "StoreError": "store.errors",
     "TooLarge": "local.problems", "UnknownAgent": "catalogue.finding", "UnknownEngine": "engines.known",
 }  # fmt: skip
@@ -352,6 +353,10 @@ class SpawnFailed(AcpError):
         else:
             why, hint = str(cause), "check the command and its arguments"
         super().__init__(f"cannot start `{command}`: {why}", hint=hint)
+
+
+class ExtraMissing(AcpError):
+    """A package of an extra is not installed; the hint names the extra."""
 
 
 class UnsupportedPlatform(AcpError):

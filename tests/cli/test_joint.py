@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from antiphon.cli.arguments import Options
-from antiphon.cli.opening import agent_name
+from antiphon.client.launch import LaunchOptions, agent_name
 from antiphon.config.shapes import Duet, Settings
 from tests.cli.running import NO_ENGINES, Place
 from tests.limits import limit
@@ -243,9 +242,7 @@ def _sessions(place: Place) -> str:
 
 
 def chosen(settings: Settings | None = None, agent: str | None = None) -> str:
-    options = Options()
-    options.agent = agent
-    return agent_name(options, settings or Settings())
+    return agent_name(LaunchOptions(agent), settings or Settings())
 
 
 def test_without_an_engine_the_demo_answers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antiphon.cli import logs
-from antiphon.cli.logs import REPORTS, ReportLog, log_file, logging_to_file
-from antiphon.connection.reports import HandlerFailed, Mended, Report
+from antiphon.cli.logs import log_file, logging_to_file
+from antiphon.connection.reports import REPORTS_LOGGED, HandlerFailed, Mended, Report, ReportLog
 from antiphon.rpc.envelope import Noise
 from tests.cli import agents
 from tests.cli.running import Place
@@ -60,7 +60,7 @@ def test_of_each_kind_of_report_the_first_are_logged_and_the_others_counted(coun
         kind = type(KINDS[name]).__name__
         whole = [line for line in lines if line.startswith(f"{kind}(")]
         numbers = [int(line.split()[0]) for line in lines if f"the kind {kind} " in line]
-        assert len(whole) == min(count, REPORTS)
+        assert len(whole) == min(count, REPORTS_LOGGED)
         assert numbers == [power for power in (100, 1000, 10_000) if power <= count]
 
 
@@ -106,5 +106,5 @@ def test_many_lines_of_noise_neither_hold_a_run_up_nor_fill_the_log(verbose: lis
     done = place.run("go", "--agent", place.agent(agents.Noisy), *verbose)
     assert done.status == 0
     log = (place.state / "logs" / "antiphon.log").read_text(encoding="utf-8")
-    assert log.count("Noise(") == REPORTS and "100000 reports of the kind Noise" in log
-    assert done.err.count("\n") < 4 * REPORTS
+    assert log.count("Noise(") == REPORTS_LOGGED and "100000 reports of the kind Noise" in log
+    assert done.err.count("\n") < 4 * REPORTS_LOGGED

@@ -3,10 +3,13 @@
 import argparse
 import os
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from antiphon.cli.grammar import Paragraphs, Parser, count, duration
 from antiphon.cli.saying import Misused
+
+if TYPE_CHECKING:
+    from antiphon.client.launch import LaunchOptions
 
 __all__ = [
     "MODES", "Misused", "Options", "Paragraphs", "Parser", "add_agent", "add_permissions", "add_session", "add_troubles", "count", "duration",
@@ -15,6 +18,9 @@ __all__ = [
 
 MODES: Final = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
 ON_ASK: Final = ("deny", "fail", "allow")
+
+TIMEOUT_GRACE: Final = 2.0
+"""Seconds that an agent may take to end a turn that `--timeout` has cancelled: the time is over."""
 
 EPILOG: Final = """\
 The prompt is what stands in the arguments; `-` is what comes on stdin, and without any prompt stdin is it. `@path` in it sends a file
@@ -54,6 +60,22 @@ class Options(argparse.Namespace):
     timeout: float | None
     json: bool
     quiet: bool
+
+    def launch_options(self) -> "LaunchOptions":
+        """Return what the command line says about the agent and the policy."""
+        from antiphon.client.launch import LaunchOptions
+        from antiphon.connection.stream import CANCEL_GRACE
+
+        return LaunchOptions(
+            self.agent,
+            self.allow,
+            self.deny,
+            self.ask,
+            self.permission_mode,
+            self.on_ask,
+            self.max_retries,
+            CANCEL_GRACE if getattr(self, "timeout", None) is None else TIMEOUT_GRACE,
+        )
 
     @classmethod
     def read(cls, parser: argparse.ArgumentParser, arguments: Sequence[str]) -> "Options":

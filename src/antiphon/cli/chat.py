@@ -1,4 +1,4 @@
-"""`antiphon chat`: a conversation in the terminal. Reads the arguments and opens the door; the room behind it is `tui`."""
+"""`antiphon chat`: a conversation in the terminal. Reads the arguments and opens the running; the room behind it is `tui`."""
 
 import argparse
 import os
@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from antiphon.cli.arguments import Options, add_agent, add_permissions, add_session, add_troubles, work_place
-from antiphon.cli.ending import ExtraMissing, leave_closed_terminal
+from antiphon.cli.ending import leave_closed_terminal
 from antiphon.cli.grammar import Parser
 from antiphon.cli.saying import CANCELLED, Misused, coloured, fail, kind_of, status_of
-from antiphon.errors import AcpError, sentence_and_hint
+from antiphon.errors import AcpError, ExtraMissing, sentence_and_hint
 
 if TYPE_CHECKING:
     from antiphon.client.hearing import OnUpdate
@@ -131,30 +131,30 @@ def _same_place(options: Options) -> str:
 
 def _opener(options: Options, cwd: str) -> "Open":
     from antiphon.catalogue.engines import DEMO
-    from antiphon.cli.opening import Attendance, Door, connected
     from antiphon.cli.session_opening import keep_name, open_session, reopen
+    from antiphon.client.launch import Frontend, RunningAgent, launch
     from antiphon.config.clients import CHAT
     from antiphon.tui.doors import Opened
 
-    def ways(door: Door, in_use: "Callable[[Session], Session]") -> "Opened":
+    def ways(running: RunningAgent, in_use: "Callable[[Session], Session]") -> "Opened":
         async def first(on_update: "OnUpdate") -> "Session":
-            return in_use((await open_session(door, options, on_update=on_update, replay=True)).session)
+            return in_use((await open_session(running, options, on_update=on_update, replay=True)).session)
 
         async def load(session_id: str, on_update: "OnUpdate") -> "Session":
-            session = (await reopen(door, options, session_id, on_update=on_update, replay=True)).session
-            await keep_name(door, "", session.id)
+            session = (await reopen(running, options, session_id, on_update=on_update, replay=True)).session
+            await keep_name(running, "", session.id)
             return in_use(session)
 
         async def new(on_update: "OnUpdate") -> "Session":
-            return in_use((await open_session(door, _plain(options), on_update=on_update)).session)
+            return in_use((await open_session(running, _plain(options), on_update=on_update)).session)
 
-        demo = door.name == DEMO and options.agent is None
+        demo = running.name == DEMO and options.agent is None
         hint = "The demo answers, which has no model: `antiphon agents` lists the others." if demo else ""
-        return Opened(door.agent, door.gate, first, new, load, hint, door.command)
+        return Opened(running.agent, running.gate, first, new, load, hint, running.command)
 
     @asynccontextmanager
     async def opened(attending: "Attending") -> AsyncIterator["Opened"]:
-        attendance = Attendance(
+        frontend = Frontend(
             client=CHAT,
             ask=attending.ask,
             elicitation=attending.elicitation,
@@ -170,14 +170,14 @@ def _opener(options: Options, cwd: str) -> "Open":
             last[:] = [session]
             return session
 
-        async with connected(options, cwd, attendance) as door:
+        async with launch(options.launch_options(), cwd, frontend) as running:
             try:
-                yield ways(door, in_use)
+                yield ways(running, in_use)
             finally:
                 if (
                     last and last[0].transcript.entries
                 ):  # this is the one that is left now, whatever others do meanwhile
-                    await keep_name(door, "", last[0].id)
+                    await keep_name(running, "", last[0].id)
 
     return opened
 

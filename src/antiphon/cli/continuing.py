@@ -12,7 +12,7 @@ from antiphon.errors import Advice, AuthRequired, RequestRefused
 from antiphon.store.names import NameStore
 
 if TYPE_CHECKING:
-    from antiphon.cli.opening import Door
+    from antiphon.client.launch import RunningAgent
     from antiphon.protocol import v1
 
 __all__ = ["last_used"]
@@ -23,10 +23,10 @@ LOOKED_AT: Final = 100
 _BEFORE: Final = datetime.min.replace(tzinfo=UTC)
 
 
-async def last_used(door: "Door") -> list[str]:
+async def last_used(running: "RunningAgent") -> list[str]:
     """The ids of the sessions to try, the likeliest first; none if there is nothing to continue."""
-    ours = await NameStore(door.database).last(door.name, door.cwd)
-    listed = await _listed(door)
+    ours = await NameStore(running.database).last(running.name, running.cwd)
+    listed = await _listed(running)
     if not listed:
         return [] if ours is None else [ours.session_id]
     newest = max(listed, key=lambda info: _time(info.updated_at))  # the first, in a list without times
@@ -38,14 +38,14 @@ async def last_used(door: "Door") -> list[str]:
     return list(dict.fromkeys((ours.session_id, newest.session_id)))
 
 
-async def _listed(door: "Door") -> "list[v1.SessionInfo]":
+async def _listed(running: "RunningAgent") -> "list[v1.SessionInfo]":
     """The agent's sessions in this directory."""
-    if door.agent.capabilities.session_capabilities.list is None:
+    if running.agent.capabilities.session_capabilities.list is None:
         return []
-    here = _spellings(door.cwd)
+    here = _spellings(running.cwd)
     found: list[v1.SessionInfo] = []
     try:
-        async for info in door.agent.list_sessions(door.cwd):
+        async for info in running.agent.list_sessions(running.cwd):
             if info.cwd in here:  # some agents list all that they have
                 found.append(info)
             if len(found) == LOOKED_AT:
@@ -53,7 +53,7 @@ async def _listed(door: "Door") -> "list[v1.SessionInfo]":
     except AuthRequired:
         raise
     except RequestRefused as error:
-        door.warn(Advice(f"{door.agent.name} does not tell its sessions: {error.reason}"))
+        running.warn(Advice(f"{running.agent.name} does not tell its sessions: {error.reason}"))
     return found
 
 

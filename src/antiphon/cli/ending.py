@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer
 
-__all__ = ["ExtraMissing", "ended", "leave_closed_terminal", "leave_stdout", "require_streams"]
-
-
-class ExtraMissing(AcpError):
-    """A package of an extra is not installed; the hint names the extra."""
+__all__ = ["ended", "leave_closed_terminal", "leave_stdout", "require_streams"]
 
 
 def ended(do: "Callable[[], int]") -> int:

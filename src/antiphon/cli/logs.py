@@ -9,22 +9,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from antiphon.config.places import make_private_directory, state_dir
 from antiphon.redaction import Redactor
 from antiphon.text import prose
 
-if TYPE_CHECKING:
-    from antiphon.connection.reports import Report
-
-__all__ = ["LOG_LIMIT", "REPORTS", "ReportLog", "log_file", "logging_to_file"]
+__all__ = ["LOG_LIMIT", "log_file", "logging_to_file"]
 
 LOG_LIMIT: Final = 4 * 1024 * 1024
 """Bytes after which the file is set aside as `antiphon.log.1`: some thousand runs."""
-
-REPORTS: Final = 50
-"""Reports of one kind that are logged in full, for each agent."""
 
 LINE_LIMIT: Final = 2000
 """Characters of one entry: a line of an agent's output may be megabytes."""
@@ -113,25 +107,6 @@ def logging_to_file(*, verbose: bool) -> Iterator[None]:
             handler.close()
         root.setLevel(level)
         root.propagate = propagates
-
-
-class ReportLog:
-    """Logs what a connection met besides messages: noise, strays, mended messages. Of each kind the first ones, then their number.
-
-    An entry costs a tenth of a millisecond: an agent that writes a hundred thousand lines to stdout would hold everything up.
-    """
-
-    def __init__(self) -> None:
-        self._seen: dict[type, int] = {}
-
-    def __call__(self, report: "Report") -> None:
-        """Log a report, unless there were many of its kind."""
-        kind = type(report)
-        count = self._seen[kind] = self._seen.get(kind, 0) + 1
-        if count <= REPORTS:
-            _log.info("%s", f"{report!r}"[:LINE_LIMIT])
-        elif str(count).rstrip("0") == "1":  # each time the number has one digit more
-            _log.info("%d reports of the kind %s so far; the next ones are counted only", count, kind.__name__)
 
 
 def _make(path: Path) -> None:

@@ -9,8 +9,8 @@ import msgspec
 
 from antiphon.cli.arguments import Misused, Options
 from antiphon.cli.here import tell
-from antiphon.cli.opening import rules_of
 from antiphon.cli.saying import did_you_mean
+from antiphon.client.launch import rules_of
 from antiphon.client.place import Place
 from antiphon.permission.actions import action_of
 from antiphon.permission.gate import PermissionGate
@@ -139,7 +139,7 @@ def _raw(known: str | None, kind: str, given: str | None) -> dict[str, object]:
 
 def _gate(options: Options, loaded: "Loaded", decisions: DecisionStore | None, cwd: str) -> PermissionGate:
     try:
-        rules = rules_of(options, loaded.settings)
+        rules = rules_of(options.launch_options(), loaded.settings)
     except RuleError as error:
         raise Misused(str(error)) from error
     return PermissionGate(

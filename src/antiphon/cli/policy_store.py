@@ -11,10 +11,10 @@ import msgspec
 from antiphon.cli.saying import Misused
 from antiphon.config.project_files import NAMES, directories_above
 from antiphon.config.settings import find
+from antiphon.permission.project_trust import trust_project
 from antiphon.store.audit import AuditEntry, AuditStore
 from antiphon.store.database import Database
 from antiphon.store.decisions import Decision, DecisionStore
-from antiphon.store.project_trust import trust_project
 from antiphon.store.schema import open_database
 from antiphon.store.trust import TrustStore
 from antiphon.text import exact_line, prose

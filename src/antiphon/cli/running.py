@@ -14,7 +14,6 @@ from antiphon.cli.arguments import Misused
 from antiphon.cli.asking import Person, terminal_of
 from antiphon.cli.grammar import shown_time
 from antiphon.cli.logs import log_file
-from antiphon.cli.opening import Attendance, Door, connected
 from antiphon.cli.outcome import (
     DENIED,
     FAILED,
@@ -37,6 +36,7 @@ from antiphon.cli.session_opening import Opened, open_session
 from antiphon.cli.stopping import CANCELLED, Stopping
 from antiphon.cli.tails import KeptTerminals
 from antiphon.client.handlers import Elicitation, Elicited
+from antiphon.client.launch import Frontend, RunningAgent, launch
 from antiphon.config.clients import RUN
 from antiphon.errors import AcpError, Advice, AuthRequired, sentence_and_hint
 from antiphon.protocol import v1
@@ -78,7 +78,7 @@ class Runner:
         self._person = None if terminal is None else Person(self._screen, terminal)
         self._files = NotedFiles()
         self._answer = Answer()
-        self._door: Door | None = None
+        self._running: RunningAgent | None = None
         self._opened: Opened | None = None
         self._turn: Turn | None = None
         self._begin = 0
@@ -101,9 +101,9 @@ class Runner:
         stopped: v1.PromptResult | None = None
         error: Exception | None = None
         try:
-            async with connected(self._options, self._cwd, self._attendance()) as door:
-                self._door = door
-                stopped = await self._converse(door)
+            async with launch(self._options.launch_options(), self._cwd, self._frontend()) as running:
+                self._running = running
+                stopped = await self._converse(running)
                 self._turn = None
         except asyncio.CancelledError:
             if self._stop.why is None:
@@ -126,19 +126,19 @@ class Runner:
 
     # The conversation.
 
-    async def _converse(self, door: Door) -> v1.PromptResult:
-        _log.info("%s started for a run in %s", door.agent.name, self._cwd)
+    async def _converse(self, running: RunningAgent) -> v1.PromptResult:
+        _log.info("%s started for a run in %s", running.agent.name, self._cwd)
         if self._starting is not None:  # it has started, and may ask before anything else comes
             self._starting.cancel()
-        opened = self._opened = await open_session(door, self._options, on_update=self._heard_outside)
+        opened = self._opened = await open_session(running, self._options, on_update=self._heard_outside)
         self._screen.status(None)
-        session, info = opened.session, door.agent.info
+        session, info = opened.session, running.agent.info
         self._begin = len(session.transcript.entries)
         blocks = await asyncio.to_thread(
-            self._prompt.blocks, door.agent.capabilities.prompt_capabilities, door.agent.name
+            self._prompt.blocks, running.agent.capabilities.prompt_capabilities, running.agent.name
         )
-        self._printer.opened(session, door.agent.name, info.version if info is not None else None, opened.how)
-        if self._screen.is_terminal and door.name == DEMO and not (self._options.agent or self._options.quiet):
+        self._printer.opened(session, running.agent.name, info.version if info is not None else None, opened.how)
+        if self._screen.is_terminal and running.name == DEMO and not (self._options.agent or self._options.quiet):
             self._screen.note("the demo answers, which has no model: `--agent NAME` chooses another", "dim")
         async with session.prompt(blocks) as turn:
             self._turn = turn
@@ -187,9 +187,9 @@ class Runner:
 
     # What the agent asks.
 
-    def _attendance(self) -> Attendance:
+    def _frontend(self) -> Frontend:
         person = self._person if self._options.on_ask is None else None
-        return Attendance(
+        return Frontend(
             client=RUN,
             ask=None if person is None else person.decide,
             elicitation=Elicitation(self._fill_in, self._visit),
@@ -221,7 +221,7 @@ class Runner:
             allowed and entry.source == "mode" and entry.kind in ("read", "search", "think")
         ):
             return
-        failed = self._door is not None and self._door.gate.failed is not None
+        failed = self._running is not None and self._running.gate.failed is not None
         if self._options.json or not failed:  # a failure is told once, as the error that it is
             self._printer.decided(entry)
         if failed:
@@ -235,7 +235,7 @@ class Runner:
     # The end.
 
     def _sum_up(self, stopped: v1.PromptResult | None, error: Exception | None) -> int:
-        gate = self._door.gate if self._door is not None else None
+        gate = self._running.gate if self._running is not None else None
         if error is None and gate is not None and gate.failed is not None and self._stop.why is None:
             what = gate.failed.subject
             error = AcpError(f"`{what}` had to be asked, and nobody was there", hint=f"{remedy([gate.failed])}")
@@ -252,7 +252,7 @@ class Runner:
             text=self._answer.last,
             answers=self._answer.answers,
             failures=failures_in(stopped) if stopped is not None else [],
-            agent=self._door.agent.name if self._door is not None else None,
+            agent=self._running.agent.name if self._running is not None else None,
             session_id=session.id if session is not None else None,
             usage=None if usage is None else usage_event(usage),
             tokens=None if tokens is None else tokens_event(tokens),
@@ -291,9 +291,9 @@ class Runner:
     def _status(self, stopped: v1.PromptResult | None, failure: events.Failure | None, *, wrong: bool) -> int:
         if self._stop.why is not None:
             return TIMED_OUT if self._stop.why == "timeout" else CANCELLED
-        if failure is not None or stopped is None or self._door is None:
+        if failure is not None or stopped is None or self._running is None:
             return MISUSED if wrong else FAILED
-        denied = self._door.gate.unattended > 0
+        denied = self._running.gate.unattended > 0
         return status_of(stopped.stop_reason, denied=denied, half_failed=bool(failures_in(stopped)))
 
     def _changes(self) -> list[events.Change]:

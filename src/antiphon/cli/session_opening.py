@@ -19,8 +19,8 @@ from antiphon.store.names import NameStore
 
 if TYPE_CHECKING:
     from antiphon.cli.arguments import Options
-    from antiphon.cli.opening import Door
     from antiphon.client.hearing import OnUpdate
+    from antiphon.client.launch import RunningAgent
     from antiphon.client.session import Session
     from antiphon.config.shapes import McpServer
 
@@ -46,7 +46,7 @@ class Opened:
 
 
 async def open_session(
-    door: "Door", options: "Options", *, on_update: "OnUpdate | None" = None, replay: bool = False
+    running: "RunningAgent", options: "Options", *, on_update: "OnUpdate | None" = None, replay: bool = False
 ) -> Opened:
     """Open the session that the arguments mean, and set it as they say. With `replay`, its history is wanted.
 
@@ -54,48 +54,52 @@ async def open_session(
         AcpError: there is no such session, or it cannot be set like that.
     """
     opened: Opened | None = None
-    known = await _known(door, options)
+    known = await _known(running, options)
     for place, id in enumerate(known, 1):
         try:
-            opened = await reopen(door, options, id, on_update=on_update, replay=replay)
+            opened = await reopen(running, options, id, on_update=on_update, replay=replay)
             break
         except RequestRefused as error:
             if isinstance(error, AuthRequired):
                 raise
             if place == len(known):
-                _told_of(door, options, id, error)
+                _told_of(running, options, id, error)
     if opened is None:
-        servers, directories = _place(door, options)
-        session = await door.agent.new_session(
-            door.cwd, mcp_servers=servers, additional_directories=directories, on_update=on_update
+        servers, directories = _place(running, options)
+        session = await running.agent.new_session(
+            running.cwd, mcp_servers=servers, additional_directories=directories, on_update=on_update
         )
         opened = Opened(session, "new")
-    await _set(door, options, opened)
-    await keep_name(door, options.session or "", opened.session.id)
+    await _set(running, options, opened)
+    await keep_name(running, options.session or "", opened.session.id)
     return opened
 
 
 async def reopen(
-    door: "Door", options: "Options", id: str, *, on_update: "OnUpdate | None" = None, replay: bool = False
+    running: "RunningAgent", options: "Options", id: str, *, on_update: "OnUpdate | None" = None, replay: bool = False
 ) -> Opened:
     """Open an earlier session: without its history if the agent can, unless it is wanted."""
-    opened = await _reopen(door, options, id, on_update, replay)
-    await _keep_mode(door, opened.session, f"the session was left in `{{}}`, and goes on in `{door.gate.mode.value}`")
+    opened = await _reopen(running, options, id, on_update, replay)
+    await _keep_mode(
+        running, opened.session, f"the session was left in `{{}}`, and goes on in `{running.gate.mode.value}`"
+    )
     return opened
 
 
-async def _reopen(door: "Door", options: "Options", id: str, on_update: "OnUpdate | None", replay: bool) -> Opened:
-    agent, (servers, directories) = door.agent, _place(door, options)
+async def _reopen(
+    running: "RunningAgent", options: "Options", id: str, on_update: "OnUpdate | None", replay: bool
+) -> Opened:
+    agent, (servers, directories) = running.agent, _place(running, options)
     can_resume = agent.capabilities.session_capabilities.resume is not None
     can_load = agent.capabilities.load_session
     if can_resume and not (replay and can_load):
         session = await agent.resume_session(
-            id, door.cwd, mcp_servers=servers, additional_directories=directories, on_update=on_update
+            id, running.cwd, mcp_servers=servers, additional_directories=directories, on_update=on_update
         )
         return Opened(session, "resumed")
     if can_load:
         session = await agent.load_session(
-            id, door.cwd, mcp_servers=servers, additional_directories=directories, on_update=on_update
+            id, running.cwd, mcp_servers=servers, additional_directories=directories, on_update=on_update
         )
         return Opened(session, "loaded")
     raise NotSupported(
@@ -104,85 +108,87 @@ async def _reopen(door: "Door", options: "Options", id: str, on_update: "OnUpdat
     )
 
 
-async def keep_name(door: "Door", name: str, session_id: str) -> None:
+async def keep_name(running: "RunningAgent", name: str, session_id: str) -> None:
     """From now on the name means this session. A store that cannot be used is told, not fatal."""
     try:
-        await NameStore(door.database).put(name, door.name, session_id, door.cwd)
+        await NameStore(running.database).put(name, running.name, session_id, running.cwd)
     except StoreError as error:
-        door.warn(Advice(f"this session cannot be continued by name: {error.sentence}", error.hint))
+        running.warn(Advice(f"this session cannot be continued by name: {error.sentence}", error.hint))
 
 
-async def _known(door: "Door", options: "Options") -> list[str]:
+async def _known(running: "RunningAgent", options: "Options") -> list[str]:
     """The ids of the earlier session that is meant, the likeliest first; none for a new one."""
     if options.resume is not None:
-        return [await _whole(door, options.resume) or options.resume]
+        return [await _whole(running, options.resume) or options.resume]
     if options.session is not None:
-        named = await NameStore(door.database).get(options.session, door.name, door.cwd)
+        named = await NameStore(running.database).get(options.session, running.name, running.cwd)
         if named is not None:
             return [named.session_id]
         # An id that we have shown is as good as a name. Shorter words are names: the next id may begin with any of them.
-        listed = await _whole(door, options.session) if len(options.session) >= SHORTEST else None
+        listed = await _whole(running, options.session) if len(options.session) >= SHORTEST else None
         return [] if listed is None else [listed]
     if not options.continue_last:
         return []
     from antiphon.cli.continuing import last_used
 
-    return await last_used(door) or _nothing(door)
+    return await last_used(running) or _nothing(running)
 
 
-async def _whole(door: "Door", word: str) -> str | None:
+async def _whole(running: "RunningAgent", word: str) -> str | None:
     """Return the id that begins like this, among those that the agent lists, or None."""
-    found = await find_session(door.agent, word, door.cwd)
+    found = await find_session(running.agent, word, running.cwd)
     return None if found is None else found.session_id
 
 
-def _told_of(door: "Door", options: "Options", id: str, error: RequestRefused) -> None:
+def _told_of(running: "RunningAgent", options: "Options", id: str, error: RequestRefused) -> None:
     """A session cannot be opened: say so, and raise unless a new one may take its place."""
     if options.session is not None:
-        door.warn(Advice(f"the session `{options.session}` is gone, so a new one takes its name: {error.reason}"))
+        running.warn(Advice(f"the session `{options.session}` is gone, so a new one takes its name: {error.reason}"))
         return
     if error.code != Code.RESOURCE_NOT_FOUND:
         raise error
     if options.resume is None:
-        _nothing(door)
-    raise UnknownSession(f"{door.agent.name} has no session `{id}`", hint=f"{_where_listed(door)}") from error
+        _nothing(running)
+    raise UnknownSession(f"{running.agent.name} has no session `{id}`", hint=f"{_where_listed(running)}") from error
 
 
-def _where_listed(door: "Door") -> str:
-    if door.name == OURS:
+def _where_listed(running: "RunningAgent") -> str:
+    if running.name == OURS:
         return "`antiphon sessions --all` lists those there are"
-    agent = f" {shlex.quote(door.name)}"
+    agent = f" {shlex.quote(running.name)}"
     return f"`/sessions` in `antiphon chat{agent}` lists those there are"
 
 
-def _nothing(door: "Door") -> NoReturn:
-    raise UnknownSession(f"{door.agent.name} has no session in `{door.cwd}` to continue", hint="leave out `--continue`")
+def _nothing(running: "RunningAgent") -> NoReturn:
+    raise UnknownSession(
+        f"{running.agent.name} has no session in `{running.cwd}` to continue", hint="leave out `--continue`"
+    )
 
 
 # Where it works and with what.
 
 
-def _place(door: "Door", options: "Options") -> tuple[list[v1.McpServer], list[str]]:
+def _place(running: "RunningAgent", options: "Options") -> tuple[list[v1.McpServer], list[str]]:
     import os
 
     from antiphon.cli.servers import read_servers
 
     servers = [server for path in options.mcp_config for server in read_servers(path)]
     taken = {getattr(server, "name", None) for server in servers}
-    for name, kept in door.loaded.settings.mcp.items():
-        if name not in taken and _reaches(door, kept):
+    for name, kept in running.loaded.settings.mcp.items():
+        if name not in taken and _reaches(running, kept):
             servers.append(_server(kept))
     return servers, [os.path.abspath(os.path.expanduser(folder)) for folder in options.add_dir]
 
 
-def _reaches(door: "Door", server: "McpServer") -> bool:
-    reaches = door.agent.capabilities.mcp_capabilities
+def _reaches(running: "RunningAgent", server: "McpServer") -> bool:
+    reaches = running.agent.capabilities.mcp_capabilities
     if server.type == "stdio" or (reaches.http if server.type == "http" else reaches.sse):
         return True
     left_out = (
-        f"{door.agent.name} does not reach MCP servers over {server.type.upper()}, so `{server.name}` is left out"
+        f"{running.agent.name} does not reach MCP servers over {server.type.upper()}, so `{server.name}` is left out"
     )
-    door.warn(Advice(left_out))
+    running.warn(Advice(left_out))
     return False
 
 
@@ -198,41 +204,41 @@ def _server(server: "McpServer") -> v1.McpServer:
 # How it is set.
 
 
-async def _set(door: "Door", options: "Options", opened: Opened) -> None:
-    session, settings = opened.session, door.loaded.settings
+async def _set(running: "RunningAgent", options: "Options", opened: Opened) -> None:
+    session, settings = opened.session, running.loaded.settings
     if options.mode is not None:
         await _set_mode(session, options.mode)
         if options.permission_mode is None:
-            follow_agent(door.gate, options.mode)
+            follow_agent(running.gate, options.mode)
     elif settings.mode is not None and opened.how == "new":
-        await _try(door, "mode", settings.mode, _set_mode(session, settings.mode))
+        await _try(running, "mode", settings.mode, _set_mode(session, settings.mode))
     if options.permission_mode is not None:
-        await _keep_mode(door, session, f"the agent begins in `{{}}`, and is set to `{options.permission_mode}`")
+        await _keep_mode(running, session, f"the agent begins in `{{}}`, and is set to `{options.permission_mode}`")
     if options.model is not None:
         await _set_model(session, options.model)
     elif settings.model is not None and opened.how == "new":
-        await _try(door, "model", settings.model, _set_model(session, settings.model))
+        await _try(running, "model", settings.model, _set_model(session, settings.model))
     for key, value in options.set:
         await _set_option(session, key, value)
 
 
-async def _keep_mode(door: "Door", session: "Session", told: str) -> None:
+async def _keep_mode(running: "RunningAgent", session: "Session", told: str) -> None:
     """Set an agent that would do more unasked than the policy's mode allows to that mode, and tell it."""
     try:
-        was = await keep_agent_to(session, door.gate.mode)
+        was = await keep_agent_to(session, running.gate.mode)
     except AcpError as error:
-        now = mode_in_force(session, door.gate.mode).value
-        door.warn(Advice(f"the mode is `{now}`, as the agent has it: {sentence_and_hint(error)[0]}"))
+        now = mode_in_force(session, running.gate.mode).value
+        running.warn(Advice(f"the mode is `{now}`, as the agent has it: {sentence_and_hint(error)[0]}"))
         return
     if was is not None:
-        door.warn(Advice(told.format(was.value)))
+        running.warn(Advice(told.format(was.value)))
 
 
-async def _try(door: "Door", what: str, value: str, setting: Awaitable[None]) -> None:
+async def _try(running: "RunningAgent", what: str, value: str, setting: Awaitable[None]) -> None:
     try:
         await setting
     except Unsettable as error:
-        door.warn(Advice(f"the {what} `{value}` of the config file is left out: {sentence_and_hint(error)[0]}"))
+        running.warn(Advice(f"the {what} `{value}` of the config file is left out: {sentence_and_hint(error)[0]}"))
 
 
 async def _set_mode(session: "Session", mode: str) -> None:

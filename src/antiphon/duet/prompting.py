@@ -203,15 +203,14 @@ async def _plain(joint: "Joint", name: commands.PlainName) -> None:
 
 async def _trust(joint: "Joint") -> str:
     """Trust what the project gives to the engines. Each of them looks again before its next prompt."""
-    from antiphon.engines.project import said_of
-    from antiphon.store.project_trust import NothingToTrust, trust_project
+    from antiphon.permission.project_trust import NothingToTrust, trust_project, trusted_text
 
     outer = joint.outer
     try:
         trusted = await trust_project((outer.cwd, *outer.directories), joint.store.database)
     except NothingToTrust as error:
         return told(error)[0]
-    return said_of(trusted, outer.cwd)
+    return trusted_text(trusted, outer.cwd)
 
 
 def _instead(prompt: Sequence[v1.ContentBlock], text: str) -> list[v1.ContentBlock]:

@@ -1,19 +1,23 @@
 """Whether the user trusts what a project gives to an engine: the files on this machine, compared with what the store has."""
 
 import asyncio
+import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from antiphon.config.project_files import ANY, CLAUDE, CODEX, Family, ProjectFile, project_files, untrusted
 from antiphon.config.settings import find, settle
-from antiphon.errors import AcpError
+from antiphon.errors import AcpError, Advice
 
 if TYPE_CHECKING:
     from antiphon.store.database import Database
 
-__all__ = ["NothingToTrust", "ProjectTrust", "look", "trust_project"]
+__all__ = ["NothingToTrust", "ProjectTrust", "left_out", "look", "may_read", "trust_project", "trusted_text"]
+
+SHOWN: Final = 8
+"""Files that a notice names. The rest is counted."""
 
 
 class NothingToTrust(AcpError):
@@ -107,3 +111,43 @@ async def trust_project(directories: Sequence[str], database: "Database | None" 
         async with open_database() as ours:
             await keep(ours)
     return [*([] if config is None else [str(config.path)]), *(file.path for file in readable)]
+
+
+# --- what the user is told --------------------------------------------------------------------------------------------
+
+
+def left_out(engine: str, trust: ProjectTrust, cwd: str) -> tuple[str, Advice]:
+    """A notice that files were left out: its title, and which ones and what to do."""
+    why = "changed since you trusted it" if trust.changed else "is not trusted"
+    hint = "look at these files; if you agree with them, type `/trust` or run `antiphon policy trust`"
+    described = f"left out: {_listed(trust.waiting, cwd)}."
+    if trust.trouble:
+        described = f"{trust.trouble.partition(chr(10))[0]}; {described}"
+    return f"This project {why}, so {engine} works with your own settings only", Advice(described, hint)
+
+
+def may_read(agent: str, trust: ProjectTrust, cwd: str) -> tuple[str, Advice]:
+    """A warning that an agent may read files that are not trusted."""
+    return (
+        f"This project is not trusted, and {agent} may run programs that it names",
+        Advice(
+            f"it has {_listed(trust.waiting, cwd)}.",
+            "look at these files; `antiphon policy trust` ends this warning until they change",
+        ),
+    )
+
+
+def _listed(paths: tuple[str, ...], cwd: str) -> str:
+    """Paths in short, relative to the session's directory where they are in it."""
+    here = os.path.realpath(cwd)
+    short = [os.path.relpath(path, here) if path.startswith(f"{here.rstrip('/')}/") else path for path in paths]
+    more = f" and {len(short) - SHOWN} more" if len(short) > SHOWN else ""
+    return ", ".join(f"`{path}`" for path in short[:SHOWN]) + more
+
+
+def trusted_text(trusted: "list[str]", cwd: str) -> str:
+    """What a user reads after `/trust`."""
+    return (
+        f"Trusted as they are now: {_listed(tuple(trusted), cwd)}. They count from the next prompt on, and have to be trusted again "
+        "when they change. `antiphon policy distrust` takes it back."
+    )

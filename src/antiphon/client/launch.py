@@ -1,12 +1,12 @@
-"""From arguments and settings to an agent and a session: what `run` and `chat` begin with.
+"""Start an agent behind the settings, the policy and the store that hold in a directory.
 
-Rule 1: what was said on the command line counts before what stands in a file.
-Rule 2: what stands in a file and does not fit this agent is told and left out; what was asked for now and does not fit is an error.
+What `run` and `chat` begin with, and what any other front end needs. What the caller asks for counts before what stands in
+a config file.
 """
 
 import shlex
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from antiphon import __version__
 from antiphon.catalogue.engines import default_agent
+from antiphon.catalogue.finding import UnknownAgent, start_of
 from antiphon.catalogue.known import JOINT, OURS, keys_for
-from antiphon.cli.arguments import Misused, Options
-from antiphon.cli.ending import ExtraMissing
-from antiphon.cli.logs import ReportLog
 from antiphon.client.connect import Asking, connect
 from antiphon.client.files import Files
 from antiphon.client.guards import GuardedFiles, GuardedTerminals
@@ -25,12 +23,13 @@ from antiphon.client.retry import Retry
 from antiphon.client.terminals import Terminals
 from antiphon.config.clients import Client
 from antiphon.config.environment import environment_for, with_new_sessions
+from antiphon.connection.reports import ReportLog
 from antiphon.connection.stream import CANCEL_GRACE
-from antiphon.errors import Advice
+from antiphon.errors import Advice, ExtraMissing
 from antiphon.permission.gate import Ask, PermissionGate
 from antiphon.permission.memory import forget_closed
 from antiphon.permission.settings import BROKEN, rules_in, settings_here
-from antiphon.policy import Mode, RuleError, Rules
+from antiphon.policy import Mode, Rules
 from antiphon.protocol import v1
 from antiphon.store.audit import AuditEntry, AuditStore
 from antiphon.store.decisions import DecisionStore
@@ -44,18 +43,32 @@ if TYPE_CHECKING:
     from antiphon.config.shapes import Settings
     from antiphon.store.database import Database
 
-__all__ = ["Attendance", "Door", "agent_name", "connected", "rules_of"]
-
-TIMEOUT_GRACE: Final = 2.0
-"""Seconds that an agent may take to end a turn that `--timeout` has cancelled: the time is over."""
+__all__ = ["Frontend", "LaunchOptions", "RunningAgent", "agent_name", "launch", "rules_of"]
 
 DELAYS: Final = (1.0, 2.0, 4.0, 8.0)
 """Seconds before each further try; the last one again for all that follow."""
 
 
+@dataclass(frozen=True)
+class LaunchOptions:
+    """What the caller asks for. None and empty: the settings decide."""
+
+    agent: str | None = None
+    """A name, or a whole command line."""
+    allow: Sequence[str] = ()
+    deny: Sequence[str] = ()
+    ask: Sequence[str] = ()
+    permission_mode: str | None = None
+    on_ask: str | None = None
+    """What becomes of requests that would be asked about: `deny`, `fail` or `allow`. With it nobody is asked."""
+    max_retries: int | None = None
+    cancel_grace: float = CANCEL_GRACE
+    """Seconds that the agent may take to end a turn that was cancelled."""
+
+
 @dataclass
-class Attendance:
-    """Who is there, and what they want to hear."""
+class Frontend:
+    """The front end that the user sits at: how it introduces itself, and what it can show and ask."""
 
     client: Client
     """As which of our clients we introduce ourselves to the agent."""
@@ -74,8 +87,8 @@ class Attendance:
 
 
 @dataclass
-class Door:
-    """An agent that was started, and what holds for it."""
+class RunningAgent:
+    """An agent that was started, and the settings and policy that hold for it."""
 
     agent: "ConnectedAgent"
     name: str
@@ -89,12 +102,12 @@ class Door:
     """The words that start it, for those who sign in by its own program."""
 
 
-def agent_name(options: Options, settings: "Settings") -> str:
+def agent_name(options: LaunchOptions, settings: "Settings") -> str:
     """Who is to answer."""
     return options.agent or settings.agent or default_agent(settings)
 
 
-def rules_of(options: Options, settings: "Settings") -> Rules:
+def rules_of(options: LaunchOptions, settings: "Settings") -> Rules:
     """The rules of the command line and of the files.
 
     Raises:
@@ -111,61 +124,57 @@ def rules_of(options: Options, settings: "Settings") -> Rules:
 
 
 @asynccontextmanager
-async def connected(options: Options, cwd: str, attendance: Attendance) -> AsyncIterator[Door]:
+async def launch(options: LaunchOptions, cwd: str, frontend: Frontend) -> AsyncIterator[RunningAgent]:
     """Start the agent that was asked for, behind the policy that holds here.
 
     Raises:
-        Misused: a rule on the command line is none.
-        AcpError: it is not there, does not start, or speaks something else.
+        RuleError: a rule of the caller is not a rule.
+        AcpError: the agent is not there, does not start, or speaks something else.
     """
     async with _database() as database:
         loaded = await settings_here(cwd, database)
         for problem in (*loaded.problems, *loaded.notes, *await forget_closed(DecisionStore(database))):
-            attendance.warn(problem)
+            frontend.warn(problem)
         settings = loaded.settings
         name = agent_name(options, settings)
-        gate = _gate(options, loaded, attendance, database, name)
+        gate = _gate(options, loaded, frontend, database, name)
         words, env, place = _command(name, settings)
         if words[: 1 + len(JOINT)] != [sys.executable, *JOINT]:  # our own engines tell what they left out
-            await _warn_of_project(name, cwd, database, attendance)
+            await _warn_of_project(name, cwd, database, frontend)
         async with connect(
             words,
             cwd=place or cwd,
             env=env,
-            permission=_noting(gate, attendance.refused),
-            elicitation=attendance.elicitation,
-            authenticate=attendance.authenticate,
-            files=GuardedFiles(attendance.files, gate),
-            terminals=GuardedTerminals(attendance.terminals, gate),
+            permission=_noting(gate, frontend.refused),
+            elicitation=frontend.elicitation,
+            authenticate=frontend.authenticate,
+            files=GuardedFiles(frontend.files, gate),
+            terminals=GuardedTerminals(frontend.terminals, gate),
             retry=_retry(options),
-            info=v1.Implementation(attendance.client.name, __version__, attendance.client.title),
+            info=v1.Implementation(frontend.client.name, __version__, frontend.client.title),
             observer=ReportLog(),
-            cancel_grace=CANCEL_GRACE if getattr(options, "timeout", None) is None else TIMEOUT_GRACE,
-            terminal_login=attendance.terminal_login,
+            cancel_grace=options.cancel_grace,
+            terminal_login=frontend.terminal_login,
         ) as agent:
-            yield Door(agent, name, cwd, gate, loaded, database, attendance.warn, words)
+            yield RunningAgent(agent, name, cwd, gate, loaded, database, frontend.warn, words)
 
 
-async def _warn_of_project(name: str, cwd: str, database: "Database", attendance: Attendance) -> None:
+async def _warn_of_project(name: str, cwd: str, database: "Database", frontend: Frontend) -> None:
     """Warn of what an agent may read in a project that is not trusted: what it does with that is not ours to prevent."""
     from antiphon.config.project_files import ANY
-    from antiphon.engines.project import may_read
-    from antiphon.store.project_trust import look
+    from antiphon.permission.project_trust import look, may_read
 
     found = await look(ANY, (cwd,), database)
     if found.waiting:
         title, more = may_read(f"`{name}`", found, cwd)
-        attendance.warn(Advice(f"{title}: {more.sentence}", more.hint))
+        frontend.warn(Advice(f"{title}: {more.sentence}", more.hint))
 
 
 def _gate(
-    options: Options, loaded: "Loaded", attendance: Attendance, database: "Database", name: str
+    options: LaunchOptions, loaded: "Loaded", frontend: Frontend, database: "Database", name: str
 ) -> PermissionGate:
     settings = loaded.settings
-    try:
-        rules = rules_of(options, settings)
-    except RuleError as error:
-        raise Misused(str(error)) from error
+    rules = rules_of(options, settings)
     on_ask: Literal["deny", "fail", "allow"] = "deny"
     match options.on_ask or settings.on_ask:
         case "fail" | "allow" as chosen:
@@ -176,10 +185,10 @@ def _gate(
     return PermissionGate(
         rules,
         Mode(options.permission_mode or settings.permission_mode),
-        ask=attendance.ask if options.on_ask is None else None,  # who says what to do does not want to be asked
+        ask=frontend.ask if options.on_ask is None else None,  # who says what to do does not want to be asked
         on_ask=on_ask,
         decisions=DecisionStore(database),
-        audit=_Audit(database, attendance.decided),
+        audit=_Audit(database, frontend.decided),
         project="" if project is None else str(project),
         agent=name,
         broken=BROKEN if loaded.policy_broken else "",
@@ -232,9 +241,7 @@ def _command(name: str, settings: "Settings") -> tuple[list[str], Mapping[str, s
             words = shlex.split(name)
             return words, environment_for(keys_for(words)), None
         except ValueError as error:
-            raise Misused(f"the command `{name}` makes no sense: {str(error).lower()}") from error
-    from antiphon.catalogue.finding import start_of
-
+            raise UnknownAgent(f"the command `{name}` makes no sense: {str(error).lower()}") from error
     found = start_of(name, settings)
     env = found.environment()
     if found.origin == "built in" and found.name == OURS:
@@ -242,7 +249,7 @@ def _command(name: str, settings: "Settings") -> tuple[list[str], Mapping[str, s
     return list(found.command), env, found.cwd
 
 
-def _retry(options: Options) -> Retry:
+def _retry(options: LaunchOptions) -> Retry:
     if options.max_retries is None:
         return Retry(DELAYS)
     return Retry(tuple(DELAYS[min(n, len(DELAYS) - 1)] for n in range(options.max_retries)))
