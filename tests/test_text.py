@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from antiphon.cli.sessions_prose import safe
+from antiphon.export.html import safe
 from antiphon.text import exact, prose
 from antiphon.tui.clean import clean
 from antiphon.tui.clean import exact as exact_on_screen

@@ -31,8 +31,6 @@ The codes and the names the documents give them stand in `Code`. Three collide; 
 `meaning_of` how we read the others.
 """
 
-from typing import NamedTuple
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -132,11 +130,26 @@ _HINT = "\nhint: "
 """Separates the sentence of an error from its hint where both are one text: in a traceback, and in messages of older peers."""
 
 
-class Advice(NamedTuple):
+class Advice(tuple[str, str]):
     """Something a user should know: a sentence, and what to do about it. Like an error that is not raised."""
 
-    sentence: str
-    hint: str = ""
+    __slots__ = ()
+
+    def __new__(cls, sentence: str, hint: str = "") -> "Advice":
+        return super().__new__(cls, (sentence, hint))  # no NamedTuple: `typing` would be loaded at every start
+
+    def __getnewargs__(self) -> tuple[str, str]:
+        return self[0], self[1]
+
+    @property
+    def sentence(self) -> str:
+        """What there is to know."""
+        return self[0]
+
+    @property
+    def hint(self) -> str:
+        """What to do about it; empty if there is nothing to do."""
+        return self[1]
 
     def __str__(self) -> str:
         return f"{self.sentence}{_HINT}{self.hint}" if self.hint else self.sentence

@@ -11,13 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from antiphon.cli.sessions_html import page
-from antiphon.cli.sessions_json import document
-from antiphon.cli.sessions_markdown import markdown
-from antiphon.cli.sessions_prose import prose
-from antiphon.cli.sessions_telling import About, Told, tell
 from antiphon.duet import events
 from antiphon.duet.events import Cleared, Event, Given, Shown
+from antiphon.export.html import html_of_markdown, page
+from antiphon.export.json import document
+from antiphon.export.markdown import markdown
+from antiphon.export.session import About, ExportedSession, read_session
 from antiphon.protocol import v1
 from tests.cli.conversing import AT, asked, called, ended, said, thought, write
 from tests.cli.test_sessions import ONE, Sessions, home, sessions
@@ -30,8 +29,8 @@ ABOUT = About(
 PIXEL = base64.b64encode(b"\x89PNG\r\n").decode()
 
 
-def told(*history: Event | bytes) -> Told:
-    return tell(ABOUT, [each if isinstance(each, bytes) else events.pack(each) for each in history])
+def told(*history: Event | bytes) -> ExportedSession:
+    return read_session(ABOUT, [each if isinstance(each, bytes) else events.pack(each) for each in history])
 
 
 def body(*history: Event | bytes, **how: bool) -> str:
@@ -247,7 +246,7 @@ def test_hostile_text_is_only_text() -> None:
         called(HOSTILE, v1.Diff(HOSTILE, HOSTILE), v1.ContentItem(v1.TextBlock(HOSTILE))),
         ended(HOSTILE, "", HOSTILE),
     ]
-    text = page(tell(about, [events.pack(each) for each in history]))
+    text = page(read_session(about, [events.pack(each) for each in history]))
     read = harmless(text)
     assert "<script" not in text.lower() and "alert(1)</script>" in read.words
     assert [attributes for tag, attributes in read.tags if tag == "img"] == [
@@ -257,7 +256,7 @@ def test_hostile_text_is_only_text() -> None:
 
 @given(st.text(st.sampled_from("ab<>&\"'`*[]()#-> |\n1.~_:/htps"), max_size=120))
 def test_any_text_becomes_harmless_html_that_still_says_it(text: str) -> None:
-    read = harmless(f"<div>{prose(text)}</div>")
+    read = harmless(f"<div>{html_of_markdown(text)}</div>")
     letters = [letter for letter in text if letter in "abht"]
     if "http" not in text and "`" not in text and "~" not in text:  # an address and a fence's language are not shown
         assert [letter for letter in read.words if letter in "abht"] == letters
@@ -275,7 +274,7 @@ def test_one_file_has_everything_and_asks_nobody_for_anything() -> None:
 
 def test_markdown_is_written_as_html() -> None:
     text = "# Head\n\nA **bold** `x < y`\n\n1. one\n   - deep\n2. two\n\n> quoted\n\n```py\na\n\nb\n```\n\n| a |\n|---|\n\n---"
-    assert prose(text).split("\n") == [
+    assert html_of_markdown(text).split("\n") == [
         "<h3>Head</h3>",
         "<p>A <strong>bold</strong> <code>x &lt; y</code></p>",
         '<ol start="1"><li>one<ul><li>deep</li></ul></li><li>two</li></ol>',
@@ -293,7 +292,7 @@ def test_markdown_is_written_as_html() -> None:
     "text", ["[" * 50_000, "`" * 50_000, "**" * 25_000, "> " * 20_000, " " * 50_000 + "x", "# " + " " * 50_000]
 )
 def test_no_text_takes_long(text: str) -> None:
-    harmless(f"<div>{prose(text)}</div>")  # the suite's limit would end it
+    harmless(f"<div>{html_of_markdown(text)}</div>")  # the suite's limit would end it
 
 
 def test_changes_are_coloured_and_thoughts_and_calls_can_be_closed() -> None:

@@ -1,11 +1,12 @@
 """What came of a run: the last message of each engine, the files that changed, what failed or was denied, and the exit status."""
 
 import os
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from antiphon.cli import events
 from antiphon.client.files import Files
 from antiphon.protocol import v1
+from antiphon.transcript.presentation import antiphon_meta, engine_of, is_label
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DENIED", "ENDED", "FAILED", "HALF_FAILED", "LIMITED", "MISUSED", "REFUSED", "TIMED_OUT", "Answer", "NotedFiles", "changed_files",
-    "engine_of", "failures_in", "is_label", "status_of",
+    "failures_in", "status_of",
 ]  # fmt: skip
 
 ENDED: Final = 0
@@ -58,26 +59,9 @@ def status_of(stop_reason: v1.StopReason, *, denied: bool = False, half_failed: 
     return HALF_FAILED if half_failed and status == ENDED else status
 
 
-def _ours(meta: dict[str, Any] | None) -> dict[str, Any]:
-    """Return what our own agent adds to a message in `_meta`."""
-    found = (meta or {}).get("antiphon")
-    return found if isinstance(found, dict) else {}
-
-
-def engine_of(update: v1.Update) -> str | None:
-    """Return the engine that an update comes from, where several answer; None if the agent does not say."""
-    engine = _ours(getattr(update, "meta", None)).get("engine")
-    return engine if isinstance(engine, str) and engine else None
-
-
-def is_label(update: v1.Update) -> bool:
-    """Whether a piece of a message is only the engine's name before its words."""
-    return _ours(getattr(update, "meta", None)).get("label") is True
-
-
 def failures_in(result: v1.PromptResult) -> list[events.EngineFailure]:
     """Return the engines that failed in a turn to which others answered, as our own agent reports them."""
-    listed = _ours(result.meta).get("failures")
+    listed = antiphon_meta(result.meta).get("failures")
     found = []
     for each in listed if isinstance(listed, list) else ():
         if isinstance(each, dict) and isinstance(each.get("engine"), str) and isinstance(each.get("message"), str):

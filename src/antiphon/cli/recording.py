@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import msgspec
 
 from antiphon.cli import events
-from antiphon.cli.outcome import engine_of, is_label
 from antiphon.protocol import v1
 from antiphon.protocol.base import encode
+from antiphon.transcript.presentation import engine_of, is_label
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

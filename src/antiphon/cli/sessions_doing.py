@@ -14,10 +14,10 @@ from antiphon.cli.screen import Screen
 from antiphon.cli.sessions_search import Hit, hits_in, pattern_of
 from antiphon.cli.sessions_shelf import Shelf, opened
 from antiphon.cli.sessions_table import Paint, ago, table
-from antiphon.cli.sessions_telling import About
 from antiphon.config.clients import is_script
 from antiphon.config.places import private_opener, state_dir
 from antiphon.errors import AcpError
+from antiphon.export.session import About
 from antiphon.store.locks import Holder, LiveElsewhere, SessionLock, holder
 from antiphon.store.sessions import SessionRow
 from antiphon.text import exact_line, one_line, prose
@@ -110,7 +110,7 @@ def _cells(shelf: Shelf, about: About, owner: Holder | None, *, everywhere: bool
 
 async def show(word: str, *, thoughts: bool, calls: bool) -> int:
     """What was said, as Markdown."""
-    from antiphon.cli.sessions_markdown import markdown
+    from antiphon.export.markdown import markdown
 
     async with opened() as shelf:
         told = await shelf.told(shelf.find(word))
@@ -124,15 +124,15 @@ async def export(word: str, path: str | None, form: str) -> int:
         told = await shelf.told(shelf.find(word))
     match form:
         case "json" | "line":
-            from antiphon.cli.sessions_json import document
+            from antiphon.export.json import document
 
             data = document(told, indent=2 if form == "json" else -1)
         case "html":
-            from antiphon.cli.sessions_html import page
+            from antiphon.export.html import page
 
             data = page(told).encode("utf-8", "replace")
         case _:
-            from antiphon.cli.sessions_markdown import markdown
+            from antiphon.export.markdown import markdown
 
             data = markdown(told, thoughts=True).encode("utf-8", "replace")
     if path is None or path == "-":

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from antiphon.cli.sessions_telling import Line, speaker, text_of
+from antiphon.export.session import Line, speaker, text_of
 from antiphon.text import one_line
 from antiphon.transcript.transcript import CallEntry, Message
 

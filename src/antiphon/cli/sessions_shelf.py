@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from antiphon.cli.saying import Misused
-from antiphon.cli.sessions_telling import About, Told, about, tell
 from antiphon.client.session_ids import shortened
 from antiphon.duet.events import Prompted, unpack
+from antiphon.export.session import About, ExportedSession, about, read_session
 from antiphon.protocol import v1
 from antiphon.store.conversations import ConversationStore
 from antiphon.store.database import Database
@@ -89,9 +89,9 @@ class Shelf:
         known = about(row, await self.store.state(row.id), self._engines.get(row.id, ()), turns)
         return known if row.title else _titled(known, await self._first_prompt(row.id))
 
-    async def told(self, row: SessionRow) -> Told:
+    async def told(self, row: SessionRow) -> ExportedSession:
         """A session with its history."""
-        return tell(await self.about(row), await self.store.history(row.id))
+        return read_session(await self.about(row), await self.store.history(row.id))
 
     async def _first_prompt(self, id: str) -> str | None:
         seen = 0

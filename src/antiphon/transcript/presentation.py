@@ -3,7 +3,7 @@
 import os
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from antiphon.protocol import v1
 
@@ -13,10 +13,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DIFF_LINES",
+    "antiphon_meta",
     "call_line",
     "describe_action",
     "diff_lines",
     "diffs_in",
+    "engine_of",
+    "is_label",
     "plan_line",
     "shown_path",
     "usage_line",
@@ -116,3 +119,23 @@ def describe_action(action: "Action") -> str:
     if action.paths:
         return ", ".join(action.paths)
     return action.name or action.kind
+
+
+# --- engines of our own agent ------------------------------------------------------------------------------------------
+
+
+def engine_of(update: v1.Update) -> str | None:
+    """Return the engine that an update comes from, where several answer; None if the agent does not say."""
+    engine = antiphon_meta(getattr(update, "meta", None)).get("engine")
+    return engine if isinstance(engine, str) and engine else None
+
+
+def is_label(update: v1.Update) -> bool:
+    """Whether a piece of a message is only the engine's name before its words."""
+    return antiphon_meta(getattr(update, "meta", None)).get("label") is True
+
+
+def antiphon_meta(meta: dict[str, Any] | None) -> dict[str, Any]:
+    """Return what our own agent adds to a message in `_meta`."""
+    found = (meta or {}).get("antiphon")
+    return found if isinstance(found, dict) else {}

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from antiphon.catalogue.known import KNOWN
-from antiphon.cli.outcome import is_label
 from antiphon.config.clients import is_script
 from antiphon.duet.events import Cleared, Ended, Event, Prompted, Shown, unpack
 from antiphon.protocol import v1
 from antiphon.protocol.base import decoder
 from antiphon.protocol.salvage import salvage
+from antiphon.transcript.presentation import is_label
 from antiphon.transcript.transcript import CallEntry, Entry, Message, Thought, Transcript
 
 if TYPE_CHECKING:
     from antiphon.store.sessions import SessionRow
 
-__all__ = ["About", "Line", "Told", "about", "retold", "speaker", "tell", "text_of", "title_of"]
+__all__ = ["About", "ExportedSession", "Line", "about", "read_lines", "read_session", "speaker", "text_of", "title_of"]
 
 _updates: msgspec.json.Decoder[v1.Update] = decoder(v1.Update)  # type: ignore[arg-type]  # a union is a type to msgspec
 
@@ -56,7 +56,7 @@ class Line(msgspec.Struct, frozen=True):
         return datetime.fromtimestamp(self.at, UTC)
 
 
-class Told(msgspec.Struct, frozen=True):
+class ExportedSession(msgspec.Struct, frozen=True):
     """A session with all that is told of it."""
 
     about: About
@@ -116,7 +116,7 @@ def _announced(update: v1.Update) -> str:
     return name if isinstance(name, str) else ""
 
 
-def retold(history: Iterable[bytes]) -> tuple[list[Line], list[v1.PlanEntry]]:
+def read_lines(history: Iterable[bytes]) -> tuple[list[Line], list[v1.PlanEntry]]:
     """The entries of a history, and the plan as it is at the end. What stood before the user began afresh is not told."""
     teller = _Teller()
     for event in unpack(history):
@@ -127,10 +127,10 @@ def retold(history: Iterable[bytes]) -> tuple[list[Line], list[v1.PlanEntry]]:
     return teller.lines, teller.transcript.plan
 
 
-def tell(about: About, history: Iterable[bytes]) -> Told:
+def read_session(about: About, history: Iterable[bytes]) -> ExportedSession:
     """The whole session."""
-    lines, plan = retold(history)
-    return Told(about, lines, plan)
+    lines, plan = read_lines(history)
+    return ExportedSession(about, lines, plan)
 
 
 def about(row: "SessionRow", state: bytes, engines: Sequence[str], turns: int) -> About:

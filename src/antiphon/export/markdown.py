@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from antiphon.cli.sessions_content import Piece, pieces_of, pieces_of_call
-from antiphon.cli.sessions_telling import Line, Told, speaker, text_of
+from antiphon.export.content import Piece, pieces_of, pieces_of_call
+from antiphon.export.session import ExportedSession, Line, speaker, text_of
 from antiphon.protocol import v1
 from antiphon.text import fenced, one_line, prose
 from antiphon.transcript.presentation import MARKS
@@ -20,7 +20,7 @@ _FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
 _BOXES: Final = {v1.PlanStatus.PENDING: "[ ]", v1.PlanStatus.IN_PROGRESS: "[~]", v1.PlanStatus.COMPLETED: "[x]"}
 
 
-def markdown(told: Told, *, thoughts: bool = False, calls: bool = True) -> str:
+def markdown(told: ExportedSession, *, thoughts: bool = False, calls: bool = True) -> str:
     """The whole page. Nothing in it that a terminal would obey."""
     blocks = [*_head(told)]
     heard = None
@@ -38,7 +38,7 @@ def markdown(told: Told, *, thoughts: bool = False, calls: bool = True) -> str:
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def _head(told: Told) -> Iterator[str]:
+def _head(told: ExportedSession) -> Iterator[str]:
     about = told.about
     yield f"# {one_line(about.title or 'Session')}"
     facts = [f"- session {_code(about.id)} in {_code(about.cwd)}"]

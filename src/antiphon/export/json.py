@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
-from antiphon.cli.sessions_telling import Line, Told, text_of
+from antiphon.export.session import ExportedSession, Line, text_of
 from antiphon.protocol.base import encode
 from antiphon.transcript.transcript import CallEntry, CompactionEntry, Entry, Message, Notice
 
@@ -15,7 +15,7 @@ VERSION: Final = 1
 """Changes when a reader of the one before would be wrong."""
 
 
-def document(told: Told, *, indent: int = 2) -> bytes:
+def document(told: ExportedSession, *, indent: int = 2) -> bytes:
     """Return the session as one object, indented for a file that people look at, too; with an indent of -1 it is one line."""
     whole = {
         "format": FORMAT,
