@@ -107,6 +107,17 @@ async def test_a_session_that_is_live_in_another_process_is_a_clear_error_and_fr
             assert (await client.say("mine now")).text == "echo: mine now"
 
 
+async def test_a_session_that_was_closed_can_be_opened_in_another_process_while_the_first_one_runs(
+    at_codex: Place,
+) -> None:
+    async with connected(at_codex) as one, connected(at_codex) as two:
+        await one.say("remember the river")
+        id = one.session.id
+        await one.session.close()
+        await two.load(id)
+        assert (await two.say("mine now")).text == "echo: mine now"
+
+
 async def test_two_processes_work_in_one_folder_at_a_time(at_codex: Place) -> None:
     async with connected(at_codex) as one, connected(at_codex) as two:
         assert (await one.say("of the river")).text == "echo: of the river"

@@ -54,6 +54,10 @@ CALLS: Final = (wire.CommandExecution, wire.FileChange, wire.McpToolCall)
 _log = logging.getLogger(__name__)
 
 
+UNLOAD_AT_ONCE: Final = ("-c", "thread_unload_delay_secs=0")
+"""By default a server keeps a thread that nobody listens to, and no other server may write in it meanwhile."""
+
+
 class Listener(Protocol):
     """A thread's session."""
 
@@ -214,9 +218,8 @@ class Hub:
         """A server, in the user's own environment: it finds its home, its login and its settings there. Not in the project's directory."""
         self._early.clear()  # the next one has its own
         self.login = kept_login()
-        return await Server.start(
-            [self.found.path, "app-server"], home(), harmless_git(environment_for("codex")), self._expect
-        )
+        command = [self.found.path, "app-server", *UNLOAD_AT_ONCE]
+        return await Server.start(command, home(), harmless_git(environment_for("codex")), self._expect)
 
     def _expect(self) -> None:
         for each in self._listeners.values():
