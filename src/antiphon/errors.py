@@ -23,7 +23,7 @@
     ├── AttachmentError       a file that was to go along with a prompt
     ├── RuleError             a rule of the policy that means nothing
     ├── StoreError            what is stored: BadCursor, NoSuchSession, SessionExists; LiveElsewhere, AmbiguousId, NothingToTrust
-    └── EditRefused, NoSuchAgent, NotJsonc    a file of settings that was to be changed
+    └── EditRefused, NoSuchAgent, NotJsonc, WrongAgent    a file of settings that was to be changed
 
 Commands and engines have errors of their own besides, which nobody else meets; they are AcpErrors too.
 
@@ -50,7 +50,7 @@ _MADE_IN: "Mapping[str, str]" = {
     "NoSuchSession": "store.errors", "NotAFile": "local.problems", "NotJsonc": "editors.jsonc", "NotPermitted": "local.problems",
     "NotText": "local.problems", "NotThere": "local.problems", "NothingToTrust": "permission.project_trust", "OutsideRoots": "local.problems",
     "RegistryProblem": "catalogue.registry", "RuleError": "policy.rules", "SessionExists": "store.errors", "StoreError": "store.errors",
-    "TooLarge": "local.problems", "UnknownAgent": "catalogue.finding", "UnknownEngine": "engines.known",
+    "TooLarge": "local.problems", "UnknownAgent": "catalogue.finding", "UnknownEngine": "engines.known", "WrongAgent": "config.editing",
 }  # fmt: skip
 """Where the others are made: each is loaded when it is first used."""
 

@@ -108,4 +108,4 @@ def _refused(error: "FileProblem") -> RequestRefused:
     """The same error that a client would answer with, so that callers need to know one only."""
     from antiphon.local.problems import code_of, message_of
 
-    return RequestRefused(code_of(error), message_of(error))
+    return RequestRefused(code_of(error), message_of(error), hint=error.hint)

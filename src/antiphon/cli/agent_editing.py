@@ -32,7 +32,7 @@ def add(name: str, command: list[str]) -> int:
     try:
         path = _edit(lambda text: with_agent(text, name, command))
     except WrongAgent as error:
-        raise Misused(str(error)) from error
+        raise Misused(error.sentence, hint=error.hint) from error
     sys.stderr.write(f"added `{name}` to {path}; `antiphon agents check {name}` tries it\n")
     here = find(name, Settings(agents={name: OwnAgent(tuple(command))}))
     if isinstance(here, Missing):

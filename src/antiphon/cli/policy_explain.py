@@ -141,7 +141,7 @@ def _gate(options: Options, loaded: "Loaded", decisions: DecisionStore | None, c
     try:
         rules = rules_of(options.launch_options(), loaded.settings)
     except RuleError as error:
-        raise Misused(str(error)) from error
+        raise Misused(error.sentence, hint=error.hint) from error
     return PermissionGate(
         rules,
         Mode(options.permission_mode or loaded.settings.permission_mode),

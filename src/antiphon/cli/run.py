@@ -52,4 +52,4 @@ def _prepared(options: Options) -> "tuple[Prompt, str]":
     try:
         return read_prompt(options, cwd), cwd
     except AttachmentError as error:
-        raise Misused(str(error)) from error
+        raise Misused(error.sentence, hint=error.hint) from error

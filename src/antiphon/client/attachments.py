@@ -251,7 +251,7 @@ def _text(attachment: Attachment) -> str | None:
         wrong = f"`{attachment.written}` has no lines: it is not text in UTF-8"
         raise AttachmentError(wrong, hint="leave out `#L…`") from None
     except TooLarge as error:
-        raise AttachmentError(str(error)) from error
+        raise AttachmentError(error.sentence, hint=error.hint) from error
     if not text:
         raise AttachmentError(f"`{attachment.path.name}` has no line {first}", hint="it is shorter than that")
     return text

@@ -87,7 +87,8 @@ def _names(asked: str, place: Path) -> list[Path]:
 
 def refusal(error: FileProblem, path: str) -> RequestError:
     """The error that the agent receives."""
-    return RequestError(code_of(error), message_of(error), {"uri": path} if isinstance(error, NotThere) else None)
+    data = {"uri": path} if isinstance(error, NotThere) else None
+    return RequestError(code_of(error), message_of(error), data, hint=error.hint)
 
 
 @contextmanager

@@ -182,12 +182,13 @@ class Link:
             if not connection.noise:
                 raise
             raise RemoteProtocolError(
-                f"{error}{_printed(connection)}",
+                f"{error.sentence}{_printed(connection)}",
                 hint="this is not the Agent Client Protocol; many agents need an option to speak it",
             ) from error
         except RequestRefused as error:
             if error.meaning == "unsupported protocol version":
-                raise RemoteProtocolError(f"{self.name} does not speak version {VERSION} of ACP: {error}") from error
+                wrong = f"{self.name} does not speak version {VERSION} of ACP: {error.sentence}"
+                raise RemoteProtocolError(wrong, hint=error.hint) from error
             if error.wants_sign_in:
                 raise AuthRequired(error.code, error.message, error.data) from error
             raise

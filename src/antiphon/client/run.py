@@ -203,7 +203,8 @@ class Run:
             if self.called_off is not None:
                 self._finish(CANCELLED)  # agents answer a cancelled turn with all sorts of errors
             elif sent and isinstance(error, ConnectionClosed):
-                raise TurnLost(f"the connection was lost in the middle of a turn: {error}") from error
+                lost = f"the connection was lost in the middle of a turn: {error.sentence}"
+                raise TurnLost(lost, hint=error.hint) from error
             elif sent and (self.begun or not _before_it_began(error)):
                 raise self._session.link.explained(error)
             else:

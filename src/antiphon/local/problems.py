@@ -81,7 +81,7 @@ def message_of(error: FileProblem) -> str:
     That of a missing file begins with the words of the official SDKs, because some agents look for them instead of the code
     (Gemini CLI: `Resource not found`, `ENOENT`, `does not exist`, `No such file`).
     """
-    return f"Resource not found: {error}" if isinstance(error, NotThere) else str(error)
+    return f"Resource not found: {error.sentence}" if isinstance(error, NotThere) else error.sentence
 
 
 _NO_FILE = (errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO)

@@ -48,7 +48,7 @@ async def test_a_session_of_an_agent_that_died_goes_on_in_silence_with_what_was_
         with pytest.raises(RequestRefused) as refused:
             await session.prompt("work")
         assert refused.value.message == "The stand-in ended unexpectedly"
-        assert "out of luck" in refused.value.reason and "hint: try again" in refused.value.reason
+        assert "out of luck" in refused.value.reason and refused.value.hint.startswith("try again")
         await terminals.empty.wait()  # what it left is given back
         call = session.transcript.call("t1")
         assert call is not None and call.status == v1.ToolStatus.FAILED

@@ -39,7 +39,7 @@ class Showing:
                 return None if self.silent else self._tell_call(update)
             case v1.CurrentModeUpdate() | v1.ConfigOptionUpdate() | v1.CurrentModelUpdate():
                 self._note(update)
-            case _ if self.silent and isinstance(update, v1.UpdateModel) and not isinstance(update, v1.StateUpdate):
+            case _ if self.silent and not isinstance(update, v1.StateUpdate | v1.Unknown):
                 return None
             case _:
                 pass

@@ -22,7 +22,7 @@ class Journal:
 
     def note(self, update: "v1.Update") -> None:
         """One more update left."""
-        if not isinstance(update, v1.UpdateModel) or isinstance(update, v1.SettingsUpdate):
+        if isinstance(update, v1.SettingsUpdate | v1.Unknown):
             return
         if isinstance(update, _TEXTS) and isinstance(update.content, v1.TextBlock) and update.message_id is None:
             if type(update) is not self._kind:

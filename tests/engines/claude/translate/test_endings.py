@@ -94,7 +94,7 @@ def test_an_error_has_a_kind_and_says_what_to_do(case: str, line: Result, last: 
     assert end.stop_reason is None and end.error is not None
     assert end.error.kind == kind and end.error.message and end.error.hint
     refusal = end.error.refusal()
-    assert refusal.message.splitlines()[-1] == f"hint: {end.error.hint}"
+    assert (refusal.message, refusal.hint) == (end.error.message, end.error.hint)
     assert refusal.data["kind"] == kind  # type: ignore[index]
 
 
