@@ -19,7 +19,7 @@ from antiphon.permission.gate import Choice, Question
 from antiphon.policy import Action, Rule, Ruling, Verdict
 from antiphon.protocol import v1
 
-QUIET: Final = 0.005
+QUIET: Final = 0.05
 EOF: Final = "\x04"
 SCOPES: Final = {"s": "session", "p": "project", "e": "everywhere"}
 LISTED: Final = {"y", "yes", *SCOPES, *SCOPES.values()}

@@ -50,7 +50,8 @@ def released(entry: Entry, ledger: Ledger) -> list[str] | None:
         return None
     stopped = as_object(entry.msg.get("result")).get("stopReason")
     refused = as_object(entry.msg.get("error")).get("code")
-    if stopped == "cancelled" or refused == REQUEST_CANCELLED:  # what it leaves may take a moment longer
+    cancelled = any(turn.prompt is ledger.asked and turn.cancelled is not None for turn in session.turns)
+    if cancelled or stopped == "cancelled" or refused == REQUEST_CANCELLED:  # what it leaves may take a moment longer
         return None
     return [
         f"the terminal {shown(id)} is not released"
