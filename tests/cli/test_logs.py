@@ -31,7 +31,7 @@ class Entries(logging.Handler):
 
 
 def logged(reports: list[Report]) -> list[str]:
-    entries, logger = Entries(), logging.getLogger(logs.__name__)
+    entries, logger = Entries(), logging.getLogger(ReportLog.__module__)
     level = logger.level
     logger.addHandler(entries)
     logger.setLevel(logging.INFO)

@@ -47,7 +47,8 @@ async def test_roots_may_be_given_as_plain_paths(root: Path) -> None:
 
 async def test_a_missing_file_is_resource_not_found_with_its_name(root: Path) -> None:
     error = await refused_read(root, root / "AGENTS.md")
-    assert (error.code, error.data) == (Code.RESOURCE_NOT_FOUND, {"uri": str(root / "AGENTS.md")})
+    assert error.code == Code.RESOURCE_NOT_FOUND and error.hint
+    assert error.data == {"uri": str(root / "AGENTS.md"), "hint": error.hint}
     assert error.message.startswith("Resource not found: ") and str(root / "AGENTS.md") in error.message
 
 
@@ -84,7 +85,7 @@ async def test_a_file_too_large_for_one_answer_is_refused_with_a_hint(root: Path
     with (root / "big").open("wb") as file:
         file.truncate(1 << 30)
     error = await refused_read(root, root / "big")
-    assert error.code == Code.INVALID_PARAMS and "`limit`" in error.message
+    assert error.code == Code.INVALID_PARAMS and "`limit`" in error.hint
 
 
 async def test_a_long_file_is_read_in_a_thread_and_a_short_one_is_not_worth_waking_one(root: Path) -> None:

@@ -24,7 +24,7 @@ async def test_an_agent_that_echoes_another_version_is_refused_with_both_version
 
 
 async def test_an_agent_that_refuses_our_version_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RemoteProtocolError, match=r"does not speak version 1 of ACP: .*-32022"):
+    with pytest.raises(RemoteProtocolError, match=r"does not speak version 1 of ACP: "):
         async with Scripted(t.RefusesVersion, tmp_path).connect():
             pass
 

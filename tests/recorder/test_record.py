@@ -173,7 +173,9 @@ def test_words_that_make_no_sense_are_told(words: list[str], capsys: pytest.Capt
 
 def test_a_file_that_cannot_be_made_is_told_before_anything_starts(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["record", "-o", "/not/here/a.jsonl", "--", "cat"]) == 2
-    assert capsys.readouterr().err.startswith("error: /not/here/a.jsonl: No such file or directory\n")
+    assert capsys.readouterr().err.startswith(
+        "error: `/not/here/a.jsonl` cannot be written: there is no such directory\n"
+    )
 
 
 def test_a_recording_is_redacted_afterwards(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

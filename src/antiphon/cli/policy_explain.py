@@ -10,7 +10,7 @@ import msgspec
 from antiphon.cli.arguments import Misused, Options
 from antiphon.cli.here import tell
 from antiphon.cli.saying import did_you_mean
-from antiphon.client.launch import rules_of
+from antiphon.client.launch import LaunchOptions, rules_of
 from antiphon.client.place import Place
 from antiphon.permission.actions import action_of
 from antiphon.permission.gate import PermissionGate
@@ -139,7 +139,7 @@ def _raw(known: str | None, kind: str, given: str | None) -> dict[str, object]:
 
 def _gate(options: Options, loaded: "Loaded", decisions: DecisionStore | None, cwd: str) -> PermissionGate:
     try:
-        rules = rules_of(options.launch_options(), loaded.settings)
+        rules = rules_of(LaunchOptions(allow=options.allow, deny=options.deny, ask=options.ask), loaded.settings)
     except RuleError as error:
         raise Misused(error.sentence, hint=error.hint) from error
     return PermissionGate(
