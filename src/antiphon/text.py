@@ -10,10 +10,13 @@ Pure, and light: every command imports it. There are two measures of what is mad
 
 import re
 from functools import cache
-from typing import Final
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = [
-    "EXACT", "PROSE", "TAGS", "cut", "exact", "exact_line", "fenced", "one_line", "prose", "size_in_words", "strip_ansi", "width_of",
+    "CODES", "EXACT", "PROSE", "TAGS", "Paint", "Style", "cut", "exact", "exact_line", "fenced", "one_line", "prose", "size_in_words", "strip_ansi", "table", "width_of",
 ]  # fmt: skip
 
 _CONTROLS: Final = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\n\t"} | {0x7F: "\u2421"}
@@ -153,6 +156,50 @@ def _columns(character: str) -> int:
     from unicodedata import combining, east_asian_width
 
     return 0 if combining(character) else 2 if east_asian_width(character) in "WF" else 1
+
+
+Style = Literal["", "bold", "dim", "red", "green", "yellow", "cyan"]
+
+CODES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+
+NARROWEST: Final = 12
+"""Columns that a cell keeps which is cut where a terminal is too narrow."""
+
+
+class Paint:
+    """The colours and the width of a stream. Without a width nothing is cut: a program reads it."""
+
+    def __init__(self, *, coloured: bool = False, columns: int | None = None) -> None:
+        self.coloured = coloured
+        self.columns = columns
+
+    def __call__(self, text: str, style: Style) -> str:
+        """Return the text in a colour, where there are any."""
+        return f"\x1b[{CODES[style]}m{text}\x1b[0m" if self.coloured and style and text else text
+
+    def fit(self, text: str, beside: str = "") -> str:
+        """Cut a line to the width of the stream, with something beside it."""
+        return text if self.columns is None else cut(text, max(self.columns - 1 - width_of(beside), NARROWEST))
+
+
+def table(
+    header: "Sequence[str]", rows: "Sequence[Sequence[str]]", styles: "Sequence[Style]", giving: int, paint: Paint
+) -> list[str]:
+    """Return lines with every column as wide as it has to be. The one at `giving` is cut where the stream is too narrow."""
+    every = [tuple(header), *map(tuple, rows)]
+    widths = [max(width_of(row[column]) for row in every) for column in range(len(header))]
+    if paint.columns is not None:
+        beyond = sum(widths) + 2 * (len(widths) - 1) - (paint.columns - 1)
+        widths[giving] = max(min(NARROWEST, widths[giving]), widths[giving] - max(beyond, 0))
+    lines = []
+    for number, row in enumerate(every):
+        cells = []
+        for column, cell in enumerate(row):
+            text = cut(cell, widths[column]) if column == giving else cell
+            room = " " * (widths[column] - width_of(text)) if column < len(row) - 1 else ""
+            cells.append(paint(text, "dim" if number == 0 else styles[column]) + room)
+        lines.append("  ".join(cells).rstrip())
+    return lines
 
 
 # --- Markdown and numbers -------------------------------------------------------------------------------------------

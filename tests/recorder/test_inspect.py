@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from antiphon.cli.inspect import parser
-from antiphon.cli.inspect_pen import many
 from antiphon.cli.main import main
+from antiphon.recorder.views.pen import many
 from tests.recorder.inspected import Tape
 from tools.inspect_page import page
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from antiphon.cli.inspect import run
-from antiphon.cli.inspect_follow import Tail
+from antiphon.recorder.views.follow import Tail
 from tests.recorder.inspected import Tape
 
 Steps = list[Callable[[], object]]
@@ -70,7 +70,7 @@ def test_messages_are_shown_as_they_come_and_the_summary_when_it_ends(
             raise KeyboardInterrupt
         left.pop(0)()
 
-    monkeypatch.setattr("antiphon.cli.inspect_follow.time.sleep", pause)
+    monkeypatch.setattr("antiphon.recorder.views.follow.time.sleep", pause)
     monkeypatch.setenv("COLUMNS", "100")
     assert run(["--follow", str(path)]) == 0
     shown, err = capsys.readouterr()
@@ -95,7 +95,7 @@ def test_a_choice_holds_while_following_too(
     def interrupt(seconds: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("antiphon.cli.inspect_follow.time.sleep", interrupt)
+    monkeypatch.setattr("antiphon.recorder.views.follow.time.sleep", interrupt)
     run(["-f", str(path), "--method", "session/prompt"])
     drawn = capsys.readouterr().out.split("\n\n")[0]
     assert "session/prompt" in drawn and "initialize" not in drawn

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from antiphon.cli.inspect_pen import Pen
-from antiphon.cli.inspect_view import overview
 from antiphon.recorder.report.axis import Axis
 from antiphon.recorder.report.data import LONGEST_TEXT
+from antiphon.recorder.views.overview import overview
+from antiphon.recorder.views.pen import Pen
 from antiphon.recorder.wording import about, clock, seconds, size
 from antiphon.traffic.entries import entries_of
 from tests.recorder.inspected import Tape

@@ -9,10 +9,10 @@ from typing import Final
 
 import msgspec
 
-from antiphon.cli.screen import Screen, Style
+from antiphon.cli.screen import Screen
 from antiphon.conformance.document import Document, Judged, Proof
 from antiphon.conformance.requirements import EVERY
-from antiphon.text import exact_line, one_line
+from antiphon.text import Style, exact_line, one_line
 
 __all__ = ["lines", "write"]
 

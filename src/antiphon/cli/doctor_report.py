@@ -9,11 +9,11 @@ from typing import Any, Final, Literal
 import msgspec
 
 from antiphon import __version__
-from antiphon.cli.screen import Screen, Style
+from antiphon.cli.screen import Screen
 from antiphon.doctor.checks import PARTS
 from antiphon.doctor.findings import Status
 from antiphon.doctor.runner import Result
-from antiphon.text import one_line
+from antiphon.text import Style, one_line
 
 __all__ = ["Report", "Told", "encode", "lines", "report_of", "schema", "write"]
 

@@ -5,10 +5,10 @@ import sys
 from typing import Final
 
 from antiphon.cli.grammar import Parser, duration, shown_time
-from antiphon.cli.inspect_choosing import Choice, span
 from antiphon.cli.inspect_doing import BESIDE, SHORT, Inspection, Wanted
 from antiphon.cli.saying import Misused
 from antiphon.recorder.telling import SLOW
+from antiphon.recorder.views.filters import Choice, span
 
 __all__ = ["parser", "run"]
 

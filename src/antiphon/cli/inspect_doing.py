@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,11 +11,12 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import msgspec
 
-from antiphon.cli.inspect_choosing import Choice
-from antiphon.cli.inspect_pen import Pen
 from antiphon.cli.saying import FAILED, Misused
+from antiphon.cli.screen import stdout_paint
 from antiphon.errors import AcpError
 from antiphon.recorder.telling import SLOW, Telling
+from antiphon.recorder.views.filters import Choice
+from antiphon.recorder.views.pen import PLAIN, WIDTH, Pen, Signs
 from antiphon.text import exact, exact_line
 from antiphon.traffic.entries import Entry, Reading
 
@@ -83,7 +85,7 @@ class Inspection:
 
     def _read(self, lines: Iterable[bytes]) -> None:
         """The whole file. Without a choice, no more messages are kept than a short diagram needs."""
-        from antiphon.cli.inspect_diagram import Row, joined
+        from antiphon.recorder.views.diagram import Row, joined
 
         row, rows = None, 0
         for line in lines:
@@ -107,7 +109,7 @@ class Inspection:
         elif self._options.html is not None:
             self._write_page(story, self._options.html)
         else:
-            for number, line in enumerate(self._lines(story, Pen())):
+            for number, line in enumerate(self._lines(story, stdout_pen())):
                 sys.stdout.write((line if number else line.lstrip("\n")) + "\n")
         return self._status(story)
 
@@ -147,9 +149,9 @@ class Inspection:
         sys.stderr.write(f"wrote `{exact_line(str(path))}`\n")
 
     def _lines(self, story: "Story", pen: Pen) -> Iterator[str]:
-        from antiphon.cli.inspect_diagram import diagram_lines
-        from antiphon.cli.inspect_turns import turn_lines
-        from antiphon.cli.inspect_view import overview
+        from antiphon.recorder.views.diagram import diagram_lines
+        from antiphon.recorder.views.overview import overview
+        from antiphon.recorder.views.turns import turn_lines
 
         if self._options.message is not None:
             yield from _whole_lines(self._whole, self._shown, pen)
@@ -176,11 +178,11 @@ class Inspection:
 
     def follow(self) -> int:
         """Show messages as they come, then what it was all about."""
-        from antiphon.cli.inspect_diagram import diagram_head
-        from antiphon.cli.inspect_follow import Live, Tail
-        from antiphon.cli.inspect_view import overview
+        from antiphon.recorder.views.diagram import diagram_head
+        from antiphon.recorder.views.follow import Live, Tail
+        from antiphon.recorder.views.overview import overview
 
-        pen = Pen()
+        pen = stdout_pen()
         live = Live(pen)
         lines: Iterable[bytes | None]
         if self._file == "-":
@@ -212,7 +214,7 @@ class Inspection:
 
 def _whole_lines(entries: Sequence[Entry], shown: "Sequence[Shown]", pen: Pen) -> Iterator[str]:
     """Messages whole, with what is wrong with them above."""
-    from antiphon.cli.inspect_diagram import Row, row_lines
+    from antiphon.recorder.views.diagram import Row, row_lines
 
     if not entries:
         yield pen("there is no such message", "dim")
@@ -235,3 +237,11 @@ def _opened(name: str) -> Iterator[Iterable[bytes]]:
     except OSError as error:
         reason = (error.strerror or "it cannot be read").lower()
         raise Misused(f"`{name}` cannot be read: {reason}", hint="`antiphon record` makes recordings") from error
+
+
+def stdout_pen() -> Pen:
+    """Return what stdout can show: its width, its colours, and whether it takes more than ASCII."""
+    paint = stdout_paint()
+    width = shutil.get_terminal_size((WIDTH, 24)).columns - paint.coloured
+    encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
+    return Pen(paint, width, Signs() if encoding.startswith("utf") else PLAIN)

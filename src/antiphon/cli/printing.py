@@ -7,10 +7,9 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from antiphon.cli.screen import Style
 from antiphon.cli.tails import written_lines
 from antiphon.protocol import v1
-from antiphon.text import exact_line, one_line
+from antiphon.text import Style, exact_line, one_line
 from antiphon.transcript.presentation import call_line, diff_lines, diffs_in, plan_line, shown_path, usage_line
 
 if TYPE_CHECKING:

@@ -5,19 +5,17 @@ Without one (a pipe, `TERM=dumb`) there is not a single control code. Knows colu
 """
 
 import os
+import shutil
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Final, Literal, TextIO
+from typing import Final, TextIO
 
 from antiphon.cli.saying import coloured, error_text
-from antiphon.text import cut, exact, one_line, prose
+from antiphon.text import CODES, Paint, Style, cut, exact, one_line, prose
 
-__all__ = ["Screen", "Style"]
+__all__ = ["Screen", "stdout_paint"]
 
-Style = Literal["", "bold", "dim", "red", "green", "yellow", "cyan"]
-
-_CODES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 STATUS: Final = "status"
 
 
@@ -169,7 +167,7 @@ class Screen:
         """In a colour, where there are any."""
         if not self._coloured or not style or not text:
             return text
-        return f"\x1b[{_CODES[style]}m{text}\x1b[0m"
+        return f"\x1b[{CODES[style]}m{text}\x1b[0m"
 
     def _turn_to_err(self) -> None:
         self._leave_live()
@@ -203,3 +201,9 @@ class Screen:
             stream.flush()
         if stream is self._out:
             self.lost()
+
+
+def stdout_paint() -> Paint:
+    """Return the colours and the width of stdout."""
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    return Paint(coloured=coloured(sys.stdout), columns=columns)

@@ -4,23 +4,23 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from antiphon.cli.agreeing import agreed
 from antiphon.cli.saying import FAILED, Misused
-from antiphon.cli.screen import Screen
+from antiphon.cli.screen import Screen, stdout_paint
 from antiphon.cli.sessions_search import Hit, hits_in, pattern_of
 from antiphon.cli.sessions_shelf import Shelf, opened
-from antiphon.cli.sessions_table import Paint, ago, table
 from antiphon.config.clients import is_script
 from antiphon.config.places import private_opener, state_dir
 from antiphon.errors import AcpError
 from antiphon.export.session import About
 from antiphon.store.locks import Holder, LiveElsewhere, SessionLock, holder
 from antiphon.store.sessions import SessionRow
-from antiphon.text import exact_line, one_line, prose
+from antiphon.text import Paint, exact_line, one_line, prose, table
 
 if TYPE_CHECKING:
     import re
@@ -76,7 +76,7 @@ async def show_list(which: Which, *, limit: int, as_json: bool) -> int:
         sys.stderr.write(f"there is no {'such ' if every else ''}session{here} yet{others}{elsewhere}\n")
     if as_json or not rows:
         return 0
-    paint = Paint()
+    paint = stdout_paint()
     cells = [_cells(shelf, about, owners[about.id], everywhere=folder is None) for about in shown]
     header = ("ID", "USED", "TURNS", "ROUTE", "FROM", "TITLE", *(("FOLDER",) if folder is None else ()), "OPEN IN")
     styles = ("cyan", "", "", "", "dim", "", *(("",) if folder is None else ()), "green")
@@ -159,7 +159,7 @@ async def search(words: Sequence[str], *, everywhere: bool, as_json: bool) -> in
     wanted = [word for word in words if word.strip()]
     if not wanted:
         raise Misused("WORD is missing")
-    paint, found, pattern = Paint(), 0, pattern_of(wanted)
+    paint, found, pattern = stdout_paint(), 0, pattern_of(wanted)
     async with opened() as shelf:
         for row in shelf.rows if everywhere else shelf.in_directory(os.getcwd()):
             told = await shelf.told(row)
@@ -252,3 +252,16 @@ def _write(data: bytes) -> None:
         return
     raw.write(data)
     raw.flush()
+
+
+def ago(stored: str, now: datetime | None = None) -> str:
+    """A stored time, as people say it."""
+    try:
+        then = datetime.fromisoformat(stored)
+    except ValueError:
+        return stored
+    seconds = ((now or datetime.now(UTC)) - then).total_seconds()
+    for limit, unit, word in ((90, 1, ""), (5400, 60, "min"), (129600, 3600, "h"), (30 * 86400, 86400, "days")):
+        if seconds < limit:
+            return f"{round(seconds / unit)} {word} ago" if word else "just now"
+    return f"{then.astimezone():%Y-%m-%d}"

@@ -9,12 +9,12 @@ from typing import Final
 
 from antiphon.cli.agreeing import agreed
 from antiphon.cli.saying import FAILED
-from antiphon.cli.screen import Screen, Style
+from antiphon.cli.screen import Screen
 from antiphon.config.editing import EditRefused
 from antiphon.editors.known import EDITORS, NAME, Editor, Entry, place_of
 from antiphon.editors.records import Record, digest, forget, keep, records
 from antiphon.local.files import write_text
-from antiphon.text import exact
+from antiphon.text import Style, exact
 
 __all__ = ["passing", "program", "set_up", "undo"]
 

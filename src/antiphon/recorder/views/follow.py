@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from antiphon.cli.inspect_diagram import Row, joined, row_lines
-from antiphon.cli.inspect_pen import Pen
 from antiphon.recorder.story import Shown, Turn
+from antiphon.recorder.views.diagram import Row, joined, row_lines
+from antiphon.recorder.views.pen import Pen
 
 __all__ = ["Live", "Tail"]
 

@@ -4,11 +4,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from antiphon.cli.inspect_pen import Pen
-from antiphon.cli.screen import Style
 from antiphon.recorder.story import Shown
+from antiphon.recorder.views.pen import Pen
 from antiphon.recorder.wording import seconds, size
-from antiphon.text import width_of
+from antiphon.text import Style, width_of
 
 __all__ = ["Row", "diagram_head", "diagram_lines", "fold", "joined", "row_lines"]
 

@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from antiphon.cli.inspect_pen import Pen
-from antiphon.cli.screen import Style
 from antiphon.recorder.story import Call, Story, Turn, Wait
+from antiphon.recorder.views.pen import Pen
 from antiphon.recorder.wording import seconds
-from antiphon.text import exact_line
+from antiphon.text import Style, exact_line
 
 __all__ = ["turn_lines"]
 

@@ -1,16 +1,12 @@
 """How `antiphon inspect` draws: the width there is, the signs that the terminal can show, and numbers as people read them."""
 
-import shutil
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from antiphon.cli.screen import Style
-from antiphon.cli.sessions_table import Paint
-from antiphon.text import cut, exact_line, width_of
+from antiphon.text import Paint, Style, cut, exact_line, width_of
 
-__all__ = ["Pen", "Signs", "many", "ranges"]
+__all__ = ["PLAIN", "WIDTH", "Pen", "Signs", "many", "ranges"]
 
 WIDTH: Final = 100
 """Columns where nobody says how many there are."""
@@ -52,11 +48,10 @@ PLAIN: Final = Signs(
 class Pen:
     """The width, the colours and the signs of stdout."""
 
-    def __init__(self, width: int | None = None) -> None:
-        self.paint = Paint()
-        self.width = max(width or shutil.get_terminal_size((WIDTH, 24)).columns - self.paint.coloured, NARROWEST)
-        encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
-        self.signs = Signs() if encoding.startswith("utf") else PLAIN
+    def __init__(self, paint: Paint | None = None, width: int = WIDTH, signs: Signs | None = None) -> None:
+        self.paint = paint or Paint()
+        self.width = max(width, NARROWEST)
+        self.signs = signs or Signs()
 
     def __call__(self, text: str, style: Style) -> str:
         """In a colour, where there are any."""

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from antiphon.cli.inspect_pen import Pen, many
-from antiphon.cli.inspect_turns import turn_lines
 from antiphon.recorder.story import Deviation, Method, Party, Story
+from antiphon.recorder.views.pen import Pen, many
+from antiphon.recorder.views.turns import turn_lines
 from antiphon.recorder.wording import counted, seconds, size
 
 __all__ = ["deviation_lines", "error_lines", "head_lines", "overview"]

@@ -1,0 +1,1 @@
+"""What `antiphon inspect` shows of a recording, as lines for people. Pure, but for the file that is followed."""
