@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -119,7 +119,8 @@ def everything_ended(folder: Path) -> Iterator[None]:
         yield
     finally:
         for pid in filter(alive, started(folder)):
-            os.kill(pid, 9)
+            with suppress(ProcessLookupError):  # it ends by itself in this moment
+                os.kill(pid, 9)
 
 
 OWNERS: Final = {
