@@ -139,8 +139,16 @@ def _write_json(found: "dict[str, object]") -> None:
         pass
 
 
+def _origin(error: BaseException) -> BaseException:
+    """Return the error that a plain `AcpError` was raised from, to say more about it: what kind it is did not change."""
+    cause = error.__cause__
+    wrapped = type(error).__name__ == "AcpError" and any(base.__name__ == "AcpError" for base in type(cause).__mro__)
+    return _origin(cause) if wrapped and cause is not None else error
+
+
 def kind_of(error: BaseException) -> str:
     """Return the kind of an error, as JSON has it."""
+    error = _origin(error)
     return next((KINDS[base.__name__] for base in type(error).__mro__ if base.__name__ in KINDS), "fault")
 
 
@@ -148,6 +156,7 @@ def is_retryable(error: BaseException) -> bool:
     """Whether the same command may succeed if it is given again later, with nothing changed."""
     if kind_of(error) in _PASSING:
         return True
+    error = _origin(error)
     data = getattr(error, "data", None)
     engine = data.get("kind") if isinstance(data, dict) else None
     return getattr(error, "meaning", None) in _PASSING_REFUSALS or (

@@ -103,8 +103,10 @@ class RunningAgent:
 
 
 def agent_name(options: LaunchOptions, settings: "Settings") -> str:
-    """Who is to answer."""
-    return options.agent or settings.agent or default_agent(settings)
+    """Return the agent that is to answer: the caller's, that of the settings, or the default."""
+    if options.agent is not None:
+        return options.agent
+    return settings.agent or default_agent(settings)
 
 
 def rules_of(options: LaunchOptions, settings: "Settings") -> Rules:
