@@ -146,3 +146,30 @@ def test_an_interrupt_while_the_chat_is_loaded_is_no_traceback(seed: int, tmp_pa
         assert "Traceback" not in terminal.text or "antiphon" not in terminal.text
         assert terminal.process.poll() is not None
         assert nothing_left(mark)
+
+
+LOST_IN_A_CALLBACK = """
+import os, time, weakref
+from antiphon.cli.interrupts import begin_loading, begin_working
+
+class Thing: pass
+
+def callback(_):
+    os.kill(os.getpid(), 2)
+    for _ in range(1000): pass
+
+begin_loading(), begin_working()
+thing = Thing()
+kept = weakref.ref(thing, callback)
+del thing
+try:
+    time.sleep(600)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_an_interrupt_that_falls_into_a_callback_is_not_lost() -> None:
+    words = [sys.executable, "-c", LOST_IN_A_CALLBACK]
+    done = subprocess.run(words, capture_output=True, timeout=limit(), check=False)
+    assert (done.stdout, done.stderr) == (b"interrupted\n", b"")

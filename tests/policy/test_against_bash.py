@@ -17,18 +17,20 @@ PATTERNS = Rules.parse(
            "Bash(npm run test*)"]
 )  # fmt: skip
 ALL_BUT_RM = Rules.parse(allow=["Bash"], deny=["Bash(rm *)"])
-GENERATED = 4000
+GENERATED = 1200
+PROVED = 4000
+"""Lines in `make prove`."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(BASH is None, reason="there is no bash here")]
 
 
 @cache
-def generated() -> list[str]:
+def generated(count: int) -> list[str]:
     """Lines from hypothesis: the same for every test, because making them takes longer than running them."""
     found: dict[str, None] = {}
 
     @settings(
-        max_examples=GENERATED,
+        max_examples=count,
         database=None,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
@@ -42,15 +44,19 @@ def generated() -> list[str]:
     return list(found)
 
 
-def allowed(rules: Rules, rows: list[Attack]) -> list[str]:
+def allowed(rules: Rules, rows: list[Attack], count: int) -> list[str]:
     """Lines from a table and from hypothesis that the rules allow."""
-    found = dict.fromkeys([*(row.line for row in rows), *generated()])
+    found = dict.fromkeys([*(row.line for row in rows), *generated(count)])
     return [text for text in found if decide(line(text), rules).verdict is Verdict.ALLOW]
 
 
-@pytest.mark.timeout(300)
-def test_only_permitted_programs_start_and_no_file_is_written(tmp_path: Path) -> None:
-    chosen = allowed(PATTERNS, ATTACKS)
+EACH = pytest.mark.parametrize("count", [GENERATED, pytest.param(PROVED, marks=pytest.mark.prove)])
+
+
+@pytest.mark.timeout(600)
+@EACH
+def test_only_permitted_programs_start_and_no_file_is_written(tmp_path: Path, count: int) -> None:
+    chosen = allowed(PATTERNS, ATTACKS, count)
     assert len(chosen) > 200
     bench = Bench(tmp_path)
     for text, started, left in bench.run_all(chosen):
@@ -60,9 +66,10 @@ def test_only_permitted_programs_start_and_no_file_is_written(tmp_path: Path) ->
     assert not list((tmp_path / "home").iterdir())
 
 
-@pytest.mark.timeout(300)
-def test_what_is_denied_does_not_start_when_all_else_is_allowed(tmp_path: Path) -> None:
-    chosen = allowed(ALL_BUT_RM, HIDDEN + MEANT)
+@pytest.mark.timeout(600)
+@EACH
+def test_what_is_denied_does_not_start_when_all_else_is_allowed(tmp_path: Path, count: int) -> None:
+    chosen = allowed(ALL_BUT_RM, HIDDEN + MEANT, count)
     assert len(chosen) > 200
     for text, started, _ in Bench(tmp_path).run_all(chosen):
         assert "rm" not in {argv[0] for argv in started}, f"{text!r} started rm"

@@ -16,7 +16,9 @@ from antiphon.policy import Rules, Verdict, decide
 from tests.policy import traps
 from tests.policy.running import BASH, GIT, Deed, Yard
 
-LINES = int(os.environ.get("ANTIPHON_TRAP_LINES", "300"))
+LINES = int(os.environ.get("ANTIPHON_TRAP_LINES", "100"))
+PROVED = 300
+"""Lines of each generator in `make prove`."""
 SEED = int(os.environ.get("ANTIPHON_TRAP_SEED", "14"))
 KNOWN = Rules.parse(
     allow=[
@@ -42,9 +44,15 @@ ALL_BUT_CANARY = Rules.parse(allow=["Bash"], deny=["Bash(canary *)"])
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(BASH is None or GIT is None, reason="there is no bash or no git here"),
-    pytest.mark.timeout(30 + LINES),
+    pytest.mark.timeout(600 + LINES),
 ]
 Generator = Callable[[Random, Path], Iterator[str]]
+
+
+@pytest.fixture(params=[LINES, pytest.param(PROVED, marks=pytest.mark.prove)])
+def count(request: pytest.FixtureRequest) -> int:
+    """How many lines a generator makes."""
+    return int(request.param)
 
 
 @pytest.fixture
@@ -54,7 +62,7 @@ def yard() -> Iterator[Yard]:
         yield Yard(Path(directory))
 
 
-def allowed(yard: Yard, rules: Rules, lines: Generator, count: int = LINES) -> list[str]:
+def allowed(yard: Yard, rules: Rules, lines: Generator, count: int) -> list[str]:
     """Of so many lines those that the rules allow."""
     made = dict.fromkeys(islice(lines(Random(SEED), yard.work), count))
     return [line for line in made if decide(yard.action(line), rules).verdict is Verdict.ALLOW]
@@ -68,31 +76,31 @@ def reported(deeds: list[Deed]) -> str:
     return "\n".join(str(deed) for deed in deeds)
 
 
-def test_no_option_of_a_known_program_starts_another_or_writes(yard: Yard) -> None:
-    chosen = allowed(yard, KNOWN, traps.option_lines, LINES * 3)
-    assert len(chosen) > LINES / 10
+def test_no_option_of_a_known_program_starts_another_or_writes(yard: Yard, count: int) -> None:
+    chosen = allowed(yard, KNOWN, traps.option_lines, count * 3)
+    assert len(chosen) > count / 10
     deeds = yard.suspects(chosen)
     bad = [deed for deed in deeds if deed.ran or (is_reader(deed.line) and (deed.inside or deed.outside))]
     assert not bad, reported(bad)
 
 
-def test_no_git_command_runs_a_file_of_the_work_tree_or_leaves_the_repository(yard: Yard) -> None:
-    chosen = allowed(yard, KNOWN, traps.git_lines, LINES * 3)
-    assert len(chosen) > LINES / 10
+def test_no_git_command_runs_a_file_of_the_work_tree_or_leaves_the_repository(yard: Yard, count: int) -> None:
+    chosen = allowed(yard, KNOWN, traps.git_lines, count * 3)
+    assert len(chosen) > count / 10
     bad = [deed for deed in yard.suspects(chosen, together=4) if deed.ran or deed.outside or deed.told]
     assert not bad, reported(bad)
 
 
-def test_no_sed_script_runs_or_writes_anything(yard: Yard) -> None:
-    chosen = allowed(yard, KNOWN, traps.sed_lines, LINES * 3)
-    assert len(chosen) > LINES / 10
+def test_no_sed_script_runs_or_writes_anything(yard: Yard, count: int) -> None:
+    chosen = allowed(yard, KNOWN, traps.sed_lines, count * 3)
+    assert len(chosen) > count / 10
     bad = yard.suspects(chosen)
     assert not bad, reported(bad)
 
 
 @pytest.mark.parametrize("lines", [traps.hidden_lines, traps.program_lines])
-def test_what_is_denied_does_not_run_behind_anything(yard: Yard, lines: Generator) -> None:
-    chosen = allowed(yard, ALL_BUT_CANARY, lines, LINES * 3)
+def test_what_is_denied_does_not_run_behind_anything(yard: Yard, lines: Generator, count: int) -> None:
+    chosen = allowed(yard, ALL_BUT_CANARY, lines, count * 3)
     bad = [deed for deed in yard.suspects(chosen) if deed.ran]
     assert not bad, reported(bad)
 

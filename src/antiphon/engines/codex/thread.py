@@ -10,7 +10,7 @@ from antiphon.engines.codex import wire
 from antiphon.engines.codex.configured import Configured, configured
 from antiphon.engines.codex.login import must_be_signed_in
 from antiphon.engines.codex.looking import config_with_profile, has_rules
-from antiphon.engines.codex.refusing import clearly, is_archived, key_at_fault, refused
+from antiphon.engines.codex.refusing import clearly, is_archived, is_held, key_at_fault, refused
 from antiphon.engines.codex.server import Server, ServerRefused
 from antiphon.engines.codex.servers import servers_of
 from antiphon.engines.codex.unseen import RAW_EVENTS
@@ -27,6 +27,9 @@ __all__ = ["OpenThread"]
 
 CLOSE_LIMIT: Final = 2.0
 """Seconds for each farewell."""
+
+RELEASE_DELAYS: Final = (0.02, 0.05, 0.1, 0.2, 0.4)
+"""Seconds before another try to open a thread that a server still closes. Closing one takes a few milliseconds."""
 
 
 class OpenThread:
@@ -99,7 +102,7 @@ class OpenThread:
 
     async def _open(self, server: Server, method: str, params: dict[str, Any]) -> wire.ThreadOpened:
         try:
-            return await self._asked_for(server, method, params)
+            return await self._when_released(server, method, params)
         except ServerRefused as error:
             if method == "thread/resume" and is_archived(error):
                 await server.request("thread/unarchive", {"threadId": params["threadId"]})
@@ -108,6 +111,17 @@ class OpenThread:
             if key is not None:
                 self._hub.give_up_unused(server)  # the next one looks at the file again
             raise refused(error, key) from error
+
+    async def _when_released(self, server: Server, method: str, params: dict[str, Any]) -> wire.ThreadOpened:
+        """Open a thread, and wait for a moment if a server is still closing it."""
+        for delay in RELEASE_DELAYS:
+            try:
+                return await self._asked_for(server, method, params)
+            except ServerRefused as error:
+                if not is_held(error):
+                    raise
+            await asyncio.sleep(delay)
+        return await self._asked_for(server, method, params)
 
     async def _asked_for(self, server: Server, method: str, params: dict[str, Any]) -> wire.ThreadOpened:
         session, starts = self._session, method == "thread/start"
