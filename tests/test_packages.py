@@ -148,6 +148,7 @@ def test_without_a_python_that_fits_it_says_what_to_do(tool: ModuleType, our_whe
 
 
 @pytest.mark.slow
+@pytest.mark.prove
 @pytest.mark.timeout(300)
 def test_the_archive_for_linux_is_built_from_the_lock_and_starts(tool: ModuleType, tmp_path: Path) -> None:
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):

@@ -76,7 +76,7 @@ async def test_a_session_in_which_nothing_was_said_is_not_listed(at: Place) -> N
 
 
 async def test_a_long_list_comes_in_pages_and_each_row_once(at_demo: Place) -> None:
-    many = 60
+    many = 52
     async with connected(at_demo) as client:
         for number in range(many):
             await client.open()
