@@ -57,7 +57,7 @@ class Stage:
 
     def _answered(self, asking: "asyncio.Task[Any]") -> None:
         self._asking.discard(asking)
-        ignore_result(asking)  # whoever waited may have been cancelled in the same moment
+        ignore_result(asking)  # the caller may have been cancelled in the same moment
 
     def next_id(self, what: str) -> str:
         """A name for a part of this turn that no other turn of the session uses."""

@@ -65,7 +65,7 @@ def _why_not(name: str, environment: Mapping[str, str]) -> Advice | None:
     return None
 
 
-# --- Who answers in `run` and `chat` when nobody was chosen
+# --- the agent that `run` and `chat` start by default ----------------------------------------------------------------
 
 
 def default_agent(settings: "Settings", environment: Mapping[str, str] = os.environ) -> str:

@@ -60,7 +60,7 @@ class LaunchOptions:
     ask: Sequence[str] = ()
     permission_mode: str | None = None
     on_ask: str | None = None
-    """What becomes of requests that would be asked about: `deny`, `fail` or `allow`. With it nobody is asked."""
+    """The answer to every permission request that the user would be asked about: `deny`, `fail` or `allow`."""
     max_retries: int | None = None
     cancel_grace: float = CANCEL_GRACE
     """Seconds that the agent may take to end a turn that was cancelled."""
@@ -147,7 +147,7 @@ async def launch(options: LaunchOptions, cwd: str, frontend: Frontend) -> AsyncI
             words,
             cwd=place or cwd,
             env=env,
-            permission=_noting(gate, frontend.refused),
+            permission=_recording_refusals(gate, frontend.refused),
             elicitation=frontend.elicitation,
             authenticate=frontend.authenticate,
             files=GuardedFiles(frontend.files, gate),
@@ -197,7 +197,7 @@ def _gate(
     )
 
 
-def _noting(gate: PermissionGate, refused: set[str]) -> "Permission":
+def _recording_refusals(gate: PermissionGate, refused: set[str]) -> "Permission":
     """The gate's answers; which calls got a no is noted, because an agent says of them only that they failed."""
 
     async def permission(request: v1.RequestPermission) -> "PermissionAnswer":

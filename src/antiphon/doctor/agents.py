@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["agent", "registry", "start", "together"]
 
-# --- Our own agent, which joins the engines: which ones it would have, who answers first, and what stands in the way of what was wished
+# --- the joint agent: its engines and its route ----------------------------------------------------------------------
 
 _CORRECT = "correct `duet.engines` in your config file"
 
@@ -116,7 +116,7 @@ def registry(ward: Ward) -> Sequence[Finding]:
     return ok(f"{count} agent{'' if count == 1 else 's'} in the copy that was read") if count else []
 
 
-# --- Really starts an agent: `initialize`, a session in a directory of its own, and the end. No prompt, so no model is asked
+# --- a real start: `initialize` and a session, without a prompt ------------------------------------------------------
 
 
 async def start(name: str, ward: Ward) -> Sequence[Finding]:
@@ -168,4 +168,4 @@ async def _open(agent: "ConnectedAgent", folder: str) -> None:
     await session.close()
     if agent.capabilities.session_capabilities.delete is not None:
         with suppress(RequestRefused):  # it has started, and that was the question
-            await agent.delete_session(session.id)  # never a conversation: nobody wants to find it in a list
+            await agent.delete_session(session.id)  # nothing was said in it, so it must not appear in a list

@@ -85,5 +85,5 @@ def problem(sentence: str, hint: str, **facts: str) -> list[Finding]:
 
 
 def split(advice: Advice, otherwise: str) -> tuple[str, str]:
-    """Return a sentence and a hint, which `otherwise` is where there is none."""
+    """Return the sentence and the hint. `otherwise` is the hint if the advice has none."""
     return advice.sentence, advice.hint or otherwise

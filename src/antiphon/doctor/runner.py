@@ -20,7 +20,7 @@ from antiphon.text import one_line
 
 __all__ = ["Answer", "Result", "ask", "examine", "home", "in_thread"]
 
-# --- Asks a program something, with a limit. What it starts ends with it, and with us
+# --- programs, run with a limit --------------------------------------------------------------------------------------
 
 OUTPUT: Final = 64 * 1024
 

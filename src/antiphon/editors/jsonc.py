@@ -75,7 +75,7 @@ def parse(text: str) -> Value | None:
 
 
 def line_end(text: str, place: int) -> int:
-    """Behind the comments that stand after `place` on the same line; `place` itself if there are none."""
+    """Return the position after the comments that follow `place` on its line, or `place` if there are no comments."""
     while (found := _COMMENT_ON_LINE.match(text, place)) is not None:
         place = found.end()
     return place
@@ -160,7 +160,7 @@ class _Reader:
             raise self.wrong(place, f"`{found[0][:40]}` is no value") from error
 
 
-# --- Putting one entry into an object of a JSONC text and taking it out again, with every other byte left as it is. Pure
+# --- one entry put in or taken out; every other byte stays -----------------------------------------------------------
 # An entry is put behind the others, in their style. Each edit is checked by reading the result: it says what the old text said, and the
 # one entry more or less, or it is not made.
 

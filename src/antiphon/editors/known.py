@@ -29,7 +29,7 @@ __all__ = [
     "word_of",
 ]
 
-# --- Antiphon for editors whose settings are programs: a file of our own in their language. Pure: words in, text out
+# --- files for editors whose settings are programs -------------------------------------------------------------------
 
 LUA: Final = """\
 -- Written by `antiphon setup neovim`; `antiphon setup neovim --undo` removes it.

@@ -15,7 +15,7 @@ from antiphon.transcript.transcript import CallEntry, CompactionEntry, Message, 
 
 __all__ = ["STYLE", "html_of_markdown", "page", "safe"]
 
-# --- The Markdown that models write, as HTML: paragraphs, code, lists, headings, quotes, bold, links. What it does not know stays text
+# --- Markdown as HTML; what is not known stays text ------------------------------------------------------------------
 # Everything is escaped before anything is marked up, so no text of anybody becomes a tag. Each pattern reads a line once, whatever is in it.
 
 DEEPEST: Final = 4
@@ -158,7 +158,7 @@ def _marked(text: str) -> str:
     return _LINK.sub(r'<a href="\2" rel="noopener noreferrer">\1</a>', text)
 
 
-# --- How an exported session looks. One text, because the file that it goes into has to stand alone
+# --- the style sheet, inside of the page -----------------------------------------------------------------------------
 
 STYLE: Final = """
 :root { color-scheme: light dark; --paper: #fdfdfc; --ink: #1f2328; --faint: #656d76; --line: #d8dee4; --card: #fff;

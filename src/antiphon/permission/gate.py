@@ -48,7 +48,7 @@ __all__ = [
     "subject_of",
 ]
 
-# --- What of an action goes into the audit: enough to recognise it, without what looks like a secret
+# --- what goes into the audit, without secrets -----------------------------------------------------------------------
 
 
 def subject_of(action: Action) -> str:
@@ -71,7 +71,7 @@ def decided_by(request: v1.RequestPermission, source: str, refused: str | None) 
     return {"antiphon": {"decidedBy": source, **({} if refused is None else {"refused": redact(refused[:MAX_TEXT])})}}
 
 
-# --- Which of the agent's options says what was decided. An option of a kind that we do not know is chosen by its id alone, and never to deny
+# --- the agent's option for a decision; one of an unknown kind only by its id, and never to deny ---------------------
 # An "always" of ours is remembered by us, and the agent is told "once": it may take its own "always" for more than the rule that was shown.
 
 

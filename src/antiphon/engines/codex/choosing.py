@@ -46,7 +46,7 @@ class Choosing:
         self._rights: tuple[object, object] | None = None
         """Approval and sandbox as they were last sent, where they are other than the mode's own."""
         self._own: Setup | None = None
-        """The user's own combination, if it is none of the modes and lets Codex write the workspace unasked."""
+        """The user's own settings, if they match no mode and let Codex write the workspace without asking."""
         self._workspace: dict[str, Any] | None = None
         self.has_profile = False
         """Whether the thread was opened so that a turn can be kept to looking whatever Codex's own rules allow."""

@@ -55,7 +55,7 @@ _log = logging.getLogger(__name__)
 
 
 UNLOAD_AT_ONCE: Final = ("-c", "thread_unload_delay_secs=0")
-"""By default a server keeps a thread that nobody listens to, and no other server may write in it meanwhile."""
+"""By default a server keeps a thread loaded for a while after the last client left it, and no other server can open it then."""
 
 
 class Listener(Protocol):

@@ -11,12 +11,12 @@ from antiphon.errors import Code, ConnectionClosed, RequestError
 if TYPE_CHECKING:
     from antiphon.engines.codex.server import Server
 
-__all__ = ["clearly", "ended", "is_archived", "is_held", "key_at_fault", "plain", "refused"]
+__all__ = ["clearly", "ended", "is_archived", "is_open_elsewhere", "key_at_fault", "plain", "refused"]
 
 _UNKNOWN_THREAD: Final = re.compile(
     r"no rollout found|thread not found|unknown thread|invalid thread id", re.IGNORECASE
 )
-_HELD: Final = re.compile(r"\bis closing\b|\balready has an active writer\b", re.IGNORECASE)
+_OPEN_ELSEWHERE: Final = re.compile(r"\bis closing\b|\balready has an active writer\b", re.IGNORECASE)
 _ARCHIVED: Final = re.compile(r"\bis archived\b", re.IGNORECASE)
 _CONFIGURATION: Final = "failed to load configuration"
 _KEY: Final = re.compile(r"^in `(.+)`$", re.MULTILINE)
@@ -49,7 +49,7 @@ def refused(error: ServerRefused, key: str | None = None) -> RequestError:
         return RequestError(
             Code.INVALID_PARAMS, "The session is archived", "load or resume it first: that takes it out of the archive"
         )
-    if is_held(error):
+    if is_open_elsewhere(error):
         hint = "close it in the other program, or wait until that has closed it"
         return RequestError(Code.INTERNAL_ERROR, "The session is open in another program", said, hint=hint)
     if said.startswith(_CONFIGURATION):
@@ -63,9 +63,9 @@ def refused(error: ServerRefused, key: str | None = None) -> RequestError:
     return RequestError(Code.INTERNAL_ERROR, f"Codex refuses: {said}")
 
 
-def is_held(error: ServerRefused) -> bool:
+def is_open_elsewhere(error: ServerRefused) -> bool:
     """Whether a server still has the thread: the same one closes it, or another one writes in it."""
-    return _HELD.search(error.message) is not None
+    return _OPEN_ELSEWHERE.search(error.message) is not None
 
 
 def is_archived(error: ServerRefused) -> bool:

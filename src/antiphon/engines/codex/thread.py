@@ -10,7 +10,7 @@ from antiphon.engines.codex import wire
 from antiphon.engines.codex.configured import Configured, configured
 from antiphon.engines.codex.login import must_be_signed_in
 from antiphon.engines.codex.looking import config_with_profile, has_rules
-from antiphon.engines.codex.refusing import clearly, is_archived, is_held, key_at_fault, refused
+from antiphon.engines.codex.refusing import clearly, is_archived, is_open_elsewhere, key_at_fault, refused
 from antiphon.engines.codex.server import Server, ServerRefused
 from antiphon.engines.codex.servers import servers_of
 from antiphon.engines.codex.unseen import RAW_EVENTS
@@ -118,7 +118,7 @@ class OpenThread:
             try:
                 return await self._asked_for(server, method, params)
             except ServerRefused as error:
-                if not is_held(error):
+                if not is_open_elsewhere(error):
                     raise
             await asyncio.sleep(delay)
         return await self._asked_for(server, method, params)
