@@ -147,3 +147,21 @@ def test_a_failed_part_is_shown_with_the_command_to_repeat_it(
     assert f"{part}: FAILED" in done.stdout and sung(project) == others
     repeat = next(line for line in done.stdout.splitlines() if line.startswith("repeat: "))
     assert repeat.endswith(f"-m pytest test_choir.py::test_{part}")
+
+
+ONCE = PROJECT.replace('sing("fast")', 'there = pathlib.Path("sung").exists(); sing("fast"); assert there')
+"""Its fast test fails the first time."""
+
+
+def test_a_test_that_passes_alone_is_listed_and_the_run_goes_on(project: Path) -> None:
+    (project / "test_choir.py").write_text(ONCE, encoding="utf-8")
+    done = run(project, "test", "0")
+    assert done.returncode == 0 and sung(project) == ["fast", "fast", "slow"]
+    assert "UNSTEADY, failed once and passed alone: test_choir.py::test_fast" in done.stdout
+
+
+def test_many_failures_are_not_tried_again(project: Path) -> None:
+    more = "".join(f"\n\ndef test_{number}(): sing({number}); assert False" for number in range(4))
+    (project / "test_choir.py").write_text(PROJECT + more, encoding="utf-8")
+    done = run(project, "fast", "0")
+    assert done.returncode == 1 and sung(project) == ["0", "1", "2", "3", "fast"]

@@ -257,3 +257,7 @@ def test_depth_does_not_make_it_stumble_either() -> None:
     assert "rpc.id" in broken(
         [*BEGIN, client.says(shallow), agent.says(b'{"jsonrpc":"2.0","id":%b,"result":{}}' % less)]
     )
+
+
+def test_a_turn_that_was_cancelled_may_end_without_a_word() -> None:
+    assert broken([*BEGIN, prompt(), CANCEL, done()]) == []

@@ -77,6 +77,8 @@ def not_silent(entry: Entry, ledger: Ledger) -> list[str] | None:
     turn = session.turn_of(ledger.asked) if session is not None else None
     if turn is None or as_object(entry.msg.get("result")).get("stopReason") != "end_turn":
         return None
+    if turn.cancelled is not None:
+        return None  # its answer may have crossed a cancellation that came before the first word
     if not turn.prompt.params.get("prompt"):
         return None
     return [] if turn.said else ["the turn ended with `end_turn` and without any message, thought, plan or tool call"]
