@@ -25,7 +25,7 @@ LIBRARY = (
 
 
 BESIDE = {
-    "antiphon.policy.words.Unclear",  # a word that cannot be read; the line says so
+    "antiphon.policy.shell.Unclear",  # a word that cannot be read; the line says so
     "antiphon.transports.guard.NoDirectory",  # becomes SpawnFailed
 }
 """Exceptions that never leave the package in which they are made."""

@@ -12,14 +12,14 @@ from antiphon.client.session import Session
 from antiphon.errors import AcpError
 from antiphon.local.roots import Workspace
 from antiphon.permission.gate import Choice, PermissionGate, Question
-from antiphon.policy import Mode, Verdict
+from antiphon.policy import PolicyMode, Verdict
 from antiphon.tui.state import status_text
 from tests.cli.agents import HasModes, KeepsItsMode
 from tests.client.agents import ROOT, Scripted
 from tests.limits import limit
 
 MEANS = {
-    Mode.DEFAULT: (True, True), Mode.ACCEPT_EDITS: (False, True), Mode.BYPASS: (False, True), Mode.PLAN: (False, False), Mode.DONT_ASK: (False, False),
+    PolicyMode.DEFAULT: (True, True), PolicyMode.ACCEPT_EDITS: (False, True), PolicyMode.BYPASS: (False, True), PolicyMode.PLAN: (False, False), PolicyMode.DONT_ASK: (False, False),
 }  # fmt: skip
 """Whether the user is asked about an edit inside the session's directory, and whether it is made if they say yes."""
 

@@ -11,7 +11,7 @@ from antiphon.client.guards import GuardedFiles
 from antiphon.errors import RequestRefused
 from antiphon.permission.gate import Choice, OnAsk, PermissionGate, Question, allowing, rejecting
 from antiphon.permission.memory import Memory, forget_closed
-from antiphon.policy import Mode, Verdict
+from antiphon.policy import PolicyMode, Verdict
 from antiphon.protocol import v1
 from antiphon.protocol.v1.permission import PermissionOptionKind as Kind
 from antiphon.redaction import redact
@@ -45,7 +45,7 @@ async def test_a_store_that_cannot_be_used_means_ask_and_nothing_is_remembered(
     work.mkdir()
     database = open_database(tmp_path)
     user = User(Choice(Verdict.ALLOW, "everywhere"), NO)
-    gate = PermissionGate(mode=Mode.BYPASS, ask=user, decisions=stores(database)["decisions"])
+    gate = PermissionGate(mode=PolicyMode.BYPASS, ask=user, decisions=stores(database)["decisions"])
     assert await outcome_of_editing(gate, work) == YES  # "always" could not be remembered, so it is none
     assert await outcome_of_editing(gate, work) == REJECTED
     assert {question.ruling.source for question in user.asked} == {"doubt"}
@@ -59,7 +59,7 @@ async def test_in_doubt_nobody_is_no_yes(tmp_path: Path, on_ask: OnAsk) -> None:
     work = tmp_path / "work"
     work.mkdir()
     database = open_database(tmp_path)
-    gate = PermissionGate(mode=Mode.BYPASS, on_ask=on_ask, decisions=stores(database)["decisions"])
+    gate = PermissionGate(mode=PolicyMode.BYPASS, on_ask=on_ask, decisions=stores(database)["decisions"])
     assert await outcome_of_editing(gate, work) == REJECTED
     # A rule of the user's own needs no store: whatever is remembered comes after it.
     gate = PermissionGate(rules("Edit"), on_ask=on_ask, decisions=stores(database)["decisions"])
@@ -93,13 +93,13 @@ async def test_a_remembered_rule_that_means_nothing_means_ask(tmp_path: Path, ro
         )
         await database.run(lambda connection: connection.execute(insert, row).rowcount)
         user = User(NO)
-        gate = PermissionGate(mode=Mode.BYPASS, ask=user, **stores(database))
+        gate = PermissionGate(mode=PolicyMode.BYPASS, ask=user, **stores(database))
         assert await outcome_of_editing(gate, tmp_path) == REJECTED
     assert "antiphon policy revoke 1" in user.asked[0].ruling.why
 
 
-@pytest.mark.parametrize("mode", [Mode.BYPASS, Mode.ACCEPT_EDITS, Mode.DEFAULT])
-async def test_a_policy_that_cannot_be_read_means_that_everything_is_asked(tmp_path: Path, mode: Mode) -> None:
+@pytest.mark.parametrize("mode", [PolicyMode.BYPASS, PolicyMode.ACCEPT_EDITS, PolicyMode.DEFAULT])
+async def test_a_policy_that_cannot_be_read_means_that_everything_is_asked(tmp_path: Path, mode: PolicyMode) -> None:
     user = User(ONCE)
     gate = PermissionGate(rules("Edit"), mode, ask=user, broken="config.toml cannot be read.")
     assert await outcome_of_editing(gate, tmp_path) == YES
@@ -107,7 +107,7 @@ async def test_a_policy_that_cannot_be_read_means_that_everything_is_asked(tmp_p
     for on_ask in ("deny", "allow"):
         gate = PermissionGate(rules("Edit"), mode, on_ask=on_ask, broken="config.toml cannot be read.")
         assert await outcome_of_editing(gate, tmp_path) == REJECTED
-    gate = PermissionGate(rules("Edit"), Mode.DONT_ASK, ask=User(), broken="config.toml cannot be read.")
+    gate = PermissionGate(rules("Edit"), PolicyMode.DONT_ASK, ask=User(), broken="config.toml cannot be read.")
     assert await outcome_of_editing(gate, tmp_path) == REJECTED
 
 

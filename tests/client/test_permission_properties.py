@@ -17,7 +17,7 @@ from antiphon.permission.actions import FileNow, action_of
 from antiphon.permission.gate import MAX_DENIALS, PermissionGate
 from antiphon.permission.grants import Grants
 from antiphon.permission.memory import Memory
-from antiphon.policy import Mode, Rule, Rules, Scope, Verdict, decide
+from antiphon.policy import PolicyMode, Rule, Rules, Scope, Verdict, decide
 from antiphon.protocol import v1
 from antiphon.store.decisions import DecisionStore
 from antiphon.store.schema import open_database
@@ -52,7 +52,7 @@ def test_nobody_there_allows_nothing_that_a_deny_may_match(runner: asyncio.Runne
     request = to_run(line)
     gate = PermissionGate(rules, on_ask="allow", workspace=WORK)
     answer = runner.run(gate.permission(request)).outcome
-    stopped = decide(action_of(request, WORK), rules, Mode.BYPASS).verdict is not Verdict.ALLOW
+    stopped = decide(action_of(request, WORK), rules, PolicyMode.BYPASS).verdict is not Verdict.ALLOW
     assert (answer == v1.Selected("n")) == stopped
     assert gate.denied == len(gate.denials) == stopped
 
@@ -140,7 +140,7 @@ sys.addaudithook(note_opened)
     [
         (PermissionGate(Rules.parse(allow=["Write"])), None),
         (PermissionGate(Rules.parse(deny=["Write"])), 0),
-        (PermissionGate(mode=Mode.BYPASS), None),
+        (PermissionGate(mode=PolicyMode.BYPASS), None),
         (PermissionGate(on_ask="allow"), None),
         (PermissionGate(on_ask="deny"), 0),
         (PermissionGate(ask=User(NO)), 1),
@@ -220,7 +220,9 @@ def test_both_memories_remember_the_same(runner: asyncio.Runner, answers: list[A
     "path",
     [".envrc", ".claude/settings.json", "sub/../.vscode/tasks.json", "link/tasks.json", "conf/x.xml", "bare.git/hooks/post-update", ".MCP.json"],
 )  # fmt: skip
-@pytest.mark.parametrize("gate", [{"mode": Mode.ACCEPT_EDITS}, {"rules": Rules.parse(allow=["Write(**)", "Edit"])}])
+@pytest.mark.parametrize(
+    "gate", [{"mode": PolicyMode.ACCEPT_EDITS}, {"rules": Rules.parse(allow=["Write(**)", "Edit"])}]
+)
 async def test_a_write_to_a_file_that_names_programs_is_asked_about(
     tmp_path: Path, path: str, gate: dict[str, object]
 ) -> None:

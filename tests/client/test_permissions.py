@@ -12,7 +12,7 @@ from antiphon.client.files import Files
 from antiphon.client.guards import GuardedFiles, GuardedTerminals
 from antiphon.client.terminals import Terminals
 from antiphon.permission.gate import Choice, PermissionGate, Question
-from antiphon.policy import Mode, Verdict
+from antiphon.policy import PolicyMode, Verdict
 from antiphon.protocol import v1
 from antiphon.store.schema import open_database
 from tests.client.agents import AT_ONCE
@@ -98,7 +98,7 @@ async def test_an_agent_that_was_told_always_does_not_ask_and_is_decided_about_a
         await session.prompt("/edit note second")  # remembered, by the agent and by us
         gate.rules = rules(ask=["Edit(note)"])
         await session.prompt("/edit note third")
-        gate.mode = Mode.PLAN
+        gate.mode = PolicyMode.PLAN
         await session.prompt("/edit note fourth")
     assert (tmp_path / "note").read_text(encoding="utf-8") == "first\nsecond\n"
     assert [question.request is not None for question in user.asked] == [True, False]
@@ -145,7 +145,7 @@ async def test_a_read_that_a_rule_denies_is_denied_through_the_client_too(tmp_pa
 
 
 async def test_a_deny_rule_holds_whatever_the_user_and_the_mode_say(tmp_path: Path) -> None:
-    gate = PermissionGate(rules(deny=["Edit(.env)"]), Mode.BYPASS, ask=User())
+    gate = PermissionGate(rules(deny=["Edit(.env)"]), PolicyMode.BYPASS, ask=User())
     told: list[object] = []
 
     async def play(agent: Deeds) -> None:
@@ -158,7 +158,7 @@ async def test_a_deny_rule_holds_whatever_the_user_and_the_mode_say(tmp_path: Pa
 
 
 async def test_in_plan_nothing_is_written_or_run_until_the_mode_is_changed(tmp_path: Path) -> None:
-    gate = PermissionGate(rules("Edit", "Bash"), Mode.PLAN, ask=User())
+    gate = PermissionGate(rules("Edit", "Bash"), PolicyMode.PLAN, ask=User())
     told: list[object] = []
 
     async def play(agent: Deeds) -> None:
@@ -167,7 +167,7 @@ async def test_in_plan_nothing_is_written_or_run_until_the_mode_is_changed(tmp_p
     async with staged(gate, tmp_path) as stage:
         await stage.turn(play)
         assert told[0] == v1.Selected("n") and None not in told
-        gate.mode = Mode.DEFAULT
+        gate.mode = PolicyMode.DEFAULT
         await stage.turn(play)
     assert told[3:] == [v1.Selected("y"), None, None]
 
@@ -294,10 +294,10 @@ async def test_never_is_remembered_too_and_told_with_the_option_that_says_so(tmp
         outcomes.append(await agent.ask_to_run("git push"))
 
     async with open_database(tmp_path) as database:
-        gate = PermissionGate(mode=Mode.DEFAULT, ask=user, **stores(database))
+        gate = PermissionGate(mode=PolicyMode.DEFAULT, ask=user, **stores(database))
         async with staged(gate, tmp_path) as stage:
             await stage.turn(play)
-            gate.mode = Mode.BYPASS
+            gate.mode = PolicyMode.BYPASS
             await stage.turn(play)
     assert outcomes == [v1.Selected("N"), v1.Selected("n")]
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from antiphon.policy import Mode
+from antiphon.policy import PolicyMode
 from antiphon.protocol.v1.tools import ToolKind
 
 ALLOW, ASK = "allow", "ask"
@@ -23,7 +23,7 @@ class CallAttack(NamedTuple):
     raw: object
     verdict: str = ASK
     name: str | None = None
-    mode: Mode = Mode.DEFAULT
+    mode: PolicyMode = PolicyMode.DEFAULT
 
 
 CALLS = [
@@ -86,7 +86,7 @@ CALLS = [
     CallAttack("the same name in another case", EDIT, {"path": "src/a", "Path": "evil"}),
     CallAttack("a path among the edits", EDIT, {"file_path": "src/a", "edits": ["/w/evil"]}),
     CallAttack("a name among the edits", EDIT, {"file_path": "src/a", "edits": ["evil"]}),
-    CallAttack("a glob", ToolKind.DELETE, {"path": "src/a", "glob": "**"}, mode=Mode.ACCEPT_EDITS),
+    CallAttack("a glob", ToolKind.DELETE, {"path": "src/a", "glob": "**"}, mode=PolicyMode.ACCEPT_EDITS),
     CallAttack("a command", RUN, {"command": "make x", "description": "/x", "timeout": 5, "cwd": "sub"}, ALLOW),
     CallAttack("a usual shell", RUN, {"command": "make x", "shell": "/bin/bash"}, ALLOW),
     CallAttack("a usual variable", RUN, {"command": "make x", "env": {"TERM": "dumb"}}, ALLOW),

@@ -3,7 +3,7 @@
 import posixpath
 from typing import NamedTuple
 
-from antiphon.policy import Mode
+from antiphon.policy import PolicyMode
 from antiphon.protocol.v1.tools import ToolKind
 
 ALLOW, DENY, ASK = "allow", "deny", "ask"
@@ -29,7 +29,7 @@ class PathAttack(NamedTuple):
     verdict: str
     name: str | None = "Edit"
     kind: ToolKind = ToolKind.EDIT
-    mode: Mode = Mode.DEFAULT
+    mode: PolicyMode = PolicyMode.DEFAULT
     more: tuple[str, ...] = ()
 
     def listed(self, sign: str) -> list[str]:
@@ -38,7 +38,7 @@ class PathAttack(NamedTuple):
 
 SRC = "+Edit(src/**)"
 NO_SECRETS = "+Edit  +Read  -Edit(secrets/**)  -Read(secrets/**)"
-EDITS = Mode.ACCEPT_EDITS
+EDITS = PolicyMode.ACCEPT_EDITS
 
 PATHS = [
     PathAttack("plainly inside", "src/a.py", SRC, ALLOW),
@@ -94,6 +94,8 @@ PATHS = [
     PathAttack("edits are accepted, our own settings", ".antiphon/config.toml", "", ASK, mode=EDITS),
     PathAttack("edits are accepted, all of it", ".", "", ASK, name="Delete", kind=ToolKind.DELETE, mode=EDITS),
     PathAttack("edits are accepted, but not there", "secrets/key", "-Edit(secrets/**)", DENY, mode=EDITS),
-    PathAttack("everything is accepted, but not there", "secrets/key", "-Edit(secrets/**)", DENY, mode=Mode.BYPASS),
-    PathAttack("plans do not edit", "src/a.py", "+Edit  +kind:edit", DENY, mode=Mode.PLAN),
+    PathAttack(
+        "everything is accepted, but not there", "secrets/key", "-Edit(secrets/**)", DENY, mode=PolicyMode.BYPASS
+    ),
+    PathAttack("plans do not edit", "src/a.py", "+Edit  +kind:edit", DENY, mode=PolicyMode.PLAN),
 ]

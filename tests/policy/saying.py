@@ -3,7 +3,7 @@
 import posixpath
 from collections.abc import Callable, Sequence
 
-from antiphon.policy import Action, Mode, Rules, Ruling, Verdict, decide
+from antiphon.policy import Action, PolicyMode, Rules, Ruling, Verdict, decide
 from antiphon.protocol.v1.terminals import CreateTerminal
 from antiphon.protocol.v1.tools import ToolCall, ToolKind
 
@@ -45,7 +45,7 @@ def ruling(
     allow: Sequence[str] = (),
     deny: Sequence[str] = (),
     ask: Sequence[str] = (),
-    mode: Mode = Mode.DEFAULT,
+    mode: PolicyMode = PolicyMode.DEFAULT,
 ) -> Ruling:
     """Decide with rules as people write them."""
     return decide(action, Rules.parse(allow=allow, deny=deny, ask=ask, source="test"), mode)

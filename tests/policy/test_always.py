@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.policy import Rule, Rules, Verdict, closed_reason, decide, suggest
+from antiphon.policy.arguments import INTERPRETERS
 from antiphon.policy.patterns import quoted
 from antiphon.policy.programs import SCRIPT_RUNNERS
-from antiphon.policy.runners import INTERPRETERS
 from tests.policy.saying import CWD, line, words
 
 FED = [

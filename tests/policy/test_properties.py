@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from antiphon.policy import Action, Mode, Rule, Rules, Verdict, decide, suggest
+from antiphon.policy import Action, PolicyMode, Rule, Rules, Verdict, decide, suggest
 from antiphon.protocol.v1.tools import ToolCall, ToolKind
 from tests.policy.corpus import lines
 from tests.policy.saying import CWD, HOME, files, line, verdict, words
@@ -52,7 +52,7 @@ rule_lists = st.lists(st.sampled_from(RULES), max_size=4)
 all_rules = st.builds(
     lambda allow, deny, ask: Rules.parse(allow=allow, deny=deny, ask=ask), rule_lists, rule_lists, rule_lists
 )
-modes = st.sampled_from(Mode)
+modes = st.sampled_from(PolicyMode)
 
 
 def call(name: str | None, kind: ToolKind, paths: Sequence[str], command: str | None, url: str | None) -> Action:
@@ -78,7 +78,7 @@ actions = some_calls | lines.map(line)
 
 
 @given(actions, all_rules, modes, st.randoms())
-def test_the_order_of_rules_never_matters(action: Action, rules: Rules, mode: Mode, random: object) -> None:
+def test_the_order_of_rules_never_matters(action: Action, rules: Rules, mode: PolicyMode, random: object) -> None:
     mixed = Rules(*(tuple(shuffled(group, random)) for group in (rules.allow, rules.deny, rules.ask)))
     assert decide(action, mixed, mode).verdict is decide(action, rules, mode).verdict
 
@@ -90,7 +90,7 @@ def shuffled(group: tuple[Rule, ...], random: object) -> list[Rule]:
 
 
 @given(actions, all_rules, modes, st.sampled_from(RULES))
-def test_one_more_deny_or_ask_never_permits_more(action: Action, rules: Rules, mode: Mode, more: str) -> None:
+def test_one_more_deny_or_ask_never_permits_more(action: Action, rules: Rules, mode: PolicyMode, more: str) -> None:
     before = SEVERITY[decide(action, rules, mode).verdict]
     assert SEVERITY[decide(action, rules.merged(Rules.parse(deny=[more])), mode).verdict] <= before
     asked = decide(action, rules.merged(Rules.parse(ask=[more])), mode).verdict
@@ -99,10 +99,10 @@ def test_one_more_deny_or_ask_never_permits_more(action: Action, rules: Rules, m
 
 @given(actions, all_rules, modes, st.sampled_from(RULES))
 def test_one_more_allow_never_changes_what_a_rule_denies_or_asks(
-    action: Action, rules: Rules, mode: Mode, more: str
+    action: Action, rules: Rules, mode: PolicyMode, more: str
 ) -> None:
     before = decide(action, rules, mode)
-    assume(before.verdict is not Verdict.ALLOW and (before.rule is not None or mode is Mode.PLAN))
+    assume(before.verdict is not Verdict.ALLOW and (before.rule is not None or mode is PolicyMode.PLAN))
     after = decide(action, rules.merged(Rules.parse(allow=[more])), mode)
     if before.rule is not None or action.kind not in ("fetch", "switch_mode"):
         assert after.verdict is before.verdict
@@ -110,14 +110,14 @@ def test_one_more_allow_never_changes_what_a_rule_denies_or_asks(
 
 @given(actions, all_rules)
 def test_in_plan_nothing_writes_or_executes(action: Action, rules: Rules) -> None:
-    if decide(action, rules, Mode.PLAN).verdict is not Verdict.DENY:
+    if decide(action, rules, PolicyMode.PLAN).verdict is not Verdict.DENY:
         assert action.kind in ("read", "search", "think", "fetch", "switch_mode")
         assert action.command is None and action.words is None
 
 
 @given(actions, all_rules)
 def test_nobody_is_asked_in_dont_ask_and_nothing_more_is_allowed(action: Action, rules: Rules) -> None:
-    usual, quiet = decide(action, rules), decide(action, rules, Mode.DONT_ASK)
+    usual, quiet = decide(action, rules), decide(action, rules, PolicyMode.DONT_ASK)
     assert quiet.verdict is (Verdict.ALLOW if usual.verdict is Verdict.ALLOW else Verdict.DENY)
 
 
@@ -125,11 +125,11 @@ def test_nobody_is_asked_in_dont_ask_and_nothing_more_is_allowed(action: Action,
 def test_bypass_never_passes_what_a_rule_stops(action: Action, rules: Rules) -> None:
     ruling = decide(action, rules)
     if ruling.rule is not None and ruling.verdict is not Verdict.ALLOW:
-        assert decide(action, rules, Mode.BYPASS).verdict is ruling.verdict
+        assert decide(action, rules, PolicyMode.BYPASS).verdict is ruling.verdict
 
 
 @given(actions, all_rules, modes)
-def test_every_ruling_says_why_in_a_sentence(action: Action, rules: Rules, mode: Mode) -> None:
+def test_every_ruling_says_why_in_a_sentence(action: Action, rules: Rules, mode: PolicyMode) -> None:
     why = decide(action, rules, mode).why
     assert why.endswith(".") and "\n" not in why
 

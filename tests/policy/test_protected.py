@@ -15,13 +15,13 @@ import pytest
 from hypothesis import HealthCheck, assume, event, example, given, settings
 from hypothesis import strategies as st
 
-from antiphon.policy import Action, Mode, Rule, Rules, Verdict, decide, suggest
+from antiphon.policy import Action, PolicyMode, Rule, Rules, Verdict, decide, suggest
 from antiphon.policy.protected import NAMES, protected
 from antiphon.protocol import v1
 from tests.policy.saying import CWD, files, line, ruling, verdict
 
 ALLOW, ASK = Verdict.ALLOW, Verdict.ASK
-EDITS = Mode.ACCEPT_EDITS
+EDITS = PolicyMode.ACCEPT_EDITS
 
 # What has to be protected, said here once more: what the list forgets is found by comparing.
 PROTECTED = (
@@ -60,7 +60,7 @@ def test_modes_and_rules_for_all_edits_stop_at_files_that_name_programs(path: st
     assert verdict(action, allow=[f"Edit({path})"]) is ALLOW  # a rule that names it
     (always,) = suggest(action)
     assert decide(action, Rules(allow=(always,))).verdict is ALLOW
-    assert ruling(action, mode=Mode.BYPASS).verdict is ALLOW
+    assert ruling(action, mode=PolicyMode.BYPASS).verdict is ALLOW
 
 
 @pytest.mark.parametrize("path", ORDINARY)

@@ -24,8 +24,8 @@ sys.modules["tree_sitter"] = sys.modules["tree_sitter_bash"] = None
 for found in (
     ruling(line("git log"), allow=["Bash(git *)"]),
     ruling(line("git log"), allow=["Bash"], deny=["Bash(rm *)"]),
-    ruling(line("git log"), ask=["Bash(rm *)"], mode=Mode.BYPASS),
-    ruling(line("rm x"), mode=Mode.ACCEPT_EDITS),
+    ruling(line("git log"), ask=["Bash(rm *)"], mode=PolicyMode.BYPASS),
+    ruling(line("rm x"), mode=PolicyMode.ACCEPT_EDITS),
 ):
     print(found.verdict, "pip install 'antiphon[policy]'" in found.why)
 print(ruling(line("git log"), allow=["Bash"]).verdict, ruling(words("git", "log"), allow=["Bash(git *)"]).verdict)

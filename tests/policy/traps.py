@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 
 from antiphon.policy.arguments import ANY_WORDS, has_grammar
-from antiphon.policy.git_words import _COVERED, _NAMED
+from antiphon.policy.git_arguments import _COVERED, _NAMED
 from antiphon.policy.patterns import quoted
 
 WRITERS = frozenset({

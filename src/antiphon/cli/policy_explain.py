@@ -15,8 +15,8 @@ from antiphon.client.place import Place
 from antiphon.permission.actions import action_of
 from antiphon.permission.gate import PermissionGate
 from antiphon.permission.settings import settings_here
-from antiphon.policy import Mode, RuleError
-from antiphon.policy.tools import KIND_OF, KINDS, PATH_TOOLS, canonical
+from antiphon.policy import PolicyMode, RuleError
+from antiphon.policy.rules import KIND_OF, KINDS, PATH_TOOLS, canonical
 from antiphon.protocol import v1
 from antiphon.store.decisions import DecisionStore
 from antiphon.store.schema import open_database
@@ -144,7 +144,7 @@ def _gate(options: Options, loaded: "Loaded", decisions: DecisionStore | None, c
         raise Misused(error.sentence, hint=error.hint) from error
     return PermissionGate(
         rules,
-        Mode(options.permission_mode or loaded.settings.permission_mode),
+        PolicyMode(options.permission_mode or loaded.settings.permission_mode),
         decisions=decisions,
         project=str(loaded.sources.directory or os.path.realpath(cwd)),
         broken="A config file cannot be understood, so everything is asked." if loaded.policy_broken else "",

@@ -59,10 +59,10 @@ def _rules(action: "Action") -> list[str]:
 
 
 def _allowed(action: "Action", texts: list[str]) -> bool:
-    from antiphon.policy import Mode, RuleError, Rules, Verdict, decide
+    from antiphon.policy import PolicyMode, RuleError, Rules, Verdict, decide
 
     try:
         rules = Rules.parse(allow=texts, source="command line")
     except RuleError:
         return False
-    return decide(action, rules, Mode.DEFAULT).verdict is Verdict.ALLOW
+    return decide(action, rules, PolicyMode.DEFAULT).verdict is Verdict.ALLOW

@@ -29,7 +29,7 @@ from antiphon.errors import Advice, ExtraMissing
 from antiphon.permission.gate import Ask, PermissionGate
 from antiphon.permission.memory import forget_closed
 from antiphon.permission.settings import BROKEN, rules_in, settings_here
-from antiphon.policy import Mode, Rules
+from antiphon.policy import PolicyMode, Rules
 from antiphon.protocol import v1
 from antiphon.store.audit import AuditEntry, AuditStore
 from antiphon.store.decisions import DecisionStore
@@ -186,7 +186,7 @@ def _gate(
     project = loaded.sources.directory
     return PermissionGate(
         rules,
-        Mode(options.permission_mode or settings.permission_mode),
+        PolicyMode(options.permission_mode or settings.permission_mode),
         ask=frontend.ask if options.on_ask is None else None,  # who says what to do does not want to be asked
         on_ask=on_ask,
         decisions=DecisionStore(database),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from antiphon.client import settings
 from antiphon.errors import AcpError
-from antiphon.policy import Mode
+from antiphon.policy import PolicyMode
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["agent_mode", "agent_modes", "follow_agent", "keep_agent_to", "mode_in_force", "set_mode"]
 
-ORDER: Final = (Mode.PLAN, Mode.DONT_ASK, Mode.DEFAULT, Mode.ACCEPT_EDITS, Mode.BYPASS)
+ORDER: Final = (PolicyMode.PLAN, PolicyMode.DONT_ASK, PolicyMode.DEFAULT, PolicyMode.ACCEPT_EDITS, PolicyMode.BYPASS)
 """From the mode that lets least happen to the one that lets everything happen."""
 
 
@@ -41,18 +41,22 @@ def agent_mode(session: "Session") -> str | None:
     return None if option is None else option.current_value
 
 
-def _as_ours(id: str | None) -> Mode | None:
+def _as_ours(id: str | None) -> PolicyMode | None:
     return next((mode for mode in ORDER if id is not None and mode.value.lower() == id.lower()), None)
 
 
-def mode_in_force(session: "Session", ours: Mode) -> Mode:
+def mode_in_force(session: "Session", ours: PolicyMode) -> PolicyMode:
     """The mode that says what happens."""
     theirs = _as_ours(agent_mode(session))
     if theirs is None:
         return ours
-    if ORDER.index(theirs) < ORDER.index(Mode.DEFAULT):  # it holds itself back, and asks nothing that we could allow
+    if ORDER.index(theirs) < ORDER.index(
+        PolicyMode.DEFAULT
+    ):  # it holds itself back, and asks nothing that we could allow
         return theirs
-    if ORDER.index(ours) < ORDER.index(Mode.DEFAULT) and theirs is Mode.DEFAULT:  # all that it asks is denied
+    if (
+        ORDER.index(ours) < ORDER.index(PolicyMode.DEFAULT) and theirs is PolicyMode.DEFAULT
+    ):  # all that it asks is denied
         return ours
     return max(theirs, ours, key=ORDER.index)
 
@@ -67,7 +71,7 @@ async def set_mode(session: "Session", gate: "PermissionGate", wanted: str) -> N
     theirs = next((id for id in there if id.lower() == wanted.lower()), None)
     ours = _as_ours(wanted)
     if theirs is None and ours is None:
-        every = ", ".join(dict.fromkeys([*there, *(mode.value for mode in Mode)]))
+        every = ", ".join(dict.fromkeys([*there, *(mode.value for mode in PolicyMode)]))
         raise AcpError(f"there is no mode `{wanted}`", hint=f"there are {every}")
     if theirs is not None:
         await session.set_mode(theirs)
@@ -82,10 +86,10 @@ def follow_agent(gate: "PermissionGate", chosen: str) -> None:
     mode = _as_ours(chosen)
     if mode is not None:
         # An agent that plans asks when the plan is done, and goes on when it is approved: `plan` of ours would still forbid it.
-        gate.mode = Mode.DEFAULT if mode is Mode.PLAN else mode
+        gate.mode = PolicyMode.DEFAULT if mode is PolicyMode.PLAN else mode
 
 
-async def keep_agent_to(session: "Session", ours: Mode) -> Mode | None:
+async def keep_agent_to(session: "Session", ours: PolicyMode) -> PolicyMode | None:
     """Set an agent that would do more unasked than our mode allows to that mode, or to one that asks. The mode that it was in, or None.
 
     Raises:
@@ -93,10 +97,12 @@ async def keep_agent_to(session: "Session", ours: Mode) -> Mode | None:
     """
     theirs = _as_ours(agent_mode(session))
     # In `default` and below it does nothing unasked: what it asks is decided here.
-    if theirs is None or ORDER.index(theirs) <= max(ORDER.index(ours), ORDER.index(Mode.DEFAULT)):
+    if theirs is None or ORDER.index(theirs) <= max(ORDER.index(ours), ORDER.index(PolicyMode.DEFAULT)):
         return None
     offered = {mode: id for id in agent_modes(session) if (mode := _as_ours(id)) is not None}
-    wanted = next((mode for mode in (ours, Mode.DEFAULT, Mode.DONT_ASK, Mode.PLAN) if mode in offered), None)
+    wanted = next(
+        (mode for mode in (ours, PolicyMode.DEFAULT, PolicyMode.DONT_ASK, PolicyMode.PLAN) if mode in offered), None
+    )
     if wanted is None:
         raise AcpError(f"the agent is in `{theirs.value}` and offers no mode that allows less")
     await session.set_mode(offered[wanted])

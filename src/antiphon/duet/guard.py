@@ -17,9 +17,9 @@ from antiphon.local.roots import Workspace
 from antiphon.permission.gate import Choice, Denial, PermissionGate, Question, rejecting
 from antiphon.permission.memory import forget_closed
 from antiphon.permission.settings import BROKEN, rules_in, settings_here
-from antiphon.policy import Mode, Rules
-from antiphon.policy.looking import MODE, rules_of_onlooker
-from antiphon.policy.tools import KINDS, QUIET_KINDS
+from antiphon.policy import PolicyMode, Rules
+from antiphon.policy.decision import READ_ONLY_MODE, read_only_rules
+from antiphon.policy.rules import KINDS, QUIET_KINDS
 from antiphon.protocol import v1
 from antiphon.store.audit import AuditStore
 from antiphon.store.decisions import DecisionStore
@@ -64,7 +64,7 @@ class Guard:
         self._gates: dict[str, PermissionGate] = {}
         """One for each engine: each asks one thing after the other, and does not wait for another's answers."""
         self._onlookers = self._keeper_of_onlookers()
-        self._mode: str = Mode.DEFAULT.value
+        self._mode: str = PolicyMode.DEFAULT.value
         self._numbers = 0
 
     @classmethod
@@ -88,8 +88,8 @@ class Guard:
             gate.mode = self._policy_mode
 
     @property
-    def _policy_mode(self) -> Mode:
-        return Mode(self._mode) if self._mode in {mode.value for mode in Mode} else Mode.DEFAULT
+    def _policy_mode(self) -> PolicyMode:
+        return PolicyMode(self._mode) if self._mode in {mode.value for mode in PolicyMode} else PolicyMode.DEFAULT
 
     def turn_over(self) -> None:
         """What was allowed in the turn and not used is not allowed any more."""
@@ -183,7 +183,7 @@ class Guard:
     def _keeper_of_onlookers(self) -> PermissionGate:
         """For those who only look: no rule and no memory allows more than reading, and nobody is asked."""
         return PermissionGate(
-            rules_of_onlooker(self.rules), MODE, audit=self._audit, agent=AGENT, broken=self._broken, workspace=self._workspace,
+            read_only_rules(self.rules), READ_ONLY_MODE, audit=self._audit, agent=AGENT, broken=self._broken, workspace=self._workspace,
         )  # fmt: skip
 
 

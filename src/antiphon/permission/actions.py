@@ -9,7 +9,7 @@ from msgspec import structs
 from antiphon.local.files import FileProblem, read_text
 from antiphon.local.roots import RealPaths
 from antiphon.policy import Action
-from antiphon.policy.where import Where
+from antiphon.policy.paths import PathResolver
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def texts_shown(
 ) -> dict[str, list[tuple[str | None, str]]]:
     """The old and new texts in the diffs of a question, by the real path of the file."""
     cwd, roots, home = _directories(workspace)
-    where = Where(cwd, roots, home, os.path.realpath)
+    where = PathResolver(cwd, roots, home, os.path.realpath)
     shown: dict[str, list[tuple[str | None, str]]] = {}
     for item in request.tool_call.content or ():
         if isinstance(item, v1.Diff):

@@ -23,7 +23,7 @@ from antiphon.errors import Code, ConnectionClosed, RequestError
 from antiphon.permission.actions import FileNow, Wanted, action_of, texts_shown
 from antiphon.permission.grants import Grants
 from antiphon.permission.memory import Memory
-from antiphon.policy import Action, Mode, Rule, Rules, Ruling, Verdict, decide, suggest
+from antiphon.policy import Action, PolicyMode, Rule, Rules, Ruling, Verdict, decide, suggest
 from antiphon.protocol import v1
 from antiphon.protocol.v1.permission import PermissionOptionKind as Kind
 from antiphon.redaction import redact
@@ -220,7 +220,7 @@ class PermissionGate:
     def __init__(
         self,
         rules: Rules | None = None,
-        mode: Mode = Mode.DEFAULT,
+        mode: PolicyMode = PolicyMode.DEFAULT,
         *,
         ask: Ask | None = None,
         on_ask: OnAsk = "deny",
@@ -321,7 +321,7 @@ class PermissionGate:
         by_rule = ruling.rule is not None and ruling.verdict is Verdict.ALLOW and ruling.source != "remembered"
         if ruling.verdict is Verdict.DENY or (not self._broken and (not doubt or by_rule)):
             return ruling
-        verdict = Verdict.DENY if self.mode is Mode.DONT_ASK else Verdict.ASK
+        verdict = Verdict.DENY if self.mode is PolicyMode.DONT_ASK else Verdict.ASK
         return Ruling(verdict, None, DOUBT, self._broken or doubt, doubt=True)
 
     # How it is decided.

@@ -5,14 +5,10 @@ keeps decisions and resolves links stands above.
 """
 
 from antiphon.policy.action import Action
-from antiphon.policy.always import closed_reason
-from antiphon.policy.deciding import Ruling, decide
-from antiphon.policy.remembered import Remembered, Scope, applicable
-from antiphon.policy.rules import Rule, RuleError, Rules
-from antiphon.policy.suggesting import suggest
-from antiphon.policy.verdicts import Mode, Verdict
+from antiphon.policy.decision import Remembered, Ruling, Scope, applicable, closed_reason, decide, suggest
+from antiphon.policy.rules import PolicyMode, Rule, RuleError, Rules, Verdict
 
 __all__ = [
-    "Action", "Mode", "Remembered", "Rule", "RuleError", "Rules", "Ruling", "Scope", "Verdict", "applicable", "closed_reason", "decide",
+    "Action", "PolicyMode", "Remembered", "Rule", "RuleError", "Rules", "Ruling", "Scope", "Verdict", "applicable", "closed_reason", "decide",
     "suggest",
 ]  # fmt: skip

@@ -10,19 +10,78 @@ from typing import Any, Final
 
 import msgspec
 
-from antiphon.policy.input_names import LABELS, PATHS, plain
-from antiphon.policy.inputs import Said, what_it_says
-from antiphon.policy.lines import Line
-from antiphon.policy.plain_files import FileWork, file_work, looks_like_file_work
-from antiphon.policy.programs import BASH_LIKE
-from antiphon.policy.tools import FILE_KINDS, KIND_OF, QUIET_KINDS, TOOL_OF_KIND, canonical, worst
-from antiphon.policy.variables import is_harmless
-from antiphon.policy.where import Exists, Resolve, Where, nothing_exists, through_process
+from antiphon.policy.inputs import LABELS, PATHS, CallInput, plain, what_it_says
+from antiphon.policy.paths import Exists, PathResolver, Resolve, nothing_exists, through_process
+from antiphon.policy.patterns import CommandLine
+from antiphon.policy.programs import BASH_LIKE, is_harmless
+from antiphon.policy.rules import FILE_KINDS, KIND_OF, QUIET_KINDS, TOOL_OF_KIND, canonical, worst
 from antiphon.protocol.v1.files import ReadTextFile, WriteTextFile
 from antiphon.protocol.v1.terminals import CreateTerminal
 from antiphon.protocol.v1.tools import Diff, ToolCall, ToolCallPatch, ToolKind
 
-__all__ = ["Action"]
+__all__ = ["Action", "FileWork", "file_work", "looks_like_file_work"]
+
+# --- Command lines of nothing but `mkdir`, `rm` and `mv` with plain paths: what `acceptEdits` lets pass inside the roots
+
+_OPTIONS: Final = {
+    "mkdir": frozenset({"-p", "-v", "-pv", "-vp", "--parents", "--verbose"}),
+    "mv": frozenset({"-f", "-i", "-n", "-v", "--force", "--interactive", "--no-clobber", "--verbose"}),
+    "rm": frozenset({"--dir", "--force", "--recursive", "--verbose"}),
+}
+_RM_LETTERS: Final = frozenset("dfirRv")
+
+
+def looks_like_file_work(text: str) -> bool:
+    """A cheap look, so that other lines are not parsed for this."""
+    return text.lstrip().partition(" ")[0] in _OPTIONS
+
+
+class FileWork(msgspec.Struct, frozen=True):
+    """The paths that a line makes, removes or moves."""
+
+    paths: tuple[str, ...]
+    made: tuple[str, ...] = ()
+    """Those that only `mkdir` names: directories."""
+    moved: tuple[str, ...] = ()
+    """Those that `mv` names."""
+
+
+def file_work(line: CommandLine) -> FileWork | None:
+    """What the line does to files; None if it does anything else or anything more."""
+    if line.unclear or line.special or not line.parts:
+        return None
+    found: dict[str, list[str]] = {"mkdir": [], "rm": [], "mv": []}
+    for part in line.parts:
+        operands = _operands(tuple(word for word in part.words if word is not None), len(part.words))
+        if not operands:
+            return None
+        found[part.words[0] or ""] += operands
+    made, moved = tuple(found["mkdir"]), tuple(found["mv"])
+    others = {*moved, *found["rm"]}
+    return FileWork((*made, *found["rm"], *moved), tuple(path for path in made if path not in others), moved)
+
+
+def _operands(words: tuple[str, ...], count: int) -> list[str] | None:
+    if len(words) != count or words[0] not in _OPTIONS:
+        return None
+    program, *arguments = words
+    operands: list[str] = []
+    for at, word in enumerate(arguments):
+        if word == "--":
+            return operands + arguments[at + 1 :]
+        if not word.startswith("-"):
+            operands.append(word)
+        elif not _harmless(program, word):
+            return None
+    # An empty path is an error for the program and a folder for us.
+    return operands if all(operands) else None
+
+
+def _harmless(program: str, option: str) -> bool:
+    if option in _OPTIONS[program]:
+        return True
+    return program == "rm" and len(option) > 1 and option[1] != "-" and _RM_LETTERS.issuperset(option[1:])
+
 
 _PATCHERS: Final = frozenset({"apply_patch", "patch"})
 _BESIDE_PATCHES: Final = PATHS | LABELS | {"changes", "description"}
@@ -80,7 +139,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         exists: Exists = nothing_exists,
     ) -> "Action":
         """What a call says. Give it whole: a patch that leaves out what was said before says too little, and is asked."""
-        where = Where(cwd, tuple(roots), home, resolve, exists)
+        where = PathResolver(cwd, tuple(roots), home, resolve, exists)
         raw = call.input if call.raw_input is msgspec.UNSET else call.raw_input
         said = what_it_says(None if raw is msgspec.UNSET else raw)
         name = call.name if isinstance(call.name, str) and call.name else None
@@ -110,7 +169,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         resolve: Resolve = posixpath.normpath,
     ) -> "Action":
         """`fs/write_text_file`."""
-        return _file("Write", "edit", request.path, Where(cwd, tuple(roots), home, resolve))
+        return _file("Write", "edit", request.path, PathResolver(cwd, tuple(roots), home, resolve))
 
     @classmethod
     def of_read(
@@ -123,7 +182,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         resolve: Resolve = posixpath.normpath,
     ) -> "Action":
         """`fs/read_text_file`."""
-        return _file("Read", "read", request.path, Where(cwd, tuple(roots), home, resolve))
+        return _file("Read", "read", request.path, PathResolver(cwd, tuple(roots), home, resolve))
 
     @classmethod
     def of_terminal(
@@ -137,17 +196,17 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         exists: Exists = nothing_exists,
     ) -> "Action":
         """`terminal/create`: a program with its arguments, or a whole line for the shell if that is what `command` looks like."""
-        said = Said(folder=request.cwd)
+        said = CallInput(folder=request.cwd)
         if request.args or not _SYNTAX & set(request.command):
             said.words = (request.command, *request.args)
         else:
             said.command = request.command
         variables = tuple(v.name for v in request.env if not is_harmless(v.name, v.value))
-        where = Where(cwd, tuple(roots), home, resolve, exists)
+        where = PathResolver(cwd, tuple(roots), home, resolve, exists)
         return _command(said, where, name="Bash", claimed=("execute",), variables=variables)
 
 
-def _effective(name: str | None, claimed: tuple[str, ...], said: Said, *, edits: bool) -> str:
+def _effective(name: str | None, claimed: tuple[str, ...], said: CallInput, *, edits: bool) -> str:
     """The worst of what the name, the claim and the input tell. A `read` with a command in it is no read."""
     kinds = list(claimed)
     tool = canonical(name) if name is not None else None
@@ -171,7 +230,7 @@ def _is_patch(name: str | None, raw: object) -> bool:
     return not all(plain(key) in _BESIDE_PATCHES for key in raw)
 
 
-def _file(name: str, kind: str, path: str, where: Where) -> Action:
+def _file(name: str, kind: str, path: str, where: PathResolver) -> Action:
     return Action(
         kind=kind, claimed=(kind,), name=name, unread=through_process([path]), paths=where.real([path]), spellings=where.spelled([path]),
         cwd=where.real_cwd, roots=where.all_roots, home=where.home, resolve=where.resolve,
@@ -186,8 +245,8 @@ def _searched(raw: object, named: list[str]) -> list[str]:
 
 
 def _command(
-    said: Said,
-    where: Where,
+    said: CallInput,
+    where: PathResolver,
     *,
     name: str | None,
     claimed: tuple[str, ...],
@@ -224,7 +283,7 @@ def _without_going_there(line: str, *folders: str | None) -> str:
 
 def _file_work(line: str | None, words: tuple[str, ...] | None) -> FileWork | None:
     if words is not None:
-        return file_work(Line.of_words(words))
+        return file_work(CommandLine.of_words(words))
     if line is None or not looks_like_file_work(line):
         return None
     from antiphon.policy.shell import (

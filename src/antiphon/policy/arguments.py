@@ -9,14 +9,32 @@ from collections.abc import Callable
 from functools import cache
 from typing import Final
 
-from antiphon.policy.git_words import git_changes_files, git_levels
-from antiphon.policy.grammar import Grammar, Level, Spot, grammar
-from antiphon.policy.names import program_name
+from antiphon.policy.git_arguments import git_changes_files, git_levels, git_reads_data
+from antiphon.policy.grammar import Grammar, Spot, WordRisk, grammar
+from antiphon.policy.paths import nothing_exists
+from antiphon.policy.patterns import Words
+from antiphon.policy.programs import (
+    INTERPRETERS,
+    MANAGERS,
+    PACKAGE_RUNNERS,
+    TAKE_COMMANDS,
+    base_name,
+    interprets,
+    program_name,
+    starts_others,
+)
 from antiphon.policy.text_tools import AWKS, awk_levels, sed_levels
 
-__all__ = ["ANY_WORDS", "changes_places", "has_grammar", "levels"]
-
-Words = tuple[str | None, ...]
+__all__ = [
+    "ANY_WORDS",
+    "INTERPRETERS",
+    "changes_places",
+    "has_grammar",
+    "interprets",
+    "levels",
+    "reads_data",
+    "runs_input",
+]
 
 ANY_WORDS: Final = frozenset({
     ":", "arch", "b2sum", "base32", "base64", "basename", "cat", "cd", "cksum", "cmp", "column", "comm", "cut", "date", "df", "diff", "dirname", "du",
@@ -126,7 +144,7 @@ def has_grammar(name: str) -> bool:
     return name in _TABLE or name in _SPECIAL
 
 
-def levels(words: Words, spot: Spot) -> dict[int, Level]:
+def levels(words: Words, spot: Spot) -> dict[int, WordRisk]:
     """The words of a command that are not fine under a `*`; empty too for a program of which nothing is known."""
     name = program_name(words[0] or "") if words else ""
     if name in ANY_WORDS or not words:
@@ -155,17 +173,17 @@ def _find_words() -> frozenset[str]:
     return frozenset(_FIND.split())
 
 
-def _find(words: Words, _: Spot) -> dict[int, Level]:
+def _find(words: Words, _: Spot) -> dict[int, WordRisk]:
     """Every word with a dash has to be a test or an action that only looks; `-7` and its like are values."""
     fine = _find_words()
     return {
-        at: Level.RUNS
+        at: WordRisk.RUNS
         for at, word in enumerate(words)
         if at and (word is None or (word.startswith("-") and word not in fine and not _ONLY_DASHES.fullmatch(word)))
     }
 
 
-def _curl(words: Words, spot: Spot) -> dict[int, Level]:
+def _curl(words: Words, spot: Spot) -> dict[int, WordRisk]:
     plain: list[str | None] = list(words)
     for at, word in enumerate(words):
         # A format can write files in new versions of curl: `-w '%output{x}'`.
@@ -174,77 +192,170 @@ def _curl(words: Words, spot: Spot) -> dict[int, Level]:
     found = _CURL.check(tuple(plain), 1, spot)
     for at, word in enumerate(words):
         if word is not None and at and (word.startswith("@") or re.match(r"(?:-d|--data=|--json=)@", word)):
-            found.setdefault(at, Level.REACHES)  # a file that is sent
+            found.setdefault(at, WordRisk.REACHES)  # a file that is sent
     return found
 
 
-def _tar(words: Words, spot: Spot) -> dict[int, Level]:
+def _tar(words: Words, spot: Spot) -> dict[int, WordRisk]:
     first = words[1] if len(words) > 1 else None
     if first is not None and not first.startswith("-"):  # `tar xIf …` has no dash, and the values follow in its order
         if not _TAR_LETTERS.fullmatch(first):
-            return dict.fromkeys(range(1, len(words)), Level.RUNS)
+            return dict.fromkeys(range(1, len(words)), WordRisk.RUNS)
         values = sum(first.count(letter) for letter in "fC")
         named = {at: _tar_path(words[at], spot) for at in range(2, min(2 + values, len(words)))}
         found = _TAR.check(words, 2 + values, spot) | {at: level for at, level in named.items() if level}
     else:
         found = _TAR.check(words, 1, spot)
     # `host:file` is fetched by a remote shell.
-    return found | {at: Level.RUNS for at, word in enumerate(words) if at and word is not None and ":" in word}
+    return found | {at: WordRisk.RUNS for at, word in enumerate(words) if at and word is not None and ":" in word}
 
 
-def _tar_path(word: str | None, spot: Spot) -> Level:
+def _tar_path(word: str | None, spot: Spot) -> WordRisk:
     if word is None or word.startswith("-"):
-        return Level.FINE if word == "-" else Level.RUNS
-    return Level.FINE if spot.holds(word) else Level.REACHES
+        return WordRisk.FINE if word == "-" else WordRisk.RUNS
+    return WordRisk.FINE if spot.holds(word) else WordRisk.REACHES
 
 
-def _printf(words: Words, _: Spot) -> dict[int, Level]:
+def _printf(words: Words, _: Spot) -> dict[int, WordRisk]:
     """Only the first word can be an option: `-v` sets a variable, and its index may be code."""
     first = words[1] if len(words) > 1 else ""
     if first is None or (first.startswith("-") and first != "--"):
-        return {1: Level.RUNS} | ({2: Level.RUNS} if len(words) > 2 else {})
+        return {1: WordRisk.RUNS} | ({2: WordRisk.RUNS} if len(words) > 2 else {})
     return {}
 
 
-def _test(words: Words, _: Spot) -> dict[int, Level]:
+def _test(words: Words, _: Spot) -> dict[int, WordRisk]:
     """`test -v 'a[$(rm x)]'` runs code, and to some shells so does an index beside `-eq`."""
     return {
-        at: Level.RUNS
+        at: WordRisk.RUNS
         for at, word in enumerate(words)
         if at
         and (word is None or word in ("-v", "-R") or ("[" in word and word != "[" and ("$" in word or "`" in word)))
     }
 
 
-def _xxd(words: Words, _: Spot) -> dict[int, Level]:
+def _xxd(words: Words, _: Spot) -> dict[int, WordRisk]:
     """What stands behind the first file is written to, whatever it looks like."""
-    found: dict[int, Level] = {}
+    found: dict[int, WordRisk] = {}
     at, files = 1, 0
     while at < len(words):
         word = words[at]
         if word is None:
-            found[at] = Level.RUNS
+            found[at] = WordRisk.RUNS
         elif files:
-            found[at] = Level.REACHES
+            found[at] = WordRisk.REACHES
         elif word == "-" or not word.startswith("-"):
             files += 1
         elif not _XXD_OPTION.fullmatch(word):
-            found[at] = Level.RUNS
+            found[at] = WordRisk.RUNS
         elif len(word) == 2 and word[1] in "cglnos":
             at += 1 if at + 1 < len(words) and re.fullmatch(r"[0-9]+", words[at + 1] or "") else 0
         at += 1
     return found
 
 
-def _man(words: Words, spot: Spot) -> dict[int, Level]:
+def _man(words: Words, spot: Spot) -> dict[int, WordRisk]:
     known = _grammar("man")
     assert known is not None  # noqa: S101 - it is in the table
     found = known.check(words, 1, spot)
-    return found | {at: Level.RUNS for at, word in enumerate(words) if at and word is not None and "/" in word}
+    return found | {at: WordRisk.RUNS for at, word in enumerate(words) if at and word is not None and "/" in word}
 
 
-_SPECIAL: Final[dict[str, Callable[[Words, Spot], dict[int, Level]]]] = {
+_SPECIAL: Final[dict[str, Callable[[Words, Spot], dict[int, WordRisk]]]] = {
     "[": _test, "curl": _curl, "find": _find, "git": git_levels, "man": _man, "printf": _printf, "sed": sed_levels, "tar": _tar, "test": _test,
     "xxd": _xxd,
     **dict.fromkeys(AWKS, awk_levels),
 }  # fmt: skip
+
+
+# --- Programs that run what they are fed: commands among their words, in a file, or on their standard input
+# Two lists with opposite care. `runs_input` names programs that are known to run what they are fed; no "always" is offered for
+# them. `reads_data` names programs that are known to take their standard input for data; every other program behind a pipe may
+# take it for commands.
+
+_NOWHERE: Final = Spot(("/",), ("/",), lambda path: path, nothing_exists)
+_CLOSED: Final = TAKE_COMMANDS - {"make"}
+
+_MODULES: Final = frozenset({
+    "black", "build", "compileall", "flake8", "isort", "json.tool", "mypy", "pip", "pylint", "pyright", "pytest", "ruff", "unittest",
+})  # fmt: skip
+"""Modules for `python -m` that do work of their own."""
+
+_ALSO_DATA: Final = frozenset(
+    {"aspell", "bat", "batcat", "clip", "colordiff", "delta", "gron", "more", "xclip", "xmllint"}
+)
+"""Programs beside those of `arguments` that take their standard input for data."""
+
+_ELSEWHERE: Final = frozenset({"sftp", "ssh"})
+"""Programs that take their standard input for commands on another machine."""
+
+_WRITERS: Final = frozenset({
+    "chgrp", "chmod", "chown", "cp", "dd", "kill", "ln", "link", "mkdir", "mkfifo", "mktemp", "mv", "rm", "rmdir", "shred", "tee", "touch", "truncate",
+    "unlink",
+})  # fmt: skip
+"""Programs of `ANY_WORDS` that change files, so that it matters which words xargs adds."""
+
+_XARGS_OPTIONS: Final = re.compile(r"-[0rt]+|-[nLP][0-9]+|--null|--no-run-if-empty|--max-args=[0-9]+")
+
+
+def runs_input(command: Words) -> str:
+    """Why an exact rule for this command says too little about what runs; empty if it says enough.
+
+    `command` is the program with its arguments, None for a word that is not known.
+    """
+    first = command[0] if command else None
+    if first is None:
+        return "its program is not known"
+    name, base = program_name(first), base_name(first)
+    if starts_others(first):
+        return f"`{first}` runs the commands that it is given"
+    if interprets(first) and not (base in ("python", "pypy") and _is_module(command)):
+        return f"`{first}` runs the code that it is given"
+    if name in _CLOSED or base in _CLOSED:
+        return f"`{first}` has commands of its own that start programs"
+    if name == "make" and any((word or "-").startswith("-") for word in command[1:]):
+        return "`make` with options may read its rules from anywhere"
+    if name in PACKAGE_RUNNERS:
+        return f"`{first}` runs programs from elsewhere"
+    known = MANAGERS.get(name)
+    if known is not None and len(command) > 1 and command[1] not in known:
+        return f"`{first} {command[1] or ''}`".replace(" `", "`") + " may run what stands behind it"
+    if _may_run(command) and any(word is None or _runs(word) for word in command[1:]):
+        return f"`{first}` is told to run a program that runs what it is given"
+    return ""
+
+
+def reads_data(command: Words) -> bool:
+    """Whether the command takes its standard input for data, or does not read it; never for commands."""
+    first = command[0] if command else None
+    if first is None or "/" in first:
+        return False
+    if first == "git" and not git_reads_data(command):
+        return False
+    if first == "xargs":
+        return _adds_to_harmless(command)
+    if base_name(first) == "python":
+        return command[1:3] == ("-m", "json.tool")
+    known = first in ANY_WORDS or first in _ALSO_DATA or (has_grammar(first) and first not in _ELSEWHERE)
+    return known and not _may_run(command)
+
+
+def _may_run(command: Words) -> bool:
+    """Whether a word of the command may make its program start another."""
+    return WordRisk.RUNS in levels(command, _NOWHERE).values()
+
+
+def _adds_to_harmless(command: Words) -> bool:
+    """Whether xargs runs a program that does no harm whatever words are added."""
+    rest = list(command[1:])
+    while rest and rest[0] is not None and _XARGS_OPTIONS.fullmatch(rest[0]):
+        rest.pop(0)
+    return not rest or rest[0] in ANY_WORDS - _WRITERS
+
+
+def _is_module(command: Words) -> bool:
+    return len(command) > 2 and command[1] == "-m" and command[2] in _MODULES
+
+
+def _runs(word: str) -> bool:
+    return starts_others(word) or interprets(word) or program_name(word) in _CLOSED

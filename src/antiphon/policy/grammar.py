@@ -24,11 +24,10 @@ from typing import Final
 
 import msgspec
 
-from antiphon.policy.where import Exists, Resolve, inside
+from antiphon.policy.paths import Exists, Resolve, inside
+from antiphon.policy.patterns import Words
 
-__all__ = ["Grammar", "Level", "Spot", "grammar"]
-
-Words = tuple[str | None, ...]
+__all__ = ["Grammar", "Spot", "WordRisk", "grammar"]
 
 _NUMBER: Final = re.compile(r"-[0-9]+")
 _REMOTE: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -41,7 +40,7 @@ _NUMBERS: Final = re.compile(r"[0-9]+(?:,[0-9]+)*")
 _ENDING: Final = re.compile(r"(?:%0?[0-9]?[du])?(?:\.[A-Za-z0-9]+)?")
 
 
-class Level(IntEnum):
+class WordRisk(IntEnum):
     """What is known about one word of a command."""
 
     FINE = 0
@@ -149,7 +148,7 @@ class _Option(msgspec.Struct, frozen=True):
     value: str
     """"" for a flag, ":" for a value that is needed, ";" for one in the next word only, "=" for one that may be left out."""
     kind: str
-    level: Level
+    level: WordRisk
 
 
 class Grammar(msgspec.Struct, frozen=True):
@@ -162,7 +161,7 @@ class Grammar(msgspec.Struct, frozen=True):
     plain: frozenset[str] = frozenset()
     first: frozenset[str] | None = None
 
-    def check(self, words: Words, start: int, spot: Spot) -> dict[int, Level]:
+    def check(self, words: Words, start: int, spot: Spot) -> dict[int, WordRisk]:
         """The words from `start` on that are not fine, with what is known about them."""
         return _Reading(self, words, spot).read(start)
 
@@ -211,17 +210,17 @@ class _Reading:
         self.rules = rules
         self.words = words
         self.spot = spot
-        self.found: dict[int, Level] = {}
+        self.found: dict[int, WordRisk] = {}
         self.operands = 0
         self.at = 0
 
-    def read(self, start: int) -> dict[int, Level]:
+    def read(self, start: int) -> dict[int, WordRisk]:
         self.at = start
         options = True
         while self.at < len(self.words):
             word = self.words[self.at]
             if word is None:
-                self._note(Level.RUNS)
+                self._note(WordRisk.RUNS)
             elif word in self.rules.plain:
                 pass
             elif not options or not word.startswith("-") or word == "-":
@@ -235,15 +234,15 @@ class _Reading:
             self.at += 1
         return self.found
 
-    def _note(self, level: Level) -> None:
+    def _note(self, level: WordRisk) -> None:
         if level:
-            self.found[self.at] = max(level, self.found.get(self.at, Level.FINE))
+            self.found[self.at] = max(level, self.found.get(self.at, WordRisk.FINE))
 
     def _long(self, word: str) -> None:
         name, sign, value = word.partition("=")
         option = self.rules.long.get(name)
         if option is None or (sign and not option.value):
-            return self._note(Level.RUNS)
+            return self._note(WordRisk.RUNS)
         self._note(option.level)
         if sign:
             self._note(_value(option.kind, value, self.spot))
@@ -255,11 +254,11 @@ class _Reading:
         for place, letter in enumerate(word[1:], 2):
             option = self.rules.letters.get(letter)
             if option is None:
-                return self._note(Level.RUNS)
+                return self._note(WordRisk.RUNS)
             self._note(option.level)
             rest = word[place:]
             if option.value and rest:
-                return self._note(Level.RUNS if option.value == ";" else _value(option.kind, rest, self.spot))
+                return self._note(WordRisk.RUNS if option.value == ";" else _value(option.kind, rest, self.spot))
             if option.value in (":", ";"):
                 return self._next(option)
         return None
@@ -272,54 +271,54 @@ class _Reading:
         word = self.words[self.at]
         # A dash: with another version of the program the value may be joined only, and this is an option.
         if word is None or (word.startswith("-") and word != "-"):
-            return self._note(Level.RUNS)
+            return self._note(WordRisk.RUNS)
         return self._note(max(option.level, _value(option.kind, word, self.spot)))
 
     def _operand(self, word: str) -> None:
         rules = self.rules
         if self.operands == 0 and rules.first is not None and word not in rules.first:
-            self._note(Level.RUNS)
+            self._note(WordRisk.RUNS)
         kinds = rules.operands.rstrip("*")
         repeats = rules.operands.endswith("*")
         kind = kinds[min(self.operands, len(kinds) - 1)] if self.operands < len(kinds) or repeats else ""
         self.operands += 1
         # One operand more than the program is known to take: many a program writes to it.
-        self._note(_value(kind, word, self.spot) if kind else Level.REACHES)
+        self._note(_value(kind, word, self.spot) if kind else WordRisk.REACHES)
 
 
-def _file(value: str, _: Spot) -> Level:
-    return Level.RUNS if value.startswith("+") else Level.FINE  # `less '+!rm x'`
+def _file(value: str, _: Spot) -> WordRisk:
+    return WordRisk.RUNS if value.startswith("+") else WordRisk.FINE  # `less '+!rm x'`
 
 
-def _path(value: str, spot: Spot) -> Level:
-    return Level.FINE if value == "-" or spot.holds(value) else Level.REACHES
+def _path(value: str, spot: Spot) -> WordRisk:
+    return WordRisk.FINE if value == "-" or spot.holds(value) else WordRisk.REACHES
 
 
-def _remote(value: str, spot: Spot) -> Level:
+def _remote(value: str, spot: Spot) -> WordRisk:
     """The name of a remote. Where there is none of that name git takes it for a directory, and runs the hooks that are there."""
     if _ADDRESS.fullmatch(value):
-        return Level.REACHES
+        return WordRisk.REACHES
     if spot.changed and not spot.has_remote(value):
-        return Level.RUNS
+        return WordRisk.RUNS
     if not _REMOTE.fullmatch(value) or any(spot.has(value + end) for end in ("", ".git", ".bundle")):
-        return Level.RUNS
-    return Level.FINE
+        return WordRisk.RUNS
+    return WordRisk.FINE
 
 
-_KINDS: Final[dict[str, Callable[[str, Spot], Level]]] = {
-    "t": lambda _value, _spot: Level.FINE,
+_KINDS: Final[dict[str, Callable[[str, Spot], WordRisk]]] = {
+    "t": lambda _value, _spot: WordRisk.FINE,
     "f": _file,
     "p": _path,
     "r": _remote,
-    "u": lambda value, _spot: Level.FINE if _ADDRESS.fullmatch(value) else Level.RUNS,
-    "h": lambda value, _spot: Level.RUNS if value.startswith("-") else Level.FINE,
-    "n": lambda value, _spot: Level.FINE if _NUMBERS.fullmatch(value) else Level.RUNS,
-    "e": lambda value, _spot: Level.FINE if _ENDING.fullmatch(value) else Level.REACHES,
-    "-": lambda value, _spot: Level.FINE if value in _NOWHERE else Level.REACHES,
+    "u": lambda value, _spot: WordRisk.FINE if _ADDRESS.fullmatch(value) else WordRisk.RUNS,
+    "h": lambda value, _spot: WordRisk.RUNS if value.startswith("-") else WordRisk.FINE,
+    "n": lambda value, _spot: WordRisk.FINE if _NUMBERS.fullmatch(value) else WordRisk.RUNS,
+    "e": lambda value, _spot: WordRisk.FINE if _ENDING.fullmatch(value) else WordRisk.REACHES,
+    "-": lambda value, _spot: WordRisk.FINE if value in _NOWHERE else WordRisk.REACHES,
 }
 
 
-def _value(kind: str, value: str, spot: Spot) -> Level:
+def _value(kind: str, value: str, spot: Spot) -> WordRisk:
     return _KINDS[kind](value, spot)
 
 
@@ -329,7 +328,7 @@ def grammar(options: str, operands: str = "", *, plain: str = "", first: str | N
     letters: dict[str, _Option] = {}
     numbers = False
     for text in options.split():
-        level = Level.REACHES if text.startswith(">") else Level.FINE
+        level = WordRisk.REACHES if text.startswith(">") else WordRisk.FINE
         text = text.lstrip(">")
         if text == "-#":
             numbers = True

@@ -6,15 +6,143 @@ there, so that an allow can ask about it.
 """
 
 import re
+from collections.abc import Collection
 from typing import Final
 
 import msgspec
 
-from antiphon.policy import input_names as names
-from antiphon.policy.input_names import plain
-from antiphon.policy.patches import files_in
+from antiphon.policy import inputs as names
 
-__all__ = ["Said", "what_it_says"]
+__all__ = [
+    "ADDRESSES",
+    "ARGUMENTS",
+    "ASIDE",
+    "COMMANDS",
+    "CONTENTS",
+    "FOLDERS",
+    "HIDDEN_COMMANDS",
+    "KEYED_BY_PATH",
+    "LABELS",
+    "PATCHES",
+    "PATHS",
+    "PLANS",
+    "SEARCHED",
+    "TEXTS",
+    "USUAL_SHELLS",
+    "VARIABLES",
+    "CallInput",
+    "files_in",
+    "plain",
+    "what_it_says",
+]
+
+# --- Unified diffs in raw inputs: which files one names, if they are files that the input names by itself
+# OpenCode, Kilo and Copilot put the diff of an edit beside its path. Such a diff can be read if all of its headers name that path.
+# Anything else that a program which applies patches could read as the name of a file, a rename, a mode or a deletion is not read here,
+# and the call is asked about.
+
+_HEADERS: Final = re.compile(r"^--- ([^\n]*)\n\+\+\+ ([^\n]*)$", re.MULTILINE)
+"""The two lines before the changes of a file. A pair inside of a change counts as well: what applies it may count lines otherwise."""
+
+_INDEX: Final = re.compile(r"^Index: ([^\n]*)$", re.MULTILINE)
+_GIT: Final = re.compile(r"^diff ([^\n]*)$", re.MULTILINE)
+_MODES: Final = re.compile(r"^(?:new|create) file mode (?!100644$)", re.MULTILINE)
+_MORE: Final = re.compile(
+    r"^(?:\*\*\* |rename |copy |similarity |dissimilarity |old mode |new mode |deleted file |GIT |Binary |Prereq:|Submodule )", re.MULTILINE
+)  # fmt: skip
+_LINES: Final = re.compile(r"[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+"""Other ends of lines: a header may stand behind one."""
+
+_NOTHING: Final = ("/dev/null", "a/dev/null")
+"""What the old side of a new file is called."""
+
+
+def files_in(patch: str, named: Collection[str]) -> set[str] | None:
+    """The files that a patch may change; None if it has a header that is of no file in `named`, or cannot be read.
+
+    A name with `a/` or `b/` before it is both: a program may strip that, or not.
+    """
+    pairs = _HEADERS.findall(patch)
+    if not pairs or _LINES.search(patch) or _MORE.search(patch) or _MODES.search(patch):
+        return None
+    known = {spelling for name in named for spelling in _spellings(name)}
+    commands = {f"--git {old} {new}" for old in known for new in known}
+    if any(command not in commands for command in _GIT.findall(patch)):
+        return None
+    old, new = ({_name(pair[side]) for pair in pairs} for side in (0, 1))
+    found = (old - {*_NOTHING}) | new | {*_INDEX.findall(patch)}
+    return {each for name in found for each in (name, _stripped(name))} if found <= known else None
+
+
+def _spellings(name: str) -> set[str]:
+    bare = name.removeprefix("/")
+    return {name, f"a/{bare}", f"b/{bare}"}
+
+
+def _name(header: str) -> str:
+    """A header without the time that may stand behind a tab."""
+    return header.partition("\t")[0]
+
+
+def _stripped(name: str) -> str:
+    return name[2:] if name.startswith(("a/", "b/")) else name
+
+
+# --- The names that agents use in raw inputs, without case, `_` and `-`: `file_path`, `filePath` and `FILE-PATH` are `filepath`
+
+COMMANDS: Final = frozenset({"cmd", "command", "commandline", "script", "shellcommand"})
+HIDDEN_COMMANDS: Final = COMMANDS | {
+    "bash", "chars", "cmds", "code", "commands", "exec", "executable", "keystrokes", "powershell", "program", "scripts", "sh", "shell",
+    "stdin",
+}  # fmt: skip
+"""What runs something, wherever it stands: deep inside, or typed into a program that already runs."""
+ARGUMENTS: Final = frozenset({"args", "arguments", "argv"})
+VARIABLES: Final = frozenset({"env", "environment", "environmentvariables", "envs", "envvars"})
+FOLDERS: Final = frozenset({
+    "cwd", "dir", "directory", "dirpath", "folder", "path", "workdir", "workingdir", "workingdirectory",
+})  # fmt: skip
+LABELS: Final = frozenset({
+    "callid", "cellid", "celltype", "editmode", "encoding", "id", "kind", "language", "sessionid", "status", "toolcallid", "tooluseid",
+    "turnid", "type",
+})  # fmt: skip
+"""Short values that name nothing on a disk."""
+ASIDE: Final = LABELS | {
+    "blocking", "commandactions", "description", "explanation", "isbackground", "justification", "login", "maxoutputtokens", "parsedcmd",
+    "proposedexecpolicyamendment", "reason", "requireuserapproval", "runinbackground", "timeout", "timeoutms", "timeoutsec", "timeoutseconds", "title",
+    "tty", "yieldtimems",
+}  # fmt: skip
+"""What may stand beside a command and changes nothing about it."""
+USUAL_SHELLS: Final = (
+    "bash", "sh", "zsh", "/bin/bash", "/bin/sh", "/bin/zsh", "/usr/bin/bash", "/usr/bin/sh", "/usr/bin/zsh",
+)  # fmt: skip
+
+ADDRESSES: Final = frozenset({"uri", "url"})
+PATHS: Final = FOLDERS | {
+    "absolutepath", "dest", "destination", "dst", "file", "filename", "filepath", "filepaths", "files", "from", "movepath", "newpath",
+    "notebookpath", "oldpath", "paths", "source", "src", "target", "targetfile", "to",
+}  # fmt: skip
+KEYED_BY_PATH: Final = frozenset({"changes", "filechanges", "files"})
+"""Objects whose keys are paths, at least with some agents."""
+PATCHES: Final = frozenset({"diff", "patch", "patches", "unifieddiff"})
+CONTENTS: Final = PATCHES | {
+    "changes", "content", "contents", "edits", "filechanges", "filetext", "inserttext", "newcontent", "newsource", "newstr",
+    "newstring", "newtext", "replacement",
+}  # fmt: skip
+"""What is there to be written. A call that has it does not only read."""
+TEXTS: Final = frozenset({
+    "description", "explanation", "instruction", "instructions", "message", "oldcontent", "oldstr", "oldstring", "oldtext", "text",
+    "todos",
+})  # fmt: skip
+"""Text that may well begin with a slash."""
+SEARCHED: Final = frozenset({"glob", "pattern", "prompt", "query", "regex"})
+"""The same for a search. A call that changes files and has one of these says with it which."""
+PLANS: Final = frozenset({"entries", "plan", "todos"})
+
+
+def plain(key: object) -> str:
+    """A name without what agents spell differently."""
+    return str(key).casefold().replace("_", "").replace("-", "")
+
 
 MAX_VALUES: Final = 1000
 """Values of an input that are looked at. A call with more names more files than anybody checks; it counts as unread."""
@@ -23,7 +151,7 @@ _WRITTEN: Final = names.CONTENTS - names.PATCHES - names.KEYED_BY_PATH - {"edits
 _PATCH: Final = re.compile(r"^(?:\*\*\* |\+\+\+ |--- |diff --git |rename to )", re.MULTILINE)
 
 
-class Said(msgspec.Struct):
+class CallInput(msgspec.Struct):
     """What was found.
 
     `unread` means that there is more, in a form that we do not read; `strange` that there is text under a name we do not know,
@@ -43,9 +171,9 @@ class Said(msgspec.Struct):
     opaque: bool = False
 
 
-def what_it_says(raw: object) -> Said:
+def what_it_says(raw: object) -> CallInput:
     """Read a raw input, whatever it is."""
-    said = Said()
+    said = CallInput()
     if isinstance(raw, dict):
         _command(raw, said)
         if said.command is not None or said.words is not None:
@@ -57,7 +185,7 @@ def what_it_says(raw: object) -> Said:
     return said
 
 
-def _command(raw: dict[object, object], said: Said) -> None:
+def _command(raw: dict[object, object], said: CallInput) -> None:
     found = [value for key, value in raw.items() if plain(key) in names.COMMANDS and value]
     arguments = [value for key, value in raw.items() if plain(key) in names.ARGUMENTS and value]
     if not found:
@@ -79,7 +207,7 @@ def _command(raw: dict[object, object], said: Said) -> None:
 # --- a command, and what stands beside it ---
 
 
-def _beside_command(raw: dict[object, object], said: Said) -> None:
+def _beside_command(raw: dict[object, object], said: CallInput) -> None:
     folders: set[str] = set()
     for key, value in raw.items():
         name = plain(key)
@@ -95,7 +223,7 @@ def _beside_command(raw: dict[object, object], said: Said) -> None:
     said.folder = min(folders, default=None)
 
 
-def _variables(value: object, said: Said) -> None:
+def _variables(value: object, said: CallInput) -> None:
     """`{"A": "b"}`, `[{"name": "A", "value": "b"}]` or `["A=b"]`."""
     for item in value.items() if isinstance(value, dict) else value if isinstance(value, list) else [value]:
         if isinstance(item, tuple):
@@ -110,7 +238,7 @@ def _variables(value: object, said: Said) -> None:
 # --- anything else ---
 
 
-def _others(raw: dict[object, object], said: Said) -> None:
+def _others(raw: dict[object, object], said: CallInput) -> None:
     addresses = {
         value for key, value in raw.items() if plain(key) in names.ADDRESSES and isinstance(value, str) and value
     }
@@ -138,7 +266,7 @@ def _others(raw: dict[object, object], said: Said) -> None:
         said.paths += sorted(found or ())
 
 
-def _keys(raw: dict[object, object], under: str, todo: list[tuple[str, object]], said: Said) -> None:
+def _keys(raw: dict[object, object], under: str, todo: list[tuple[str, object]], said: CallInput) -> None:
     for key, value in raw.items():
         if under in names.KEYED_BY_PATH or "/" in str(key):
             said.paths.append(str(key))
@@ -147,7 +275,7 @@ def _keys(raw: dict[object, object], under: str, todo: list[tuple[str, object]],
         todo.append(("text" if under in names.PLANS and name == "content" else name, value))
 
 
-def _string(name: str, value: str, todo: list[tuple[str, object]], said: Said) -> None:
+def _string(name: str, value: str, todo: list[tuple[str, object]], said: CallInput) -> None:
     if name in names.PATHS:
         said.paths.append(value)
     elif name in names.TEXTS or name in _WRITTEN or name in names.ADDRESSES:
@@ -167,7 +295,7 @@ def _string(name: str, value: str, todo: list[tuple[str, object]], said: Said) -
             _inner(name, value, todo, said)
 
 
-def _inner(name: str, value: str, todo: list[tuple[str, object]], said: Said) -> None:
+def _inner(name: str, value: str, todo: list[tuple[str, object]], said: CallInput) -> None:
     """An object written as text: some agents pass on arguments as they got them."""
     try:
         todo.append((name, msgspec.json.decode(value)))

@@ -1,72 +1,121 @@
-"""Whether a path rule meets the paths of an action."""
+"""Where an action happens: which folder, which roots, whose home. Turns paths as agents say them into absolute ones.
 
-from collections.abc import Iterable, Iterator
+Links are the caller's business: `resolve` is given an absolute path and returns the real one.
+"""
 
-from antiphon.policy.action import Action
-from antiphon.policy.globs import Piece, folded, segments_match
-from antiphon.policy.rules import PathPattern
-from antiphon.policy.verdicts import Match
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
-__all__ = ["path_covered", "path_forbidden"]
+import msgspec
 
+from antiphon.policy.protected import LINKED
 
-def path_covered(pattern: PathPattern, path: str, action: Action) -> bool:
-    """Whether an allow with this pattern permits the path: exactly, and only as a whole."""
-    return any(segments_match(pattern.segments, names) for names in _all_names([path], _bases(pattern, action)))
+__all__ = ["Exists", "PathResolver", "Resolve", "inside", "nothing_exists", "through", "through_process"]
 
-
-def path_forbidden(pattern: PathPattern, action: Action) -> Match:
-    """Whether a deny with this pattern meets any path, under any of its names, or a folder above it.
-
-    Perhaps: nobody knows all the paths; it is the same but for upper and lower case or the form of an accent, which on some
-    disks is the same file; or a folder is moved or deleted that the pattern reaches into.
-    """
-    unknown = action.unread or not action.paths or (pattern.base == "~" and action.home is None)
-    paths = (*action.paths, *action.spellings)
-    bases = _bases(pattern, action)
-    if any(segments_match(pattern.segments, names, above=True) for names in _all_names(paths, bases)):
-        return Match.YES
-    if unknown or _perhaps(pattern, action, paths, bases):
-        return Match.MAYBE
-    return Match.NO
+Resolve = Callable[[str], str]
+Exists = Callable[[str], bool]
 
 
-def _perhaps(pattern: PathPattern, action: Action, paths: Iterable[str], bases: Iterable[str]) -> bool:
-    if pattern.folded != pattern.segments or any(path != folded(path) for path in paths):
-        known = _all_names([folded(path) for path in paths], [folded(base) for base in bases])
-        if any(segments_match(pattern.folded, names, above=True) for names in known):
-            return True
-    takes_folders = action.kind in ("delete", "move") or action.plain_files
-    return takes_folders and any(_reaches_into(pattern.segments, path, base) for path in action.paths for base in bases)
+_PROCESS: Final = re.compile(
+    r"(?:file://)?/+(?:proc/+(?:self|thread-self|[0-9]+)|dev/+(?:fd|stdin|stdout|stderr))(?:/|\Z)"
+)
 
 
-def _reaches_into(segments: tuple[Piece, ...], path: str, base: str) -> bool:
-    """Whether the pattern may match something below `path`: every name of the path fits the beginning of the pattern."""
-    names = _names_below(path, base)
-    if names is None:
-        return _names_below(base, path) is not None
-    return any(segments_match(segments[:end], names) for end in range(len(segments) + 1))
+def nothing_exists(_path: str) -> bool:
+    """Say that there is no such file: for tests, and where the disk does not matter."""
+    return False
 
 
-def _all_names(paths: Iterable[str], bases: Iterable[str]) -> Iterator[list[str]]:
-    """Every path below every base, as names; each once."""
-    for path in dict.fromkeys(paths):
-        for base in dict.fromkeys(bases):
-            names = _names_below(path, base)
-            if names is not None:
-                yield names
+class PathResolver(msgspec.Struct, frozen=True):
+    """The session's folder and roots, the user's home, and the way to resolve links."""
+
+    cwd: str
+    roots: tuple[str, ...]
+    home: str | None
+    resolve: Resolve
+    exists: Exists = nothing_exists
+
+    def at(self, folder: str | None) -> "PathResolver":
+        """The same in another folder, which may be said relative to this one."""
+        if folder is None:
+            return self
+        return PathResolver(posixpath.join(self.cwd, folder), self.roots, self.home, self.resolve, self.exists)
+
+    @property
+    def real_cwd(self) -> str:
+        """The folder itself."""
+        return self._real(self.cwd)
+
+    @property
+    def all_roots(self) -> tuple[str, ...]:
+        """The roots, really and as they were said."""
+        said = [root for root in self.roots if root.startswith("/")]
+        return _once([*map(self._real, said), *map(posixpath.normpath, said)])
+
+    def real(self, said: Iterable[str]) -> tuple[str, ...]:
+        """Paths as an agent said them, as the files they lead to."""
+        return _once(self._real(path) for one in said for path in self._readings(one))
+
+    def spelled(self, said: Iterable[str]) -> tuple[str, ...]:
+        """The same with links left as they are, and as a protected link in a root would spell them."""
+        said = tuple(said)
+        spelled = [posixpath.normpath(path) for one in said for path in self._readings(one)]
+        return _once([*spelled, *through(self.links() if said else (), self.real(said))])
+
+    def names(self, said: Iterable[str]) -> tuple[str, ...]:
+        """Every name of these paths: the real ones and the others."""
+        said = tuple(said)
+        return _once([*self.real(said), *self.spelled(said)])
+
+    def links(self) -> tuple[tuple[str, str], ...]:
+        """Links with a protected name in the roots, each with where it leads."""
+        found = []
+        for root in _once(map(self._real, self.roots)):
+            for name in LINKED if root.startswith("/") else ():
+                link = posixpath.join(root, name)
+                target = self._real(link)
+                if target != link:
+                    found.append((link, target))
+        return tuple(found)
+
+    def _readings(self, said: str) -> list[str]:
+        """One path, or two if it begins with `~`: some tools take that for a home, some for a name."""
+        path = said.removeprefix("file://")
+        readings = [posixpath.join(self.cwd, path)]
+        if path == "~" or path.startswith("~/"):
+            # With no home to put there it stays what it is, and matches no allow.
+            readings.append(path if self.home is None else self.home + path[1:])
+        return readings
+
+    def _real(self, path: str) -> str:
+        if not path.startswith("/"):
+            return path
+        try:
+            real = self.resolve(path)
+        except (OSError, ValueError):  # NUL, half a surrogate pair, links in a circle: no file, and no allow matches it
+            return path.lstrip("/")
+        # `//x` may be another place than `/x`, says POSIX; on the systems we run on it is not.
+        return "/" + posixpath.normpath(real).lstrip("/")
 
 
-def _bases(pattern: PathPattern, action: Action) -> tuple[str, ...]:
-    if pattern.base == "/":
-        return ("/",)
-    if pattern.base == "~":
-        return () if action.home is None else (action.home,)
-    return action.roots
+def through(links: Iterable[tuple[str, str]], real: Iterable[str]) -> Iterator[str]:
+    """Other names of real paths: where `.vscode` is a link to `conf`, `conf/x` is `.vscode/x`."""
+    paths = tuple(real)
+    for link, target in links:
+        yield from (link + path[len(target) :] for path in paths if path == target or inside(path, (target,)))
 
 
-def _names_below(path: str, base: str) -> list[str] | None:
-    base = base.rstrip("/") + "/"
-    if not path.startswith(base) and path + "/" != base:
-        return None
-    return [name for name in path[len(base) :].split("/") if name]
+def through_process(paths: Iterable[str]) -> bool:
+    """Whether a path leads through a process (`/proc/self/cwd/x`): it is another file for the agent than for us."""
+    return any(_PROCESS.match(path) or _PROCESS.match(posixpath.normpath(path)) for path in paths)
+
+
+def inside(path: str, roots: Iterable[str]) -> bool:
+    """Whether a path is strictly below one of the roots."""
+    return any(path.startswith(root.rstrip("/") + "/") and path != root for root in roots)
+
+
+def _once(paths: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(paths))

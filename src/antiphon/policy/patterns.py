@@ -5,18 +5,215 @@ Quotes and backslashes are read as the shell reads them, so `'*'` is a star. A p
 """
 
 import re
+from enum import Enum
 from typing import Final
 
 import msgspec
 
-from antiphon.policy.globs import Glob, Piece
-from antiphon.policy.names import program_name
-from antiphon.policy.verdicts import Match
+from antiphon.policy.programs import program_name
 
-__all__ = ["CommandPattern", "Words", "compile_command", "quoted"]
+__all__ = [
+    "ANY_FOLDERS",
+    "CommandLine",
+    "CommandPattern",
+    "Glob",
+    "Match",
+    "Piece",
+    "SimpleCommand",
+    "Words",
+    "compile_command",
+    "compile_piece",
+    "compile_segments",
+    "escape",
+    "folded",
+    "quoted",
+    "segments_match",
+]
+
+# --- What is known about a shell line: its simple commands, and what about it is doubtful
 
 Words = tuple[str | None, ...]
 """The words of a command. None is one that only the shell knows: a variable, a substitution, a glob. It may become several."""
+
+
+class Match(Enum):
+    """Whether a deny or ask rule matches. MAYBE is for what cannot be read for sure, and never ends in an allow."""
+
+    NO = 0
+    MAYBE = 1
+    YES = 2
+
+
+class SimpleCommand(msgspec.Struct, frozen=True):
+    """One simple command. The first `settings` words are assignments before its program (`LANG=C sort`).
+
+    `texts` are the words as they were written, for those that only the shell knows. `fed` means that something is written to
+    its standard input: it stands behind a pipe, or has a `<`.
+    """
+
+    words: Words
+    settings: int = 0
+    fed: bool = False
+    texts: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> Words:
+        """The program and its arguments."""
+        return self.words[self.settings :]
+
+    @property
+    def shown(self) -> str:
+        """The command for people, cut short."""
+        texts = self.texts or tuple(word or "…" for word in self.words)
+        text = " ".join(" ".join(texts).split())
+        return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+class CommandLine(msgspec.Struct, frozen=True):
+    """A shell line, read. An empty `unclear` and an empty `special` mean: these are its commands, and there is nothing else.
+
+    `unclear` says why it cannot be read for sure, so that any rule may or may not match.
+    `special` says what it has that is understood but covered by no pattern, such as a redirection into a file.
+    """
+
+    parts: tuple[SimpleCommand, ...] = ()
+    unclear: str = ""
+    special: str = ""
+
+    @classmethod
+    def of_words(cls, words: tuple[str, ...]) -> "CommandLine":
+        """An argument list, which no shell reads."""
+        if not words or not words[0] or "=" in words[0]:
+            return cls(unclear="it names no program")
+        if any("\0" in word for word in words):
+            return cls(unclear="it has a NUL character")
+        return cls((SimpleCommand(words, texts=words),))
+
+
+# --- Globs on paths and on single words. Text in, yes or no out; time grows with the lengths, never beyond (no backtracking)
+# In a path glob `*` and `?` stay inside one name, `**` stands for any number of folders, `\\` takes the next character as it is.
+
+Piece = tuple[str | None, ...]
+"""Text of one name or word: strings, with None for `*` and "" for `?`."""
+
+ANY_FOLDERS: Final[Piece] = (None, None)
+"""What `**` compiles to."""
+
+
+class Glob(msgspec.Struct, frozen=True):
+    """One name, or one word, with wildcards."""
+
+    piece: Piece
+
+    @property
+    def literal(self) -> str | None:
+        """The only text that matches, if there is only one."""
+        if not self.piece:
+            return ""
+        return self.piece[0] if len(self.piece) == 1 and self.piece[0] else None
+
+    def matches(self, text: str) -> bool:
+        """Whether all of `text` matches."""
+        return _piece_matches(self.piece, text)
+
+
+def compile_piece(text: str, *, question: bool = True) -> Piece:
+    """One name with `*`, perhaps `?`, and `\\` before what is meant as it is."""
+    parts: list[str | None] = []
+    plain = ""
+    characters = iter(text)
+    for character in characters:
+        if character == "\\":
+            plain += next(characters, "\\")
+        elif character == "*" or (question and character == "?"):
+            parts += [plain] if plain else []
+            plain = ""
+            parts.append(None if character == "*" else "")
+        else:
+            plain += character
+    return tuple(parts + ([plain] if plain else []))
+
+
+def compile_segments(glob: str) -> tuple[Piece, ...]:
+    """The names of a path glob. A slash at the end means everything below; `.` and empty names say nothing."""
+    segments = [
+        ANY_FOLDERS if name == "**" else compile_piece(name) for name in glob.split("/") if name not in ("", ".")
+    ]
+    if glob.endswith("/"):
+        segments.append(ANY_FOLDERS)
+    return tuple(segments)
+
+
+def segments_match(pattern: tuple[Piece, ...], names: list[str], *, above: bool = False) -> bool:
+    """Whether a whole path, as its names, matches; with `above` also whether a folder above it does."""
+    end = len(pattern)
+    states = _closed([0], pattern)
+    for name in names:
+        if above and end in states:
+            return True
+        reached = []
+        for state in states:
+            if state < end:
+                piece = pattern[state]
+                if piece == ANY_FOLDERS:
+                    reached.append(state)
+                elif _piece_matches(piece, name):
+                    reached.append(state + 1)
+        if not reached:
+            return False
+        states = _closed(reached, pattern)
+    return end in states
+
+
+def folded(path: str) -> str:
+    """The path as a disk sees it that cares neither for case nor for the form of letters."""
+    if path.isascii():
+        return path.lower()
+    import unicodedata  # late: paths are ASCII nearly always
+
+    return unicodedata.normalize("NFKC", path).casefold()
+
+
+def escape(path: str) -> str:
+    """A glob that matches this path and no other."""
+    return "".join(f"\\{character}" if character in "\\*?" else character for character in path)
+
+
+def _closed(states: list[int], pattern: tuple[Piece, ...]) -> set[int]:
+    closed = set(states)
+    for state in states:
+        after = state
+        while after < len(pattern) and pattern[after] == ANY_FOLDERS:
+            after += 1  # `**` may stand for no folder at all
+            closed.add(after)
+    return closed
+
+
+def _piece_matches(piece: Piece, text: str) -> bool:
+    if len(piece) == 1 and piece[0]:  # nearly every name of nearly every rule
+        return piece[0] == text
+    # The classic walk with one step back: only the last `*` is ever tried again.
+    at = place = 0
+    star = retry = -1
+    while place < len(text) or at < len(piece):
+        part = piece[at] if at < len(piece) else None
+        if at < len(piece) and part is None:
+            star, retry = at, place
+            at += 1
+        elif part is not None and _fits(part, text, place):
+            place += len(part) or 1
+            at += 1
+        elif star >= 0 and retry < len(text):
+            retry += 1
+            at, place = star + 1, retry
+        else:
+            return False
+    return True
+
+
+def _fits(part: str, text: str, place: int) -> bool:
+    return text.startswith(part, place) if part else place < len(text)
+
 
 _EXPANDED: Final = frozenset("$`\\'\"~")
 _GLOB_PIECES: Final = re.compile(r"\{[^{}]*\}|\[[^\]]*\]|.", re.DOTALL)

@@ -7,12 +7,46 @@ who allows `Bash(make *)` or `Bash(python *)` allows whatever they are told to r
 import re
 from typing import Final
 
-from antiphon.policy.names import base_name, program_name
-
 __all__ = [
-    "BASH_LIKE", "CHANGERS", "INTERPRETERS", "MANAGERS", "PACKAGE_RUNNERS", "RESERVED", "SCRIPT_RUNNERS", "SHELLS", "TAKE_COMMANDS",
-    "interprets", "starts_others", "takes_commands",
-]  # fmt: skip
+    "BASH_LIKE",
+    "CHANGERS",
+    "INTERPRETERS",
+    "MANAGERS",
+    "PACKAGE_RUNNERS",
+    "RESERVED",
+    "SCRIPT_RUNNERS",
+    "SHELLS",
+    "TAKE_COMMANDS",
+    "base_name",
+    "interprets",
+    "is_harmless",
+    "is_local",
+    "program_name",
+    "starts_others",
+    "takes_commands",
+]
+
+# --- Names of programs, as rules and lists know them
+
+_VERSION: Final = re.compile(r"[-_.]?[0-9][0-9.]*[a-z]?$")
+
+
+def program_name(word: str) -> str:
+    """`/usr/bin/Git` → `git`. For what is denied: there a different case may be the same file."""
+    return word.rpartition("/")[2].casefold()
+
+
+_ENDS_WITH_A_DIGIT = ("m4",)
+"""Interpreters whose own name ends with a digit, which is no version: what begins like them is taken for them."""
+
+
+def base_name(word: str) -> str:
+    """The name of a program without directory, case and version: `/usr/bin/Python3.12` is `python`."""
+    name = program_name(word)
+    if name.startswith(_ENDS_WITH_A_DIGIT):
+        return next(each for each in _ENDS_WITH_A_DIGIT if name.startswith(each))
+    return _VERSION.sub("", name) or name
+
 
 SHELLS: Final = frozenset({
     "ash", "bash", "bash-static", "csh", "dash", "fish", "ksh", "ksh93", "mksh", "nu", "pwsh", "rbash", "sh", "tcsh", "yash", "zsh",
@@ -123,3 +157,51 @@ def interprets(word: str) -> bool:
         not INTERPRETERS.isdisjoint((program_name(word), base_name(word)))
         or _M4.fullmatch(program_name(word)) is not None
     )
+
+
+# --- Environment variables that change how programs show things, and not what they run: an allow-list of names and plain values
+
+_HARMLESS: Final = frozenset({
+    "CARGO_TERM_COLOR", "CGO_ENABLED", "CI", "CLICOLOR", "CLICOLOR_FORCE", "COLORTERM", "COLUMNS", "DEBIAN_FRONTEND", "DEBUG", "FORCE_COLOR",
+    "GIT_TERMINAL_PROMPT", "GOARCH", "GOOS", "LANG", "LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_MESSAGES", "LC_NUMERIC", "LINES", "LOG_LEVEL", "NODE_ENV",
+    "NO_COLOR", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "PYTHONIOENCODING", "PYTHONUNBUFFERED", "PYTHONUTF8", "RUST_BACKTRACE", "RUST_LOG", "TERM",
+    "TZ", "VERBOSE",
+})  # fmt: skip
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_.,:=+@ *-]*")
+
+_USUAL_SHELLS: Final = frozenset({"/bin/bash", "/bin/sh", "/bin/zsh", "/usr/bin/bash", "/usr/bin/sh", "/usr/bin/zsh"})
+"""What `SHELL` may be set to: those are where a program would look by itself."""
+
+_PAGERS: Final = frozenset({"GIT_PAGER", "PAGER"})
+
+_LOCAL: Final = re.compile(r"[a-z][a-z0-9_]*")
+_TIED: Final = frozenset(
+    {
+        "cdpath",
+        "fignore",
+        "fpath",
+        "histchars",
+        "mailpath",
+        "manpath",
+        "module_path",
+        "path",
+        "prompt",
+        "psvar",
+        "watch",
+    }
+)
+"""Names in small letters that mean something to zsh."""
+
+
+def is_harmless(name: str, value: str) -> bool:
+    """Whether a program runs the same things with this variable as without it."""
+    if name == "SHELL":
+        return value in _USUAL_SHELLS
+    if name in _PAGERS:
+        return value in ("", "cat")
+    return name in _HARMLESS and _PLAIN.fullmatch(value) is not None
+
+
+def is_local(name: str) -> bool:
+    """Whether this is a name as scripts use for variables of their own. Programs obey names in capitals."""
+    return _LOCAL.fullmatch(name) is not None and name not in _TIED

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 from urllib.parse import unquote
 
-from antiphon.policy.globs import Piece, folded
+from antiphon.policy.patterns import Piece, folded
 
 __all__ = [
     "LINKED", "NAMES", "mentioned", "named_by", "protected", "protected_move", "protected_words",

@@ -2,16 +2,120 @@
 
 import re
 from collections.abc import Iterable
+from enum import StrEnum
 from typing import Final
 
 import msgspec
 
 from antiphon.errors import AcpError
-from antiphon.policy.globs import Piece, compile_segments, folded
-from antiphon.policy.patterns import CommandPattern, compile_command
-from antiphon.policy.tools import KINDS, PATH_TOOLS, canonical
+from antiphon.policy.patterns import CommandPattern, Piece, compile_command, compile_segments, folded
 
-__all__ = ["PathPattern", "Rule", "RuleError", "Rules"]
+__all__ = [
+    "FILE_KINDS",
+    "KINDS",
+    "KIND_OF",
+    "PATH_TOOLS",
+    "QUIET_KINDS",
+    "TOOL_OF_KIND",
+    "PathPattern",
+    "PolicyMode",
+    "Rule",
+    "RuleError",
+    "Rules",
+    "Verdict",
+    "also_forbidden_as",
+    "canonical",
+    "permitted_as",
+    "worst",
+]
+
+# --- The words of the policy: modes, verdicts, and whether a rule matches
+
+
+class PolicyMode(StrEnum):
+    """How much is done without asking, where no rule says anything."""
+
+    DEFAULT = "default"
+    ACCEPT_EDITS = "acceptEdits"
+    PLAN = "plan"
+    DONT_ASK = "dontAsk"
+    BYPASS = "bypassPermissions"
+
+
+class Verdict(StrEnum):
+    """What becomes of an action."""
+
+    ALLOW = "allow"
+    DENY = "deny"
+    ASK = "ask"
+
+
+# --- Names of tools, as agents say them, and the sort of work each does. A table; who wants another name known adds a line
+
+KINDS: Final = ("think", "read", "search", "switch_mode", "fetch", "other", "edit", "move", "delete", "execute")
+"""From what does least to what can do most. Where an agent says two things about a call, the later one counts."""
+
+QUIET_KINDS: Final = frozenset({"think", "read", "search"})
+FILE_KINDS: Final = frozenset({"edit", "move", "delete"})
+
+KIND_OF: Final = {
+    "Bash": "execute", "Delete": "delete", "Edit": "edit", "ExitPlanMode": "switch_mode", "Glob": "search", "Grep": "search",
+    "LS": "read", "Move": "move", "MultiEdit": "edit", "NotebookEdit": "edit", "Read": "read", "TodoWrite": "think",
+    "WebFetch": "fetch", "WebSearch": "fetch", "Write": "edit",
+}  # fmt: skip
+
+TOOL_OF_KIND: Final = {
+    "delete": "Delete", "edit": "Edit", "execute": "Bash", "fetch": "WebFetch", "move": "Move", "read": "Read", "search": "Grep",
+}  # fmt: skip
+"""What a call without a name is taken for."""
+
+PATH_TOOLS: Final = frozenset({
+    "Delete", "Edit", "Glob", "Grep", "LS", "Move", "MultiEdit", "NotebookEdit", "Read", "Write",
+})  # fmt: skip
+
+_ALIASES: Final = {
+    "apply_patch": "Edit", "bash": "Bash", "delete_file": "Delete", "edit": "Edit", "edit_file": "Edit", "exec_command": "Bash",
+    "execute_command": "Bash", "fetch": "WebFetch", "find_files": "Glob", "glob": "Glob", "grep": "Grep", "list_directory": "LS",
+    "list_files": "LS", "local_shell": "Bash", "ls": "LS", "move_file": "Move", "multi_edit": "MultiEdit", "multiedit": "MultiEdit",
+    "patch": "Edit", "read": "Read", "read_file": "Read", "read_many_files": "Read", "read_text_file": "Read", "replace": "Edit",
+    "run_command": "Bash", "run_shell_command": "Bash", "run_terminal_cmd": "Bash", "search_file_content": "Grep", "shell": "Bash",
+    "shell_command": "Bash", "str_replace": "Edit", "str_replace_editor": "Edit", "terminal": "Bash", "todo_write": "TodoWrite",
+    "update_plan": "TodoWrite", "web_fetch": "WebFetch", "web_search": "WebSearch", "webfetch": "WebFetch",
+    "websearch": "WebSearch", "write": "Write", "write_file": "Write", "write_text_file": "Write",
+}  # fmt: skip
+
+_COVERS: Final = {
+    "Edit": frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"}),
+    "Read": frozenset({"Glob", "Grep", "LS", "Read"}),
+}
+
+
+def canonical(name: str) -> str | None:
+    """`run_shell_command` → `Bash`; None for a tool that we do not know."""
+    return name if name in KIND_OF else _ALIASES.get(name.casefold())
+
+
+def worst(*kinds: str) -> str:
+    """Of several sorts of work the one that can do most."""
+    return max(kinds, key=KINDS.index)
+
+
+def permitted_as(tool: str) -> frozenset[str]:
+    """The rules' names that permit a call of this tool: its own, and the one for its family."""
+    return frozenset({tool, *(family for family, members in _COVERS.items() if tool in members)})
+
+
+def also_forbidden_as(kind: str, named: bool) -> frozenset[str]:
+    """The rules' names that forbid a call of this kind, whatever the call's own name. Without a name it may be any of them."""
+    names = {tool for tool, sort in KIND_OF.items() if sort == kind} if not named else set()
+    if kind in FILE_KINDS:
+        names.add("Edit")
+    elif kind in ("read", "search"):
+        names.add("Read")
+    elif kind in TOOL_OF_KIND:
+        names.add(TOOL_OF_KIND[kind])
+    return frozenset(names)
+
 
 _SHAPE: Final = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*)(?:\((.*)\))?", re.DOTALL)
 _HOST: Final = re.compile(r"(\*\.)?[a-z0-9-]+(\.[a-z0-9-]+)*")

@@ -5,17 +5,123 @@ has an error, a construct that is not listed here, or characters that do not add
 """
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from antiphon.policy.lines import Line, Part
+from antiphon.policy.patterns import CommandLine, SimpleCommand
 from antiphon.policy.programs import RESERVED
-from antiphon.policy.words import Unclear, unquote
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node
 
-__all__ = ["INSTALL", "MAX_DEPTH", "MAX_LINE", "read_line"]
+__all__ = ["INSTALL", "MAX_DEPTH", "MAX_LINE", "Unclear", "read_line", "unquote"]
+
+# --- One word of a shell line, unquoted as bash does it. Knows characters; knows no grammar
+# This is a second reading: the grammar says where a word begins and ends, and here every character between has to make sense
+# as one word. Where the two disagree the line counts as unclear.
+
+_PLAIN: Final = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=@%+,-^]}")
+_GLOB: Final = frozenset(b"*?[")
+_KEPT_BEHIND_BACKSLASH: Final = frozenset(b'$`"\\')
+_BACKSLASH, _SINGLE, _DOUBLE, _DOLLAR, _BACKTICK, _NEWLINE = b"\\'\"$`\n"
+
+
+class Unclear(Exception):
+    """The text is not one word, or not one that we know how to read."""
+
+
+def unquote(text: bytes, expansions: Mapping[int, int]) -> str | None:
+    """The text that the shell makes of a word, or None if only the shell can know.
+
+    `expansions` says where in `text` the grammar saw substitutions and variables, start → end; they are passed over.
+
+    Raises:
+        Unclear: a character that should not be there.
+    """
+    reader = _Word(text, expansions)
+    reader.read()
+    return None if reader.dynamic else reader.out.decode("utf-8", "surrogateescape")
+
+
+class _Word:
+    def __init__(self, text: bytes, expansions: Mapping[int, int]) -> None:
+        self.text = text
+        self.expansions = expansions
+        self.out = bytearray()
+        self.dynamic = False
+        self.at = 0
+
+    def read(self) -> None:
+        while self.at < len(self.text):
+            character = self.text[self.at]
+            if character == _SINGLE:
+                self._single()
+            elif character == _DOUBLE:
+                self._double()
+            elif character == _BACKSLASH:
+                self._escaped()
+            elif self.at in self.expansions:
+                self._pass_over()
+            else:
+                self._bare(character)
+
+    def _bare(self, character: int) -> None:
+        if character in _GLOB or (character == ord("=") and self.at == 0):  # `=ls` is a path in zsh
+            self.dynamic = True
+        elif character == ord("~"):
+            # A home directory at the start, after `=` or `:`; elsewhere a letter, as in `HEAD~1`.
+            self.dynamic |= self.at == 0 or self.text[self.at - 1] in b"=:"
+        elif character == ord("{"):
+            # `{a,b}` and `{1..3}` become several words; `{}` and `@{u}` stay.
+            self.dynamic |= b"," in self.text or b".." in self.text
+        elif character not in _PLAIN and not (character == ord("#") and self.at):
+            raise Unclear(f"`{chr(character)}` stands where it may mean something else")
+        self.out.append(character)
+        self.at += 1
+
+    def _escaped(self) -> None:
+        following = self.text[self.at + 1 : self.at + 2]
+        if not following or not 0x20 <= following[0] < 0x7F:
+            raise Unclear("a backslash stands before a line end or a special character")
+        self.out += following
+        self.at += 2
+
+    def _single(self) -> None:
+        end = self.text.find(b"'", self.at + 1)
+        if end < 0:
+            raise Unclear("a quote is not closed")
+        self.out += self.text[self.at + 1 : end]
+        self.at = end + 1
+
+    def _double(self) -> None:
+        self.at += 1
+        while self.at < len(self.text) and self.text[self.at] != _DOUBLE:
+            character = self.text[self.at]
+            if self.at in self.expansions:
+                self._pass_over()
+            elif character in (_DOLLAR, _BACKTICK):
+                raise Unclear("a `$` or a backtick in quotes is not where the grammar sees one")
+            elif character == _BACKSLASH:
+                self._escaped_in_double()
+            else:
+                self.out.append(character)
+                self.at += 1
+        if self.at >= len(self.text):
+            raise Unclear("a quote is not closed")
+        self.at += 1
+
+    def _escaped_in_double(self) -> None:
+        following = self.text[self.at + 1 : self.at + 2]
+        if not following or following[0] == _NEWLINE:
+            raise Unclear("a backslash stands before a line end")
+        self.out += following if following[0] in _KEPT_BEHIND_BACKSLASH else b"\\" + following
+        self.at += 2
+
+    def _pass_over(self) -> None:
+        self.dynamic = True
+        self.at = self.expansions[self.at]
+
 
 MAX_LINE: Final = 8 * 1024
 """Bytes of a line that is judged: longer than people can check. The grammar needs 0.2 s for the worst that fits."""
@@ -70,34 +176,36 @@ def _language() -> "Language | None":
     return Language(tree_sitter_bash.language())
 
 
-def read_line(line: str) -> Line:
+def read_line(line: str) -> CommandLine:
     """The commands of a line and what is doubtful about it. Never raises: what cannot be read is unclear."""
     language = _language()
     if language is None:
-        return Line(unclear=INSTALL)
+        return CommandLine(unclear=INSTALL)
     try:
         source = line.encode()
     except UnicodeEncodeError:
-        return Line(unclear="it is not text")
+        return CommandLine(unclear="it is not text")
     if len(source) > MAX_LINE:
-        return Line(unclear=f"it is longer than {MAX_LINE} bytes")
+        return CommandLine(unclear=f"it is longer than {MAX_LINE} bytes")
     found = _Reader(source).read(language)
     if b"\\\n" not in source:
         return found
     # The shell joins continued lines before anything else; the grammar does not. So commands are looked for in both readings.
     joined = _Reader(source.replace(b"\\\n", b"")).read(language)
-    return Line(found.parts + joined.parts, found.unclear or joined.unclear or "a line is continued with a backslash")
+    return CommandLine(
+        found.parts + joined.parts, found.unclear or joined.unclear or "a line is continued with a backslash"
+    )
 
 
 class _Reader:
     def __init__(self, source: bytes) -> None:
         self.source = source
-        self.parts: list[Part] = []
+        self.parts: list[SimpleCommand] = []
         self.unclear = ""
         self.special = ""
         self.fed = False
 
-    def read(self, language: "Language") -> Line:
+    def read(self, language: "Language") -> CommandLine:
         from tree_sitter import Parser
 
         if _CONTROL.search(self.source):
@@ -108,7 +216,7 @@ class _Reader:
         self._blank(0, root.start_byte, _LINES)
         self._blank(root.end_byte, len(self.source), _LINES)
         self._statement(root, 0)
-        return Line(tuple(self.parts), self.unclear, self.special)
+        return CommandLine(tuple(self.parts), self.unclear, self.special)
 
     # --- statements ---
 
@@ -157,7 +265,7 @@ class _Reader:
         self._special("it sets a variable")
         if [child.type for child in node.children[:2]] == ["variable_name", "="] and node.children[-1].type in _WORDS:
             text = self._text(node).decode(errors="replace")
-            self.parts.append(Part((self._word(node, depth),), 1, texts=(text,)))
+            self.parts.append(SimpleCommand((self._word(node, depth),), 1, texts=(text,)))
         else:
             # An index is arithmetic, which runs what is in it: `a['q[$(rm x)]']=1`.
             if node.children[-1].type != "array" or b"[" in self._text(node):
@@ -219,11 +327,11 @@ class _Reader:
             else:  # a redirection
                 fed = fed or self._feeds(child)
                 self._statement(child, depth + 1)
-        part = Part(tuple(words), settings, fed, tuple(texts))
+        part = SimpleCommand(tuple(words), settings, fed, tuple(texts))
         self._check_program(node, part)
         self.parts.append(part)
 
-    def _check_program(self, node: "Node", part: Part) -> None:
+    def _check_program(self, node: "Node", part: SimpleCommand) -> None:
         first = part.command[0] if part.command else None
         if first is None:
             self._special("only the shell knows which program it runs")

@@ -7,11 +7,10 @@ sed differ: a `/` inside `[…]` ends a regular expression for some and not for 
 import re
 from typing import Final
 
-from antiphon.policy.grammar import Level, Spot
+from antiphon.policy.grammar import Spot, WordRisk
+from antiphon.policy.patterns import Words
 
 __all__ = ["AWKS", "awk_levels", "is_harmless_sed", "sed_levels"]
-
-Words = tuple[str | None, ...]
 
 AWKS: Final = frozenset({"awk", "gawk", "mawk", "nawk"})
 
@@ -37,9 +36,9 @@ _ENDS: Final = re.compile(r"[ ]*(?:[;\n]|\Z|(?=\}))")
 _BLANKS: Final = re.compile(r"[ ;\n]*")
 
 
-def sed_levels(words: Words, _: Spot) -> dict[int, Level]:
+def sed_levels(words: Words, _: Spot) -> dict[int, WordRisk]:
     """The words of a sed command that are not fine: scripts that do more than edit text, and options other than a few."""
-    found: dict[int, Level] = {}
+    found: dict[int, WordRisk] = {}
     scripts: list[tuple[int, str]] = []
     operands: list[int] = []
     at = 1
@@ -49,7 +48,7 @@ def sed_levels(words: Words, _: Spot) -> dict[int, Level]:
             operands += range(at + 1, len(words))
             break
         if word is None:
-            found[at] = Level.RUNS
+            found[at] = WordRisk.RUNS
         elif not word.startswith("-") or word == "-":
             operands.append(at)
         elif (script := _sed_script(word)) is None:
@@ -61,8 +60,8 @@ def sed_levels(words: Words, _: Spot) -> dict[int, Level]:
     if not scripts:
         scripts = [(at, words[at] or "e") for at in operands[:1]]
     if not is_harmless_sed("\n".join(text for _, text in scripts)):
-        found |= dict.fromkeys((at for at, _ in scripts if at < len(words)), Level.RUNS)
-    found |= {at: Level.RUNS for at in operands if words[at] is None}
+        found |= dict.fromkeys((at for at, _ in scripts if at < len(words)), WordRisk.RUNS)
+    found |= {at: WordRisk.RUNS for at in operands if words[at] is None}
     return {at: level for at, level in found.items() if level}
 
 
@@ -74,11 +73,17 @@ def _sed_script(option: str) -> str | None:
     return letters[1:] if letters.startswith("e") and not option.startswith("--") else None
 
 
-def _sed_option(option: str) -> Level:
+def _sed_option(option: str) -> WordRisk:
     if option.startswith("--"):
-        return Level.FINE if option in _SED_LONG else Level.REACHES if _SED_IN_PLACE.fullmatch(option) else Level.RUNS
+        return (
+            WordRisk.FINE
+            if option in _SED_LONG
+            else WordRisk.REACHES
+            if _SED_IN_PLACE.fullmatch(option)
+            else WordRisk.RUNS
+        )
     letters = option[1:].lstrip("".join(_SED_FLAGS))
-    return Level.FINE if not letters else Level.REACHES if letters.startswith("i") else Level.RUNS
+    return WordRisk.FINE if not letters else WordRisk.REACHES if letters.startswith("i") else WordRisk.RUNS
 
 
 def is_harmless_sed(script: str) -> bool:
@@ -235,16 +240,16 @@ class _Script:
             raise _Stop
 
 
-def awk_levels(words: Words, _: Spot) -> dict[int, Level]:
+def awk_levels(words: Words, _: Spot) -> dict[int, WordRisk]:
     """Programs that may start others, options that bring in programs from elsewhere, and a `>`, which compares or writes."""
-    found: dict[int, Level] = {}
+    found: dict[int, WordRisk] = {}
     for at, word in enumerate(words):
         if not at:
             continue
         if word is None or _AWK_STARTS.search(word) or (_is_option(word) and not _AWK_OPTIONS.fullmatch(word)):
-            found[at] = Level.RUNS
+            found[at] = WordRisk.RUNS
         elif ">" in word:
-            found[at] = Level.REACHES
+            found[at] = WordRisk.REACHES
     return found
 
 

@@ -6,7 +6,7 @@ from rich.text import Text
 
 from antiphon.client import settings
 from antiphon.client.modes import mode_in_force, set_mode
-from antiphon.policy import Mode
+from antiphon.policy import PolicyMode
 from antiphon.protocol import v1
 from antiphon.tui.clean import one_line
 from antiphon.tui.screen import PROMPT, SPINNER
@@ -34,11 +34,11 @@ Offered = list[tuple[str, bool, str]]
 """Id, whether it is the one in force, what it is."""
 
 PERMISSION_MODES: Final = {
-    Mode.DEFAULT: "ask before anything is changed or run",
-    Mode.ACCEPT_EDITS: "edits in this directory need no question",
-    Mode.PLAN: "nothing is changed, nothing is run",
-    Mode.DONT_ASK: "what would be asked is denied",
-    Mode.BYPASS: "everything is allowed unless a rule says no",
+    PolicyMode.DEFAULT: "ask before anything is changed or run",
+    PolicyMode.ACCEPT_EDITS: "edits in this directory need no question",
+    PolicyMode.PLAN: "nothing is changed, nothing is run",
+    PolicyMode.DONT_ASK: "what would be asked is denied",
+    PolicyMode.BYPASS: "everything is allowed unless a rule says no",
 }
 
 
@@ -144,9 +144,9 @@ def _mode_shown(session: "Session", gate: "PermissionGate | None") -> list[str]:
     mode = mode_of(session)
     if gate is not None and (mode is None or mode in PERMISSION_NAMES):
         force = mode_in_force(session, gate.mode)
-        return [f"mode {force.value}"] if mode is not None or force is not Mode.DEFAULT else []
+        return [f"mode {force.value}"] if mode is not None or force is not PolicyMode.DEFAULT else []
     shown = [one_line(f"mode {mode}")] if mode else []
-    return shown if gate is None or gate.mode is Mode.DEFAULT else [*shown, f"permission {gate.mode.value}"]
+    return shown if gate is None or gate.mode is PolicyMode.DEFAULT else [*shown, f"permission {gate.mode.value}"]
 
 
 _HINTS: Final = {"working": "   Ctrl-C cancels", "cancelling": "   Ctrl-C again leaves"}

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from antiphon.engines.actions import action_of
 from antiphon.engines.claude.translate.tools import describe
-from antiphon.policy import Action, Mode, Rules, Ruling, Verdict, decide
-from antiphon.policy.judging import Judge
-from antiphon.policy.looking import judge_onlooker
-from antiphon.policy.tools import KIND_OF, permitted_as
+from antiphon.policy import Action, PolicyMode, Rules, Ruling, Verdict, decide
+from antiphon.policy.decision import decide_read_only
+from antiphon.policy.match import RuleMatcher
+from antiphon.policy.rules import KIND_OF, permitted_as
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
@@ -133,12 +133,12 @@ def before_tool(session: "Session", fields: "JsonObject") -> dict[str, Any]:
     name = told.get("tool_name")
     if told.get("hook_event_name", "PreToolUse") != "PreToolUse":
         return {}
-    mode = told.get("permission_mode", Mode.ACCEPT_EDITS)
+    mode = told.get("permission_mode", PolicyMode.ACCEPT_EDITS)
     try:
         if not isinstance(name, str):
             raise ValueError("the call has no name")
         action = _action(session, name, told.get("tool_input"), told.get("cwd"))
-        ruling = _judged(session, session.rules or Rules(), action, accepts_edits=mode == Mode.ACCEPT_EDITS)
+        ruling = _judged(session, session.rules or Rules(), action, accepts_edits=mode == PolicyMode.ACCEPT_EDITS)
     except Exception as error:  # what cannot be judged is asked, and never let through
         _log.exception("a call of Claude Code could not be judged")
         return _decided(
@@ -156,10 +156,10 @@ def before_tool(session: "Session", fields: "JsonObject") -> dict[str, Any]:
 
 def _judged(session: "Session", rules: Rules, action: Action, *, accepts_edits: bool) -> "Ruling":
     if session.looking and action.name != _FOR_THE_USER:
-        return judge_onlooker(action, rules)
+        return decide_read_only(action, rules)
     # What no rule of these stops is not for us to decide.
-    ruling = decide(action, Rules(deny=rules.deny, ask=rules.ask), Mode.BYPASS)
-    if ruling.verdict is Verdict.ALLOW and accepts_edits and (name := Judge(action).protected):
+    ruling = decide(action, Rules(deny=rules.deny, ask=rules.ask), PolicyMode.BYPASS)
+    if ruling.verdict is Verdict.ALLOW and accepts_edits and (name := RuleMatcher(action).protected):
         return Ruling(Verdict.ASK, None, "mode", f"A file of this name (`{name}`) can name programs that run later.")
     return ruling
 

@@ -22,7 +22,7 @@ In `plan` commands are how Codex looks around, and its sandbox lets none of them
 from typing import TYPE_CHECKING, Final
 
 from antiphon.engines.codex.modes import CONFIGURED, WORKSPACE, Setup, mode_of
-from antiphon.policy.tools import FILE_KINDS, KIND_OF
+from antiphon.policy.rules import FILE_KINDS, KIND_OF
 
 if TYPE_CHECKING:
     from antiphon.policy import Rule, Rules

@@ -9,7 +9,7 @@ from antiphon.engines.claude.translate import previews, titles
 from antiphon.engines.claude.translate.fields import number, text
 from antiphon.engines.claude.translate.partial import members_so_far
 from antiphon.engines.wording import absolute, line_number
-from antiphon.policy.tools import canonical
+from antiphon.policy.rules import canonical
 from antiphon.protocol import v1
 
 __all__ = ["Description", "describe", "early_title", "kind_of", "path_of"]

@@ -15,7 +15,7 @@ from antiphon.engines.codex.approvals.decisions import NEW, OLD, Words
 from antiphon.engines.codex.approvals.permissions import NOTHING
 from antiphon.engines.codex.rules import is_held
 from antiphon.engines.elicitation import DECLINE
-from antiphon.policy import Mode, Rules, Verdict, decide
+from antiphon.policy import PolicyMode, Rules, Verdict, decide
 
 if TYPE_CHECKING:
     from antiphon.agent.session import Session
@@ -74,5 +74,5 @@ def _is_plain(params: "wire.Request | wire.Unread") -> bool:
 def _accepted(session: "Session", choosing: "Choosing", call: "v1.ToolCallPatch") -> bool:
     rules = session.rules or Rules()
     action = action_of(session, call, also=choosing.also_writable)
-    ruling = decide(action, Rules(deny=rules.deny, ask=rules.ask), Mode.ACCEPT_EDITS)
+    ruling = decide(action, Rules(deny=rules.deny, ask=rules.ask), PolicyMode.ACCEPT_EDITS)
     return ruling.verdict is Verdict.ALLOW

@@ -3,15 +3,15 @@
 import pytest
 
 from antiphon.policy import Action, Rules, Verdict
-from antiphon.policy.looking import judge_onlooker
-from antiphon.policy.tools import KINDS, QUIET_KINDS
+from antiphon.policy.decision import decide_read_only
+from antiphon.policy.rules import KINDS, QUIET_KINDS
 
 EVERYTHING = [f"kind:{kind}" for kind in KINDS]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_but_looking_whatever_is_allowed(kind: str) -> None:
-    ruling = judge_onlooker(Action(kind=kind, claimed=(kind,)), Rules.parse(allow=EVERYTHING))
+    ruling = decide_read_only(Action(kind=kind, claimed=(kind,)), Rules.parse(allow=EVERYTHING))
     assert (ruling.verdict is Verdict.ALLOW) == (kind in QUIET_KINDS)
     assert ruling.verdict is Verdict.ALLOW or ruling.why == f"Who only looks may read and search, and this is `{kind}`."
 
@@ -19,9 +19,9 @@ def test_nothing_but_looking_whatever_is_allowed(kind: str) -> None:
 def test_a_rule_that_denies_or_asks_holds_for_looking_too() -> None:
     looks = Action(kind="read", claimed=("read",), name="Read", paths=("/w/secret",), roots=("/w",), cwd="/w")
     for rules in (Rules.parse(deny=["Read(secret)"]), Rules.parse(ask=["Read(secret)"])):
-        ruling = judge_onlooker(looks, rules)
+        ruling = decide_read_only(looks, rules)
         assert ruling.verdict is Verdict.DENY and "Read(secret)" in ruling.why
 
 
 def test_what_may_do_more_than_it_says_is_no_looking() -> None:
-    assert judge_onlooker(Action(kind="read", unread=True), Rules()).verdict is Verdict.DENY
+    assert decide_read_only(Action(kind="read", unread=True), Rules()).verdict is Verdict.DENY

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from antiphon.policy import Action, Mode, Remembered, Rule, Rules, Verdict, applicable, decide, suggest
+from antiphon.policy import Action, PolicyMode, Remembered, Rule, Rules, Verdict, applicable, decide, suggest
 from antiphon.protocol.v1.content import TextBlock
 from antiphon.protocol.v1.files import ReadTextFile, WriteTextFile
 from antiphon.protocol.v1.terminals import CreateTerminal, EnvVariable
@@ -15,18 +15,18 @@ ALLOW, DENY, ASK = Verdict.ALLOW, Verdict.DENY, Verdict.ASK
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
 KINDS = ("think", "read", "search", "switch_mode", "fetch", "other", "edit", "move", "delete", "execute")
 QUIET = dict.fromkeys(("think", "read", "search"), ALLOW)
-TABLE: dict[Mode, dict[str, Verdict]] = {
-    Mode.DEFAULT: dict.fromkeys(KINDS, ASK) | QUIET,
-    Mode.ACCEPT_EDITS: dict.fromkeys(KINDS, ASK) | QUIET | dict.fromkeys(("edit", "move", "delete"), ALLOW),
-    Mode.PLAN: dict.fromkeys(KINDS, DENY) | QUIET | dict.fromkeys(("fetch", "switch_mode"), ASK),
-    Mode.DONT_ASK: dict.fromkeys(KINDS, DENY) | QUIET,
-    Mode.BYPASS: dict.fromkeys(KINDS, ALLOW),
+TABLE: dict[PolicyMode, dict[str, Verdict]] = {
+    PolicyMode.DEFAULT: dict.fromkeys(KINDS, ASK) | QUIET,
+    PolicyMode.ACCEPT_EDITS: dict.fromkeys(KINDS, ASK) | QUIET | dict.fromkeys(("edit", "move", "delete"), ALLOW),
+    PolicyMode.PLAN: dict.fromkeys(KINDS, DENY) | QUIET | dict.fromkeys(("fetch", "switch_mode"), ASK),
+    PolicyMode.DONT_ASK: dict.fromkeys(KINDS, DENY) | QUIET,
+    PolicyMode.BYPASS: dict.fromkeys(KINDS, ALLOW),
 }
 
 
-@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("mode", PolicyMode)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_mode_decides_where_no_rule_does(mode: Mode, kind: str) -> None:
+def test_a_mode_decides_where_no_rule_does(mode: PolicyMode, kind: str) -> None:
     action = Action(kind=kind, paths=(f"{CWD}/a",), cwd=CWD, roots=(CWD,))
     assert decide(action, Rules(), mode).verdict is TABLE[mode][kind]
     assert decide(action, Rules(), mode.value).verdict is TABLE[mode][kind]  # type: ignore[arg-type]  # a plain string
@@ -43,7 +43,7 @@ def test_a_mode_decides_where_no_rule_does(mode: Mode, kind: str) -> None:
     ],
 )  # fmt: skip
 def test_accept_edits_takes_plain_mkdir_rm_and_mv_inside_the_roots(text: str, expected: Verdict) -> None:
-    assert ruling(line(text), mode=Mode.ACCEPT_EDITS).verdict is expected
+    assert ruling(line(text), mode=PolicyMode.ACCEPT_EDITS).verdict is expected
 
 
 def test_links_count_for_plain_file_commands_too() -> None:
@@ -53,11 +53,11 @@ def test_links_count_for_plain_file_commands_too() -> None:
     call = ToolCall(tool_call_id="t", title="x", kind=ToolKind.EXECUTE, raw_input={"command": "rm link/passwd"})
     action = Action.of_tool_call(call, CWD, [CWD], resolve=follow)
     assert action.paths == ("/etc/passwd",)
-    assert ruling(action, mode=Mode.ACCEPT_EDITS).verdict is ASK
+    assert ruling(action, mode=PolicyMode.ACCEPT_EDITS).verdict is ASK
 
 
 def test_rules_about_files_stop_plain_file_commands() -> None:
-    for mode in (Mode.ACCEPT_EDITS, Mode.BYPASS):
+    for mode in (PolicyMode.ACCEPT_EDITS, PolicyMode.BYPASS):
         assert ruling(line("rm secrets/key"), deny=["Edit(secrets/**)"], mode=mode).verdict is DENY
         assert ruling(line("rm -r secrets"), deny=["Edit(secrets/key)"], mode=mode).verdict is ASK
         assert ruling(line("rm x"), deny=["Edit"], mode=mode).verdict is ASK
@@ -73,19 +73,19 @@ def always(rule: str, answer: Verdict = ALLOW, expires_at: str | None = None) ->
 def test_what_is_remembered_comes_after_the_rules_and_before_the_mode() -> None:
     yes, no = always("Bash(git push)"), always("Bash(git push)", DENY)
     push = line("git push")
-    assert decide(push, Rules(), Mode.DEFAULT, [yes]).verdict is ALLOW
-    assert decide(push, Rules(), Mode.BYPASS, [no]).verdict is DENY
-    assert decide(push, Rules.parse(ask=["Bash"]), Mode.DEFAULT, [yes]).verdict is ASK
-    assert decide(push, Rules.parse(deny=["Bash"]), Mode.DEFAULT, [yes]).verdict is DENY
-    assert decide(push, Rules.parse(allow=["Bash"]), Mode.DEFAULT, [no]).verdict is ALLOW
-    assert decide(push, Rules(), Mode.PLAN, [yes]).verdict is DENY
+    assert decide(push, Rules(), PolicyMode.DEFAULT, [yes]).verdict is ALLOW
+    assert decide(push, Rules(), PolicyMode.BYPASS, [no]).verdict is DENY
+    assert decide(push, Rules.parse(ask=["Bash"]), PolicyMode.DEFAULT, [yes]).verdict is ASK
+    assert decide(push, Rules.parse(deny=["Bash"]), PolicyMode.DEFAULT, [yes]).verdict is DENY
+    assert decide(push, Rules.parse(allow=["Bash"]), PolicyMode.DEFAULT, [no]).verdict is ALLOW
+    assert decide(push, Rules(), PolicyMode.PLAN, [yes]).verdict is DENY
 
 
 def test_a_remembered_deny_beats_a_remembered_allow() -> None:
     both = [always("Bash(git *)"), always("Bash(git push)", DENY)]
-    assert decide(line("git push"), Rules(), Mode.DEFAULT, both).verdict is DENY
-    assert decide(line("git push"), Rules(), Mode.DEFAULT, both[::-1]).verdict is DENY
-    assert decide(line("git log"), Rules(), Mode.DEFAULT, both).verdict is ALLOW
+    assert decide(line("git push"), Rules(), PolicyMode.DEFAULT, both).verdict is DENY
+    assert decide(line("git push"), Rules(), PolicyMode.DEFAULT, both[::-1]).verdict is DENY
+    assert decide(line("git log"), Rules(), PolicyMode.DEFAULT, both).verdict is ALLOW
 
 
 def test_rules_and_what_is_remembered_cover_a_line_together() -> None:
@@ -108,8 +108,8 @@ def test_what_expired_does_not_count_and_doubt_never_allows(
     expires_at: str, now: datetime | None, allows: bool, denies: bool
 ) -> None:
     yes, no = always("Bash(ls)", ALLOW, expires_at), always("Bash(ls)", DENY, expires_at)
-    assert (decide(line("ls"), Rules(), Mode.DEFAULT, [yes], now).verdict is ALLOW) is allows
-    assert (decide(line("ls"), Rules(), Mode.DEFAULT, [no], now).verdict is DENY) is denies
+    assert (decide(line("ls"), Rules(), PolicyMode.DEFAULT, [yes], now).verdict is ALLOW) is allows
+    assert (decide(line("ls"), Rules(), PolicyMode.DEFAULT, [no], now).verdict is DENY) is denies
 
 
 def test_decisions_apply_where_they_were_made() -> None:
@@ -172,7 +172,7 @@ def test_every_path_in_a_call_counts() -> None:
 def test_what_cannot_be_read_is_not_allowed_by_a_path(raw: object) -> None:
     action = of(kind=ToolKind.EDIT, raw_input=raw, locations=[ToolLocation(path=f"{CWD}/a")])
     assert verdict(action, allow=["Edit(**)"]) is ASK
-    assert ruling(action, mode=Mode.ACCEPT_EDITS).verdict is ASK
+    assert ruling(action, mode=PolicyMode.ACCEPT_EDITS).verdict is ASK
     assert verdict(action, allow=["Edit"], deny=["Edit(secrets/**)"]) is ASK
 
 
@@ -201,7 +201,7 @@ def test_writing_a_file_is_decided_like_an_edit() -> None:
     assert verdict(action) is ASK
     assert verdict(action, allow=["Edit(src/**)"]) is ALLOW
     assert verdict(action, allow=["Write(src/**)"]) is ALLOW
-    assert ruling(action, mode=Mode.PLAN).verdict is DENY
+    assert ruling(action, mode=PolicyMode.PLAN).verdict is DENY
 
 
 def test_reading_a_file_is_decided_like_a_read() -> None:

@@ -10,11 +10,10 @@ import re
 from functools import cache
 from typing import Final
 
-from antiphon.policy.grammar import Grammar, Level, Spot, grammar
+from antiphon.policy.grammar import Grammar, Spot, WordRisk, grammar
+from antiphon.policy.patterns import Words
 
 __all__ = ["git_changes_files", "git_levels", "git_reads_data"]
-
-Words = tuple[str | None, ...]
 
 _FIRST: Final = frozenset({"--help", "--no-pager", "--no-optional-locks", "--version", "-P", "-h", "-v"})
 """What may stand before the subcommand. The others (`-c`, `-C`, `--git-dir` …) choose other settings, and settings name programs."""
@@ -208,15 +207,15 @@ _STRATEGIES: Final = frozenset({"octopus", "ort", "ours", "recursive", "resolve"
 """git's own. Another name is that of a program, which may be a file of the work tree: `./git-merge-x/y`."""
 
 
-def git_levels(words: Words, spot: Spot) -> dict[int, Level]:
+def git_levels(words: Words, spot: Spot) -> dict[int, WordRisk]:
     """The words of a git command that are not fine under a `*`, with what is known about them."""
     at = 1
-    found: dict[int, Level] = {}
+    found: dict[int, WordRisk] = {}
     directories = spot.directories
     while at < len(words) and (word := words[at]) is not None and word.startswith("-"):
         step = 2 if word in _WITH_VALUE else 1
         if word not in _FIRST:
-            found |= dict.fromkeys(range(at, min(at + step, len(words))), Level.RUNS)
+            found |= dict.fromkeys(range(at, min(at + step, len(words))), WordRisk.RUNS)
         if word == "-C" and at + 1 < len(words):
             directories += tuple(posixpath.join(here, words[at + 1] or ".") for here in spot.directories)
         at += step
@@ -224,16 +223,16 @@ def git_levels(words: Words, spot: Spot) -> dict[int, Level]:
         return found
     spot = spot.also_at(directories)
     if spot.strays:
-        return dict.fromkeys(range(len(words)), Level.RUNS)
+        return dict.fromkeys(range(len(words)), WordRisk.RUNS)
     name = words[at]
     known = None if name is None else _grammar(name)
     if known is None:
-        return found | dict.fromkeys(range(at, len(words)), Level.RUNS)
+        return found | dict.fromkeys(range(at, len(words)), WordRisk.RUNS)
     inside = known.check(_without_strategy(name or "", words), at + 1, spot)
     if name in _NAMED:
-        found[at] = Level.REACHES
+        found[at] = WordRisk.REACHES
     if name == "config":
-        inside = dict.fromkeys(inside, Level.RUNS)  # what is set may be a program, and a later git runs it
+        inside = dict.fromkeys(inside, WordRisk.RUNS)  # what is set may be a program, and a later git runs it
     return found | inside
 
 

@@ -20,11 +20,10 @@ from typing import Final
 
 import msgspec
 
-from antiphon.policy.arguments import ANY_WORDS, changes_places, has_grammar, levels
-from antiphon.policy.grammar import Grammar, Level, Spot, grammar
-from antiphon.policy.lines import Line, Part
-from antiphon.policy.names import base_name, program_name
-from antiphon.policy.patterns import Words
+from antiphon.policy.arguments import ANY_WORDS, changes_places, has_grammar, levels, reads_data
+from antiphon.policy.grammar import Grammar, Spot, WordRisk, grammar
+from antiphon.policy.paths import through_process
+from antiphon.policy.patterns import CommandLine, SimpleCommand, Words
 from antiphon.policy.programs import (
     BASH_LIKE,
     CHANGERS,
@@ -32,12 +31,13 @@ from antiphon.policy.programs import (
     PACKAGE_RUNNERS,
     SHELLS,
     TAKE_COMMANDS,
+    base_name,
     interprets,
+    is_harmless,
+    is_local,
+    program_name,
     starts_others,
 )
-from antiphon.policy.runners import reads_data
-from antiphon.policy.variables import is_harmless, is_local
-from antiphon.policy.where import through_process
 
 __all__ = ["Behind", "commands_behind"]
 
@@ -128,7 +128,7 @@ class Behind(msgspec.Struct):
     unknown: str = ""
 
 
-def commands_behind(line: Line, spot: Spot) -> Behind:
+def commands_behind(line: CommandLine, spot: Spot) -> Behind:
     """Every command that the line may run."""
     return _Search(spot).search(line)
 
@@ -140,7 +140,7 @@ class _Search:
         self.scripts: list[str] = []
         self.depth = 0
 
-    def search(self, line: Line) -> Behind:
+    def search(self, line: CommandLine) -> Behind:
         read: set[str] = set()
         waiting = [line]
         while waiting:
@@ -164,7 +164,7 @@ class _Search:
 
     # --- one command ---
 
-    def _part(self, part: Part) -> None:
+    def _part(self, part: SimpleCommand) -> None:
         if part.settings:
             if None not in part.words[: part.settings]:
                 self.behind.found.append(part.words)
@@ -198,7 +198,7 @@ class _Search:
             if name in _RENAMERS:
                 self._mentions(words, texts, scripts=False)
         elif has_grammar(name):
-            if Level.RUNS in levels(words, self.spot).values():
+            if WordRisk.RUNS in levels(words, self.spot).values():
                 self._anything(words)
             elif name == "ssh":
                 self._all_behind(words)
@@ -354,7 +354,7 @@ class _Search:
             self._doubt("only the shell knows what `trap` runs")
 
     def _make(self, words: Words) -> None:
-        if Level.RUNS in _make_options().check(words, 1, self.spot).values():
+        if WordRisk.RUNS in _make_options().check(words, 1, self.spot).values():
             self._anything(words)
         self._mentions(words, (), scripts=True)
 
@@ -411,7 +411,7 @@ def _glob_words(word: str) -> set[str]:
     return pieces | {piece[2:] for piece in pieces if piece.startswith("-")}
 
 
-def _read(script: str) -> Line:
+def _read(script: str) -> CommandLine:
     from antiphon.policy.shell import read_line
 
     return read_line(script)

@@ -2,27 +2,86 @@
 
 import posixpath
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Final
 
 from antiphon.policy.action import Action
-from antiphon.policy.arguments import changes_places, levels
-from antiphon.policy.behind import Behind, commands_behind
+from antiphon.policy.arguments import changes_places, levels, reads_data
 from antiphon.policy.grammar import Spot
-from antiphon.policy.lines import Line, Part
-from antiphon.policy.names import program_name
-from antiphon.policy.paths import path_covered, path_forbidden
-from antiphon.policy.patterns import Words
-from antiphon.policy.programs import starts_others, takes_commands
+from antiphon.policy.nested import Behind, commands_behind
+from antiphon.policy.paths import PathResolver, inside, through
+from antiphon.policy.patterns import CommandLine, Match, Piece, SimpleCommand, Words, folded, segments_match
+from antiphon.policy.programs import program_name, starts_others, takes_commands
 from antiphon.policy.protected import mentioned, named_by, protected, protected_move, protected_words
-from antiphon.policy.rules import PathPattern, Rule
-from antiphon.policy.runners import reads_data
-from antiphon.policy.tools import FILE_KINDS, KIND_OF, also_forbidden_as, permitted_as
-from antiphon.policy.verdicts import Match
-from antiphon.policy.where import Where, inside, through
+from antiphon.policy.rules import FILE_KINDS, KIND_OF, PathPattern, Rule, also_forbidden_as, permitted_as
 
-__all__ = ["Judge", "host_of"]
+__all__ = ["RuleMatcher", "host_of", "path_covered", "path_forbidden"]
+
+# --- Whether a path rule meets the paths of an action
+
+
+def path_covered(pattern: PathPattern, path: str, action: Action) -> bool:
+    """Whether an allow with this pattern permits the path: exactly, and only as a whole."""
+    return any(segments_match(pattern.segments, names) for names in _all_names([path], _bases(pattern, action)))
+
+
+def path_forbidden(pattern: PathPattern, action: Action) -> Match:
+    """Whether a deny with this pattern meets any path, under any of its names, or a folder above it.
+
+    Perhaps: nobody knows all the paths; it is the same but for upper and lower case or the form of an accent, which on some
+    disks is the same file; or a folder is moved or deleted that the pattern reaches into.
+    """
+    unknown = action.unread or not action.paths or (pattern.base == "~" and action.home is None)
+    paths = (*action.paths, *action.spellings)
+    bases = _bases(pattern, action)
+    if any(segments_match(pattern.segments, names, above=True) for names in _all_names(paths, bases)):
+        return Match.YES
+    if unknown or _perhaps(pattern, action, paths, bases):
+        return Match.MAYBE
+    return Match.NO
+
+
+def _perhaps(pattern: PathPattern, action: Action, paths: Iterable[str], bases: Iterable[str]) -> bool:
+    if pattern.folded != pattern.segments or any(path != folded(path) for path in paths):
+        known = _all_names([folded(path) for path in paths], [folded(base) for base in bases])
+        if any(segments_match(pattern.folded, names, above=True) for names in known):
+            return True
+    takes_folders = action.kind in ("delete", "move") or action.plain_files
+    return takes_folders and any(_reaches_into(pattern.segments, path, base) for path in action.paths for base in bases)
+
+
+def _reaches_into(segments: tuple[Piece, ...], path: str, base: str) -> bool:
+    """Whether the pattern may match something below `path`: every name of the path fits the beginning of the pattern."""
+    names = _names_below(path, base)
+    if names is None:
+        return _names_below(base, path) is not None
+    return any(segments_match(segments[:end], names) for end in range(len(segments) + 1))
+
+
+def _all_names(paths: Iterable[str], bases: Iterable[str]) -> Iterator[list[str]]:
+    """Every path below every base, as names; each once."""
+    for path in dict.fromkeys(paths):
+        for base in dict.fromkeys(bases):
+            names = _names_below(path, base)
+            if names is not None:
+                yield names
+
+
+def _bases(pattern: PathPattern, action: Action) -> tuple[str, ...]:
+    if pattern.base == "/":
+        return ("/",)
+    if pattern.base == "~":
+        return () if action.home is None else (action.home,)
+    return action.roots
+
+
+def _names_below(path: str, base: str) -> list[str] | None:
+    base = base.rstrip("/") + "/"
+    if not path.startswith(base) and path + "/" != base:
+        return None
+    return [name for name in path[len(base) :].split("/") if name]
+
 
 _ADDRESS: Final = re.compile(r"https?://([A-Za-z0-9.-]+)(?::[0-9]{1,5})?(?:[/?#][\x21-\x5b\x5d-\x7e]*)?", re.IGNORECASE)
 MAX_DIRECTORIES: Final = 8
@@ -33,7 +92,7 @@ _MCP: Final = "mcp__"
 _FILE_TOOLS: Final = frozenset({"Delete", "Edit", "Move", "Write"})
 
 
-class Judge:
+class RuleMatcher:
     """Matches rules with one action; what is costly about the action is worked out once, and only if a rule needs it."""
 
     def __init__(self, action: Action) -> None:
@@ -42,21 +101,23 @@ class Judge:
     # --- what the action is ---
 
     @cached_property
-    def line(self) -> Line:
+    def line(self) -> CommandLine:
         """The command, read. This is what loads the shell grammar."""
         action = self.action
         if action.words is not None:
-            line = Line.of_words(action.words)
+            line = CommandLine.of_words(action.words)
         elif action.command:
             from antiphon.policy.shell import read_line  # late: most calls are no commands
 
             line = read_line(action.command)
         else:
-            return Line(unclear="it does not say which command it runs")
+            return CommandLine(unclear="it does not say which command it runs")
         if action.unread:
-            return Line(line.parts, line.unclear or "it says more than one thing about what it runs", line.special)
+            return CommandLine(
+                line.parts, line.unclear or "it says more than one thing about what it runs", line.special
+            )
         if action.variables:
-            return Line(line.parts, line.unclear, line.special or f"it sets `{action.variables[0]}`")
+            return CommandLine(line.parts, line.unclear, line.special or f"it sets `{action.variables[0]}`")
         return line
 
     @property
@@ -130,16 +191,16 @@ class Judge:
         words = (part.command[at] for part in line.parts for at in sorted(self._protected_words(part)))
         return next(("an unknown file" if word is None else word for word in words), "")
 
-    def _protected_words(self, part: Part) -> frozenset[int]:
+    def _protected_words(self, part: SimpleCommand) -> frozenset[int]:
         return protected_words(part.command, self._names_of)
 
     @cached_property
-    def _places(self) -> tuple[tuple[Where, ...], tuple[tuple[str, str], ...]]:
+    def _places(self) -> tuple[tuple[PathResolver, ...], tuple[tuple[str, str], ...]]:
         """Where the words of a line may be meant: where it runs, and where it goes. And the protected links of the roots."""
         action = self.action
         going = [part.command[1] for part in self.line.parts if len(part.command) == 2 and part.command[0] in _GOING]
         folders = [folder for folder in going if folder]
-        here = Where(action.cwd, action.roots, action.home, action.resolve)
+        here = PathResolver(action.cwd, action.roots, action.home, action.resolve)
         joined = posixpath.join(".", *folders)
         return tuple(here.at(folder) for folder in dict.fromkeys([".", *folders, joined])), here.links()
 
