@@ -15,8 +15,8 @@ from antiphon.conformance.requirements import Suite, advice, capability, must, s
 from antiphon.conformance.results import Report, Result
 from antiphon.conformance.stage import Stage
 from antiphon.conformance.verdicts import Status, Verdict
+from antiphon.traffic.checker import Side
 from antiphon.traffic.entries import Direction, parse
-from antiphon.traffic.judging import Side
 
 HOSTILE = "\x1b[31mred\x00 <script>&\u202e"
 SUITE: Suite[Stage] = Suite(

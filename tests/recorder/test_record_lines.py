@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.recorder.lines import Wire
-from antiphon.traffic.entries import Reading, entries_of
+from antiphon.traffic.entries import RecordingReader, entries_of
 
 JSON_LINES = st.sampled_from([
     b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}', b'{ "b" : 1.0, "a" : 1e2 }', b'{"text":"\\u00e9 \\n"}',
@@ -83,7 +83,7 @@ def test_lines_that_look_like_objects_together_are_still_judged_one_by_one(lines
 
 
 def test_our_own_reader_understands_a_recording() -> None:
-    reading = Reading()
+    reading = RecordingReader()
     lines = recorded([b'{"id":1,"method":"x"}\nnoise\n{"id":1,"result":{}}\n{"id']).splitlines()
     entries = [entry for line in lines if (entry := reading.entry(line)) is not None]
     assert [entry.raw for entry in entries] == [b'{"id":1,"method":"x"}', b"noise", b'{"id":1,"result":{}}', b'{"id']

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from antiphon.recorder.clearing import rewrite
 from antiphon.recorder.redaction import Redactor
+from antiphon.traffic.checker import TrafficChecker
 from antiphon.traffic.entries import entries_of
-from antiphon.traffic.judging import Judge
 from antiphon.traffic.schema import look
 
 HOME = {"HOME": "/home/ada", "USER": "ada"}
@@ -296,7 +296,7 @@ def test_a_redacted_conversation_is_judged_as_before(recording: Path) -> None:
 
 
 def deviations(lines: list[bytes]) -> list[tuple[str, int]]:
-    judge = Judge()
+    judge = TrafficChecker()
     for entry in entries_of(lines):
         judge.hear(entry)
     return [(deviation.rule, deviation.entry.number) for deviation in judge.deviations]

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from antiphon.traffic.checker import TrafficChecker
 from antiphon.traffic.entries import Direction, parse
-from antiphon.traffic.judging import Judge
 
 Json = dict[str, Any]
 
@@ -103,8 +103,8 @@ def turn(*lines: Line, id: int = 2) -> list[Line]:
     return [prompt(id), *(lines or [says()]), done(id)]
 
 
-def judged(talk: Iterable[Line]) -> Judge:
-    judge, now = Judge(), 0.0
+def judged(talk: Iterable[Line]) -> TrafficChecker:
+    judge, now = TrafficChecker(), 0.0
     for number, line in enumerate(talk, 1):
         now += line.after
         judge.hear(parse(number, now, line.by, line.raw))

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from antiphon.recorder.lines import Wire
 from antiphon.recorder.redaction import Redactor
-from antiphon.traffic.entries import LATEST, Direction, Entry, Reading, entries_of, parse
-from antiphon.traffic.judging import Judge
+from antiphon.traffic.checker import TrafficChecker
+from antiphon.traffic.entries import LATEST, Direction, Entry, RecordingReader, entries_of, parse
 
 
 def said(raw: bytes) -> Entry:
@@ -46,7 +46,7 @@ def test_half_a_letter_is_json_in_recordings_too(line: bytes) -> None:
 
 
 def rules_broken(lines: list[bytes]) -> list[str]:
-    judge = Judge()
+    judge = TrafficChecker()
     for entry in entries_of(lines):
         judge.hear(entry)
     return [one.rule for one in judge.deviations]
@@ -81,6 +81,6 @@ def test_any_time_can_be_counted_with(t: str, seconds: float) -> None:
 
 
 def test_a_number_that_nobody_can_hold_is_a_line_that_cannot_be_read() -> None:
-    reading = Reading()
+    reading = RecordingReader()
     assert list(entries_of([b'{"t":1e999,"dir":"c2a","msg":{}}', b'{"t":NaN,"dir":"c2a","msg":{}}'], reading)) == []
     assert reading.undecodable == 2

@@ -4,7 +4,7 @@ import pytest
 
 from antiphon.conformance.suites.agent import SUITE as AGENTS
 from antiphon.conformance.suites.client import SUITE as CLIENTS
-from antiphon.traffic.judging import SPEC, rules
+from antiphon.traffic.checker import SPEC, rules
 from tests.traffic_rules.anchors import ANCHORS
 
 LINKS = {

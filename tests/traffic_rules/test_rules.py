@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from antiphon.traffic.checker import SPEC, rules
 from antiphon.traffic.entries import Direction
-from antiphon.traffic.judging import SPEC, rules
 from tests.traffic_rules.table import BEGIN, CANCEL, MADE, RELEASE, ROWS, USAGE, Row
 from tests.traffic_rules.talk import (
     Line,

@@ -18,7 +18,7 @@ from antiphon.recorder.telling import SLOW, Telling
 from antiphon.recorder.views.filters import Choice
 from antiphon.recorder.views.pen import PLAIN, WIDTH, Pen, Signs
 from antiphon.text import exact, exact_line
-from antiphon.traffic.entries import Entry, Reading
+from antiphon.traffic.entries import Entry, RecordingReader
 
 if TYPE_CHECKING:
     from antiphon.recorder.story import Shown, Story
@@ -64,7 +64,7 @@ class Inspection:
         self._file = file
         self._options = options
         self._choice = choice
-        self._reading = Reading()
+        self._reading = RecordingReader()
         self._telling = Telling(file, slow=options.slow or SLOW)
         self._shown: list[Shown] = []
         self._whole: list[Entry] = []

@@ -182,9 +182,9 @@ def _script(wishes: Wishes) -> "Script":
         BadRecording: there is none.
     """
     from antiphon.recorder.script import BadRecording, Script, conversations, is_none
-    from antiphon.traffic.entries import Direction, Reading, entries_of
+    from antiphon.traffic.entries import Direction, RecordingReader, entries_of
 
-    reading = Reading()
+    reading = RecordingReader()
     try:
         with open(wishes.file, "rb") as file:
             entries = list(entries_of(file, reading))

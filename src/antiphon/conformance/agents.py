@@ -19,7 +19,7 @@ from antiphon.conformance.verdicts import Blocked, NoAnswer, Status, Stopped, Ve
 from antiphon.conformance.wire import Closed, Wire
 from antiphon.errors import AcpError
 from antiphon.traffic.entries import Direction, Entry
-from antiphon.traffic.ledger import is_malformed
+from antiphon.traffic.state import is_malformed
 from antiphon.transports.base import Transport
 
 __all__ = ["Place", "Waits", "check_agent"]

@@ -17,7 +17,7 @@ from antiphon.conformance.suites.client import SUITE
 from antiphon.conformance.verdicts import Blocked, NoAnswer, Status, Stopped, Verdict
 from antiphon.conformance.visits import ClientPlace
 from antiphon.traffic.entries import Direction
-from antiphon.traffic.ledger import is_malformed
+from antiphon.traffic.state import is_malformed
 
 __all__ = ["check_client"]
 

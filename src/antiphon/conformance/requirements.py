@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final, Generic, TypeVar
 
-from antiphon.traffic.judging import SPEC, Level, Side, rules
+from antiphon.traffic.checker import SPEC, Level, Side, rules
 
 __all__ = ["EVERY", "Requirement", "Scenario", "Suite", "advice", "capability", "must", "should"]
 

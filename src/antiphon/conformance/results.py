@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from antiphon.conformance.requirements import EVERY, Requirement
 from antiphon.conformance.verdicts import Status, Verdict
 from antiphon.conformance.wire import Wire
+from antiphon.traffic.checker import Level, Side
 from antiphon.traffic.entries import Direction, Entry
-from antiphon.traffic.judging import Level, Side
 
 __all__ = ["Report", "Result", "Scene", "results_of", "tell_late"]
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 import msgspec
 
 from antiphon.errors import ConnectionClosed, ProcessDied
+from antiphon.traffic.checker import Level, TrafficChecker, rules
 from antiphon.traffic.entries import Direction, Entry, parse
-from antiphon.traffic.judging import Judge, Level, rules
 from antiphon.transports.base import Transport
 
 __all__ = ["Closed", "Wire"]
@@ -47,7 +47,7 @@ class Wire:
         self.transport = transport
         self.says = says
         self.trace: list[Entry] = []
-        self.judge = Judge()
+        self.judge = TrafficChecker()
         self.closed = False
         """Whether the peer has said its last."""
         self.provocation: Entry | None = None

@@ -26,9 +26,9 @@ from antiphon.recorder.story import (
     Wait,
 )
 from antiphon.recorder.turning import QUESTIONS, Turns, lasted
-from antiphon.traffic.entries import Direction, Entry, Reading, entries_of
-from antiphon.traffic.judging import Judge, Level, rules
-from antiphon.traffic.pairs import Pairs
+from antiphon.traffic.checker import Level, TrafficChecker, rules
+from antiphon.traffic.entries import Direction, Entry, RecordingReader, entries_of
+from antiphon.traffic.state import Pairs
 
 __all__ = ["SLOW", "Telling", "tell"]
 
@@ -74,7 +74,7 @@ class Telling:
         """A conversation begins: its ids, sessions and rules are its own."""
         self._talk = Conversation(message, judged=self._judging)
         self._pairs = Pairs()
-        self._judge = Judge() if self._judging else None
+        self._judge = TrafficChecker() if self._judging else None
         self._turns = Turns(self._story, self._slow)
         self._asked: dict[int, _Asked] = {}
         self._sessions: dict[str, Session] = {}
@@ -280,7 +280,7 @@ class Telling:
         method.bytes += shown.size
         method.largest = max(method.largest, shown.size)
 
-    def _hear_judge(self, judge: Judge, shown: Shown, entry: Entry) -> None:
+    def _hear_judge(self, judge: TrafficChecker, shown: Shown, entry: Entry) -> None:
         for found in judge.hear(entry):
             rule = self._rules[found.rule]
             is_advice = rule.level is Level.ADVICE
@@ -297,7 +297,7 @@ class Telling:
         turn = self._story.turns[-1] if self._story.turns else None
         return turn if turn is not None and turn.end is None else None
 
-    def story(self, reading: Reading | None = None) -> Story:
+    def story(self, reading: RecordingReader | None = None) -> Story:
         """What was told so far; what was not understood is known to who read the file."""
         story = self._story
         known = list(self._methods.values())
@@ -319,7 +319,7 @@ def tell(
     lines: Iterable[bytes], file: str = "", *, judged: bool = True, slow: float = SLOW
 ) -> tuple[Story, list[Shown]]:
     """A whole recording: what it says, and each of its messages as one line."""
-    telling, reading = Telling(file, judged=judged, slow=slow), Reading()
+    telling, reading = Telling(file, judged=judged, slow=slow), RecordingReader()
     shown = [telling.hear(entry) for entry in entries_of(lines, reading)]
     return telling.story(reading), shown
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-__all__ = ["NO_JSON", "Direction", "Entry", "Reading", "entries_of", "parse", "readable"]
+__all__ = ["NO_JSON", "Direction", "Entry", "RecordingReader", "entries_of", "parse", "readable"]
 
 
 class Direction(StrEnum):
@@ -117,7 +117,7 @@ def readable(raw: bytes) -> bytes:
 
 
 @dataclass(slots=True)
-class Reading:
+class RecordingReader:
     """A recording that is being read: what was understood so far, and how much was not."""
 
     messages: int = 0
@@ -201,9 +201,9 @@ def _exact(text: object) -> bytes:
 _LINES: Final = msgspec.json.Decoder(_Line)
 
 
-def entries_of(lines: Iterable[bytes], reading: Reading | None = None) -> Iterator[Entry]:
+def entries_of(lines: Iterable[bytes], reading: RecordingReader | None = None) -> Iterator[Entry]:
     """The entries of a recording, line by line."""
-    reading = reading if reading is not None else Reading()
+    reading = reading if reading is not None else RecordingReader()
     for line in lines:
         entry = reading.entry(line)
         if entry is not None:

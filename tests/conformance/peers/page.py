@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from antiphon.conformance.document import Document
-from antiphon.traffic.judging import Level
+from antiphon.traffic.checker import Level
 from tests.interop.table import REWRITE, on_page, put, row
 from tests.interop.who import ROOT
 

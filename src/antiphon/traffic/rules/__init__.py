@@ -2,14 +2,12 @@
 
 # The order of the specification, from the bytes up: it is the order of all lists of rules.
 from antiphon.traffic.rules import (  # noqa: I001
-    wire,
     rpc,
     schema,
     handshake,
     capabilities,
     sessions,
     turns,
-    calls,
     permission,
     paths,
     terminals,
@@ -17,7 +15,6 @@ from antiphon.traffic.rules import (  # noqa: I001
 )
 
 __all__ = [
-    "calls",
     "capabilities",
     "handshake",
     "paths",
@@ -28,5 +25,4 @@ __all__ = [
     "settings",
     "terminals",
     "turns",
-    "wire",
 ]

@@ -8,9 +8,9 @@ cannot do it, and nobody asked.
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from antiphon.traffic.checker import Level, Side, rule
 from antiphon.traffic.entries import Entry
-from antiphon.traffic.judging import Level, Side, rule
-from antiphon.traffic.ledger import Ledger
+from antiphon.traffic.state import TrafficState
 from antiphon.traffic.values import as_object, objects_in
 
 Uses = Callable[[Entry], Sequence[str]]
@@ -21,7 +21,7 @@ TURN_DONE = "answer session/prompt"
 
 
 def _honours(
-    side: Side, capability: str, uses: Uses, on: frozenset[str], entry: Entry, ledger: Ledger
+    side: Side, capability: str, uses: Uses, on: frozenset[str], entry: Entry, ledger: TrafficState
 ) -> list[str] | None:
     asked = ledger.asked
     if ledger.initialized is None and (asked is None or asked is not ledger.initialize):
@@ -37,7 +37,7 @@ def _honours(
     return [f"{one}, although the {other} does not offer `{capability}`" for one in used]
 
 
-def _did_something(ledger: Ledger) -> bool:
+def _did_something(ledger: TrafficState) -> bool:
     """Whether the turn that ends here has shown anything to the user: a message, a tool call, a question."""
     session = ledger.session(ledger.asked)
     turn = session.turn_of(ledger.asked) if session is not None else None

@@ -1,8 +1,8 @@
 """The conversation begins with `initialize`, and nobody talks before that is done."""
 
+from antiphon.traffic.checker import Level, Side, rule
 from antiphon.traffic.entries import Entry
-from antiphon.traffic.judging import Level, Side, rule
-from antiphon.traffic.ledger import Ledger, is_malformed
+from antiphon.traffic.state import TrafficState, is_malformed
 from antiphon.traffic.values import objects_in, shown, texts_in, twice_in
 
 VERSIONS = (1, 2)
@@ -17,7 +17,7 @@ VERSIONS = (1, 2)
     link="initialization",
     fix="Send `initialize` before anything else.",
 )
-def first(entry: Entry, ledger: Ledger) -> list[str] | None:
+def first(entry: Entry, ledger: TrafficState) -> list[str] | None:
     if ledger.initialize is not None or is_malformed(entry) or not ledger.first_time("init.first"):
         return None
     return [] if entry.method == "initialize" else [f"the first message is `{entry.method or 'an answer'}`"]
@@ -32,7 +32,7 @@ def first(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Keep what the agent answered; start another process to begin anew.",
     on=["initialize"],
 )
-def once(entry: Entry, ledger: Ledger) -> list[str] | None:
+def once(entry: Entry, ledger: TrafficState) -> list[str] | None:
     if ledger.initialize is None:
         return []
     if ledger.initialized is None and ledger.pairs.again(ledger.initialize) is None:
@@ -49,7 +49,7 @@ def once(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Wait for the answer to `initialize` before the next request.",
     on=["request"],
 )
-def waits(entry: Entry, ledger: Ledger) -> list[str] | None:
+def waits(entry: Entry, ledger: TrafficState) -> list[str] | None:
     if entry.method == "initialize" or ledger.initialize is None:
         return None
     if ledger.initialized is None and ledger.pairs.again(ledger.initialize) is not None:
@@ -66,7 +66,7 @@ def waits(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Answer `initialize` first; what is to be told comes after.",
     on=["request", "notification", "answer initialize"],
 )
-def speaks_after(entry: Entry, ledger: Ledger) -> list[str] | None:
+def speaks_after(entry: Entry, ledger: TrafficState) -> list[str] | None:
     if ledger.initialize is None or ledger.opened:  # a client that opens sessions before hears of them before
         return None
     if entry.method is None:
@@ -84,7 +84,7 @@ def speaks_after(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Answer with the version of the client where you speak it, else with the newest that you do speak.",
     on=["answer initialize"],
 )
-def version(entry: Entry, ledger: Ledger) -> list[str] | None:
+def version(entry: Entry, ledger: TrafficState) -> list[str] | None:
     result = entry.msg.get("result")
     answered = result.get("protocolVersion") if isinstance(result, dict) else None
     if not isinstance(answered, int):
@@ -101,7 +101,7 @@ def version(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Give each entry of `authMethods` another `id`.",
     on=["answer initialize"],
 )
-def auth_ids(entry: Entry, ledger: Ledger) -> list[str] | None:
+def auth_ids(entry: Entry, ledger: TrafficState) -> list[str] | None:
     result = entry.msg.get("result")
     offered = result.get("authMethods") if isinstance(result, dict) else None
     if not objects_in(offered):
@@ -118,7 +118,7 @@ def auth_ids(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Send the `id` of one of the `authMethods` in the answer to `initialize`.",
     on=["authenticate"],
 )
-def auth_offered(entry: Entry, ledger: Ledger) -> list[str] | None:
+def auth_offered(entry: Entry, ledger: TrafficState) -> list[str] | None:
     wanted = entry.params.get("methodId")
     if ledger.initialized is None or not isinstance(wanted, str):
         return None

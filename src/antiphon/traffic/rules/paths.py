@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from antiphon.traffic.checker import Level, Side, rule
 from antiphon.traffic.entries import Direction, Entry
-from antiphon.traffic.judging import Level, Side, rule
-from antiphon.traffic.ledger import Ledger
 from antiphon.traffic.rules.capabilities import OPENING
+from antiphon.traffic.state import TrafficState
 from antiphon.traffic.values import as_object, objects_in, shown
 
 ABSOLUTE = re.compile(r"/|[A-Za-z]:[\\/]|\\\\|<")
@@ -32,7 +32,7 @@ TOOL_UPDATES = ("update tool_call", "update tool_call_update", "session/request_
         *TOOL_UPDATES,
     ],
 )
-def absolute(entry: Entry, ledger: Ledger) -> list[str] | None:
+def absolute(entry: Entry, ledger: TrafficState) -> list[str] | None:
     found = [(where, path) for where, path in _paths(entry) if isinstance(path, str)]
     if not found:
         return None
@@ -75,7 +75,7 @@ def _call(entry: Entry) -> tuple[str, dict[str, Any]]:
     fix="Add 1 to line numbers that are counted from 0.",
     on=["fs/read_text_file", *TOOL_UPDATES],
 )
-def line(entry: Entry, ledger: Ledger) -> list[str] | None:
+def line(entry: Entry, ledger: TrafficState) -> list[str] | None:
     if entry.method == "fs/read_text_file":
         found = [("params.line", entry.params.get("line"))]
     else:

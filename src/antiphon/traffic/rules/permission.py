@@ -1,8 +1,8 @@
 """Questions for permission offer a choice, and get one of its options for an answer."""
 
+from antiphon.traffic.checker import Level, Side, rule
 from antiphon.traffic.entries import Entry
-from antiphon.traffic.judging import Level, Side, rule
-from antiphon.traffic.ledger import Ledger
+from antiphon.traffic.state import TrafficState
 from antiphon.traffic.values import as_object, objects_in, shown, texts_in, twice_in
 
 
@@ -15,7 +15,7 @@ from antiphon.traffic.values import as_object, objects_in, shown, texts_in, twic
     fix="Give each option another `optionId`: the answer has nothing else to tell them apart.",
     on=["session/request_permission"],
 )
-def options(entry: Entry, ledger: Ledger) -> list[str] | None:
+def options(entry: Entry, ledger: TrafficState) -> list[str] | None:
     offered = texts_in(entry.params.get("options"), "optionId")
     return [f"more than one option has the id {shown(id)}" for id in twice_in(offered)] if offered else None
 
@@ -29,7 +29,7 @@ def options(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Offer what the user can choose from: without any option the turn can only be cancelled.",
     on=["session/request_permission"],
 )
-def choice(entry: Entry, ledger: Ledger) -> list[str] | None:
+def choice(entry: Entry, ledger: TrafficState) -> list[str] | None:
     offered = entry.params.get("options")
     if not isinstance(offered, list):
         return None
@@ -45,7 +45,7 @@ def choice(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Answer with the `optionId` of the option that the user chose, not with its name or kind.",
     on=["answer session/request_permission"],
 )
-def option(entry: Entry, ledger: Ledger) -> list[str] | None:
+def option(entry: Entry, ledger: TrafficState) -> list[str] | None:
     outcome = as_object(as_object(entry.msg.get("result")).get("outcome"))
     if outcome.get("outcome") != "selected" or ledger.asked is None:
         return None
@@ -66,7 +66,7 @@ def option(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="After `session/cancel`, answer every open `session/request_permission` with the outcome `cancelled`.",
     on=["answer session/request_permission"],
 )
-def after_cancel(entry: Entry, ledger: Ledger) -> list[str] | None:
+def after_cancel(entry: Entry, ledger: TrafficState) -> list[str] | None:
     """Both lines are the client's own, so nothing crosses: what was open when it cancelled, it knew to be open.
 
     A question that came after the cancellation may have been on its way, and is not judged; nor is an error.

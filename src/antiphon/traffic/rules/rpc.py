@@ -1,10 +1,56 @@
 """Every message is one of JSON-RPC: a request, a notification or an answer, and answers find their question."""
 
 from antiphon.errors import Code
+from antiphon.traffic.checker import Level, Side, rule
 from antiphon.traffic.entries import Entry
-from antiphon.traffic.judging import Level, Side, rule
-from antiphon.traffic.ledger import Ledger, id_shown, is_id
+from antiphon.traffic.state import TrafficState, id_shown, is_id
 from antiphon.traffic.values import as_object, shown
+
+# --- Every line is one message
+
+
+@rule(
+    "wire.utf8",
+    Side.BOTH,
+    Level.MUST,
+    "What is sent is UTF-8.",
+    link="transports",
+    fix="Encode every message as UTF-8, whatever the encoding of the system is.",
+)
+def utf8(entry: Entry, ledger: TrafficState) -> list[str] | None:
+    if not entry.is_noise:
+        return []
+    try:
+        entry.raw.decode()
+    except UnicodeDecodeError as error:
+        return [f"byte {error.start + 1} of the line is no UTF-8"]
+    return None
+
+
+@rule(
+    "wire.json",
+    Side.BOTH,
+    Level.MUST,
+    "Every line is one JSON value; nothing else is written where messages go.",
+    link="transports#stdio",
+    fix="Write logs and everything else that is no message to stderr.",
+)
+def json(entry: Entry, ledger: TrafficState) -> list[str] | None:
+    return ["the line is no JSON"] if entry.is_noise else []
+
+
+@rule(
+    "wire.no-batch",
+    Side.BOTH,
+    Level.MUST,
+    "Messages are sent one by one, not as JSON-RPC batches.",
+    link="transports",
+    fix="Send each message of the array as a line of its own.",
+)
+def no_batch(entry: Entry, ledger: TrafficState) -> list[str] | None:
+    if entry.is_noise or (isinstance(entry.msg, list) and ledger.batches[entry.dir.other]):
+        return None  # a batch may be answered by a batch
+    return [f"an array of {len(entry.msg)}, which is a batch"] if isinstance(entry.msg, list) else []
 
 
 @rule(
@@ -15,7 +61,7 @@ from antiphon.traffic.values import as_object, shown
     link="overview#communication-model",
     fix='Add `"jsonrpc": "2.0"` to every message, answers too.',
 )
-def version(entry: Entry, ledger: Ledger) -> list[str] | None:
+def version(entry: Entry, ledger: TrafficState) -> list[str] | None:
     if not isinstance(entry.msg, dict):
         return None
     if "jsonrpc" not in entry.msg:
@@ -31,7 +77,7 @@ def version(entry: Entry, ledger: Ledger) -> list[str] | None:
     link="overview#communication-model",
     fix="Send `method` and `params` (an object), or `id` with exactly one of `result` and `error`.",
 )
-def shape(entry: Entry, ledger: Ledger) -> list[str] | None:
+def shape(entry: Entry, ledger: TrafficState) -> list[str] | None:
     msg = entry.msg
     if entry.is_noise or isinstance(msg, list):
         return None
@@ -57,7 +103,7 @@ def shape(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Count requests, or give them strings; null, fractions, lists and objects are no ids.",
     on=["request"],
 )
-def id_type(entry: Entry, ledger: Ledger) -> list[str] | None:
+def id_type(entry: Entry, ledger: TrafficState) -> list[str] | None:
     return [] if is_id(entry.msg["id"]) else [f"the id is {shown(entry.msg['id'])}"]
 
 
@@ -70,7 +116,7 @@ def id_type(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Give every request an id of its own.",
     on=["request"],
 )
-def id_unique(entry: Entry, ledger: Ledger) -> list[str] | None:
+def id_unique(entry: Entry, ledger: TrafficState) -> list[str] | None:
     same = ledger.pairs.again(entry)
     if same is None:
         return []
@@ -86,7 +132,7 @@ def id_unique(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Write `id` into every answer, as null into the error for a line that is no JSON.",
     on=["answer"],
 )
-def answer_id(entry: Entry, ledger: Ledger) -> list[str] | None:
+def answer_id(entry: Entry, ledger: TrafficState) -> list[str] | None:
     return [] if "id" in entry.msg else ["`id` is missing"]
 
 
@@ -99,7 +145,7 @@ def answer_id(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Answer each request once, with the id exactly as it came: a number stays a number, a string a string.",
     on=["answer"],
 )
-def answer_known(entry: Entry, ledger: Ledger) -> list[str] | None:
+def answer_known(entry: Entry, ledger: TrafficState) -> list[str] | None:
     if ledger.asked is not None:
         return []
     if "id" not in entry.msg:
@@ -128,7 +174,7 @@ def answer_known(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Drop notifications that are not understood, without a word.",
     on=["answer"],
 )
-def answer_to_notification(entry: Entry, ledger: Ledger) -> list[str] | None:
+def answer_to_notification(entry: Entry, ledger: TrafficState) -> list[str] | None:
     """An error without an id is for a line that could not be read; where all could be, it must be for a notification."""
     if entry.msg.get("id") is not None or "error" not in entry.msg or ledger.asked is not None:
         return [] if ledger.asked is not None else None
@@ -146,7 +192,7 @@ def answer_to_notification(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix='Send errors as `{"code": -32603, "message": "what happened"}`; more goes into `data`.',
     on=["error"],
 )
-def error_object(entry: Entry, ledger: Ledger) -> list[str] | None:
+def error_object(entry: Entry, ledger: TrafficState) -> list[str] | None:
     error = entry.msg["error"]
     if not isinstance(error, dict):
         return [f"`error` is {shown(error)}, not an object"]
@@ -170,7 +216,7 @@ def error_object(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Use -32603 for what went wrong inside, and put the status of an upstream service into `data`.",
     on=["error"],
 )
-def error_code(entry: Entry, ledger: Ledger) -> list[str] | None:
+def error_code(entry: Entry, ledger: TrafficState) -> list[str] | None:
     code = as_object(entry.msg.get("error")).get("code")
     if not isinstance(code, int) or isinstance(code, bool):
         return None
@@ -188,7 +234,7 @@ def error_code(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Say in one sentence what went wrong; stack traces and documents belong in `data`, or in the log.",
     on=["error"],
 )
-def error_message(entry: Entry, ledger: Ledger) -> list[str] | None:
+def error_message(entry: Entry, ledger: TrafficState) -> list[str] | None:
     message = as_object(entry.msg.get("error")).get("message")
     if not isinstance(message, str):
         return None

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterable
 
+from antiphon.traffic.checker import Level, Side, rule
 from antiphon.traffic.entries import Entry
-from antiphon.traffic.judging import Level, Side, rule
-from antiphon.traffic.ledger import Ledger
 from antiphon.traffic.schema import Look, look, methods
+from antiphon.traffic.state import TrafficState
 from antiphon.traffic.values import as_object, objects_in
 
 REMOVED_METHODS = ("session/set_model",)
@@ -15,7 +15,7 @@ OFFERS = "params.clientCapabilities."
 REMOVED_FIELDS = ("result.models",)
 
 
-def _looked(entry: Entry, ledger: Ledger) -> Look | None:
+def _looked(entry: Entry, ledger: TrafficState) -> Look | None:
     """What the schema says of a line, looked up once for all rules; None where it says nothing."""
     if ledger.looked[0] is not entry:
         ledger.looked = entry, _look(entry, ledger.asked)
@@ -47,7 +47,7 @@ def _told(seen: Look | None) -> list[str] | None:
     fix="Send each field that is required, with the type that the schema gives it.",
     on=["request", "notification"],
 )
-def params(entry: Entry, ledger: Ledger) -> list[str] | None:
+def params(entry: Entry, ledger: TrafficState) -> list[str] | None:
     return _told(_looked(entry, ledger)) if entry.method != "session/update" else None
 
 
@@ -60,7 +60,7 @@ def params(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Answer with an object, also where it is empty, and with each field that is required.",
     on=["answer"],
 )
-def result(entry: Entry, ledger: Ledger) -> list[str] | None:
+def result(entry: Entry, ledger: TrafficState) -> list[str] | None:
     return _told(_looked(entry, ledger))
 
 
@@ -73,7 +73,7 @@ def result(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Send one of the updates that the schema knows, with the fields it requires; what is your own goes into `_meta`.",
     on=["session/update"],
 )
-def update(entry: Entry, ledger: Ledger) -> list[str] | None:
+def update(entry: Entry, ledger: TrafficState) -> list[str] | None:
     return _told(_looked(entry, ledger))
 
 
@@ -86,7 +86,7 @@ def update(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Name methods of your own `_maker/method`, and send those of the protocol as it says: to whom, and with an id or without.",
     on=["request", "notification"],
 )
-def method(entry: Entry, ledger: Ledger) -> list[str] | None:
+def method(entry: Entry, ledger: TrafficState) -> list[str] | None:
     name = entry.method or ""
     if name.startswith("_"):
         return []
@@ -123,7 +123,7 @@ def _is_removed(name: str) -> bool:
     fix="Offer models as a configuration option of the category `model`, beside the old way for as long as clients need it.",
     on=["request", "notification", "answer"],
 )
-def removed(entry: Entry, ledger: Ledger) -> list[str] | None:
+def removed(entry: Entry, ledger: TrafficState) -> list[str] | None:
     if entry.method is not None:
         if not _is_removed(entry.method):
             return None
@@ -147,7 +147,7 @@ def removed(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Leave it out, or make sure that the other side knows the same draft.",
     on=["request", "notification"],
 )
-def draft(entry: Entry, ledger: Ledger) -> list[str] | None:
+def draft(entry: Entry, ledger: TrafficState) -> list[str] | None:
     """What an answer has besides does no harm: who does not know it passes over it, and who does looks for it there, such as the
     `fork` among an agent's capabilities and the `usage` of a turn, which most agents send."""
     seen = _looked(entry, ledger)
@@ -169,7 +169,7 @@ def draft(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Move the field into `_meta` of the same object.",
     on=["request", "notification", "answer"],
 )
-def unknown_field(entry: Entry, ledger: Ledger) -> list[str] | None:
+def unknown_field(entry: Entry, ledger: TrafficState) -> list[str] | None:
     seen = _looked(entry, ledger)
     if seen is None:
         return None
@@ -179,7 +179,7 @@ def unknown_field(entry: Entry, ledger: Ledger) -> list[str] | None:
     return _once("stranger", found, entry, ledger, "is a field that the schema does not know")
 
 
-def _once(topic: str, found: Iterable[str], entry: Entry, ledger: Ledger, text: str) -> list[str]:
+def _once(topic: str, found: Iterable[str], entry: Entry, ledger: TrafficState, text: str) -> list[str]:
     """Each place once in a conversation: whoever sends a field, sends it a thousand times."""
     where = entry.method or (ledger.asked.method if ledger.asked is not None else "")
     told = []

@@ -1,10 +1,9 @@
 """Sessions are named by those who know them, and are what they were asked to be."""
 
+from antiphon.traffic.checker import Level, Side, rule
 from antiphon.traffic.entries import Entry
-from antiphon.traffic.judging import Level, Side, rule
-from antiphon.traffic.ledger import BRINGS_A_NEW_ONE, Ledger
 from antiphon.traffic.rules.capabilities import TERMINAL_METHODS
-from antiphon.traffic.sessions import HISTORY
+from antiphon.traffic.state import BRINGS_A_NEW_ONE, HISTORY, TrafficState
 from antiphon.traffic.values import as_object, as_text, shown
 
 NEEDS_A_SESSION = ("session/prompt", "session/cancel", "session/set_mode", "session/set_config_option", "session/close")
@@ -27,7 +26,7 @@ HISTORY_UPDATES = tuple(f"update {kind}" for kind in sorted(HISTORY))
         "elicitation/create",
     ],
 )
-def known(entry: Entry, ledger: Ledger) -> list[str] | None:
+def known(entry: Entry, ledger: TrafficState) -> list[str] | None:
     id = as_text(entry.params.get("sessionId"))
     if id is None or ledger.initialize is None:
         return None
@@ -50,7 +49,7 @@ def known(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Send the `sessionId` of an answer to `session/new`, or open the session with `session/load` or `session/resume`.",
     on=NEEDS_A_SESSION,
 )
-def opened(entry: Entry, ledger: Ledger) -> list[str] | None:
+def opened(entry: Entry, ledger: TrafficState) -> list[str] | None:
     id = as_text(entry.params.get("sessionId"))
     if id is None or ledger.initialize is None:
         return None
@@ -66,7 +65,7 @@ def opened(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Answer with an error (-32002 is for what is not found) when the `sessionId` is unknown.",
     on=["answer session/prompt", "answer session/set_mode", "answer session/set_config_option"],
 )
-def refused(entry: Entry, ledger: Ledger) -> list[str] | None:
+def refused(entry: Entry, ledger: TrafficState) -> list[str] | None:
     id = as_text(ledger.asked.params.get("sessionId")) if ledger.asked is not None else None
     if id is None or ledger.initialize is None or id in ledger.opened or ledger.asked is None:
         return None
@@ -84,7 +83,7 @@ def refused(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Make ids that cannot come again, for example UUIDs.",
     on=[f"answer {method}" for method in BRINGS_A_NEW_ONE],
 )
-def unique(entry: Entry, ledger: Ledger) -> list[str] | None:
+def unique(entry: Entry, ledger: TrafficState) -> list[str] | None:
     id = as_text(as_object(entry.msg.get("result")).get("sessionId"))
     if id is None:
         return None
@@ -100,7 +99,7 @@ def unique(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Answer `session/load` when the whole history has been sent.",
     on=["answer session/load", *HISTORY_UPDATES],
 )
-def replay_first(entry: Entry, ledger: Ledger) -> list[str] | None:
+def replay_first(entry: Entry, ledger: TrafficState) -> list[str] | None:
     if entry.method is None:
         return [] if "result" in entry.msg else None
     session = ledger.session(entry)
@@ -121,7 +120,7 @@ def replay_first(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Send no messages and tool calls for `session/resume`; that is what `session/load` is for.",
     on=["answer session/resume", *HISTORY_UPDATES],
 )
-def no_history(entry: Entry, ledger: Ledger) -> list[str] | None:
+def no_history(entry: Entry, ledger: TrafficState) -> list[str] | None:
     if entry.method is None:
         return [] if "result" in entry.msg else None
     session = ledger.session(entry)

@@ -2,11 +2,10 @@
 
 from typing import Any
 
+from antiphon.traffic.checker import Level, Side, rule
 from antiphon.traffic.entries import Entry
-from antiphon.traffic.judging import Level, Side, rule
-from antiphon.traffic.ledger import Ledger
 from antiphon.traffic.rules.capabilities import OPENING, TELLS_OPTIONS
-from antiphon.traffic.sessions import choices_of
+from antiphon.traffic.state import TrafficState, choices_of
 from antiphon.traffic.values import as_object, objects_in, shown, texts_in, twice_in
 
 
@@ -19,7 +18,7 @@ from antiphon.traffic.values import as_object, objects_in, shown, texts_in, twic
     fix="List the mode in `availableModes`, or name one that is listed.",
     on=[*(f"answer {method}" for method in OPENING), "update current_mode_update"],
 )
-def mode_current(entry: Entry, ledger: Ledger) -> list[str] | None:
+def mode_current(entry: Entry, ledger: TrafficState) -> list[str] | None:
     told = as_object(entry.params.get("update")) or as_object(as_object(entry.msg.get("result")).get("modes"))
     current = told.get("currentModeId")
     offered = texts_in(told.get("availableModes"), "id")
@@ -42,7 +41,7 @@ def mode_current(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Send the `id` of one of `availableModes`.",
     on=["session/set_mode"],
 )
-def mode_offered(entry: Entry, ledger: Ledger) -> list[str] | None:
+def mode_offered(entry: Entry, ledger: TrafficState) -> list[str] | None:
     session, wanted = ledger.session(entry), entry.params.get("modeId")
     if session is None or session.opening is not None or not isinstance(wanted, str):
         return None
@@ -59,7 +58,7 @@ def mode_offered(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="List the value in `options`, or make one current that is listed.",
     on=TELLS_OPTIONS,
 )
-def config_current(entry: Entry, ledger: Ledger) -> list[str] | None:
+def config_current(entry: Entry, ledger: TrafficState) -> list[str] | None:
     told = as_object(entry.params.get("update")) or as_object(entry.msg.get("result"))
     options = objects_in(told.get("configOptions"))
     if not options:
@@ -81,7 +80,7 @@ def config_current(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Send the `id` of one of `configOptions` and one of its values.",
     on=["session/set_config_option"],
 )
-def config_offered(entry: Entry, ledger: Ledger) -> list[str] | None:
+def config_offered(entry: Entry, ledger: TrafficState) -> list[str] | None:
     session, wanted, value = ledger.session(entry), entry.params.get("configId"), entry.params.get("value")
     if session is None or session.opening is not None or not isinstance(wanted, str):
         return None
@@ -104,7 +103,7 @@ def config_offered(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Answer with the whole list of `configOptions`, each with its current value.",
     on=["answer session/set_config_option"],
 )
-def config_complete(entry: Entry, ledger: Ledger) -> list[str] | None:
+def config_complete(entry: Entry, ledger: TrafficState) -> list[str] | None:
     """Options may go when another is set, so a shorter list is no proof; one that has only what was set is."""
     session = ledger.session(ledger.asked)
     result = entry.msg.get("result")

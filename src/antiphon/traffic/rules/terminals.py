@@ -1,9 +1,9 @@
 """Terminals are the client's: the agent asks for them, uses those it got and gives them back."""
 
+from antiphon.traffic.checker import Level, Side, rule
 from antiphon.traffic.entries import Entry
-from antiphon.traffic.judging import Level, Side, rule
-from antiphon.traffic.ledger import Ledger
 from antiphon.traffic.rules.capabilities import TERMINAL_METHODS
+from antiphon.traffic.state import TrafficState
 from antiphon.traffic.values import as_object, objects_in, shown
 
 REQUEST_CANCELLED = -32800
@@ -18,7 +18,7 @@ REQUEST_CANCELLED = -32800
     fix="Send the `terminalId` of an answer to `terminal/create`; output of the agent's own processes is text.",
     on=[*TERMINAL_METHODS[1:], "update tool_call", "update tool_call_update", "session/request_permission"],
 )
-def known(entry: Entry, ledger: Ledger) -> list[str] | None:
+def known(entry: Entry, ledger: TrafficState) -> list[str] | None:
     call = as_object(entry.params.get("update")) or as_object(entry.params.get("toolCall"))
     named = [one.get("terminalId") for one in objects_in(call.get("content")) if one.get("type") == "terminal"]
     if (entry.method or "").startswith("terminal/"):
@@ -44,7 +44,7 @@ def known(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Call `terminal/release` for every terminal that is not needed any more, also after an error.",
     on=["answer session/prompt"],
 )
-def released(entry: Entry, ledger: Ledger) -> list[str] | None:
+def released(entry: Entry, ledger: TrafficState) -> list[str] | None:
     session = ledger.session(ledger.asked)
     if session is None or not (ledger.terminals or ledger.released) or len(session.turns) > 1:
         return None

@@ -1,10 +1,10 @@
 """A turn begins with a prompt and ends with its answer; what happens in it happens between the two."""
 
+from antiphon.traffic.checker import Level, Side, rule
 from antiphon.traffic.entries import Entry
-from antiphon.traffic.judging import Level, Side, rule
-from antiphon.traffic.ledger import Ledger
 from antiphon.traffic.rules.sessions import HISTORY_UPDATES
-from antiphon.traffic.values import as_object, shown
+from antiphon.traffic.state import TrafficState
+from antiphon.traffic.values import as_object, as_text, shown
 
 CROSSING_SECONDS = 0.5
 """An answer may cross a cancellation on its way. After so long it has not."""
@@ -20,7 +20,7 @@ REQUEST_CANCELLED = -32800
     fix="Answer `session/prompt` when everything has been sent, and tell news between turns by other updates.",
     on=HISTORY_UPDATES,
 )
-def answer_last(entry: Entry, ledger: Ledger) -> list[str] | None:
+def answer_last(entry: Entry, ledger: TrafficState) -> list[str] | None:
     session = ledger.session(entry)
     if session is None or session.opening is not None or (session.replayed and not session.turns):
         return None  # unknown sessions, replays and what follows them have rules of their own
@@ -39,7 +39,7 @@ def answer_last(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Wait for the answer to `session/prompt`, or cancel the turn, before the next prompt of the same session.",
     on=["session/prompt"],
 )
-def one_at_a_time(entry: Entry, ledger: Ledger) -> list[str] | None:
+def one_at_a_time(entry: Entry, ledger: TrafficState) -> list[str] | None:
     session = ledger.session(entry)
     if session is None:
         return None
@@ -56,7 +56,7 @@ def one_at_a_time(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Do not send a prompt without blocks.",
     on=["session/prompt"],
 )
-def not_empty(entry: Entry, ledger: Ledger) -> list[str] | None:
+def not_empty(entry: Entry, ledger: TrafficState) -> list[str] | None:
     prompt = entry.params.get("prompt")
     if not isinstance(prompt, list):
         return None
@@ -72,7 +72,7 @@ def not_empty(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Where the model gave nothing, or its service failed, say so: in a message, or with an error.",
     on=["answer session/prompt"],
 )
-def not_silent(entry: Entry, ledger: Ledger) -> list[str] | None:
+def not_silent(entry: Entry, ledger: TrafficState) -> list[str] | None:
     session = ledger.session(ledger.asked)
     turn = session.turn_of(ledger.asked) if session is not None else None
     if turn is None or as_object(entry.msg.get("result")).get("stopReason") != "end_turn":
@@ -93,7 +93,7 @@ def not_silent(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="Catch what the cancellation throws in the agent, and answer `session/prompt` with `cancelled`.",
     on=["answer session/prompt"],
 )
-def stop_reason(entry: Entry, ledger: Ledger) -> list[str] | None:
+def stop_reason(entry: Entry, ledger: TrafficState) -> list[str] | None:
     """Only where the agent must have read the cancellation when it answered.
 
     An answer that was on its way when the cancellation was sent is right, and a trace does not show when somebody read something.
@@ -126,7 +126,7 @@ def stop_reason(entry: Entry, ledger: Ledger) -> list[str] | None:
     fix="End a turn with `end_turn` where the user has rejected something, and with `refusal` where the agent will not go on.",
     on=["answer session/prompt"],
 )
-def unasked(entry: Entry, ledger: Ledger) -> list[str] | None:
+def unasked(entry: Entry, ledger: TrafficState) -> list[str] | None:
     """A second prompt, a question that was dismissed and a session that is being closed may also end a turn."""
     session = ledger.session(ledger.asked)
     turn = session.turn_of(ledger.asked) if session is not None else None
@@ -135,3 +135,72 @@ def unasked(entry: Entry, ledger: Ledger) -> list[str] | None:
     if as_object(entry.msg.get("result")).get("stopReason") != "cancelled":
         return None
     return [] if turn.cancelled is not None or turn.dismissed else ["the client has not cancelled this turn"]
+
+
+# --- Tool calls are announced, told about and finished
+
+
+@rule(
+    "call.announced",
+    Side.AGENT,
+    Level.SHOULD,
+    "A tool call is announced by `tool_call` before anything else is said about it.",
+    link="tool-calls#creating",
+    fix="Send `tool_call` first, then ask for permission and send `tool_call_update`.",
+    on=["update tool_call_update", "session/request_permission"],
+)
+def announced(entry: Entry, ledger: TrafficState) -> list[str] | None:
+    session = ledger.session(entry)
+    named = entry.params.get("update" if entry.method == "session/update" else "toolCall")
+    id = as_text(as_object(named).get("toolCallId"))
+    if session is None or id is None:
+        return None
+    if id in session.calls:
+        return [] if session.calls[id].announced else None  # it was told when it was named first
+    what = "`tool_call_update`" if entry.method == "session/update" else "a question for permission"
+    return [f"{what} names the tool call {shown(id)}, which no `tool_call` has announced"]
+
+
+@rule(
+    "call.once",
+    Side.AGENT,
+    Level.ADVICE,
+    "A tool call is announced once; what changes comes as `tool_call_update`.",
+    link="tool-calls#updating",
+    fix="Send `tool_call_update` for a tool call that is known already.",
+    on=["update tool_call"],
+)
+def once(entry: Entry, ledger: TrafficState) -> list[str] | None:
+    session = ledger.session(entry)
+    id = as_text(as_object(entry.params.get("update")).get("toolCallId"))
+    if session is None or id is None:
+        return None
+    known = session.calls.get(id)
+    if known is None or known.turn != session.number or not known.announced:
+        return []
+    return [f"`tool_call` announces {shown(id)} a second time in this turn"]
+
+
+@rule(
+    "call.ends",
+    Side.AGENT,
+    Level.SHOULD,
+    "When a turn ends, its tool calls have ended: completed or failed.",
+    link="tool-calls#status",
+    fix="Send a last `tool_call_update` with `completed` or `failed` before `session/prompt` is answered.",
+    on=["answer session/prompt"],
+)
+def ends(entry: Entry, ledger: TrafficState) -> list[str] | None:
+    """Not where the turn was cancelled or failed: then the client marks what was left, as the specification says."""
+    session = ledger.session(ledger.asked)
+    turn = session.turn_of(ledger.asked) if session is not None else None
+    reason = as_object(entry.msg.get("result")).get("stopReason")
+    if session is None or turn is None or len(session.turns) > 1 or reason in (None, "cancelled"):
+        return None
+    if not session.current:
+        return None
+    return [
+        f"the tool call {shown(id)} is still {call.status}"
+        for id, call in session.current.items()
+        if call.status in ("pending", "in_progress")
+    ]

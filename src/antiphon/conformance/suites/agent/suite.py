@@ -4,7 +4,7 @@ from typing import Final
 
 from antiphon.conformance.requirements import Suite, must
 from antiphon.conformance.stage import Stage
-from antiphon.traffic.judging import Side
+from antiphon.traffic.checker import Side
 
 __all__ = ["SUITE"]
 

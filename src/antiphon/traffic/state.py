@@ -1,17 +1,199 @@
 """What has happened so far in a conversation, as far as rules ask for it. Knows nothing about right and wrong."""
 
 from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from antiphon.traffic.entries import Direction, Entry
-from antiphon.traffic.pairs import Pairs
-from antiphon.traffic.sessions import Session, Turn
 from antiphon.traffic.values import as_object, as_text, objects_in, texts_in
 
 if TYPE_CHECKING:
-    from antiphon.traffic.checks import Look
+    from antiphon.traffic.schema import Look
 
-__all__ = ["Ledger", "id_shown", "is_id", "is_malformed"]
+__all__ = [
+    "HISTORY",
+    "Pairs",
+    "TrackedCall",
+    "TrackedSession",
+    "TrackedTurn",
+    "TrafficState",
+    "choices_of",
+    "id_shown",
+    "is_id",
+    "is_malformed",
+]
+
+# --- Who answered whom. Ids are compared as JSON: `1`, `1.0` and `"1"` are three ids, and each side counts for itself
+
+Key = tuple[Direction, str, object]
+
+
+class Pairs:
+    """The open questions of both sides."""
+
+    def __init__(self) -> None:
+        self._open: dict[Key, Entry] = {}
+
+    def asked(self, entry: Entry) -> Entry | None:
+        """The open question of the other side that this answer is for."""
+        return self._open.get(_key(entry.dir.other, entry)) if entry.is_answer else None
+
+    def again(self, entry: Entry) -> Entry | None:
+        """The open question of the same side that has the id of this one."""
+        return self._open.get(_key(entry.dir, entry)) if entry.is_request else None
+
+    def alike(self, entry: Entry) -> Entry | None:
+        """The open question of the other side whose id only looks like that of this answer: `1` and `"1"`."""
+        id = entry.msg.get("id")
+        looks: list[object] = []
+        if isinstance(id, str) and len(id) < 20:
+            looks = [int(id)] if id.isdecimal() else []
+        elif isinstance(id, int | float) and abs(id) < 2**64:
+            looks = [str(id), str(int(id)), int(id), float(id)]
+        found = (self._open.get((entry.dir.other, type(one).__name__, one)) for one in looks)
+        return next((one for one in found if one is not None), None)
+
+    def hear(self, entry: Entry) -> Entry | None:
+        """Take note of a line; the question it answers, if it does."""
+        if entry.is_request:
+            self._open[_key(entry.dir, entry)] = entry
+        elif entry.is_answer:
+            return self._open.pop(_key(entry.dir.other, entry), None)
+        return None
+
+    @property
+    def open(self) -> list[Entry]:
+        """What nobody has answered yet, in the order it was asked."""
+        return sorted(self._open.values(), key=lambda entry: entry.number)
+
+
+def _key(direction: Direction, entry: Entry) -> Key:
+    """Python takes 1, 1.0 and True for the same key, so the type is part of it. Lists and objects are no ids: all are one."""
+    id = entry.msg.get("id")
+    return direction, type(id).__name__, id if isinstance(id, str | int | float) else None
+
+
+# --- The sessions of a conversation: how they began, the turns that are open, the tool calls that were told, what can be set
+
+HISTORY = frozenset(
+    {"user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update"}
+)
+"""The updates that tell what was said and done: they belong to a turn, or to the replay of one."""
+
+
+@dataclass(slots=True)
+class TrackedCall:
+    """A tool call as it was told last."""
+
+    turn: int
+    status: str
+    announced: bool
+
+
+@dataclass(slots=True)
+class TrackedTurn:
+    """A prompt that is not answered yet."""
+
+    prompt: Entry
+    number: int
+    said: int = 0
+    cancelled: Entry | None = None
+    waiting: set[int] = field(default_factory=set)
+    """The numbers of the agent's questions that were open when it was cancelled."""
+    dismissed: bool = False
+    """Whether the client has dismissed a question of it, cancelled a request or closed the session."""
+    noticed: bool = False
+    """Whether the agent has shown that it had read the cancellation."""
+    overlapped: bool = False
+    """Whether it and another prompt of the session were open at once: the agent may have refused one for the other, or waited."""
+
+
+@dataclass(slots=True)
+class TrackedSession:
+    """One session, as far as the conversation tells."""
+
+    id: str
+    how: str
+    """The method that brought it."""
+    live: bool = False
+    """Whether an answer has brought it."""
+    opening: Entry | None = None
+    """The request that brings it, until it is answered."""
+    replayed: bool = False
+    """Whether it was loaded and nobody has prompted since."""
+    modes: list[str] | None = None
+    options: dict[str, dict[str, Any]] | None = None
+    turns: list[TrackedTurn] = field(default_factory=list)
+    calls: dict[str, TrackedCall] = field(default_factory=dict)
+    current: dict[str, TrackedCall] = field(default_factory=dict)
+    """Those of the calls that were told in this turn, or in this replay."""
+    number: int = 0
+    """How many turns and replays there have been: the same tool call id may come again in another."""
+    last_cancel: int = 0
+
+    def begin(self, prompt: Entry) -> None:
+        self.count_on()
+        self.turns.append(TrackedTurn(prompt, self.number))
+        running = [turn for turn in self.turns if turn.cancelled is None]
+        for turn in running if len(running) > 1 else ():
+            turn.overlapped = True
+
+    def count_on(self) -> None:
+        """Another turn begins, or another replay."""
+        self.number += 1
+        self.replayed = False
+        self.current = {}
+
+    def note_activity(self) -> None:
+        """The user has seen something of every turn that is open."""
+        for turn in self.turns:
+            turn.said += 1
+
+    def dismiss(self) -> None:
+        for turn in self.turns:
+            turn.dismissed = True
+
+    def turn_of(self, prompt: Entry | None) -> TrackedTurn | None:
+        return next((turn for turn in self.turns if turn.prompt is prompt), None)
+
+    def settle(self, said: dict[str, Any]) -> None:
+        """Take over the modes and the options that an answer or an update brings."""
+        modes = as_object(said.get("modes"))
+        if modes:
+            self.modes = texts_in(modes.get("availableModes"), "id")
+        if isinstance(said.get("configOptions"), list):
+            self.options = {
+                one["id"]: one for one in objects_in(said["configOptions"]) if isinstance(one.get("id"), str)
+            }
+
+    def hear(self, update: dict[str, Any]) -> None:
+        kind = as_text(update.get("sessionUpdate"))
+        if kind == "config_option_update":
+            self.settle(update)
+        if kind == "plan" or (kind in HISTORY and kind != "user_message_chunk"):
+            self.note_activity()
+        if kind in ("tool_call", "tool_call_update"):
+            self.name_call(update, announced=kind == "tool_call")
+
+    def name_call(self, call: dict[str, Any], *, announced: bool) -> None:
+        """A tool call was named, by an update or by a question for permission."""
+        id, status = as_text(call.get("toolCallId")), as_text(call.get("status"))
+        if id is None:
+            return
+        known = self.calls.get(id)
+        if known is None or (announced and known.turn != self.number):
+            self.calls[id] = self.current[id] = TrackedCall(self.number, status or "pending", announced)
+        else:
+            known.status = status or known.status
+            known.announced = known.announced or announced
+
+
+def choices_of(option: dict[str, Any]) -> list[str]:
+    """The values of a select option, those in groups too."""
+    found = objects_in(option.get("options"))
+    grouped = [one for group in found for one in objects_in(group.get("options"))]
+    return texts_in([*found, *grouped], "value")
+
 
 BRINGS_A_NEW_ONE = ("session/new", "session/fork")
 BRINGS_AN_OLD_ONE = ("session/load", "session/resume")
@@ -20,7 +202,7 @@ OTHER_VERSION = 2
 """The draft of the next version, whose messages are others."""
 
 
-class Ledger:
+class TrafficState:
     """Fed with every line: `open` before the rules look at it, `hear` after."""
 
     def __init__(self) -> None:
@@ -40,7 +222,7 @@ class Ledger:
         """The version that was agreed on."""
         self.judged = True
         """Whether the rules are those of the present line: they are those of version 1, and of versions that do not exist."""
-        self.sessions: dict[str, Session] = {}
+        self.sessions: dict[str, TrackedSession] = {}
         self.named: set[str] = set()
         """The session ids that the client has said or heard, wherever they came from."""
         self.opened: set[str] = set()
@@ -55,7 +237,7 @@ class Ledger:
         self.looked: tuple[Entry | None, Look | None] = None, None
         """The line that was held against the schema last, and what it says of it: more than one rule wants to know."""
         self._offers: dict[tuple[str, str], bool] = {}
-        self._cancelled: list[Turn] = []
+        self._cancelled: list[TrackedTurn] = []
         self._once: set[tuple[object, ...]] = set()
 
     def open(self, entry: Entry) -> None:
@@ -84,7 +266,7 @@ class Ledger:
         self._once.add(what)
         return True
 
-    def session(self, entry: Entry | None) -> Session | None:
+    def session(self, entry: Entry | None) -> TrackedSession | None:
         """The session that a request or a notification names, if it is one that we know."""
         id = entry.params.get("sessionId") if entry is not None else None
         return self.sessions.get(id) if isinstance(id, str) else None
@@ -123,7 +305,7 @@ class Ledger:
             return
         self.named.add(id)
         if entry.method in BRINGS_AN_OLD_ONE and entry.is_request:
-            session = self.sessions.setdefault(id, Session(id, entry.method))
+            session = self.sessions.setdefault(id, TrackedSession(id, entry.method))
             session.how, session.opening = entry.method, entry
             session.count_on()
             self.opened.add(id)
@@ -136,7 +318,7 @@ class Ledger:
         elif entry.method in ("session/close", "session/delete"):
             known.dismiss()
 
-    def _cancel(self, session: Session, entry: Entry) -> None:
+    def _cancel(self, session: TrackedSession, entry: Entry) -> None:
         session.last_cancel = entry.number
         mine = {
             one.number
@@ -188,7 +370,7 @@ class Ledger:
         elif asked.method in BRINGS_A_NEW_ONE and isinstance(id := result.get("sessionId"), str):
             self.named.add(id)
             self.opened.add(id)
-            self.sessions[id] = Session(id, asked.method, live=True)
+            self.sessions[id] = TrackedSession(id, asked.method, live=True)
             self.sessions[id].settle(result)
         elif asked.method == "session/list":
             self.named.update(texts_in(result.get("sessions"), "sessionId"))
@@ -205,7 +387,7 @@ class Ledger:
         self.auth_methods = texts_in(result.get("authMethods"), "id")
         self.version = _version(result)
 
-    def _hear_session_answer(self, session: Session, asked: Entry, result: dict[str, Any], failed: bool) -> None:
+    def _hear_session_answer(self, session: TrackedSession, asked: Entry, result: dict[str, Any], failed: bool) -> None:
         if asked is session.opening:
             session.opening = None
             session.replayed = asked.method == "session/load"

@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 
 from antiphon.text import exact
 from antiphon.traffic.entries import Direction, Entry
-from antiphon.traffic.ledger import Ledger
+from antiphon.traffic.state import TrafficState
 
-__all__ = ["SPEC", "Deviation", "Judge", "Level", "Rule", "Side", "rule", "rules"]
+__all__ = ["SPEC", "Deviation", "Level", "Side", "TrafficChecker", "TrafficRule", "rule", "rules"]
 
 SPEC: Final = "https://agentclientprotocol.com/protocol/v1/"
 """Where the links of rules and requirements begin."""
@@ -46,11 +46,11 @@ class Side(StrEnum):
         return self is Side.BOTH or self.value == direction.speaker
 
 
-Holds = Callable[[Entry, Ledger], Sequence[str] | None]
+Holds = Callable[[Entry, TrafficState], Sequence[str] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class TrafficRule:
     """One rule. `text` is what has to hold, `fix` what to change where it does not."""
 
     id: str
@@ -72,7 +72,7 @@ class Deviation(NamedTuple):
     text: str
 
 
-_RULES: Final[dict[str, Rule]] = {}
+_RULES: Final[dict[str, TrafficRule]] = {}
 
 
 def rule(
@@ -88,24 +88,24 @@ def rule(
     def made(holds: Holds) -> Holds:
         if id in _RULES:
             raise ValueError(f"there are two rules called {id}")
-        _RULES[id] = Rule(id, side, level, text, SPEC + link, fix, holds, frozenset(on))
+        _RULES[id] = TrafficRule(id, side, level, text, SPEC + link, fix, holds, frozenset(on))
         return holds
 
     return made
 
 
-def rules() -> dict[str, Rule]:
+def rules() -> dict[str, TrafficRule]:
     """All rules by their id, in the order of the specification."""
     import antiphon.traffic.rules  # noqa: F401 - they register themselves when they are loaded
 
     return _RULES
 
 
-class Judge:
+class TrafficChecker:
     """Hears a conversation line by line and notes what broke which rule."""
 
     def __init__(self) -> None:
-        self.ledger = Ledger()
+        self.ledger = TrafficState()
         self.deviations: list[Deviation] = []
         self._rules = list(rules().values())
         self._names = frozenset[str]().union(*(one.on for one in self._rules))
