@@ -1,6 +1,7 @@
 """How the file is made, brought up to date, and refused."""
 
 import asyncio
+import os
 import sqlite3
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from antiphon.store.database import Database
 from antiphon.store.errors import StoreError
+from antiphon.store.opening import copy_of
 from tests.store.shelf import file_in, opened
 
 ONE = ("CREATE TABLE one (x)", "INSERT INTO one VALUES ('kept')")
@@ -146,3 +148,29 @@ async def test_a_place_where_no_file_can_be_is_an_error_with_a_hint(tmp_path: Pa
         with pytest.raises(StoreError, match=r"cannot be (made|opened)[^\n]*\nhint: "):
             async with opened(tmp_path / "state"):
                 pass
+
+
+async def test_a_file_is_copied_before_its_tables_change_and_a_new_one_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "songs.sqlite3"
+    for migrations in ((ONE,), (ONE, TWO)):
+        database = Database(path, migrations)
+        assert await pragma(database, "user_version") == len(migrations)
+        await database.close()
+    assert sorted(name for name in os.listdir(tmp_path) if name.endswith(".sqlite3")) == [
+        "songs-version-1.sqlite3",
+        "songs.sqlite3",
+    ]
+    assert (version(copy_of(path, 1)), version(path), mode(copy_of(path, 1))) == (1, 2, 0o600)
+
+
+async def test_without_room_for_a_copy_nothing_changes(tmp_path: Path) -> None:
+    path = tmp_path / "songs.sqlite3"
+    first = Database(path, (ONE,))
+    await pragma(first, "user_version")
+    await first.close()
+    copy_of(path, 1).mkdir()  # in the way, as a full disk is
+    second = Database(path, (ONE, TWO))
+    with pytest.raises(StoreError, match="no copy could be made") as raised:
+        await pragma(second, "user_version")
+    assert raised.value.hint and version(path) == 1
+    await second.close()

@@ -8,7 +8,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from time import monotonic
 from typing import Final, TypeAlias, TypeVar
@@ -16,7 +16,7 @@ from typing import Final, TypeAlias, TypeVar
 from antiphon.config.places import make_private_directory
 from antiphon.store.errors import StoreError
 
-__all__ = ["Migration", "begin", "commit", "open_file"]
+__all__ = ["Migration", "begin", "commit", "copy_of", "open_file"]
 
 T = TypeVar("T")
 Migration: TypeAlias = Sequence[str]
@@ -89,6 +89,8 @@ def _migrate(connection: sqlite3.Connection, path: Path, migrations: Sequence[Mi
     try:
         if found > newest:
             raise _newer(path, found, newest)
+        if 0 < found < newest:
+            _keep_copy(path, found)
         for migration in migrations[found:]:
             for statement in migration:
                 connection.execute(statement)
@@ -98,6 +100,28 @@ def _migrate(connection: sqlite3.Connection, path: Path, migrations: Sequence[Mi
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def copy_of(path: Path, version: int) -> Path:
+    """Return where the copy of a file is kept that had its tables in `version`."""
+    return path.with_name(f"{path.stem}-version-{version}{path.suffix}")
+
+
+def _keep_copy(path: Path, version: int) -> None:
+    """Copy the file as it is, beside itself. Runs under the lock of a migration, which lets others read and nobody write."""
+    copy = copy_of(path, version)
+    half = copy.with_name(f"{copy.name}.half")  # a copy that was cut short never has the name of a whole one
+    try:
+        half.unlink(missing_ok=True)
+        os.close(os.open(half, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(half)) as target:
+            source.backup(target)
+        half.replace(copy)
+    except (OSError, sqlite3.Error) as error:
+        hint = "make room on its disk, or choose another directory with ANTIPHON_STATE_DIR"
+        raise StoreError(
+            f"`{path}` cannot be brought up to date: no copy could be made ({error})", hint=hint
+        ) from error
 
 
 def _newer(path: Path, found: int, known: int) -> StoreError:
