@@ -23,7 +23,17 @@ from antiphon.engines.claude.login import sign_in_needed
 from antiphon.engines.claude.process import ControlRefused, Process
 from antiphon.engines.claude.prompts import message_of
 from antiphon.engines.claude.servers import ServerFile
-from antiphon.engines.claude.translate import news
+from antiphon.engines.claude.translate.events import (
+    CommandsChanged,
+    ConversationReset,
+    ModeChanged,
+    ModelChanged,
+    News,
+    SignInNeeded,
+    Started,
+    Titled,
+    TurnEnded,
+)
 from antiphon.engines.claude.waiting import Waiting
 from antiphon.engines.mirror import mirrors
 from antiphon.engines.project import Project, is_trust, trust_by_command
@@ -74,12 +84,12 @@ class Conversation:
         self._telling = Telling(
             session,
             {
-                news.ModeChanged: lambda changed: choosing.mode_is(changed.mode),
-                news.ModelChanged: lambda changed: choosing.model_is(changed.model),
-                news.CommandsChanged: lambda changed: choosing.commands_are(changed.commands),
-                news.Started: self._started,
-                news.TurnEnded: _nothing,  # of a history
-                news.ConversationReset: _nothing,
+                ModeChanged: lambda changed: choosing.mode_is(changed.mode),
+                ModelChanged: lambda changed: choosing.model_is(changed.model),
+                CommandsChanged: lambda changed: choosing.commands_are(changed.commands),
+                Started: self._started,
+                TurnEnded: _nothing,  # of a history
+                ConversationReset: _nothing,
             },
         )
         self._servers = ServerFile(session.mcp_servers)
@@ -224,7 +234,7 @@ class Conversation:
             raise
         await self._hear_all(told)
 
-    async def _hear_all(self, told: "Sequence[news.News]") -> None:
+    async def _hear_all(self, told: "Sequence[News]") -> None:
         for each in told:
             try:
                 await self._hear_news(each)
@@ -235,21 +245,21 @@ class Conversation:
                     raise
                 _log.exception("news of Claude Code could not be told: %.200r", each)
 
-    async def _hear_news(self, each: "news.News") -> None:
+    async def _hear_news(self, each: "News") -> None:
         match each:
-            case news.TurnEnded():
+            case TurnEnded():
                 self._turn_ended(each)
-            case news.ConversationReset(new_id=str() as id):
+            case ConversationReset(new_id=str() as id):
                 self._place.id, self._place.source = id, None
-            case news.SignInNeeded(text=text) if self._waiting:
+            case SignInNeeded(text=text) if self._waiting:
                 self._waiting.fail(sign_in_needed(said=text))
-            case news.Titled():
+            case Titled():
                 self._titled = True
                 await self._telling.tell(each)
             case _:
                 await self._telling.tell(each)
 
-    async def _started(self, started: "news.Started") -> None:
+    async def _started(self, started: "Started") -> None:
         self._can = frozenset(started.capabilities)
         if started.mode is not None:
             await self._choosing.mode_is(started.mode)
@@ -382,7 +392,7 @@ class Conversation:
         finally:
             self._answering.withdraw_all(process)
 
-    def _turn_ended(self, ended: "news.TurnEnded") -> None:
+    def _turn_ended(self, ended: "TurnEnded") -> None:
         waiting, ids = self._waiting, ended.user_message_uuids
         if waiting is not None and (any(map(waiting.owns, ids)) or not (ids or ended.origin)):
             waiting.answered(ids, ended.end)

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from antiphon.config.environment import environment_for, harmless_git
-from antiphon.engines.claude.history import places
+from antiphon.engines.claude.history.records import VARIABLE, config_dir
 
 __all__ = ["EDIT_HOOKS", "HOOKS", "Launch", "command_of", "environment_of", "may_bypass"]
 
@@ -93,10 +93,8 @@ def environment_of(environment: Mapping[str, str]) -> dict[str, str]:
     ours = {name: value for name, value in theirs.items() if name not in _NESTED}
     ours.setdefault("CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD", "1")
     ours.setdefault("CLAUDE_CODE_ENABLE_TODO_TOOLS", "1")  # without them there is no plan to show
-    if ours.get(
-        places.VARIABLE
-    ):  # the child works elsewhere, and a name without a root would mean another directory there
-        ours[places.VARIABLE] = str(places.config_dir(ours))
+    if ours.get(VARIABLE):  # the child works elsewhere, and a name without a root would mean another directory there
+        ours[VARIABLE] = str(config_dir(ours))
     return ours
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from antiphon.engines.claude.history.places import folder_name
+from antiphon.engines.claude.history.records import folder_name
 
 NEW, OLD = "2.1.325", "2.1.197"
 Json = dict[str, Any]

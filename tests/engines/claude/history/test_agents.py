@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from antiphon.engines.claude import wire
-from antiphon.engines.claude.history.replaying import wire_lines
+from antiphon.engines.claude.history.replay import wire_lines
 from tests.engines.claude.history.files import NEW, OLD, SessionFile, call, text
 from tests.engines.claude.history.test_replaying import told
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from antiphon.engines.claude.history import History
-from antiphon.engines.claude.history.listing import PAGE
-from antiphon.engines.claude.history.places import folder_name
+from antiphon.engines.claude.history.records import folder_name
+from antiphon.engines.claude.history.session_list import PAGE
 from antiphon.engines.claude.launch import environment_of
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1

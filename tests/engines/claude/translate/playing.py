@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from antiphon.engines.claude import wire
-from antiphon.engines.claude.translate.news import News
+from antiphon.engines.claude.translate.events import News
 from antiphon.engines.claude.translate.translator import Translator
 from tests.engines.claude.translate.saying import feed, story
 

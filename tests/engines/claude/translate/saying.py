@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 
 from antiphon.engines.claude import wire
-from antiphon.engines.claude.translate import news
-from antiphon.engines.claude.translate.news import News
+from antiphon.engines.claude.translate.events import News, Notice, Started, TurnEnded
 from antiphon.engines.claude.translate.translator import Translator
 from antiphon.protocol import v1
 
@@ -139,14 +138,14 @@ def _about_the_session(each: News) -> str:
             return f"compaction {each.status}{f': {each.error}' if isinstance(each.error, str) else ''}"
         case v1.CompactionSummaryChunk():
             return f"compaction summary: {_block(each.content)}"
-        case news.TurnEnded(end=end):
+        case TurnEnded(end=end):
             how = f"with error {end.error.kind}" if end.error else f"{end.stop_reason}"
             ids = f" for {', '.join(each.user_message_uuids)}" if each.user_message_uuids else ""
             by = f", begun by {each.origin['kind']}" if each.origin else ""
             return f"turn ended {how}{ids}{by}"
-        case news.Started():
+        case Started():
             return f"started {each.model} {each.mode}"
-        case news.Notice():
+        case Notice():
             return f"notice {each.severity}: {each.title}"
         case _:
             return (

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from antiphon.engines.claude.translate.diffs import apply, diffs_of, hunks_in, places
+from antiphon.engines.claude.translate.content import apply, diffs_of, hunks_in, places
 from antiphon.protocol import v1
 from tests.engines.claude.translate.patching import structured_patch
 

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from antiphon.engines.claude.translate.endings import End, end_of
-from antiphon.engines.claude.translate.resets import moment, reset_in
+from antiphon.engines.claude.translate.events import End, end_of, reset_in, reset_moment
 from antiphon.engines.claude.wire import Assistant, Message, ModelUsage, RateLimitInfo, Result, TextBlock, Usage
 from antiphon.errors import Code
 from antiphon.protocol import v1
@@ -180,7 +179,7 @@ def test_an_hour_without_a_zone_that_we_know_is_one_of_this_machine(zone: str) -
 
 
 def test_moments_in_milliseconds_are_moments_too() -> None:
-    assert (moment(1_760_000_000_000), moment(1_760_000_000), moment(0), moment(None)) == (
+    assert (reset_moment(1_760_000_000_000), reset_moment(1_760_000_000), reset_moment(0), reset_moment(None)) == (
         1_760_000_000,
         1_760_000_000,
         None,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from antiphon.engines.claude import wire
-from antiphon.engines.claude.translate.news import Notice, SignInNeeded
+from antiphon.engines.claude.translate.events import Notice, SignInNeeded
 from antiphon.engines.claude.translate.notices import notices_of
 from antiphon.protocol import v1
 

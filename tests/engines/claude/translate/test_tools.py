@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.engines.claude.translate.tools import describe, early_title
+from antiphon.engines.claude.translate.descriptions import describe, early_title
 from antiphon.engines.wording import LONGEST_TITLE
 from antiphon.protocol import v1
 

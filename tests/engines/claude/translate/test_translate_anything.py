@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from antiphon.engines.claude import wire
 from antiphon.engines.claude.grants import grants
-from antiphon.engines.claude.translate import news
+from antiphon.engines.claude.translate.events import Notice, TurnEnded
 from antiphon.engines.claude.translate.translator import Translator
-from antiphon.engines.claude.wire.decoding import Line
+from antiphon.engines.claude.wire.codec import Line
 from antiphon.engines.news import EndError
 from antiphon.protocol import v1
 from antiphon.protocol.base import encode
@@ -135,7 +135,7 @@ def test_lines_with_any_values_are_taken(kind: type, data: st.DataObject, termin
     for each in heard:
         if isinstance(each, v1.UpdateModel):
             encode(each)
-        if isinstance(each, news.TurnEnded) and each.end.error is not None:
+        if isinstance(each, TurnEnded) and each.end.error is not None:
             _ = each.end.error.refusal()
         if isinstance(each, v1.UsageUpdate):
             assert 0 <= each.used < 2**53 and (each.cost is None or 0 <= each.cost.amount < 2**53)
@@ -152,9 +152,9 @@ def test_a_limit_that_ends_at_no_moment_is_told_without_one(seconds: float) -> N
     translator = Translator("/work")
     info = wire.RateLimitInfo(status="rejected", resets_at=seconds, rate_limit_type="five_hour")
     [notice] = translator.feed(wire.RateLimit(rate_limit_info=info))
-    assert isinstance(notice, news.Notice) and notice.description is None
+    assert isinstance(notice, Notice) and notice.description is None
     ended = translator.feed(wire.Result(subtype="success", is_error=True, result="You've hit your limit"))[-1]
-    assert isinstance(ended, news.TurnEnded) and ended.end.error is not None
+    assert isinstance(ended, TurnEnded) and ended.end.error is not None
     assert ended.end.error.resets_at is None and ended.end.error.refusal().data == {
         "kind": "usage_limit",
         "hint": ended.end.error.hint,

@@ -1,7 +1,7 @@
 """Tool calls: told from the first token of their input to their result, and never left open."""
 
 from antiphon.engines.claude import wire
-from antiphon.engines.claude.translate import news
+from antiphon.engines.claude.translate.events import Mirror
 from antiphon.engines.claude.translate.translator import Translator
 from antiphon.protocol import v1
 from tests.engines.claude.translate.saying import (
@@ -130,7 +130,7 @@ def test_a_terminal_ends_with_a_call_that_gets_no_result() -> None:
 
 def test_a_mirror_gets_the_output_instead_of_text() -> None:
     _, mirrored, end = told(said(BASH), answer("t", "a\nb", PRINTED), mirror=True)
-    assert isinstance(mirrored, news.Mirror) and (mirrored.call_id, mirrored.command) == ("t", "ls -l")
+    assert isinstance(mirrored, Mirror) and (mirrored.call_id, mirrored.command) == ("t", "ls -l")
     assert mirrored.output.startswith("a\nb")
     assert isinstance(end, v1.ToolCallUpdate) and not isinstance(end.content, list)
 

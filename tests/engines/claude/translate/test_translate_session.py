@@ -4,7 +4,18 @@ from typing import Any
 
 import pytest
 
-from antiphon.engines.claude.translate import news
+from antiphon.engines.claude.translate.events import (
+    CommandsChanged,
+    ConversationReset,
+    ModeChanged,
+    ModelChanged,
+    News,
+    Notice,
+    SignInNeeded,
+    Started,
+    Titled,
+    TurnEnded,
+)
 from antiphon.engines.claude.translate.translator import Translator
 from antiphon.protocol import v1
 from tests.engines.claude.translate.saying import (
@@ -36,9 +47,9 @@ def test_the_start_of_a_turn_says_how_the_session_stands_and_names_a_failed_serv
     translator = Translator("/work")
     first, again = feed(translator, INIT), feed(translator, INIT)
     started = first[0]
-    assert isinstance(started, news.Started)
+    assert isinstance(started, Started)
     assert (started.model, started.mode) == ("m-1", "plan")
-    assert len(first) == 2 and isinstance(first[1], news.Notice) and "bad" in first[1].title
+    assert len(first) == 2 and isinstance(first[1], Notice) and "bad" in first[1].title
     assert again == [started]
 
 
@@ -48,7 +59,7 @@ def test_another_id_at_the_start_of_a_turn_is_another_conversation() -> None:
     heard = feed(
         translator, {"type": "conversation_reset", "new_conversation_id": "nowhere"}, {**INIT, "session_id": "s2"}
     )
-    assert heard[0] == news.ConversationReset("s2") and isinstance(heard[1], news.Started)
+    assert heard[0] == ConversationReset("s2") and isinstance(heard[1], Started)
 
 
 def test_a_cleared_conversation_has_no_plan_and_an_empty_window() -> None:
@@ -160,11 +171,11 @@ def test_compaction_is_told_however_it_goes(lines: list[dict[str, Any]], expecte
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        (system("status", status=None, permissionMode="acceptEdits"), news.ModeChanged("acceptEdits")),
-        (system("session_title_changed", title="A name"), news.Titled("A name")),
+        (system("status", status=None, permissionMode="acceptEdits"), ModeChanged("acceptEdits")),
+        (system("session_title_changed", title="A name"), Titled("A name")),
     ],
 )
-def test_changes_by_the_cli_itself_are_told(line: dict[str, Any], expected: news.News) -> None:
+def test_changes_by_the_cli_itself_are_told(line: dict[str, Any], expected: News) -> None:
     assert told(line) == [expected]
 
 
@@ -172,14 +183,14 @@ def test_new_commands_are_told() -> None:
     (heard,) = told(
         system("commands_changed", commands=[{"name": "fix", "description": "Fix it", "argumentHint": "<file>"}])
     )
-    assert isinstance(heard, news.CommandsChanged)
+    assert isinstance(heard, CommandsChanged)
     assert [(each.name, each.argument_hint) for each in heard.commands] == [("fix", "<file>")]
 
 
 def test_a_model_that_answers_instead_is_told_unless_it_did_so_for_a_sub_agent() -> None:
     fell = system("model_refusal_fallback", original_model="m-1", fallback_model="m-2", direction="retry")
-    assert news.ModelChanged("m-2") in told(fell)
-    assert news.ModelChanged("m-2") not in told({**fell, "scope": "local"})
+    assert ModelChanged("m-2") in told(fell)
+    assert ModelChanged("m-2") not in told({**fell, "scope": "local"})
 
 
 def test_a_limit_is_told_once_and_ends_up_in_the_turns_error() -> None:
@@ -190,27 +201,25 @@ def test_a_limit_is_told_once_and_ends_up_in_the_turns_error() -> None:
     failed = said(text("Limit reached"), id="e", error="rate_limit", is_api_error_message=True)
     heard = told(limit, limit, failed, result(is_error=True, terminal_reason="api_error", result="Limit reached"))
     end = heard[-1]
-    assert [type(each) for each in heard] == [news.Notice, news.TurnEnded]
-    assert isinstance(end, news.TurnEnded) and end.end.error is not None and end.end.error.resets_at == 1900000000
+    assert [type(each) for each in heard] == [Notice, TurnEnded]
+    assert isinstance(end, TurnEnded) and end.end.error is not None and end.end.error.resets_at == 1900000000
 
 
 def test_an_old_cli_that_nobody_is_signed_in_to_says_so() -> None:
-    assert told(system("auth_required", content="Please sign in")) == [news.SignInNeeded("Please sign in")]
+    assert told(system("auth_required", content="Please sign in")) == [SignInNeeded("Please sign in")]
 
 
 def test_an_old_hook_is_a_notice() -> None:
     hook = system("hook_response", hook_name="Start", stdout="", stderr="it broke", exit_code=1)
     (heard,) = told(hook)
-    assert isinstance(heard, news.Notice) and heard.description == "it broke"
+    assert isinstance(heard, Notice) and heard.description == "it broke"
 
 
 def test_a_turn_says_whose_it_was() -> None:
     ours = told(result(user_message_uuids=["u1", "u2"]))[-1]
     older = told(result(user_message_uuid="u1"))[-1]
     its_own = told(result(origin={"kind": "task-notification"}))[-1]
-    assert (
-        isinstance(ours, news.TurnEnded) and isinstance(older, news.TurnEnded) and isinstance(its_own, news.TurnEnded)
-    )
+    assert isinstance(ours, TurnEnded) and isinstance(older, TurnEnded) and isinstance(its_own, TurnEnded)
     assert ours.user_message_uuids == ("u1", "u2")
     assert older.user_message_uuids == ("u1",)
     assert its_own.user_message_uuids == () and its_own.origin == {"kind": "task-notification"}

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.engines.claude.translate.subagents import MAX_FOLDED
+from antiphon.engines.claude.translate.messages import MAX_FOLDED
 from antiphon.engines.claude.translate.translator import Translator
 from antiphon.protocol import v1
 from tests.engines.claude.translate.saying import (

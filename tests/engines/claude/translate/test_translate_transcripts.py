@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from antiphon.engines.claude import wire
-from antiphon.engines.claude.translate import news
+from antiphon.engines.claude.translate.events import TurnEnded
 from antiphon.protocol import v1
 from antiphon.protocol.base import encode
 from tests.engines.claude.translate.playing import FILES, Session, play
@@ -61,7 +61,7 @@ def test_every_call_begins_once_and_ends_once(path: Path) -> None:
 def test_every_result_ends_one_turn(path: Path) -> None:
     session = Session(path)
     results = sum(line["type"] == "result" for line in session.lines)
-    assert sum(isinstance(each, news.TurnEnded) for heard in play(session.lines) for each in heard) == results
+    assert sum(isinstance(each, TurnEnded) for heard in play(session.lines) for each in heard) == results
 
 
 @sessions

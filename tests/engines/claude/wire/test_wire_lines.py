@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.engines.claude import wire
-from antiphon.engines.claude.wire.decoding import HEAD
-from antiphon.engines.claude.wire.system import SUBTYPES
+from antiphon.engines.claude.wire.codec import HEAD
+from antiphon.engines.claude.wire.lines import SUBTYPES
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),

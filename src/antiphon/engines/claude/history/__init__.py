@@ -2,15 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from antiphon.engines.claude.history.places import SUFFIX, config_dir, is_id, projects
+from antiphon.engines.claude.history.records import SUFFIX, config_dir, is_id, projects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from antiphon.engines.claude.history.listing import Listing
-    from antiphon.engines.claude.history.summaries import Summary
-    from antiphon.engines.claude.translate.news import News
+    from antiphon.engines.claude.history.session_list import Listing, Summary
+    from antiphon.engines.claude.translate.events import News
     from antiphon.engines.claude.translate.translator import Translator
     from antiphon.protocol import v1
 
@@ -48,7 +47,7 @@ class History:
         path = self.find(session_id)
         if path is None:
             return
-        from antiphon.engines.claude.history.replaying import wire_lines
+        from antiphon.engines.claude.history.replay import wire_lines
 
         for line in wire_lines(path):
             yield from translator.feed(line)
@@ -76,7 +75,7 @@ class History:
         return self._listing().summary(path) if path else None
 
     def _listing(self) -> "Listing":
-        from antiphon.engines.claude.history.listing import Listing
+        from antiphon.engines.claude.history.session_list import Listing
 
         return self._listings.setdefault(self.root, Listing(self.root))
 

@@ -5,7 +5,9 @@ together with the others; the line itself is read again when its turn has come.
 """
 
 import json
-from collections.abc import Iterator
+import os
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -14,7 +16,101 @@ from msgspec import Raw
 
 from antiphon.protocol.base import BAD_INPUT
 
-__all__ = ["Index", "Row", "mended", "read_index", "read_lines"]
+__all__ = [
+    "AGENTS",
+    "SUFFIX",
+    "VARIABLE",
+    "Index",
+    "Row",
+    "config_dir",
+    "conversation",
+    "folder_name",
+    "is_folder_of",
+    "is_id",
+    "mended",
+    "projects",
+    "read_index",
+    "read_lines",
+    "session_files",
+]
+
+# Where Claude Code keeps its sessions. Knows names and folders, never opens a file.
+
+VARIABLE: Final = "CLAUDE_CONFIG_DIR"
+SUFFIX: Final = ".jsonl"
+AGENTS: Final = "subagents"
+"""The folder with the sub-agents of a session, inside the folder that is named after the session."""
+
+LONGEST_NAME: Final = 200
+"""Characters of a folder's name before Claude Code cuts it and adds a hash."""
+
+_ODD: Final = re.compile(r"[^A-Za-z0-9]")
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
+
+
+def config_dir(environment: Mapping[str, str] = os.environ) -> Path:
+    """Claude Code's own directory. It may not exist. One that is named without a root lies where we were started."""
+    chosen = environment.get(VARIABLE)
+    return Path(chosen).expanduser().absolute() if chosen else Path.home() / ".claude"
+
+
+def is_id(text: str) -> bool:
+    """Whether a text can be a session's id, and so be put into a path: no dots, no separators."""
+    return _ID.fullmatch(text) is not None
+
+
+def folder_name(cwd: str) -> str:
+    """The name of the folder with the sessions of a directory: everything odd becomes a dash, and a long name is cut and hashed."""
+    name = _ODD.sub(_dashes, cwd)
+    return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}-{_hash(cwd)}"
+
+
+def is_folder_of(name: str, cwd: str) -> bool:
+    """Whether a folder of this name may have the sessions of a directory. The names of two directories may be the same."""
+    own = folder_name(cwd)
+    # The hash is not the same in every build of Claude Code; what comes before it is.
+    return name == own or (len(own) > LONGEST_NAME and name[: LONGEST_NAME + 1] == own[: LONGEST_NAME + 1])
+
+
+def projects(root: Path) -> list[Path]:
+    """The folders with sessions, one for each directory that Claude Code was started in."""
+    try:
+        with os.scandir(root / "projects") as found:
+            return [Path(entry.path) for entry in found if entry.is_dir()]
+    except OSError:
+        return []
+
+
+def session_files(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """The paths of the sessions in a folder, with what the file system says of them."""
+    try:
+        with os.scandir(folder) as found:
+            for entry in found:
+                if entry.name.endswith(SUFFIX) and is_id(entry.name[: -len(SUFFIX)]) and entry.is_file():
+                    yield entry.path, entry.stat()
+    except OSError:
+        return
+
+
+def _dashes(odd: re.Match[str]) -> str:
+    return "-" * len(_units(odd[0]))
+
+
+def _units(text: str) -> memoryview:
+    """The text as JavaScript counts it: what is beyond U+FFFF has two units."""
+    return memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H")
+
+
+def _hash(text: str) -> str:
+    value = 0
+    for unit in _units(text):
+        value = (value * 31 + unit) & 0xFFFFFFFF
+    value = abs(value - (1 << 32) if value >> 31 else value)
+    digits = ""
+    while value:
+        value, rest = divmod(value, 36)
+        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[rest] + digits
+    return digits or "0"
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
@@ -160,3 +256,65 @@ def _read(decoder: "msgspec.json.Decoder[T]", data: bytes | Raw) -> T | None:
         return decoder.decode(data)
     except BAD_INPUT:
         return None
+
+
+# Which lines of a file are the conversation as it stands: those that the last one follows from, and what belongs to them.
+# The user may go back and ask another way; the lines of before stay in the file and are not told again.
+
+
+def conversation(index: Index) -> list[Row]:
+    """The lines that are the conversation, in the order in which they were written."""
+    rows = index.rows
+    places = {row.uuid: place for place, row in enumerate(rows)}
+    chain = _chain(rows, places, _leaf(index, places))
+    kept = chain | _beside(rows, chain)
+    return [row for place, row in enumerate(rows) if place in kept]
+
+
+def _leaf(index: Index, places: dict[str, int]) -> int | None:
+    if index.rewound and (index.leaf is None or index.leaf in places):
+        return None if index.leaf is None else places[index.leaf]
+    # A remark that follows nothing, such as a note of the program itself, is no end of a conversation.
+    ends = (
+        place for place, row in reversed([*enumerate(index.rows)]) if row.parent or row.type in ("user", "assistant")
+    )
+    return next(ends, None)
+
+
+def _chain(rows: list[Row], places: dict[str, int], leaf: int | None) -> set[int]:
+    chain: set[int] = set()
+    place = leaf
+    while place is not None and place not in chain:
+        chain.add(place)
+        parent = rows[place].parent
+        if parent is None:
+            break
+        # A line that is lost must not take all before it along: go on with the one above.
+        place = places.get(parent, place - 1 if place else None)
+    return chain
+
+
+def _beside(rows: list[Row], chain: set[int]) -> set[int]:
+    """Lines beside the chain that belong to it.
+
+    Of calls made at once, each result follows its own call, and the chain goes on from one of them only. The other blocks of a
+    message, and a mark that the conversation was compacted, may hang beside it too.
+    """
+    messages = {rows[place].message_id for place in chain if rows[place].type == "assistant"} - {None}
+    kept = {place for place, row in enumerate(rows) if row.type == "assistant" and row.message_id in messages}
+    calls = {call for place in kept | chain for call in rows[place].calls}
+    answered = {call for place in chain for call in rows[place].results}
+    uuids = {rows[place].uuid for place in chain}
+    marks: set[str] = set()
+    for place, row in enumerate(rows):
+        if row.results:
+            missing = calls.intersection(row.results) - answered
+            answered |= missing
+            if missing:
+                kept.add(place)
+        elif row.subtype == "compact_boundary" and row.parent in uuids:
+            kept.add(place)
+            marks.add(row.uuid)
+        elif row.parent in marks:  # the summary
+            kept.add(place)
+    return kept

@@ -4,16 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from antiphon.engines.claude import wire
-from antiphon.engines.claude.translate import resets
-from antiphon.engines.claude.translate.failures import failure_in
-from antiphon.engines.claude.translate.fields import text
-from antiphon.engines.claude.translate.news import Notice, SignInNeeded
-from antiphon.engines.claude.translate.titles import server_tool
+from antiphon.engines.claude.translate.content import text
+from antiphon.engines.claude.translate.descriptions import server_tool
+from antiphon.engines.claude.translate.events import Notice, SignInNeeded, moment_text, reset_moment
+from antiphon.engines.claude.translate.results import failure_in
 from antiphon.engines.wording import one_line, prose, sentence
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from antiphon.engines.claude.translate.news import News
+    from antiphon.engines.claude.translate.events import News
 
 __all__ = ["notices_of"]
 
@@ -69,8 +68,8 @@ def _retry(line: wire.ApiRetry) -> "Sequence[News]":
 def _limit(line: wire.RateLimit) -> "Sequence[News]":
     info = line.rate_limit_info
     name = _LIMITS.get(info.rate_limit_type or "", "usage limit")
-    ends = resets.moment(info.resets_at)
-    until = f"It resets at {resets.told(ends)}." if ends is not None else None
+    ends = reset_moment(info.resets_at)
+    until = f"It resets at {moment_text(ends)}." if ends is not None else None
     if info.status == "rejected" and info.is_using_overage:
         return (Notice(f"The {name} is reached; extra usage is used from now on", until, _WARNING),)
     if info.status == "rejected":

@@ -1,22 +1,33 @@
 """What came of a tool call, from the result as the model reads it and its structured twin."""
 
+import posixpath
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
 
-from antiphon.engines.claude.translate import output, reads
-from antiphon.engines.claude.translate.blocks import content_of, is_text, lean, readable, text_in, unframed
-from antiphon.engines.claude.translate.diffs import diffs_of, places
-from antiphon.engines.claude.translate.failures import failure_in
-from antiphon.engines.claude.translate.fields import items, part, text
-from antiphon.engines.claude.translate.tools import path_of
+from antiphon.engines.claude.translate.content import (
+    content_of,
+    diffs_of,
+    is_text,
+    items,
+    lean,
+    number,
+    part,
+    places,
+    readable,
+    text,
+    text_in,
+    unframed,
+)
+from antiphon.engines.claude.translate.descriptions import path_of
 from antiphon.engines.claude.wire import ToolResultBlock
-from antiphon.engines.wording import absolute, as_object, one_line, shown_text
+from antiphon.engines.wording import absolute, as_object, line_number, one_line, shown_text
 from antiphon.protocol import v1
-from antiphon.text import fenced
+from antiphon.text import fenced, size_in_words, strip_ansi
 
-__all__ = ["Told", "result_of"]
+__all__ = ["Printed", "Told", "failure_in", "file_content", "output_content", "printed", "result_of", "start_of"]
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,9 +80,9 @@ def _unframed(content: list[v1.ToolContent]) -> list[v1.ToolContent]:
 
 
 def _command(content: Any, structured: Any, raw: Any, *, failed: bool) -> Told:
-    ran = output.printed(content, structured, failed=failed)
+    ran = printed(content, structured, failed=failed)
     return Told(
-        content=output.as_content(ran),
+        content=output_content(ran),
         raw_output=raw,
         failed=failed or ran.interrupted,
         output=ran.shown,
@@ -104,9 +115,9 @@ def _edit(tool_input: Any, content: Any, structured: Any, raw: Any, cwd: str) ->
 
 def _read(tool_input: Any, content: Any, structured: Any, raw: Any, cwd: str) -> Told:
     path = path_of(tool_input, cwd)
-    line = reads.start_of(structured)
+    line = start_of(structured)
     there = [v1.ToolLocation(path=path, line=line)] if path is not None and line is not None else []
-    return Told(content=reads.as_content(content, structured, path), locations=there, raw_output=raw)
+    return Told(content=file_content(content, structured, path), locations=there, raw_output=raw)
 
 
 def _agent(structured: Any) -> list[v1.ToolContent] | None:
@@ -195,3 +206,198 @@ _SHOWN: Final[Mapping[str, Callable[[Any], list[v1.ToolContent] | None]]] = {
     **dict.fromkeys(("EnterWorktree", "ExitWorktree", "TaskStop"), _message),
     **dict.fromkeys(("EnterPlanMode", "TodoWrite"), _nothing),
 }  # fmt: skip
+
+
+# What a command printed and how it ended.
+
+_EXIT: Final = re.compile(r"^Exit code (\d{1,10})(?:\n|$)")
+_NOTHING: Final = re.compile(r"^\(\w+ completed with no output\)$")
+_SAVED: Final = re.compile(r"^<persisted-output>\s*(.*?)\s*(?:</persisted-output>)?\s*$", re.DOTALL)
+
+
+class Printed(msgspec.Struct, frozen=True, kw_only=True):
+    """`output` as a terminal would show it; `exit_code` where it is known; `notes` are words of the CLI, not of the command."""
+
+    output: str = ""
+    exit_code: int | None = None
+    interrupted: bool = False
+    notes: tuple[str, ...] = ()
+    trouble: str | None = None
+    """Why it did not run."""
+
+    @property
+    def shown(self) -> str:
+        """Everything, for a place that has only text."""
+        return "\n".join(said for said in (self.output, self.trouble, *(f"[{note}]" for note in self.notes)) if said)
+
+
+def printed(content: Any, structured: Any, *, failed: bool) -> Printed:
+    """From the structured result, which has what the command said and nothing else; for a failure there is only the text."""
+    if isinstance(structured, dict) and isinstance(structured.get("stdout"), str):
+        return _of_structured(structured, failed=failed)
+    said = text_in(content)
+    if failed:
+        said = failure_in(said)
+        found = _EXIT.match(said)
+        return Printed(output=said[found.end() :], exit_code=int(found[1])) if found else Printed(trouble=said)
+    if _NOTHING.match(said):
+        return Printed(exit_code=0)
+    if saved := _SAVED.match(said):
+        return Printed(output=saved[1], exit_code=0)
+    return Printed(output=said, exit_code=0)
+
+
+def output_content(result: Printed) -> list[v1.ToolContent]:
+    """The output in a fence, then what there is to say about it."""
+    shown: list[v1.ToolContent] = []
+    if result.output.strip():
+        shown.append(shown_text(fenced(strip_ansi(result.output).rstrip("\n"), "console")))
+    if result.trouble:
+        shown.append(shown_text(fenced(result.trouble)))
+    notes = list(result.notes)
+    if result.exit_code:
+        notes.append(f"Exit code {result.exit_code}")
+    return shown + [shown_text(note) for note in notes]
+
+
+def _of_structured(structured: dict[str, Any], *, failed: bool) -> Printed:
+    parts = (text(structured, "stdout"), (text(structured, "stderr") or "").strip("\n"))
+    interrupted = structured.get("interrupted") is True
+    running = text(structured, "backgroundTaskId")
+    meaning = text(structured, "returnCodeInterpretation")
+    code = number(structured, "exitCode", "code")
+    if code is None and not (interrupted or running or meaning or failed):
+        code = 0
+    notes = []
+    if interrupted:
+        notes.append("Stopped before it had ended")
+    if path := text(structured, "persistedOutputPath"):
+        size = number(structured, "persistedOutputSize")
+        notes.append(f"Only the beginning{f' of {size_in_words(size)}' if size else ''}: all of it is in {path}")
+    if running:
+        late = number(structured, "timedOutAfterMs")
+        took_long = f" after {late / 1000:g} s" if late else ""
+        notes.append(f"Goes on in the background{took_long} as {running}")
+    if meaning:
+        notes.append(meaning)
+    return Printed(
+        output="\n".join(said for said in parts if said), exit_code=code, interrupted=interrupted, notes=tuple(notes)
+    )
+
+
+# What was read: the text without the line numbers that the model sees, pictures, documents and notebooks.
+
+_GUTTER: Final = re.compile(r"^ *\d+(?:→|\t)")
+_LANGUAGE: Final = re.compile(r"[A-Za-z0-9+#_-]{1,12}")
+
+
+def file_content(content: Any, structured: Any, path: str | None) -> list[v1.ToolContent]:
+    """The file as a person would read it."""
+    file = part(structured, "file")
+    path = text(file, "filePath") or path
+    match structured.get("type") if isinstance(structured, dict) else None:
+        case "text" if isinstance(said := file.get("content"), str):
+            return _text(said, file, path)
+        case "file_unchanged":
+            return [shown_text("Unchanged since it was last read.")]
+        case "notebook":
+            cells = [shown_text(said) for cell in items(file, "cells") if (said := _cell(cell))]
+            return [*cells, *_pictures(content)]
+        case "pdf" | "parts" as kind:
+            return [shown_text(_document(kind, file)), *_pictures(content)]
+        case "image" if (data := text(file, "base64")) is not None:
+            image = v1.ImageBlock(data=data, mime_type=text(file, "type") or "image/png")
+            return [v1.ContentItem(content=image)]
+        case _:
+            return _unstructured(content, path)
+
+
+def start_of(structured: Any) -> int | None:
+    """The first line that was read."""
+    return line_number(number(part(structured, "file"), "startLine"))
+
+
+def _pictures(content: Any) -> list[v1.ToolContent]:
+    """What the model was shown besides text: pages, plots."""
+    return [each for each in content_of(content) if not is_text(each)]
+
+
+def _text(said: str, file: dict[str, Any], path: str | None) -> list[v1.ToolContent]:
+    if not said:
+        return [shown_text("The file is empty.")]
+    shown: list[v1.ToolContent] = [shown_text(fenced(said, _language(path)))]
+    if file.get("truncatedByTokenCap") is True:
+        shown.append(
+            shown_text(f"The first {number(file, 'numLines') or '?'} of {number(file, 'totalLines') or '?'} lines.")
+        )
+    return shown
+
+
+def _unstructured(content: Any, path: str | None) -> list[v1.ToolContent]:
+    if not isinstance(content, str):
+        return [_without_gutter(each, path) for each in content_of(content)]
+    said = readable(content)
+    return [shown_text(fenced(_plain(said), _language(path)))] if said.strip() else content_of(content)
+
+
+def _without_gutter(item: v1.ToolContent, path: str | None) -> v1.ToolContent:
+    if isinstance(item, v1.ContentItem) and isinstance(item.content, v1.TextBlock):
+        return shown_text(fenced(_plain(item.content.text), _language(path)))
+    return item
+
+
+def _plain(said: str) -> str:
+    """Without the line numbers, if every line has one."""
+    lines = said.split("\n")
+    if not all(_GUTTER.match(line) for line in lines if line):
+        return said
+    return "\n".join(_GUTTER.sub("", line, count=1) for line in lines)
+
+
+def _cell(cell: Any) -> str:
+    source = text(cell, "source") or ""
+    if text(cell, "cellType", "cell_type") == "markdown":
+        return source
+    printed = "\n".join(said for each in items(cell, "outputs") if (said := text(each, "text")))
+    parts = [fenced(source, text(cell, "language") or "python")] if source else []
+    return "\n".join([*parts, fenced(printed.rstrip("\n"))] if printed.strip() else parts)
+
+
+def _document(kind: str, file: dict[str, Any]) -> str:
+    size, pages = number(file, "originalSize"), number(file, "count")
+    told = [size_in_words(size)] if size is not None else []
+    if kind == "parts" and pages is not None:
+        told.append(f"{pages} page{'' if pages == 1 else 's'} read")
+    return f"PDF ({', '.join(told)})" if told else "PDF"
+
+
+def _language(path: str | None) -> str:
+    """What highlights it: an ending is nearly always a language's name, or one that highlighters know."""
+    ending = posixpath.splitext(path or "")[1][1:]
+    return ending.lower() if _LANGUAGE.fullmatch(ending) else ""
+
+
+# Why a call failed, in words for the user: what the CLI says to the model is longer and speaks of what the model may do next.
+
+_TAGS: Final = re.compile(r"</?tool_use_error>")
+_ERROR: Final = re.compile(r"^(?:Error:\s*)+(?=\S)")
+_REFUSED: Final = "The user doesn't want to proceed with this tool use."
+_THEIR_WORDS: Final = re.compile(
+    r"(?:the user said:|user provided the following reason for the rejection:)\s*(.+)", re.DOTALL | re.IGNORECASE
+)
+_TO_THE_MODEL: Final = re.compile(r"\s*IMPORTANT: You \*may\*.*", re.DOTALL)
+
+
+def failure_in(said: str) -> str:
+    """The reason, on its own."""
+    said = _ERROR.sub("", _TAGS.sub("", readable(said)).strip())
+    if said.startswith(_REFUSED):
+        return _refusal(said)
+    return _TO_THE_MODEL.sub("", said)
+
+
+def _refusal(said: str) -> str:
+    if "stopped while running" in said:
+        return "Stopped while it was running. It may have done some of its work."
+    theirs = _THEIR_WORDS.search(said)
+    return f"Not run, because you said: {theirs[1].strip()}" if theirs else "Not run, because it was declined."

@@ -4,21 +4,29 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from antiphon.engines.claude import wire
-from antiphon.engines.claude.translate import news
-from antiphon.engines.claude.translate.compaction import Compaction
-from antiphon.engines.claude.translate.conversation import NOTHING_SAID, Talk
-from antiphon.engines.claude.translate.endings import end_of
+from antiphon.engines.claude.translate.events import (
+    CommandsChanged,
+    ConversationReset,
+    ModeChanged,
+    ModelChanged,
+    Started,
+    Titled,
+    TurnEnded,
+    cost_of,
+    end_of,
+)
+from antiphon.engines.claude.translate.messages import NOTHING_SAID, Talk
 from antiphon.engines.claude.translate.notices import notices_of
-from antiphon.engines.claude.translate.usage import Gauge
+from antiphon.engines.counting import tokens
 from antiphon.engines.recent import Recent, tally
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from antiphon.engines.claude.translate.news import News
+    from antiphon.engines.claude.translate.events import News
 
-__all__ = ["Translator"]
+__all__ = ["Compaction", "Gauge", "Translator"]
 
 
 class Translator:
@@ -45,8 +53,8 @@ class Translator:
             wire.TaskStarted: self._talk.task_started,
             wire.TaskNotification: self._talk.task_over,
             wire.LocalCommandOutput: lambda line: self._talk.say(line.content, line.uuid) if line.content else (),
-            wire.TitleChanged: lambda line: (news.Titled(line.title),) if line.title else (),
-            wire.CommandsChanged: lambda line: (news.CommandsChanged(line.commands),),
+            wire.TitleChanged: lambda line: (Titled(line.title),) if line.title else (),
+            wire.CommandsChanged: lambda line: (CommandsChanged(line.commands),),
             wire.FellBack: self._fell_back,
             wire.RateLimit: self._rate_limit,
             wire.Unknown: self._ignore,
@@ -113,7 +121,7 @@ class Translator:
             yield from self._talk.say(line.result, line.uuid)
         yield from self._gauge.turn(line)
         self._talk.last, self._talk.said = None, False
-        yield news.TurnEnded(
+        yield TurnEnded(
             end,
             tuple(line.user_message_uuids or ([line.user_message_uuid] if line.user_message_uuid else ())),
             line.origin,
@@ -124,9 +132,9 @@ class Translator:
         if line.session_id is not None:
             if self._session_id not in (None, line.session_id):
                 yield from self._reset(line)
-                yield news.ConversationReset(line.session_id)
+                yield ConversationReset(line.session_id)
             self._session_id = line.session_id
-        yield news.Started(line.model, line.permission_mode, line.capabilities)
+        yield Started(line.model, line.permission_mode, line.capabilities)
         yield from self._once(notices_of(line))
 
     def _reset(self, _: "wire.Reset | wire.Init") -> "Iterator[News]":
@@ -135,7 +143,7 @@ class Translator:
 
     def _status(self, line: wire.Status) -> "Iterator[News]":
         if line.permission_mode is not None:
-            yield news.ModeChanged(line.permission_mode)
+            yield ModeChanged(line.permission_mode)
         yield from self._compaction.status(line)
 
     def _boundary(self, line: wire.CompactBoundary) -> "Iterator[News]":
@@ -145,7 +153,7 @@ class Translator:
     def _fell_back(self, line: wire.FellBack) -> "Iterator[News]":
         yield from notices_of(line)
         if line.fallback_model is not None and line.scope != "local":
-            yield news.ModelChanged(line.fallback_model)
+            yield ModelChanged(line.fallback_model)
 
     def _rate_limit(self, line: wire.RateLimit) -> "Iterator[News]":
         self._limit = line.rate_limit_info
@@ -157,3 +165,128 @@ class Translator:
             if each not in self._noticed:
                 self._noticed.add(each)
                 yield each
+
+
+# How full the context is and what the session has cost, told when it changes.
+
+SYNTHETIC = "<synthetic>"
+"""The model's name on messages that the CLI made up; they used nothing."""
+
+
+class Gauge:
+    """The session's gauge. How large the window is stands in results alone, so nothing is told before the first one."""
+
+    def __init__(self) -> None:
+        self._model: str | None = None
+        self._prompt: wire.Usage | None = None
+        self._used = 0
+        self._size = 0
+        self._cost: v1.Cost | None = None
+        self._told: v1.UsageUpdate | None = None
+
+    def message(self, message: "wire.Message | None") -> None:
+        """A message of the main conversation began. It is told of when it is written."""
+        if message is None or message.usage is None or message.model == SYNTHETIC:
+            return
+        self._model = message.model or self._model
+        self._prompt = message.usage
+        self._used = message.usage.context or self._used
+
+    def written(self, usage: "wire.Usage | None") -> "Sequence[v1.UsageUpdate]":
+        """It is written. Older servers repeat only how long the answer is."""
+        if usage is None:
+            return ()
+        before = self._prompt
+        if usage.input_tokens is None and before is not None:
+            self._used = max(before.context - (before.output_tokens or 0) + (usage.output_tokens or 0), 0)
+        else:
+            self._used = usage.context or self._used
+        return self._news()
+
+    def cleared(self) -> "Sequence[v1.UsageUpdate]":
+        """The conversation begins anew."""
+        self._used = 0
+        return self._news()
+
+    def compacted(self, tokens: int | None) -> "Sequence[v1.UsageUpdate]":
+        """The context was made shorter."""
+        if not tokens or tokens < 0:
+            return ()
+        self._used = tokens
+        return self._news()
+
+    def turn(self, result: "wire.Result") -> "Sequence[v1.UsageUpdate]":
+        """A turn is over: the window's size and the price are known."""
+        self._size = self._window(result) or self._size
+        self._cost = cost_of(result) or self._cost
+        return self._news()
+
+    def _window(self, result: "wire.Result") -> int:
+        sizes = {model: usage.context_window for model, usage in result.model_usage.items() if usage.context_window > 0}
+        if not sizes:
+            return 0
+        ours = [size for model, size in sizes.items() if self._model is not None and model.startswith(self._model)]
+        return max(ours or sizes.values())
+
+    def _news(self) -> "Sequence[v1.UsageUpdate]":
+        if not self._size:
+            return ()
+        update = v1.UsageUpdate(used=tokens(self._used), size=tokens(self._size), cost=self._cost)
+        if update == self._told:
+            return ()
+        self._told = update
+        return (update,)
+
+
+# The context is made shorter: `status` says that it begins and how it went, `compact_boundary` that it is done.
+
+
+class Compaction:
+    """Keeps apart which one is told of."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._open: str | None = None
+        self._done: str | None = None
+        """The one whose summary may still come."""
+
+    def status(self, status: "wire.Status") -> "Iterator[v1.CompactionUpdate]":
+        """It begins, or it is over."""
+        if status.status == "compacting":
+            if self._open is None:
+                yield self._begin(status.uuid)
+        elif self._open is not None and status.compact_result == "failed":
+            id, self._open = self._open, None
+            error = status.compact_error or "Compacting failed"
+            yield v1.CompactionUpdate(compaction_id=id, status=v1.CompactionStatus.FAILED, error=error)
+        elif self._open is not None and status.compact_result is not None:
+            yield self._finish(self._open)
+
+    def boundary(self, boundary: "wire.CompactBoundary") -> "Iterator[v1.CompactionUpdate]":
+        """The conversation goes on from here with a summary."""
+        if self._open is None and self._done is None:
+            self._begin(boundary.uuid)
+        if self._open is not None:
+            yield self._finish(self._open)
+
+    def summary(self, text: str) -> "Iterator[v1.CompactionSummaryChunk]":
+        """The first note that the CLI feeds the model after a boundary is the summary."""
+        if self._done is not None and text:
+            id, self._done = self._done, None
+            yield v1.CompactionSummaryChunk(compaction_id=id, content=v1.TextBlock(text=text))
+
+    def over(self) -> "Iterator[v1.CompactionUpdate]":
+        """The turn is over, so nothing is being compacted any more."""
+        self._done = None
+        if self._open is not None:
+            id, self._open = self._open, None
+            yield v1.CompactionUpdate(compaction_id=id, status=v1.CompactionStatus.CANCELLED)
+
+    def _begin(self, id: str | None) -> v1.CompactionUpdate:
+        self._count += 1
+        self._open, self._done = id or f"compaction-{self._count}", None
+        return v1.CompactionUpdate(compaction_id=self._open, status=v1.CompactionStatus.IN_PROGRESS)
+
+    def _finish(self, id: str) -> v1.CompactionUpdate:
+        self._open, self._done = None, id
+        return v1.CompactionUpdate(compaction_id=id, status=v1.CompactionStatus.COMPLETED)

@@ -1,17 +1,53 @@
 """Lines of the conversation: what was said, what tools came to, and how a turn ended."""
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from antiphon.engines.claude.wire.base import Part
-from antiphon.engines.claude.wire.blocks import Message, MessageOfBlocks, Usage
+from antiphon.engines.claude.wire.blocks import Message, MessageOfBlocks, Part, Usage
 from antiphon.protocol.base import Items, JsonObject
 
 __all__ = [
-    "Assistant", "AuthStatus", "KeepAlive", "Lifecycle", "ModelUsage", "RateLimit", "RateLimitInfo", "Reset", "Result",
-    "ToolProgress", "User",
-]  # fmt: skip
+    "SUBTYPES",
+    "ApiRetry",
+    "Assistant",
+    "AuthRequired",
+    "AuthStatus",
+    "BackgroundTasks",
+    "CommandsChanged",
+    "CompactBoundary",
+    "CompactMetadata",
+    "ElicitationComplete",
+    "FellBack",
+    "HookResponse",
+    "Informational",
+    "Init",
+    "KeepAlive",
+    "Lifecycle",
+    "LocalCommandOutput",
+    "McpServer",
+    "ModelUsage",
+    "Notification",
+    "PermissionDenied",
+    "PluginInstall",
+    "RateLimit",
+    "RateLimitInfo",
+    "Refused",
+    "Reset",
+    "Result",
+    "SessionState",
+    "SlashCommand",
+    "Status",
+    "TaskNotification",
+    "TaskPatch",
+    "TaskProgress",
+    "TaskStarted",
+    "TaskUpdated",
+    "TaskUsage",
+    "TitleChanged",
+    "ToolProgress",
+    "User",
+]
 
 
 class _Said(Part, frozen=True, kw_only=True, tag_field="type"):
@@ -162,3 +198,280 @@ class ToolProgress(Part, frozen=True, tag_field="type", tag="tool_progress"):
 
 class KeepAlive(Part, frozen=True, tag_field="type", tag="keep_alive"):
     """Still there."""
+
+
+# `system` lines, one struct per subtype that is of use. Others are `Unknown`.
+
+
+class McpServer(Part, frozen=True):
+    """An MCP server and how it is: connected, failed, needs-auth, pending, disabled."""
+
+    name: str
+    status: str = ""
+
+
+class Init(Part, frozen=True):
+    """How the session stands, told at the start of every turn."""
+
+    session_id: str | None = None
+    cwd: str | None = None
+    model: str | None = None
+    permission_mode: str | None = msgspec.field(default=None, name="permissionMode")
+    claude_code_version: str | None = None
+    api_key_source: str | None = msgspec.field(default=None, name="apiKeySource")
+    tools: Items[str] = msgspec.field(default_factory=list)
+    mcp_servers: Items[McpServer] = msgspec.field(default_factory=list)
+    slash_commands: Items[str] = msgspec.field(default_factory=list)
+    terminal_slash_commands: Items[str] = msgspec.field(default_factory=list)
+    agents: Items[str] = msgspec.field(default_factory=list)
+    skills: Items[str] = msgspec.field(default_factory=list)
+    plugin_errors: Items[JsonObject] = msgspec.field(default_factory=list)
+    capabilities: Items[str] = msgspec.field(default_factory=list)
+    output_style: str | None = None
+
+
+class Status(Part, frozen=True):
+    """What it does (`requesting`, `compacting`), how compacting went, or that the permission mode changed."""
+
+    status: str | None = None
+    permission_mode: str | None = msgspec.field(default=None, name="permissionMode")
+    compact_result: str | None = None
+    compact_error: str | None = None
+    uuid: str | None = None
+
+
+class ApiRetry(Part, frozen=True):
+    """A request to the model failed and is tried again; no `error_status` means no connection."""
+
+    attempt: int | None = None
+    max_retries: int | None = None
+    retry_delay_ms: float | None = None
+    error_status: int | None = None
+    error: str | None = None
+
+
+class CompactMetadata(Part, frozen=True):
+    """Who asked for it, and how large the context was and is."""
+
+    trigger: str | None = None
+    pre_tokens: int | None = None
+    post_tokens: int | None = None
+    duration_ms: float | None = None
+
+
+class CompactBoundary(Part, frozen=True):
+    """The conversation so far was made shorter."""
+
+    compact_metadata: CompactMetadata = msgspec.field(default_factory=CompactMetadata)
+    uuid: str | None = None
+
+
+class TitleChanged(Part, frozen=True):
+    """The session's name changed."""
+
+    title: str = ""
+
+
+class TaskUsage(Part, frozen=True):
+    """What a task used."""
+
+    total_tokens: int | None = None
+    tool_uses: int | None = None
+    duration_ms: float | None = None
+
+
+class TaskStarted(Part, frozen=True):
+    """A sub-agent or a slow command is at work on its own."""
+
+    task_id: str
+    tool_use_id: str | None = None
+    description: str | None = None
+    subagent_type: str | None = None
+    task_type: str | None = None
+    prompt: str | None = None
+    is_backgrounded: bool | None = None
+    skip_transcript: bool | None = None
+    ambient: bool | None = None
+
+
+class TaskProgress(Part, frozen=True):
+    """How far a task is."""
+
+    task_id: str
+    tool_use_id: str | None = None
+    description: str | None = None
+    subagent_type: str | None = None
+    last_tool_name: str | None = None
+    summary: str | None = None
+    usage: TaskUsage | None = None
+
+
+class TaskPatch(Part, frozen=True):
+    """What changed of a task."""
+
+    status: str | None = None
+    description: str | None = None
+    error: str | None = None
+    is_backgrounded: bool | None = None
+
+
+class TaskUpdated(Part, frozen=True):
+    """A task changed."""
+
+    task_id: str
+    patch: TaskPatch = msgspec.field(default_factory=TaskPatch)
+
+
+class TaskNotification(Part, frozen=True):
+    """A task is over: completed, failed or stopped."""
+
+    task_id: str
+    tool_use_id: str | None = None
+    status: str | None = None
+    summary: str | None = None
+    output_file: str | None = None
+    usage: TaskUsage | None = None
+    skip_transcript: bool | None = None
+    ambient: bool | None = None
+
+
+class BackgroundTasks(Part, frozen=True):
+    """Every task that lives now."""
+
+    tasks: Items[JsonObject] = msgspec.field(default_factory=list)
+
+
+class PermissionDenied(Part, frozen=True):
+    """A call was refused without asking."""
+
+    tool_name: str = ""
+    tool_use_id: str | None = None
+    agent_id: str | None = None
+    decision_reason_type: str | None = None
+    decision_reason: str | None = None
+    message: str = ""
+
+
+class Informational(Part, frozen=True):
+    """A line for the user: info, notice, suggestion or warning."""
+
+    content: str = ""
+    level: str | None = None
+    tool_use_id: str | None = None
+    prevent_continuation: bool | None = None
+
+
+class Notification(Part, frozen=True):
+    """A line for the user, with a priority."""
+
+    text: str = ""
+    key: str | None = None
+    priority: str | None = None
+
+
+class LocalCommandOutput(Part, frozen=True):
+    """What a local slash command printed."""
+
+    content: str = ""
+    uuid: str | None = None
+
+
+class Refused(Part, frozen=True):
+    """The model refused and nothing else is tried."""
+
+    original_model: str | None = None
+    api_refusal_category: str | None = None
+    api_refusal_explanation: str | None = None
+    content: str = ""
+
+
+class FellBack(Part, frozen=True):
+    """The model refused and another one answers."""
+
+    original_model: str | None = None
+    fallback_model: str | None = None
+    scope: str | None = None
+    direction: str | None = None
+    content: str = ""
+    retracted_message_uuids: Items[str] = msgspec.field(default_factory=list)
+
+
+class HookResponse(Part, frozen=True):
+    """A hook of the user ran."""
+
+    hook_name: str = ""
+    hook_event: str | None = None
+    stdout: str | None = None
+    stderr: str | None = None
+    output: str | None = None
+    exit_code: int | None = None
+    outcome: str | None = None
+
+
+class AuthRequired(Part, frozen=True):
+    """Nobody is signed in (old CLIs)."""
+
+    content: str = ""
+
+
+class SlashCommand(Part, frozen=True):
+    """A slash command on offer, without its slash."""
+
+    name: str
+    description: str = ""
+    argument_hint: str | None = msgspec.field(default=None, name="argumentHint")
+    aliases: Items[str] = msgspec.field(default_factory=list)
+    builtin: bool | None = None
+
+
+class CommandsChanged(Part, frozen=True):
+    """The slash commands from now on."""
+
+    commands: Items[SlashCommand] = msgspec.field(default_factory=list)
+
+
+class PluginInstall(Part, frozen=True):
+    """A plugin is being installed."""
+
+    status: str | None = None
+    name: str | None = None
+    error: str | None = None
+
+
+class ElicitationComplete(Part, frozen=True):
+    """An MCP server got what it had sent the user to an address for."""
+
+    mcp_server_name: str | None = None
+    elicitation_id: str | None = None
+
+
+class SessionState(Part, frozen=True):
+    """Whether the session is idle, running or waits for the user."""
+
+    state: str | None = None
+
+
+SUBTYPES: Final[dict[str, type[Part]]] = {
+    "api_retry": ApiRetry,
+    "auth_required": AuthRequired,
+    "background_tasks_changed": BackgroundTasks,
+    "commands_changed": CommandsChanged,
+    "compact_boundary": CompactBoundary,
+    "elicitation_complete": ElicitationComplete,
+    "hook_response": HookResponse,
+    "informational": Informational,
+    "init": Init,
+    "local_command_output": LocalCommandOutput,
+    "model_refusal_fallback": FellBack,
+    "model_refusal_no_fallback": Refused,
+    "notification": Notification,
+    "permission_denied": PermissionDenied,
+    "plugin_install": PluginInstall,
+    "session_state_changed": SessionState,
+    "session_title_changed": TitleChanged,
+    "status": Status,
+    "task_notification": TaskNotification,
+    "task_progress": TaskProgress,
+    "task_started": TaskStarted,
+    "task_updated": TaskUpdated,
+}

@@ -5,12 +5,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from antiphon.engines.claude import wire
-from antiphon.engines.claude.translate import plan
-from antiphon.engines.claude.translate.blocks import content_of
-from antiphon.engines.claude.translate.calls import AGENTS, SHELLS, Calls
+from antiphon.engines.claude.translate.calls import AGENTS, PLAN_TOOLS, SHELLS, Calls, Planning
+from antiphon.engines.claude.translate.content import content_of, unframed
 from antiphon.engines.claude.translate.results import result_of
-from antiphon.engines.claude.translate.streaming import Streamed
-from antiphon.engines.claude.translate.subagents import Subagents, is_launch, report
 from antiphon.engines.recent import Recent, tally, trim
 from antiphon.protocol import v1
 from antiphon.protocol.base import BAD_INPUT
@@ -20,10 +17,10 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterator, Sequence
 
-    from antiphon.engines.claude.translate.news import News
+    from antiphon.engines.claude.translate.events import News
     from antiphon.protocol.base import JsonObject
 
-__all__ = ["Talk"]
+__all__ = ["Streamed", "Subagents", "Talk", "is_launch", "report"]
 
 NOTHING_SAID: Final = "(no content)"
 """What older CLIs write where a local command printed nothing."""
@@ -50,7 +47,7 @@ class Talk:
 
     def __init__(self, cwd: str, *, terminals: bool, mirror: bool, replay: bool, unknown: "Counter[str]") -> None:
         self.calls = Calls(cwd, terminals=terminals, mirror=mirror)
-        self.plan = plan.Planning()
+        self.plan = Planning()
         self.last: wire.Assistant | None = None
         """The last that the main model said in this turn."""
         self.said = False
@@ -113,7 +110,7 @@ class Talk:
         lane.tools.pop(event.index, None)
         if isinstance(block, wire.ToolUseBlock | wire.ServerToolUseBlock):
             lane.tools[event.index] = block.id
-            if block.name not in plan.TOOLS:
+            if block.name not in PLAN_TOOLS:
                 return tuple(self.calls.begin(block.id, block.name, parent))
         elif parent is None and isinstance(block, wire.TextBlock) and block.text:
             return self._streams("text", v1.AgentMessageChunk, event.index, block.text)
@@ -197,7 +194,7 @@ class Talk:
             yield self.calls.shows(call, self._subagents.says(parent, text, thought=thought))
 
     def _call(self, id: str, name: str, input: "JsonObject", parent: str | None) -> "Iterator[News]":
-        if name in plan.TOOLS:
+        if name in PLAN_TOOLS:
             self._planned[id] = (name, input)
             trim(self._planned, MOST_OPEN)
         else:
@@ -293,3 +290,145 @@ class Talk:
         for call in self.calls.left_open(background=background, below=below):
             yield self.calls.end(call, True, self._subagents.all_said(call.id, []))
             self._lanes.pop(call.id, None)
+
+
+# What was told of a message while the model wrote it, so that the whole message, which follows, is not told again.
+
+KEPT: Final = 8
+"""Messages whose streamed text is remembered. The whole follows each block at once, so one would nearly do."""
+
+
+class _Stretch:
+    """One block of text or thought as far as it was told."""
+
+    __slots__ = ("index", "kind", "pieces")
+
+    def __init__(self, kind: str, index: int) -> None:
+        self.kind = kind
+        self.index = index
+        self.pieces: list[str] = []
+
+
+class Streamed:
+    """Of one conversation: the main one, or a sub-agent's."""
+
+    def __init__(self) -> None:
+        self.message_id: str | None = None
+        self._stretches: dict[str | None, list[_Stretch]] = {}
+        self._open: dict[int, _Stretch] = {}
+
+    def start(self, message_id: str | None) -> None:
+        """A message begins."""
+        self.message_id = message_id
+        self._open.clear()
+        self._stretches.pop(message_id, None)
+        self._stretches[message_id] = []
+        while len(self._stretches) > KEPT:
+            del self._stretches[next(iter(self._stretches))]
+
+    def begin(self, index: int) -> None:
+        """A block begins: what follows under this number is not more of an earlier one."""
+        self._open.pop(index, None)
+
+    def add(self, index: int, kind: str, text: str) -> None:
+        """More of a block was told."""
+        stretch = self._open.get(index)
+        if stretch is None or stretch.kind != kind:
+            stretch = self._open[index] = _Stretch(kind, index)
+            self._stretches.setdefault(self.message_id, []).append(stretch)
+        stretch.pieces.append(text)
+
+    def rest(self, message_id: str | None, kind: str, text: str) -> str:
+        """What of this whole block has not been told yet."""
+        stretches = self._stretches.get(message_id) or self._stretches.get(None) or []
+        stretch = next((each for each in stretches if each.kind == kind), None)
+        if stretch is None:
+            return text
+        told = "".join(stretch.pieces)
+        stretches.remove(stretch)
+        if self._open.get(stretch.index) is stretch:
+            del self._open[stretch.index]
+        if text.startswith(told):
+            return text[len(told) :]
+        if (
+            told.startswith(text) and text
+        ):  # an old stream does not say where a block ends: the rest belongs to the next one
+            stretch.pieces = [told[len(text) :]]
+            stretches.insert(0, stretch)
+        return ""
+
+
+# Sub-agents: what they say is folded into the call that started them, and that call ends when they do.
+
+MAX_FOLDED: Final = 20_000
+"""Characters of a sub-agent's talk that its call shows. All of it is sent again with each piece, so it must stay small."""
+
+
+class Subagents:
+    """What each said, and which task is which call."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, str] = {}
+        self._call_of: dict[str, str] = {}
+
+    def started(self, task: "wire.TaskStarted") -> None:
+        """A task begins: later lines may name the task alone."""
+        if task.tool_use_id is not None:
+            self._call_of[task.task_id] = task.tool_use_id
+            trim(self._call_of)
+
+    def call_of(self, task: "wire.TaskNotification | wire.TaskUpdated | wire.TaskProgress") -> str | None:
+        """The call that started a task."""
+        return getattr(task, "tool_use_id", None) or self._call_of.get(task.task_id)
+
+    def ended(self, task_id: str) -> None:
+        """Nothing more will be said of it."""
+        self._call_of.pop(task_id, None)
+
+    def says(self, call_id: str, text: str, *, thought: bool = False) -> "list[v1.ToolContent]":
+        """All that it has said by now, as content of its call."""
+        if thought:
+            text = "\n".join(f"> {line}" for line in text.strip().splitlines())
+        before = self._said.get(call_id, "")
+        said = f"{before}\n\n{text}" if before else text
+        self._said[call_id] = said if len(said) <= MAX_FOLDED else f"…{said[1 - MAX_FOLDED :]}"
+        return _content(self._said[call_id])
+
+    def all_said(self, call_id: str, report: "list[v1.ToolContent]") -> "list[v1.ToolContent]":
+        """What its call shows in the end: all that it said, and its report unless that was the last it said."""
+        said = self._said.pop(call_id, "")
+        if not said:
+            return report
+        last = _plain(_text(report))
+        return _content(said) if not last or _plain(said).endswith(last) else [*_content(said), *report]
+
+
+def is_launch(structured: Any) -> bool:
+    """Whether a result only says that a sub-agent went to work on its own."""
+    return isinstance(structured, dict) and (
+        structured.get("status") == "async_launched" or structured.get("isAsync") is True
+    )
+
+
+def report(text: str | None) -> "list[v1.ToolContent]":
+    """What a task's end says, as content."""
+    said = unframed(text or "")
+    return _content(said) if said else []
+
+
+def _content(text: str) -> "list[v1.ToolContent]":
+    return [v1.ContentItem(content=v1.TextBlock(text=text))]
+
+
+def _plain(text: str) -> str:
+    """Text in which the CLI may have changed the white space."""
+    return " ".join(text.split())
+
+
+def _text(content: "list[v1.ToolContent]") -> str:
+    texts = [
+        item.content.text
+        for item in content
+        if isinstance(item, v1.ContentItem) and isinstance(item.content, v1.TextBlock)
+    ]
+    return "\n".join(texts).strip()
