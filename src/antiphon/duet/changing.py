@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from antiphon.duet import options
+from antiphon.duet.options import AUTO_RESUME, MODE, PRIMARY, REVIEW_OPTION, ROUTE, address
 from antiphon.duet.saying import told
 from antiphon.errors import AcpError, Code, RequestError
 from antiphon.store.errors import NoSuchSession, StoreError
@@ -72,31 +72,30 @@ async def set_option(joint: "Joint", option: str, value: bool | str) -> None:
     Raises:
         RequestError: there is none, or the engine refuses.
     """
-    match option:
-        case options.ROUTE:
-            await set_route(joint, str(value))
-        case options.PRIMARY:
-            joint.state.primary = str(value)
-            await _changed(joint)
-        case options.REVIEW_OPTION:
-            joint.state.review = str(value)
-            await joint.save()
-        case options.AUTO_RESUME:
-            joint.state.auto_resume = value in ("on", True)
-            await joint.save()
-        case options.MODE:
-            await set_mode(joint, str(value))
-        case _:
-            await _set_of_engine(joint, option, value)
+    if option == ROUTE:
+        await set_route(joint, str(value))
+    elif option == PRIMARY:
+        joint.state.primary = str(value)
+        await _changed(joint)
+    elif option == REVIEW_OPTION:
+        joint.state.review = str(value)
+        await joint.save()
+    elif option == AUTO_RESUME:
+        joint.state.auto_resume = value in ("on", True)
+        await joint.save()
+    elif option == MODE:
+        await set_mode(joint, str(value))
+    else:
+        await _set_of_engine(joint, option, value)
 
 
 async def _set_of_engine(joint: "Joint", option: str, value: bool | str) -> None:
-    found = options.address(option, list(joint.cast.engines))
+    found = address(option, list(joint.cast.engines))
     if found is None:
         raise RequestError(Code.INVALID_PARAMS, "Invalid params", f"there is no setting `{option}`")
     name, own = found
     part = await joint.cast.part(name)
-    if own == options.MODE:  # of this engine alone
+    if own == MODE:  # of this engine alone
         part.settings.check_mode(str(value))
         await joint.cast.set_mode(part, str(value))
         joint.state.of(name).mode = str(value)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from antiphon.agent.turn import Turn
-from antiphon.duet import commands
+from antiphon.duet.commands import Command, Continue, Explain, ForEngine, Nudge, Plain, PlainName, Review, Route, parse
 from antiphon.duet.changing import clear, set_route
 from antiphon.duet.continuation import go_on
 from antiphon.duet.events import Given, Prompted, now
@@ -38,7 +38,7 @@ async def prompt(joint: "Joint", turn: Turn) -> "Outcome":
         await joint.journal.settled()
         return None
     joint.journal.turn_begins()
-    asked = commands.parse(turn.text, list(joint.cast.engines))
+    asked = parse(turn.text, list(joint.cast.engines))
     playing = _is_for_engines(asked)
     joint.journal.note(Prompted(now(), list(turn.prompt), joint.saying.new_id(), "" if playing else "command"))
     if playing and joint.saying.title is None and (title := title_of(_meant(turn, asked))):
@@ -85,44 +85,44 @@ def _absent(joint: "Joint", turn: Turn) -> str | None:
     return f"`{name}` is not here: {why.sentence}." + (f" {why.hint}." if why.hint else "")
 
 
-def _meant(turn: Turn, command: "commands.Command | None") -> str:
+def _meant(turn: Turn, command: "Command | None") -> str:
     """What the user says, without the command of ours before it."""
     match command.asked if command is not None else None:
-        case commands.Route(prompt=text) | commands.Review(prompt=text):
+        case Route(prompt=text) | Review(prompt=text):
             return text
         case _:
             return turn.text
 
 
-def _is_for_engines(command: "commands.Command | None") -> bool:
+def _is_for_engines(command: "Command | None") -> bool:
     match command.asked if command is not None else None:
-        case None | commands.ForEngine() | commands.Explain():
+        case None | ForEngine() | Explain():
             return True
-        case commands.Route(prompt=text) | commands.Review(prompt=text):
+        case Route(prompt=text) | Review(prompt=text):
             return bool(text)
         case _:
             return False
 
 
-async def _do(joint: "Joint", turn: Turn, command: "commands.Command | None") -> "Outcome":
+async def _do(joint: "Joint", turn: Turn, command: "Command | None") -> "Outcome":
     match command.asked if command is not None else None:
         case None:
             return await Playing(joint).play(turn.prompt, joint.state.route)
-        case commands.ForEngine(engine=engine, text=text):
+        case ForEngine(engine=engine, text=text):
             return await Playing(joint).play(_instead(turn.prompt, text), engine)
-        case commands.Route(route=route, prompt=text):
+        case Route(route=route, prompt=text):
             return await _route(joint, turn, route, text)
-        case commands.Review(prompt=text, then=then):
+        case Review(prompt=text, then=then):
             if then is not None:
                 joint.state.review = then
             return await _route(joint, turn, "review", text)
-        case commands.Explain(reference=reference):
+        case Explain(reference=reference):
             return await _explain(joint, turn, reference)
-        case commands.Nudge() as nudge:
+        case Nudge() as nudge:
             await _nudge(joint, nudge)
-        case commands.Continue(id=id):
+        case Continue(id=id):
             await go_on(joint, id)
-        case commands.Plain(name=name):
+        case Plain(name=name):
             await _plain(joint, name)
     return None
 
@@ -182,7 +182,7 @@ async def _read(turn: Turn, place: Reference) -> str:
     return "\n".join(lines) if len(lines) > place.first - first else ""
 
 
-async def _nudge(joint: "Joint", nudge: commands.Nudge) -> None:
+async def _nudge(joint: "Joint", nudge: Nudge) -> None:
     if nudge.on is not None:
         joint.nudging.enabled = joint.state.nudge = nudge.on
     state = "on" if joint.nudging.enabled else "off"
@@ -190,7 +190,7 @@ async def _nudge(joint: "Joint", nudge: commands.Nudge) -> None:
     await joint.saying.say(f"{odd}Going on by itself when a limit stops it and tasks are left: {state}.")
 
 
-async def _plain(joint: "Joint", name: commands.PlainName) -> None:
+async def _plain(joint: "Joint", name: PlainName) -> None:
     match name:
         case "clear":
             await clear(joint)

@@ -4,8 +4,8 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from antiphon.aio import NO_WAIT
-from antiphon.duet import options
 from antiphon.duet.commands import offered
+from antiphon.duet.options import Joint as Chosen, Offer, commands_merged, merged
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
@@ -35,17 +35,17 @@ class Standing:
         parts = joint.cast.parts
         ordered = [*names, *(each for each in parts if each not in names)]
         offers = [
-            options.Offer(name, parts[name].title, parts[name].modes, parts[name].models, parts[name].config_options)
+            Offer(name, parts[name].title, parts[name].modes, parts[name].models, parts[name].config_options)
             for name in ordered
             if name in parts
         ]
-        shown = options.merged(self._chosen(), offers)
+        shown = merged(self._chosen(), offers)
         outer = joint.outer
         outer.modes, outer.models, outer.config_options = shown.modes, shown.models, shown.options
 
-    def _chosen(self) -> options.Joint:
+    def _chosen(self) -> Chosen:
         joint, state = self._joint, self._joint.state
-        return options.Joint(
+        return Chosen(
             self.titles, state.route, joint.primary, state.review, joint.auto_resume, state.mode or None
         )
 
@@ -79,8 +79,8 @@ class Standing:
         """Say which slash commands there are."""
         joint = self._joint
         theirs = {name: part.offered for name, part in joint.cast.parts.items()}
-        merged = options.commands_merged(offered(self.titles), theirs, joint.engines_of(joint.state.route))
-        if merged == self._commands:
+        listed = commands_merged(offered(self.titles), theirs, joint.engines_of(joint.state.route))
+        if listed == self._commands:
             return NO_WAIT
-        self._commands = merged
-        return joint.journal.tell(v1.AvailableCommandsUpdate(merged))
+        self._commands = listed
+        return joint.journal.tell(v1.AvailableCommandsUpdate(listed))
