@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from antiphon.duet import events
-from antiphon.duet.events import Ended, Event, Prompted
+from antiphon.duet.events import EndEvent, Event, PromptEvent
 from antiphon.protocol import v1
 from antiphon.store.conversations import ConversationStore
 from antiphon.store.schema import open_database
@@ -14,17 +14,17 @@ AT = 1767323045.0
 """2026-01-02 03:04:05 UTC."""
 
 
-def asked(*prompt: str | v1.ContentBlock, by: str = "") -> Prompted:
+def asked(*prompt: str | v1.ContentBlock, by: str = "") -> PromptEvent:
     blocks = [v1.TextBlock(each) if isinstance(each, str) else each for each in prompt]
-    return Prompted(AT, blocks, "m", by)
+    return PromptEvent(AT, blocks, "m", by)
 
 
 def said(text: str, engine: str = "claude", message_id: str | None = None) -> Event:
-    return events.shown(v1.AgentMessageChunk(v1.TextBlock(text), message_id), engine)
+    return events.update_event(v1.AgentMessageChunk(v1.TextBlock(text), message_id), engine)
 
 
 def thought(text: str, engine: str = "claude") -> Event:
-    return events.shown(v1.AgentThoughtChunk(v1.TextBlock(text)), engine)
+    return events.update_event(v1.AgentThoughtChunk(v1.TextBlock(text)), engine)
 
 
 def called(
@@ -35,11 +35,11 @@ def called(
     status: v1.ToolStatus = v1.ToolStatus.COMPLETED,
 ) -> Event:
     call = v1.ToolCall(f"call {title}", title, kind=kind, status=status, content=list(content))
-    return events.shown(call, engine)
+    return events.update_event(call, engine)
 
 
-def ended(engine: str = "claude", reason: str = "end_turn", error: str = "") -> Ended:
-    return Ended(AT, engine, reason, error)
+def ended(engine: str = "claude", reason: str = "end_turn", error: str = "") -> EndEvent:
+    return EndEvent(AT, engine, reason, error)
 
 
 def write(

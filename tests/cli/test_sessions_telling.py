@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from antiphon.duet import events
-from antiphon.duet.events import Cleared, Event, Given, Shown
+from antiphon.duet.events import ClearEvent, Event, GivenEvent, UpdateEvent
 from antiphon.export.html import html_of_markdown, page
 from antiphon.export.json import document
 from antiphon.export.markdown import markdown
@@ -66,7 +66,7 @@ def test_who_said_what_is_told_and_labels_are_not_told_twice() -> None:
 def test_a_label_of_ours_belongs_to_the_engine_that_it_names() -> None:
     label = v1.AgentMessageChunk(v1.TextBlock("**Codex**\n\n"), "b", meta={"antiphon": {"engine": "codex"}})
     assert (
-        body(asked("Hello"), events.shown(label), said("Salut", "codex", "b"))
+        body(asked("Hello"), events.update_event(label), said("Salut", "codex", "b"))
         == "## You\n\nHello\n\n## Codex\n\nSalut\n"
     )
 
@@ -77,25 +77,31 @@ def test_two_engines_without_message_ids_do_not_finish_each_others_sentences() -
 
 
 def test_a_failure_is_shown_and_so_is_an_early_end() -> None:
-    failure = events.shown(v1.NoticeUpdate(v1.NoticeSeverity.ERROR, "Codex failed", "the model is overloaded"))
+    failure = events.update_event(v1.NoticeUpdate(v1.NoticeSeverity.ERROR, "Codex failed", "the model is overloaded"))
     shown = body(asked("x"), ended("codex", "", "the model is overloaded"), failure, ended("claude", "max_tokens"))
     assert shown.count("> **error: Codex failed**: the model is overloaded") == 1
     assert "> **info: Claude Code stopped: max tokens**" in shown
 
 
 def test_what_an_engine_was_given_and_what_was_cleared_is_not_shown() -> None:
-    history = [asked("before"), said("old"), Cleared(AT), Given(AT, "codex", "secret"), asked("after", by="nudge")]
+    history = [
+        asked("before"),
+        said("old"),
+        ClearEvent(AT),
+        GivenEvent(AT, "codex", "secret"),
+        asked("after", by="nudge"),
+    ]
     assert body(*history) == "## You (by nudge)\n\nafter\n"
 
 
 def test_a_prompt_that_is_repeated_as_an_update_is_told_once() -> None:
-    echo = events.shown(v1.UserMessageChunk(v1.TextBlock("Hello")))
+    echo = events.update_event(v1.UserMessageChunk(v1.TextBlock("Hello")))
     assert len(entries(asked("Hello"), echo)) == 1
 
 
 def test_what_cannot_be_read_is_left_out_and_the_rest_is_told() -> None:
-    odd = Shown(AT, Raw(b'{"sessionUpdate":"from_tomorrow","x":1}'))
-    worse = Shown(AT, Raw(b'{"sessionUpdate":"tool_call"}'))
+    odd = UpdateEvent(AT, Raw(b'{"sessionUpdate":"from_tomorrow","x":1}'))
+    worse = UpdateEvent(AT, Raw(b'{"sessionUpdate":"tool_call"}'))
     assert (
         body(asked("x"), odd, worse, b"nonsense", b'{"event":"new"}', said("y"))
         == "## You\n\nx\n\n## Claude Code\n\ny\n"
@@ -152,8 +158,8 @@ def test_json_has_the_shape_that_is_promised() -> None:
                 thought("hmm"),
                 said("**Claude Code**\n\nHi"),
                 called("ls", v1.Diff("/w/a", "x")),
-                events.shown(v1.NoticeUpdate(v1.NoticeSeverity.ERROR, "It failed", "broken")),
-                events.shown(v1.Plan([v1.PlanEntry("Go", v1.PlanPriority.HIGH, v1.PlanStatus.PENDING)])),
+                events.update_event(v1.NoticeUpdate(v1.NoticeSeverity.ERROR, "It failed", "broken")),
+                events.update_event(v1.Plan([v1.PlanEntry("Go", v1.PlanPriority.HIGH, v1.PlanStatus.PENDING)])),
             )
         )
     )

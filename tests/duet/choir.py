@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from antiphon.agent.session import Session
 from antiphon.agent.turn import Turn
-from antiphon.duet.agent import Duet
+from antiphon.duet.agent import JointAgent
 from antiphon.engines.base import Engine, EngineSession
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
@@ -130,9 +130,9 @@ class Singer(Engine):
         self.kept.pop(session_id, None)
 
 
-def choir(*singers: Singer) -> Duet:
+def choir(*singers: Singer) -> JointAgent:
     """The joint agent over these."""
-    return Duet({singer.name: singer for singer in singers})
+    return JointAgent({singer.name: singer for singer in singers})
 
 
 def state_of(monkeypatch_env: Callable[[str, str], None], path: Path, *, resumes: bool = False) -> None:

@@ -36,20 +36,20 @@ def done(id: str = "c", output: str = "do re mi", **more: Any) -> v1.ToolCallUpd
     return v1.ToolCallUpdate(tool_call_id=id, content=content, **more)
 
 
-def prompted(text: str, **more: Any) -> events.Prompted:
-    return events.Prompted(events.now(), [v1.TextBlock(text=text)], "m", **more)
+def prompted(text: str, **more: Any) -> events.PromptEvent:
+    return events.PromptEvent(events.now(), [v1.TextBlock(text=text)], "m", **more)
 
 
-def given(text: str, engine: str = "claude", **more: Any) -> events.Given:
-    return events.Given(events.now(), engine, text, **more)
+def given(text: str, engine: str = "claude", **more: Any) -> events.GivenEvent:
+    return events.GivenEvent(events.now(), engine, text, **more)
 
 
-def ended(engine: str = "claude", stop_reason: str = "end_turn") -> events.Ended:
-    return events.Ended(events.now(), engine, stop_reason)
+def ended(engine: str = "claude", stop_reason: str = "end_turn") -> events.EndEvent:
+    return events.EndEvent(events.now(), engine, stop_reason)
 
 
 def shown(*updates: v1.Update, engine: str = "claude") -> list[events.Event]:
-    return [events.shown(update, engine) for update in updates]
+    return [events.update_event(update, engine) for update in updates]
 
 
 @dataclass(frozen=True)
@@ -121,13 +121,13 @@ def theirs(turns: Sequence[Told]) -> list[v1.Update]:
 
 def told_by(kept: Sequence[events.Event], engine: str = "claude") -> list[v1.Update]:
     """What a client was shown of an engine, with what it was given as the user's words."""
-    from antiphon.duet.told import shown_by
+    from antiphon.duet.told import updates_of
 
     found: list[v1.Update] = []
     for number, event in enumerate(kept):
-        if isinstance(event, events.Given) and event.engine == engine:
+        if isinstance(event, events.GivenEvent) and event.engine == engine:
             found.append(user(event.text, f"given {number}"))
-        found += shown_by([event], engine)
+        found += updates_of([event], engine)
     return found
 
 

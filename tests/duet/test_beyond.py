@@ -6,7 +6,7 @@ from hypothesis import given as over
 from hypothesis import strategies as st
 
 from antiphon.duet import events
-from antiphon.duet.beyond import beyond, left_open
+from antiphon.duet.beyond import ends_of_open_calls, missed_updates
 from antiphon.protocol import v1
 from tests.duet.histories import (
     Call,
@@ -39,102 +39,106 @@ SONG = [
 
 def whole(ours: Sequence[events.Event], history: Sequence[v1.Update]) -> list[object]:
     """What is seen in the end. Telling it changes nothing more: what was told is ours now."""
-    more = beyond(ours, history, "claude")
+    more = missed_updates(ours, history, "claude")
     kept = [*ours, ended(stop_reason=""), *shown(*more)]
-    assert beyond(kept, history, "claude") == []
+    assert missed_updates(kept, history, "claude") == []
     return looks([*told_by(ours), *more])
 
 
 def test_nothing_is_beyond_what_we_have_seen_to_its_end() -> None:
-    assert beyond(live(SONG), theirs(SONG), "claude") == []
+    assert missed_updates(live(SONG), theirs(SONG), "claude") == []
 
 
 def test_turns_from_a_terminal_are_told_whole() -> None:
-    assert beyond(live(SONG[:1]), theirs(SONG), "claude") == theirs(SONG)[-6:]
+    assert missed_updates(live(SONG[:1]), theirs(SONG), "claude") == theirs(SONG)[-6:]
 
 
 def test_all_of_it_is_told_if_we_have_nothing() -> None:
-    assert beyond([], theirs(SONG), "claude") == theirs(SONG)
-    assert beyond(live(SONG, engine="codex"), theirs(SONG), "claude") == theirs(SONG)
+    assert missed_updates([], theirs(SONG), "claude") == theirs(SONG)
+    assert missed_updates(live(SONG, engine="codex"), theirs(SONG), "claude") == theirs(SONG)
 
 
 def test_wherever_we_were_killed_the_rest_is_told_and_nothing_twice() -> None:
     kept = live(SONG)
     for cut in range(2, len(kept) + 1):
-        if not isinstance(kept[cut - 1], events.Prompted):  # a prompt that nobody was given yet is shown by us alone
+        if not isinstance(kept[cut - 1], events.PromptEvent):  # a prompt that nobody was given yet is shown by us alone
             assert whole(kept[:cut], theirs(SONG)) == looks(theirs(SONG)), cut
 
 
 def test_what_the_engine_lost_is_not_taken_back() -> None:
     kept, history = live(SONG), theirs(SONG)
     for cut in range(len(history)):
-        assert [each for each in beyond(kept, history[:cut], "claude") if not isinstance(each, v1.ToolCallUpdate)] == []
+        assert [
+            each for each in missed_updates(kept, history[:cut], "claude") if not isinstance(each, v1.ToolCallUpdate)
+        ] == []
 
 
 def test_calls_that_never_ended_are_closed_as_failed() -> None:
     kept = [given("sing"), *shown(call("a"), call("b"), done("b")), *shown(call("c"), engine="codex")]
-    assert left_open(kept) == [
+    assert ends_of_open_calls(kept) == [
         v1.ToolCallUpdate(tool_call_id="a", status=v1.ToolStatus.FAILED),
         v1.ToolCallUpdate(tool_call_id="c", status=v1.ToolStatus.FAILED),
     ]
-    assert [each.tool_call_id for each in left_open(kept, "codex") if isinstance(each, v1.ToolCallUpdate)] == ["c"]
-    assert left_open([*kept, events.Cleared(0.0)]) == []
+    assert [each.tool_call_id for each in ends_of_open_calls(kept, "codex") if isinstance(each, v1.ToolCallUpdate)] == [
+        "c"
+    ]
+    assert ends_of_open_calls([*kept, events.ClearEvent(0.0)]) == []
 
 
 def test_a_call_from_an_earlier_turn_is_brought_to_its_end() -> None:
     kept = [given("sing"), *shown(agent("la", "m1"), call("a")), given("go on"), *shown(agent("lo", "m2")), ended()]
     history: list[v1.Update] = [user("sing"), agent("la", "m1"), call("a"), done("a"), user("go on"), agent("lo", "m2")]
-    [end] = beyond(kept, history, "claude")
+    [end] = missed_updates(kept, history, "claude")
     assert isinstance(end, v1.ToolCallUpdate) and end.status == v1.ToolStatus.COMPLETED and end.content
 
 
 def test_a_history_that_was_compacted_is_found_by_its_last_turns() -> None:
     summary = v1.CompactionUpdate(compaction_id="k", status=v1.CompactionStatus.COMPLETED)
     history: list[v1.Update] = [summary, *theirs(SONG[2:]), user("from the terminal"), agent("yes")]
-    assert beyond(live(SONG), history, "claude") == history[-2:]
+    assert missed_updates(live(SONG), history, "claude") == history[-2:]
 
 
 def test_after_a_compaction_that_left_nothing_the_new_turns_are_told() -> None:
     history: list[v1.Update] = [
         v1.CompactionUpdate(compaction_id="k", status=v1.CompactionStatus.COMPLETED), user("from the terminal"), agent("yes"),
     ]  # fmt: skip
-    assert beyond(live(SONG), history, "claude") == history
+    assert missed_updates(live(SONG), history, "claude") == history
 
 
 def test_a_compaction_is_found_though_its_command_is_not_written_down() -> None:
     begun = v1.CompactionUpdate(compaction_id="k", status=v1.CompactionStatus.IN_PROGRESS)
     over_now = v1.CompactionUpdate(compaction_id="k", status=v1.CompactionStatus.COMPLETED)
     history: list[v1.Update] = [*theirs(SONG), over_now]
-    assert beyond([*live(SONG), given("/compact"), *shown(begun, over_now), ended()], history, "claude") == []
-    assert beyond([*live(SONG), given("/compact"), *shown(begun)], history, "claude") == [over_now]
-    assert beyond([*live(SONG), given("/compact")], history, "claude") == [over_now]
+    assert missed_updates([*live(SONG), given("/compact"), *shown(begun, over_now), ended()], history, "claude") == []
+    assert missed_updates([*live(SONG), given("/compact"), *shown(begun)], history, "claude") == [over_now]
+    assert missed_updates([*live(SONG), given("/compact")], history, "claude") == [over_now]
 
 
 def test_a_command_that_is_written_down_by_another_name_is_found_by_its_answer() -> None:
     cost = "Total cost: nothing at all, and nothing to pay"
     kept = [*live(SONG), given("/cost"), *shown(agent(cost[:30], "live"))]
     history: list[v1.Update] = [*theirs(SONG), user("/usage"), agent(cost, "later")]
-    [rest] = beyond(kept, history, "claude")
+    [rest] = missed_updates(kept, history, "claude")
     assert rest == agent(cost[30:], "live")
-    assert beyond([*kept, *shown(rest), ended()], history, "claude") == []
-    assert beyond([*live(SONG), given("/cost")], history, "claude") == [agent(cost, "later")]
+    assert missed_updates([*kept, *shown(rest), ended()], history, "claude") == []
+    assert missed_updates([*live(SONG), given("/cost")], history, "claude") == [agent(cost, "later")]
 
 
 def test_the_same_prompt_many_times_is_told_apart_by_its_place() -> None:
     turns = [Told("again", (Say(f"la {number}"),)) for number in range(6)]
     for known in range(1, 6):
-        assert beyond(live(turns[:known]), theirs(turns), "claude") == theirs(turns)[2 * known :]
+        assert missed_updates(live(turns[:known]), theirs(turns), "claude") == theirs(turns)[2 * known :]
 
 
 def test_a_clipped_prompt_is_found() -> None:
     long = "sing me the song of the river " * 40
     kept = [given(long[:500] + "…"), *shown(agent("la "))]
-    assert beyond(kept, [user(long), agent("la la")], "claude") == [agent("la")]
+    assert missed_updates(kept, [user(long), agent("la la")], "claude") == [agent("la")]
 
 
 def test_a_prompt_that_the_engine_repeats_is_no_turn_of_its_own() -> None:
     kept = [given("sing a song"), *shown(user("sing "), user("a song"), agent("la"))]
-    assert beyond(kept, [user("sing a song"), agent("la la")], "claude") == [agent(" la")]
+    assert missed_updates(kept, [user("sing a song"), agent("la la")], "claude") == [agent(" la")]
 
 
 def test_a_word_added_to_a_running_turn_changes_nothing() -> None:
@@ -144,8 +148,8 @@ def test_a_word_added_to_a_running_turn_changes_nothing() -> None:
     ]  # fmt: skip
     told: list[v1.Update] = [user("sing"), agent("la la", "m1"), user("higher"), agent("lo lo", "m2")]
     for history in (told, [*told[:2], *told[3:]]):
-        assert beyond(kept, history, "claude") == [agent(" lo", "m2")]
-        assert beyond([*kept, *shown(agent(" lo", "m2")), ended()], history, "claude") == []
+        assert missed_updates(kept, history, "claude") == [agent(" lo", "m2")]
+        assert missed_updates([*kept, *shown(agent(" lo", "m2")), ended()], history, "claude") == []
 
 
 def test_work_that_the_engine_puts_before_an_added_word_is_told() -> None:
@@ -164,8 +168,8 @@ def test_work_that_the_engine_puts_before_an_added_word_is_told() -> None:
         user("higher"),
         agent("lo", "m2"),
     ]
-    assert beyond(kept, history, "claude") == [*history[2:4], history[5]]
-    assert beyond([*kept, *shown(call("c"), done("c"), agent("lo", "m2"))], history, "claude") == []
+    assert missed_updates(kept, history, "claude") == [*history[2:4], history[5]]
+    assert missed_updates([*kept, *shown(call("c"), done("c"), agent("lo", "m2"))], history, "claude") == []
     without_ids = [
         prompted("sing"),
         given("sing"),
@@ -174,7 +178,7 @@ def test_work_that_the_engine_puts_before_an_added_word_is_told() -> None:
         given("higher"),
     ]
     again: list[v1.Update] = [user("sing"), agent("la la"), user("higher"), agent("lo")]
-    assert beyond([*without_ids, *shown(agent("la"))], again, "claude") == [agent("lo")]
+    assert missed_updates([*without_ids, *shown(agent("la"))], again, "claude") == [agent("lo")]
 
 
 def test_files_that_came_with_a_prompt_do_not_hide_it() -> None:
@@ -184,7 +188,7 @@ def test_files_that_came_with_a_prompt_do_not_hide_it() -> None:
         user("look at [@a.txt](file:///a.txt)", "u"),
         agent("yes"),
     ]
-    assert beyond([*live(SONG), given("look at ")], history, "claude") == [agent("yes")]
+    assert missed_updates([*live(SONG), given("look at ")], history, "claude") == [agent("yes")]
 
 
 def test_a_compaction_that_has_another_id_later_is_the_same() -> None:
@@ -192,19 +196,19 @@ def test_a_compaction_that_has_another_id_later_is_the_same() -> None:
     over_now = v1.CompactionUpdate(compaction_id="later", status=v1.CompactionStatus.COMPLETED)
     summary = v1.CompactionSummaryChunk(compaction_id="later", content=v1.TextBlock(text="they sang"))
     history: list[v1.Update] = [*theirs(SONG), user("/compact"), over_now, summary]
-    told = beyond([*live(SONG), given("/compact"), *shown(begun)], history, "claude")
+    told = missed_updates([*live(SONG), given("/compact"), *shown(begun)], history, "claude")
     assert [
         each.compaction_id for each in told if isinstance(each, v1.CompactionUpdate | v1.CompactionSummaryChunk)
     ] == ["live"] * 2
     ended_now = v1.CompactionUpdate(compaction_id="live", status=v1.CompactionStatus.COMPLETED)
-    assert beyond([*live(SONG), given("/compact"), *shown(begun, ended_now)], history, "claude") == []
+    assert missed_updates([*live(SONG), given("/compact"), *shown(begun, ended_now)], history, "claude") == []
 
 
 def test_calls_that_are_counted_from_one_in_every_turn_are_told_apart() -> None:
     turns = [Told("again", (Call("1", f"Read {number}"), Say("read"))) for number in range(3)]
     kept = live(turns)
     for cut in range(2, len(kept) + 1):
-        if not isinstance(kept[cut - 1], events.Prompted):
+        if not isinstance(kept[cut - 1], events.PromptEvent):
             assert whole(kept[:cut], theirs(turns)) == looks(theirs(turns)), cut
 
 
@@ -213,8 +217,8 @@ def test_settings_are_no_history() -> None:
         v1.AvailableCommandsUpdate(available_commands=[]), v1.SessionInfoUpdate(title="sing"), v1.UsageUpdate(used=1, size=2),
     ]  # fmt: skip
     warning = v1.NoticeUpdate(severity=v1.NoticeSeverity.WARNING, title="no sandbox")
-    assert beyond([], [*state, warning, *theirs(SONG), *state], "claude") == theirs(SONG)
-    assert beyond(live(SONG), [*state, warning, *theirs(SONG), *state], "claude") == []
+    assert missed_updates([], [*state, warning, *theirs(SONG), *state], "claude") == theirs(SONG)
+    assert missed_updates(live(SONG), [*state, warning, *theirs(SONG), *state], "claude") == []
 
 
 def test_a_plan_that_we_missed_is_told_and_an_old_one_is_not() -> None:
@@ -223,27 +227,27 @@ def test_a_plan_that_we_missed_is_told_and_an_old_one_is_not() -> None:
         for step in ("do", "re")
     )
     history: list[v1.Update] = [user("sing"), old, agent("la", "m"), new]
-    assert beyond([given("sing"), *shown(old, agent("la", "m"))], history, "claude") == [new]
-    assert beyond([given("sing"), *shown(old, agent("la", "m"), new)], history, "claude") == []
-    assert beyond([given("sing"), *shown(agent("la", "m"), new)], history, "claude") == []
+    assert missed_updates([given("sing"), *shown(old, agent("la", "m"))], history, "claude") == [new]
+    assert missed_updates([given("sing"), *shown(old, agent("la", "m"), new)], history, "claude") == []
+    assert missed_updates([given("sing"), *shown(agent("la", "m"), new)], history, "claude") == []
 
 
 def test_what_an_engine_does_later_by_itself_is_told() -> None:
     kept = [given("sing"), *shown(agent("la", "m1")), ended()]
     history: list[v1.Update] = [user("sing"), agent("la", "m1"), call("late"), done("late"), agent("it is done", "m2")]
-    assert beyond(kept, history, "claude") == history[2:]
+    assert missed_updates(kept, history, "claude") == history[2:]
 
 
 def test_an_answer_that_is_written_down_otherwise_is_not_told_twice() -> None:
     kept = [given("sing"), *shown(thought("hm"), agent("la la")), ended()]
-    assert beyond(kept, [user("sing"), thought("Hmm."), agent("La, la!")], "claude") == []
+    assert missed_updates(kept, [user("sing"), thought("Hmm."), agent("La, la!")], "claude") == []
     kept = [given("sing"), *shown(agent("la la", "m"))]
-    assert beyond(kept, [user("sing"), agent("La, la!", "m")], "claude") == []
+    assert missed_updates(kept, [user("sing"), agent("La, la!", "m")], "claude") == []
 
 
 def test_other_white_space_is_no_news() -> None:
     kept = [given("sing\n\nit"), *shown(agent("la  la\n"))]
-    assert beyond(kept, [user("sing it"), agent("la la\n\nlo")], "claude") == [agent("lo")]
+    assert missed_updates(kept, [user("sing it"), agent("la la\n\nlo")], "claude") == [agent("lo")]
 
 
 def test_parallel_work_that_is_told_in_another_order_is_whole() -> None:
@@ -257,7 +261,7 @@ def test_parallel_work_that_is_told_in_another_order_is_whole() -> None:
         agent("b1", "mb"),
         done("b"),
     ]
-    assert beyond(kept, history, "claude") == [
+    assert missed_updates(kept, history, "claude") == [
         agent("a1", "ma"), v1.ToolCallUpdate(tool_call_id="a", status=v1.ToolStatus.COMPLETED, content=done().content),
     ]  # fmt: skip
 
@@ -266,16 +270,16 @@ def test_a_picture_in_an_answer_is_told_once() -> None:
     picture = v1.AgentMessageChunk(content=v1.ImageBlock(data="aa", mime_type="image/png"))
     history: list[v1.Update] = [user("draw"), agent("look: "), picture, agent(" there")]
     for cut, rest in ((1, history[2:]), (2, history[3:]), (3, [])):
-        assert beyond([given("draw"), *shown(*history[1 : cut + 1])], history, "claude") == rest
+        assert missed_updates([given("draw"), *shown(*history[1 : cut + 1])], history, "claude") == rest
 
 
 def test_what_was_cleared_is_not_compared() -> None:
-    assert beyond([*live(SONG), events.Cleared(0.0)], theirs(SONG), "claude") == theirs(SONG)
+    assert missed_updates([*live(SONG), events.ClearEvent(0.0)], theirs(SONG), "claude") == theirs(SONG)
 
 
 def test_a_call_with_our_label_gets_no_new_title() -> None:
     kept = [given("sing"), *shown(call("a", "Claude Code: Read", status=v1.ToolStatus.IN_PROGRESS))]
-    [end] = beyond(kept, [user("sing"), call("a", "Read"), done("a")], "claude")
+    [end] = missed_updates(kept, [user("sing"), call("a", "Read"), done("a")], "claude")
     assert isinstance(end, v1.ToolCallUpdate) and not end.title
 
 
@@ -304,5 +308,5 @@ def conversations(draw: st.DrawFn) -> list[Told]:
 def test_for_every_cut_the_whole_is_equal_and_nothing_is_twice(turns: list[Told], size: int) -> None:
     kept, history = live(turns, size), theirs(turns)
     for cut in range(2, len(kept) + 1):
-        if not isinstance(kept[cut - 1], events.Prompted):
+        if not isinstance(kept[cut - 1], events.PromptEvent):
             assert whole(kept[:cut], history) == looks(history)

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from antiphon.duet import events
-from antiphon.duet.beyond import beyond
+from antiphon.duet.beyond import missed_updates
 from antiphon.protocol import v1
 from antiphon.protocol.base import decoder
 from antiphon.protocol.methods import Call as Method
@@ -45,11 +45,11 @@ def check(kept: list[events.Event], history: list[v1.Update], renamed: dict[str,
     whole = looks(history)
     assert len(whole) > 10
     for cut in range(2, len(kept) + 1):
-        if isinstance(kept[cut - 1], events.Prompted):
+        if isinstance(kept[cut - 1], events.PromptEvent):
             continue
-        more = beyond(kept[:cut], history, "claude")
+        more = missed_updates(kept[:cut], history, "claude")
         again = [*kept[:cut], ended(stop_reason=""), *shown(*more)]
-        assert beyond(again, history, "claude") == []
+        assert missed_updates(again, history, "claude") == []
         seen = looks([*told_by(kept[:cut]), *more])
         assert [
             (who, renamed.get(str(what), what)) if who == "user" else (who, what, *rest) for who, what, *rest in seen
@@ -96,12 +96,12 @@ async def test_a_turn_of_codex_that_was_cut_anywhere_is_whole_again(tmp_path: Pa
             id = client.session.id
         async with connected(at) as client:
             history = (await client.load(id)).updates
-    command_left_out = [each for each in kept if not isinstance(each, events.Given) or each.text != "/compact"]
+    command_left_out = [each for each in kept if not isinstance(each, events.GivenEvent) or each.text != "/compact"]
     check(command_left_out, history, {})
     for cut in range(2, len(kept) + 1):  # which Codex keeps no word of
-        seen = looks([*told_by(kept[:cut]), *beyond(kept[:cut], history, "claude")])
+        seen = looks([*told_by(kept[:cut]), *missed_updates(kept[:cut], history, "claude")])
         assert [each for each in seen if each[1] != "/compact"] == looks(history) or isinstance(
-            kept[cut - 1], events.Prompted
+            kept[cut - 1], events.PromptEvent
         )
 
 
@@ -157,9 +157,9 @@ def check_loosely(kept: list[events.Event], history: list[v1.Update]) -> None:
 
     assert len(seen(history)) > 4
     for cut in range(2, len(kept) + 1):
-        more = beyond(kept[:cut], history, "claude")
+        more = missed_updates(kept[:cut], history, "claude")
         assert seen([*told_by(kept[:cut]), *more]) == seen(history), cut
-    assert beyond(kept, history, "claude") == []
+    assert missed_updates(kept, history, "claude") == []
 
 
 async def test_unusual_turns_of_claude_code_are_whole_again(tmp_path: Path) -> None:

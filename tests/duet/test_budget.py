@@ -2,7 +2,7 @@
 
 import pytest
 
-from antiphon.duet.budget import Budget, Ledger, Spent
+from antiphon.duet.budget import Budget, Spent, UsageTotals
 from antiphon.protocol import v1
 
 
@@ -14,9 +14,9 @@ def gauge(used: int, cost: float | None = None, currency: str = "USD") -> v1.Usa
     return v1.UsageUpdate(used, 200_000, None if cost is None else v1.Cost(cost, currency))
 
 
-def new(*engines: str) -> Ledger:
+def new(*engines: str) -> UsageTotals:
     """The ledger of a session whose engines begin."""
-    ledger = Ledger()
+    ledger = UsageTotals()
     for engine in engines:
         ledger.begins(engine)
     return ledger

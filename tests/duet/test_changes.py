@@ -10,7 +10,7 @@ import pytest
 from antiphon.duet import changes as looking
 from antiphon.duet import git as running
 from antiphon.duet import shadow
-from antiphon.duet.changes import Changes, changes, from_calls, look
+from antiphon.duet.changes import TreeChanges, changes, from_calls, snapshot
 from antiphon.duet.clipping import clipped_diff
 from antiphon.protocol import v1
 from tests.duet.histories import call
@@ -30,9 +30,9 @@ def state(folder: Path) -> dict[str, tuple[bytes, int]]:
 
 async def test_only_what_changed_between_the_looks_is_told(tree: Path) -> None:
     before_all = state(tree)
-    with await look([str(tree)]) as before:
+    with await snapshot([str(tree)]) as before:
         assert before.why == ""
-        assert await changes(before) == Changes()
+        assert await changes(before) == TreeChanges()
         write(tree, "src/sing.py", "print('lo')\n")
         write(tree, "new/verse.txt", "sol\n")
         write(tree, "noise.log", "ignored\n")
@@ -49,7 +49,7 @@ async def test_files_that_were_deleted_renamed_and_made_links_are_told(tree: Pat
     write(tree, "long.txt", "".join(f"line {number}\n" for number in range(50)))
     write(tree, "folder/inside.txt", "inside\n")
     git(tree, "add", "-A")
-    with await look([str(tree)]) as before:
+    with await snapshot([str(tree)]) as before:
         (tree / "song.txt").unlink()
         (tree / "long.txt").rename(tree / "renamed.txt")
         (tree / "link").symlink_to("/nowhere")
@@ -65,7 +65,7 @@ async def test_files_that_were_deleted_renamed_and_made_links_are_told(tree: Pat
 
 
 async def test_a_file_becomes_a_folder_and_a_folder_a_file(tree: Path) -> None:
-    with await look([str(tree)]) as before:
+    with await snapshot([str(tree)]) as before:
         (tree / "song.txt").unlink()
         write(tree, "song.txt/verse", "do\n")
         (tree / "src/sing.py").unlink()
@@ -80,7 +80,7 @@ async def test_binary_and_large_files_are_named(tree: Path, monkeypatch: pytest.
     monkeypatch.setattr(shadow, "FILE_LIMIT", 1000)
     write(tree, "grows.txt", "x" * 2000)
     write(tree, "stays.txt", "x" * 2000)
-    with await look([str(tree)]) as before:
+    with await snapshot([str(tree)]) as before:
         (tree / "picture.bin").write_bytes(bytes(range(256)))
         write(tree, "grows.txt", "x" * 3000)
         write(tree, "huge.txt", "y" * 5000)
@@ -93,7 +93,7 @@ async def test_binary_and_large_files_are_named(tree: Path, monkeypatch: pytest.
 async def test_a_folder_without_a_repository_is_looked_at_too(tmp_path: Path) -> None:
     root = tmp_path / "plain"
     write(root, "song.txt", "do\n")
-    with await look([str(root)]) as before:
+    with await snapshot([str(root)]) as before:
         write(root, "song.txt", "do re\n")
         found = await changes(before)
     assert found.files == ["song.txt"] and "-do\n+do re\n" in found.diff and not (root / ".git").exists()
@@ -102,21 +102,21 @@ async def test_a_folder_without_a_repository_is_looked_at_too(tmp_path: Path) ->
 async def test_a_repository_without_a_commit(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet")
     write(tmp_path, "song.txt", "do\n")
-    with await look([str(tmp_path)]) as before:
+    with await snapshot([str(tmp_path)]) as before:
         write(tmp_path, "song.txt", "re\n")
         assert "-do\n+re\n" in (await changes(before)).diff
 
 
 async def test_a_work_tree_beside_the_first(tree: Path, tmp_path: Path) -> None:
     git(tree, "worktree", "add", "--quiet", str(tmp_path / "second"))
-    with await look([str(tmp_path / "second")]) as before:
+    with await snapshot([str(tmp_path / "second")]) as before:
         write(tmp_path / "second", "song.txt", "do\n")
         found = await changes(before)
     assert found.files == ["song.txt"] and " do\n-re\n-mi\n" in found.diff
 
 
 async def test_a_folder_in_a_repository_tells_of_itself_alone(tree: Path) -> None:
-    with await look([str(tree / "src")]) as before:
+    with await snapshot([str(tree / "src")]) as before:
         write(tree, "src/sing.py", "print('lo')\n")
         write(tree, "song.txt", "other\n")
         found = await changes(before)
@@ -125,7 +125,7 @@ async def test_a_folder_in_a_repository_tells_of_itself_alone(tree: Path) -> Non
 
 async def test_a_folder_that_its_repository_ignores_is_looked_at(tree: Path) -> None:
     write(tree, "build/out.txt", "a\n")
-    with await look([str(tree / "build")]) as before:
+    with await snapshot([str(tree / "build")]) as before:
         write(tree, "build/out.txt", "b\n")
         assert (await changes(before)).files == ["out.txt"]
 
@@ -139,7 +139,7 @@ async def test_submodules_and_repositories_inside_are_looked_into(tree: Path, tm
     commit(other)
     git(tree, "submodule", "--quiet", "add", str(other), "module")
     git(tree, "clone", "--quiet", str(other), "inside")
-    with await look([str(tree)]) as before:
+    with await snapshot([str(tree)]) as before:
         write(tree, "module/verse.txt", "b\n")
         write(tree, "inside/verse.txt", "c\n")
         commit(tree / "module")
@@ -151,7 +151,7 @@ async def test_submodules_and_repositories_inside_are_looked_into(tree: Path, tm
 async def test_several_directories_are_told_apart(tree: Path, tmp_path: Path) -> None:
     second = tmp_path / "second"
     write(second, "song.txt", "a\n")
-    with await look([str(tree), str(second), str(tree / "src")]) as before:
+    with await snapshot([str(tree), str(second), str(tree / "src")]) as before:
         write(second, "song.txt", "b\n")
         write(tree, "src/sing.py", "\n")
         assert (await changes(before)).files == ["src/sing.py", f"{second}/song.txt".lstrip("/")]
@@ -165,7 +165,7 @@ async def test_a_merge_that_is_not_done(tree: Path) -> None:
     git(tree, "commit", "--quiet", "-am", "sol")
     with pytest.raises(subprocess.CalledProcessError):
         git(tree, "merge", "other")
-    with await look([str(tree)]) as before:
+    with await snapshot([str(tree)]) as before:
         write(tree, "song.txt", "do\nre\nmi\nfa\nsol\n")
         found = await changes(before)
     assert found.files == ["song.txt"] and "-<<<<<<< HEAD" in found.diff
@@ -173,7 +173,7 @@ async def test_a_merge_that_is_not_done(tree: Path) -> None:
 
 async def test_a_damaged_repository_is_taken_as_plain_files(tree: Path) -> None:
     (tree / ".git/index").write_bytes(b"nonsense")
-    with await look([str(tree)]) as before:
+    with await snapshot([str(tree)]) as before:
         write(tree, "song.txt", "do\n")
         found = await changes(before)
     assert found.complete and found.files == ["song.txt"]
@@ -184,13 +184,13 @@ async def test_a_repository_with_longer_names_of_its_objects(tmp_path: Path) -> 
     write(tmp_path, "song.txt", "do\n")
     git(tmp_path, "add", "-A")
     commit(tmp_path)
-    with await look([str(tmp_path)]) as before:
+    with await snapshot([str(tmp_path)]) as before:
         write(tmp_path, "song.txt", "re\n")
         assert "-do\n+re\n" in (await changes(before)).diff
 
 
 async def test_names_that_are_no_words(tree: Path) -> None:
-    with await look([str(tree)]) as before:
+    with await snapshot([str(tree)]) as before:
         write(tree, "two\nlines\tand 'quotes\".txt", "a\n")
         write(tree, "-rf", "b\n")
         write(tree, ":(glob)*", "c\n")
@@ -225,7 +225,7 @@ async def test_nothing_that_a_repository_names_is_run(tree: Path, tmp_path: Path
     assert list(marks.iterdir()) != []
     for mark in marks.iterdir():
         mark.unlink()
-    with await look([str(tree)]) as before:
+    with await snapshot([str(tree)]) as before:
         write(tree, "song.txt", "do\n")
         write(tree, "module/new.txt", "new\n")
         found = await changes(before)
@@ -241,7 +241,7 @@ async def test_what_the_user_ignores_everywhere_is_ignored(
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     write(tmp_path, "home/mine" if named else "home/.config/git/ignore", "*.swp\n")
     write(tmp_path, "home/.gitconfig", "[core]\n\texcludesFile = ~/mine\n" if named else "")
-    with await look([str(tree)]) as before:
+    with await snapshot([str(tree)]) as before:
         write(tree, "song.swp", "noise\n")
         write(tree, "song.txt", "do\n")
         assert (await changes(before)).files == ["song.txt"]
@@ -249,7 +249,7 @@ async def test_what_the_user_ignores_everywhere_is_ignored(
 
 async def test_without_git_it_is_said(tree: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with await look([str(tree)]) as before:
+    with await snapshot([str(tree)]) as before:
         found = await changes(before)
     assert not found.complete and "git could not be started" in found.why
 
@@ -259,7 +259,7 @@ async def test_what_takes_too_long_is_given_up(tree: Path, monkeypatch: pytest.M
     slow.chmod(0o755)
     monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
     monkeypatch.setattr(looking, "LOOK_TIME", 0.3)
-    with await look([str(tree)]) as before:
+    with await snapshot([str(tree)]) as before:
         found = await changes(before)
     assert not found.complete and "longer than 0.3 s" in found.why
     assert all(not alive(int(pid)) for pid in (tmp_path / "pids").read_text(encoding="utf-8").split())
@@ -272,7 +272,7 @@ async def test_a_look_that_is_called_off_leaves_nothing(
     slow.chmod(0o755)
     os.mkfifo(tmp_path / "fifo")
     monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
-    task = asyncio.create_task(look([str(tree)]))
+    task = asyncio.create_task(snapshot([str(tree)]))
     pid = int(await asyncio.to_thread((tmp_path / "fifo").read_text, encoding="utf-8"))
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -290,7 +290,7 @@ def alive(pid: int) -> bool:
 
 async def test_too_much_is_not_read(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(looking, "READ_LIMIT", 3000)
-    with await look([str(tree)]) as before:
+    with await snapshot([str(tree)]) as before:
         write(tree, "long.txt", "la la la\n" * 2000)
         found = await changes(before, 1000)
     assert not found.complete and "too much" in found.why and len(found.diff) <= 1000
@@ -299,18 +299,18 @@ async def test_too_much_is_not_read(tree: Path, monkeypatch: pytest.MonkeyPatch)
 async def test_more_than_git_should_read_is_not_read(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shadow, "TOTAL_LIMIT", 10)
     write(tree, "long.txt", "la la la\n" * 20)
-    with await look([str(tree)]) as before:
+    with await snapshot([str(tree)]) as before:
         assert "holds more than" in before.why and not (await changes(before)).complete
 
 
 async def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
     for roots in ([str(tmp_path / "nowhere")], []):
-        with await look(roots) as before:
-            assert await changes(before) == Changes(complete=False, why="there is no directory to look at")
+        with await snapshot(roots) as before:
+            assert await changes(before) == TreeChanges(complete=False, why="there is no directory to look at")
 
 
 async def test_a_look_that_nobody_keeps_is_cleaned_up(tree: Path) -> None:
-    await look([str(tree)])  # the fixture sees that nothing is left
+    await snapshot([str(tree)])  # the fixture sees that nothing is left
 
 
 def edit(path: str, old: str | None, new: str, id: str, **more: v1.ToolStatus) -> v1.ToolCall:

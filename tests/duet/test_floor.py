@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.aio import NO_WAIT
-from antiphon.duet.floor import Floor
+from antiphon.duet.floor import MessageOrder
 from antiphon.protocol import v1
 
 
@@ -24,7 +24,7 @@ class Stage:
 
     def __init__(self) -> None:
         self.heard: list[tuple[str, v1.Update]] = []
-        self.floor = Floor(self.tell)
+        self.floor = MessageOrder(self.tell)
 
     def tell(self, name: str, update: v1.Update) -> Awaitable[None]:
         self.heard.append((name, update))

@@ -8,7 +8,7 @@ import pytest
 
 from antiphon.agent.steering import STEERING
 from antiphon.agent.turn import Turn
-from antiphon.duet.agent import Duet
+from antiphon.duet.agent import JointAgent
 from antiphon.errors import Advice, Code, RequestError, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.methods import Call
@@ -268,7 +268,7 @@ async def test_the_title_is_the_first_thing_that_was_said_and_no_command() -> No
 
 async def test_an_engine_that_is_not_here_is_not_another_ones_business() -> None:
     alto = Singer("alto")
-    async with playing(Duet({"alto": alto}, {"bass": Advice("there is no bass", "hire one")}), FULL) as editor:
+    async with playing(JointAgent({"alto": alto}, {"bass": Advice("there is no bass", "hire one")}), FULL) as editor:
         session = await editor.open()
         await editor.prompt(session, "/bass la")
         await editor.prompt(session, "/status")

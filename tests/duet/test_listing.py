@@ -8,7 +8,7 @@ import pytest
 
 from antiphon.duet import listing
 from antiphon.duet.listing import PAGE, has_session
-from antiphon.duet.place import same_place
+from antiphon.duet.place import normal_directory
 from antiphon.errors import Code, RequestError, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
@@ -209,6 +209,6 @@ async def test_a_directory_is_listed_by_each_of_its_names() -> None:
 
 
 def test_one_directory_has_one_name() -> None:
-    assert [same_place(name) for name in ("/", "//", "/a/./b//", "/a/../b", "a/", "")] == [
+    assert [normal_directory(name) for name in ("/", "//", "/a/./b//", "/a/../b", "a/", "")] == [
         "/", "/", "/a/b", "/a/../b", "a", "",
     ]  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from antiphon.duet import folders
-from antiphon.duet.changes import changes, look
+from antiphon.duet.changes import changes, snapshot
 from tests.duet.trees import write
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
@@ -28,7 +28,7 @@ async def test_a_project_cannot_bring_a_git_along(
             write(folder, name, f'#!/bin/sh\necho trap >> "{tmp_path}/trapped"\n').chmod(0o755)
     monkeypatch.chdir(tree)
     monkeypatch.setenv("PATH", path.format(os.environ["PATH"]))
-    with await look([str(tree)]) as before:
+    with await snapshot([str(tree)]) as before:
         write(tree, "song.txt", "do\n")
         found = await changes(before)
     assert not (tmp_path / "trapped").exists()
@@ -49,7 +49,7 @@ async def test_copying_and_removing_are_done_beside_the_event_loop(tree: Path, m
 
     for name in ("copy2", "rmtree"):
         noting(name)
-    async with await look([str(tree)]) as before:
+    async with await snapshot([str(tree)]) as before:
         assert before.why == ""
     assert where == {"copy2": False, "rmtree": False}
 
@@ -66,7 +66,7 @@ async def test_a_look_that_is_called_off_while_it_copies_leaves_nothing(
         return real(*args)
 
     monkeypatch.setattr(shutil, "copy2", slow)
-    task = asyncio.create_task(look([str(tree)]))
+    task = asyncio.create_task(snapshot([str(tree)]))
     await asyncio.to_thread(copying.wait, 10)
     task.cancel()
     asyncio.get_running_loop().call_soon(called_off.set)
@@ -102,7 +102,7 @@ async def test_what_a_killed_process_left_is_removed_by_the_next_look_a_day_late
     link = nothing_is_left / f"antiphon-look-{killed}-link"
     link.symlink_to(others[-1])
     os.utime(link, (long_ago, long_ago), follow_symlinks=False)
-    async with await look([str(tree)]) as before:
+    async with await snapshot([str(tree)]) as before:
         assert not gone.exists() and all(path.is_dir() for path in others) and link.is_symlink()
         assert str(os.getpid()) in before.folder.name and stat.S_IMODE(before.folder.stat().st_mode) == 0o700
     link.unlink()

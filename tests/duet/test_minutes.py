@@ -6,15 +6,15 @@ from hypothesis import given as over
 from hypothesis import strategies as st
 
 from antiphon.duet import events
-from antiphon.duet.minutes import KEPT, Minutes
+from antiphon.duet.minutes import KEPT, SessionSummary
 from antiphon.protocol import v1
 from tests.duet.histories import agent, call, done, ended, given, prompted, shown, thought, user
 
 TITLES = {"claude": "Claude Code", "codex": "Codex"}
 
 
-def minutes(*heard: events.Event | list[events.Event]) -> Minutes:
-    made = Minutes(TITLES)
+def minutes(*heard: events.Event | list[events.Event]) -> SessionSummary:
+    made = SessionSummary(TITLES)
     for each in heard:
         for event in each if isinstance(each, list) else [each]:
             made.hear(event)
@@ -99,7 +99,7 @@ def test_what_no_engine_was_given_is_not_told() -> None:
 
 
 def test_how_a_turn_ended_badly_is_told() -> None:
-    failed = events.Ended(0.0, "claude", "", "no such\nmodel")
+    failed = events.EndEvent(0.0, "claude", "", "no such\nmodel")
     made = minutes(
         prompted("sing"),
         given("sing"),
@@ -125,7 +125,7 @@ def test_a_prompt_that_an_engine_repeats_is_no_news() -> None:
 
 
 def test_after_a_clear_nothing_is_known() -> None:
-    made = minutes(turn("sing", "la"), events.Cleared(0.0))
+    made = minutes(turn("sing", "la"), events.ClearEvent(0.0))
     assert made.since("codex") == made.last("claude") == made.everything() == ""
 
 
@@ -161,7 +161,7 @@ def test_pictures_and_files_in_a_prompt_are_named() -> None:
         v1.TextBlock(text="look at"), v1.ImageBlock(data="", mime_type="image/png"), v1.ResourceLink(name="a", uri="file:///a"),
         v1.EmbeddedResource(resource=v1.TextResource(text="long", uri="file:///b")), v1.AudioBlock(data="", mime_type="audio/wav"),
     ]  # fmt: skip
-    made = minutes(events.Prompted(0.0, blocks, "m"), given(""), ended(), prompted("x"))
+    made = minutes(events.PromptEvent(0.0, blocks, "m"), given(""), ended(), prompted("x"))
     assert "| look at [a picture] [file:///a] [file:///b] [a recording]" in made.since("codex")
 
 

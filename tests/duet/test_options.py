@@ -8,32 +8,42 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.agent.settings import Settings
-from antiphon.duet.options import OURS, Joint, Merged, Offer, address, commands_merged, merged, on_route, shown_id
+from antiphon.duet.options import (
+    OURS,
+    EngineOffer,
+    SharedSettings,
+    ShownSettings,
+    address,
+    commands_merged,
+    merged,
+    on_route,
+    shown_id,
+)
 from antiphon.engines.claude.settings import Offer as ClaudeOffer
 from antiphon.engines.claude.settings import choices_of as claude_choices
 from antiphon.engines.codex.settings import choices_of as codex_choices
 from antiphon.protocol import v1
 
 TITLES = {"claude": "Claude Code", "codex": "Codex"}
-DUET = Joint(TITLES, "duet", "claude")
+DUET = SharedSettings(TITLES, "duet", "claude")
 
 
-def claude(mode: str = "default") -> Offer:
+def claude(mode: str = "default") -> EngineOffer:
     """As the engine has it, with the mode that only Claude has if it is in force."""
     choice = claude_choices(ClaudeOffer(), bypass=True, mode=mode, model="default", effort="")
-    return Offer("claude", "Claude Code", choice.modes, choice.models, choice.options)
+    return EngineOffer("claude", "Claude Code", choice.modes, choice.models, choice.options)
 
 
-def codex(mode: str = "default") -> Offer:
+def codex(mode: str = "default") -> EngineOffer:
     choice = codex_choices([], mode=mode, model="gpt", effort="", summary="auto")
-    return Offer("codex", "Codex", choice.modes, choice.models, choice.options)
+    return EngineOffer("codex", "Codex", choice.modes, choice.models, choice.options)
 
 
-def ids(found: Merged) -> list[str]:
+def ids(found: ShownSettings) -> list[str]:
     return [option.id for option in found.options if isinstance(option, v1.ConfigBase)]
 
 
-def option(found: Merged, id: str) -> v1.SelectConfig:
+def option(found: ShownSettings, id: str) -> v1.SelectConfig:
     return next(each for each in found.options if isinstance(each, v1.SelectConfig) and each.id == id)
 
 
@@ -75,7 +85,7 @@ def test_the_client_gets_what_a_session_takes() -> None:
 
 
 def test_one_engine_alone_has_its_own_ids_and_names() -> None:
-    alone = Joint({"codex": "Codex"}, "codex", "codex", auto_resume=False)
+    alone = SharedSettings({"codex": "Codex"}, "codex", "codex", auto_resume=False)
     found = merged(alone, [codex("plan")])
     assert ids(found) == ["auto_resume", "mode", "model", "summary"]
     assert option(found, "model").name == "Model" and option(found, "auto_resume").current_value == "off"
@@ -113,15 +123,15 @@ def test_the_mode_in_force_is_always_in_the_list() -> None:
 
 
 def test_engines_with_no_mode_in_common_have_each_their_own() -> None:
-    other = Offer("codex", "Codex", v1.ModeState("x", [v1.Mode("x", "X"), v1.Mode("y", "Y")]))
+    other = EngineOffer("codex", "Codex", v1.ModeState("x", [v1.Mode("x", "X"), v1.Mode("y", "Y")]))
     found = merged(DUET, [claude(), other])
     assert found.modes == claude().modes
     assert values(option(found, "codex_mode")) == ["x", "y"] and "claude_mode" not in ids(found)
 
 
 def test_an_engine_without_modes_limits_nobody() -> None:
-    assert merged(DUET, [claude(), Offer("codex", "Codex")]).modes == claude().modes
-    assert merged(DUET, [Offer("claude", "Claude Code"), Offer("codex", "Codex")]).modes is None
+    assert merged(DUET, [claude(), EngineOffer("codex", "Codex")]).modes == claude().modes
+    assert merged(DUET, [EngineOffer("claude", "Claude Code"), EngineOffer("codex", "Codex")]).modes is None
 
 
 def test_modes_that_are_only_a_setting_are_modes_too() -> None:
@@ -129,9 +139,9 @@ def test_modes_that_are_only_a_setting_are_modes_too() -> None:
         id="permissions", name="Permissions", category=v1.ConfigCategory.MODE, current_value="b",
         options=[v1.SelectGroup("g", "G", [v1.SelectOption("a", "A"), v1.SelectOption("b", "B")])],
     )  # fmt: skip
-    found = merged(Joint({"x": "X"}, "x", "x"), [Offer("x", "X", options=[grouped])])
+    found = merged(SharedSettings({"x": "X"}, "x", "x"), [EngineOffer("x", "X", options=[grouped])])
     assert mode_ids(found.modes) == ["a", "b"] and ids(found) == ["auto_resume", "mode"]
-    found = merged(DUET, [claude(), Offer("codex", "Codex", options=[grouped])])
+    found = merged(DUET, [claude(), EngineOffer("codex", "Codex", options=[grouped])])
     assert "codex_permissions" in ids(found) and address("codex_permissions", list(TITLES)) == (
         "codex",
         "permissions",
@@ -158,7 +168,7 @@ def test_an_engine_that_does_not_answer_keeps_its_settings_but_not_its_mode() ->
     ],
 )
 def test_who_leads_comes_first(route: str, primary: str, expected: tuple[str, ...]) -> None:
-    assert on_route(Joint(TITLES, route, primary)) == expected
+    assert on_route(SharedSettings(TITLES, route, primary)) == expected
 
 
 # The way back.

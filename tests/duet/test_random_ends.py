@@ -16,7 +16,7 @@ from antiphon.agent.turn import Turn
 from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
 from antiphon.duet import events
-from antiphon.duet.agent import Duet
+from antiphon.duet.agent import JointAgent
 from antiphon.errors import Code, RequestError, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.methods import Call
@@ -202,7 +202,7 @@ class Joint:
         numbers = itertools.count(1)
         singers = [BusySinger(name, world, numbers) for name in ("alto", "bass")]
         near, far = memory_pair()
-        serving = world.start(Duet({singer.name: singer for singer in singers}).serve(far), "serving")
+        serving = world.start(JointAgent({singer.name: singer for singer in singers}).serve(far), "serving")
         connection = Connection(near, Router())
         editor = Editor(world, connection, str(self.folder))
         world.offer("close", connection.close)
@@ -234,7 +234,7 @@ class Joint:
             store = SessionStore(database)
             found: dict[str, list[int]] = {}
             for id in ids:
-                told = [each for each in events.unpack(await store.history(id)) if isinstance(each, events.Shown)]
+                told = [each for each in events.unpack(await store.history(id)) if isinstance(each, events.UpdateEvent)]
                 found[id] = [int(each) for event in told for each in NUMBER.findall(bytes(event.update).decode())]
         return found
 

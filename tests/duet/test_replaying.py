@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.duet.events import Cleared, Ended, Event, Given, Prompted, now, pack, shown, unpack
-from antiphon.duet.replaying import told_again
+from antiphon.duet.events import ClearEvent, EndEvent, Event, GivenEvent, PromptEvent, now, pack, unpack, update_event
+from antiphon.duet.replaying import replayed
 from antiphon.protocol import v1
 from antiphon.protocol.base import decoder, encode
 from antiphon.transcript.transcript import CallEntry, Entry, Message, Thought, fold
@@ -16,18 +16,18 @@ _update: "msgspec.json.Decoder[v1.Update]" = decoder(v1.Update)  # type: ignore[
 
 def sent(events: list[Event]) -> list[v1.Update]:
     """As a client reads them."""
-    return [_update.decode(encode(update)) for update in told_again(events)]
+    return [_update.decode(encode(update)) for update in replayed(events)]
 
 
 def test_pieces_of_one_message_come_as_one_and_other_things_stay_between() -> None:
     events: list[Event] = [
-        Prompted(now(), [v1.TextBlock("hi")], "u1"),
-        Given(now(), "claude", "hi"),
-        *(shown(v1.AgentMessageChunk(v1.TextBlock(word), "m1"), "claude") for word in "abcd"),
-        shown(v1.ToolCall("c", "make"), "claude"),
-        *(shown(v1.AgentMessageChunk(v1.TextBlock(word), "m2"), "claude") for word in "ef"),
-        shown(v1.AgentThoughtChunk(v1.TextBlock("hm"), "m2"), "claude"),
-        Ended(now(), "claude", "end_turn"),
+        PromptEvent(now(), [v1.TextBlock("hi")], "u1"),
+        GivenEvent(now(), "claude", "hi"),
+        *(update_event(v1.AgentMessageChunk(v1.TextBlock(word), "m1"), "claude") for word in "abcd"),
+        update_event(v1.ToolCall("c", "make"), "claude"),
+        *(update_event(v1.AgentMessageChunk(v1.TextBlock(word), "m2"), "claude") for word in "ef"),
+        update_event(v1.AgentThoughtChunk(v1.TextBlock("hm"), "m2"), "claude"),
+        EndEvent(now(), "claude", "end_turn"),
     ]
     assert sent(events) == [
         v1.UserMessageChunk(v1.TextBlock("hi"), "u1"),
@@ -40,13 +40,13 @@ def test_pieces_of_one_message_come_as_one_and_other_things_stay_between() -> No
 
 def test_twenty_thousand_events_of_one_answer_are_a_handful_of_updates() -> None:
     chunk = v1.AgentMessageChunk(v1.TextBlock("word "), "m")
-    kept = [pack(shown(chunk, "claude")) for _ in range(20_000)]
+    kept = [pack(update_event(chunk, "claude")) for _ in range(20_000)]
     assert sent(list(unpack(kept))) == [v1.AgentMessageChunk(v1.TextBlock("word " * 20_000), "m")]
 
 
 def test_what_is_not_plain_text_leaves_as_the_bytes_that_it_was_kept_as() -> None:
     odd = b'{"event":"shown","at":1,"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"hologram","x":[1]},"y":2}}'
-    assert [bytes(encode(update)) for update in told_again(list(unpack([odd])))] == [
+    assert [bytes(encode(update)) for update in replayed(list(unpack([odd])))] == [
         odd[len(b'{"event":"shown","at":1,"update":') : -1]
     ]
 
@@ -66,10 +66,10 @@ def test_a_piece_that_is_more_than_text_or_stands_alone_leaves_as_its_bytes(piec
     update = msgspec.json.encode({"sessionUpdate": "agent_message_chunk", **piece})
     kept = [
         b'{"event":"shown","at":1,"update":%b}' % update,
-        pack(shown(v1.ToolCall("c", "make"), "claude")),
+        pack(update_event(v1.ToolCall("c", "make"), "claude")),
         b'{"event":"shown","at":2,"update":%b}' % update,
     ]
-    told = [bytes(encode(each)) for each in told_again(list(unpack(kept)))]
+    told = [bytes(encode(each)) for each in replayed(list(unpack(kept)))]
     assert told[0] == told[2] == update
 
 
@@ -77,12 +77,12 @@ def test_only_what_is_nothing_but_text_is_put_together() -> None:
     plain = b'{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"la"},"messageId":"m"}'
     more = plain.replace(b'"text":"la"', b'"text":"la","_meta":{"of":"alto"}')
     kept = [b'{"event":"shown","at":1,"update":%b}' % each for each in (plain, plain, more, more, plain)]
-    told = [bytes(encode(each)) for each in told_again(list(unpack(kept)))]
+    told = [bytes(encode(each)) for each in replayed(list(unpack(kept)))]
     assert told == [plain.replace(b'"la"', b'"lala"'), more, more, plain]
 
 
 def test_an_event_of_a_newer_antiphon_is_left_out_and_the_others_are_told() -> None:
-    kept = [b'{"event":"tomorrow","at":1}', b"not even JSON", pack(Prompted(now(), [v1.TextBlock("hi")], "u"))]
+    kept = [b'{"event":"tomorrow","at":1}', b"not even JSON", pack(PromptEvent(now(), [v1.TextBlock("hi")], "u"))]
     assert sent(list(unpack(kept))) == [v1.UserMessageChunk(v1.TextBlock("hi"), "u")]
 
 
@@ -108,7 +108,7 @@ _updates: st.SearchStrategy[v1.Update] = st.one_of(
 
 @given(st.lists(_updates, max_size=30))
 def test_the_fold_is_the_same(updates: list[v1.Update]) -> None:
-    events: list[Event] = [shown(update, "claude") for update in updates]
-    kept = [pack(event) for event in (*events, Cleared(now()))]
+    events: list[Event] = [update_event(update, "claude") for update in updates]
+    kept = [pack(event) for event in (*events, ClearEvent(now()))]
     again = fold(sent(list(unpack(kept))))
     assert [shape(entry) for entry in again.entries] == [shape(entry) for entry in fold(updates).entries]

@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.duet import tasks as room
-from antiphon.duet.tasks import LISTED, Held, Nudge, Nudging, Task, prompt_text, tasks_of
+from antiphon.duet.tasks import LISTED, HeldNudge, Nudge, Nudges, OpenTask, prompt_text, tasks_of
 from antiphon.protocol import v1
 from tests.transports.children import alive, gone
 
 AT_LIMIT = v1.StopReason.MAX_TURN_REQUESTS
-SOME = [Task("Write the tests", "t-1"), Task("Read them")]
+SOME = [OpenTask("Write the tests", "t-1"), OpenTask("Read them")]
 
 
-def script(code: str) -> Nudging:
-    return Nudging([sys.executable, "-c", code])
+def script(code: str) -> Nudges:
+    return Nudges([sys.executable, "-c", code])
 
 
 # The command.
@@ -28,12 +28,12 @@ def script(code: str) -> Nudging:
 
 async def test_the_tasks_are_what_the_command_prints_in_the_directory(tmp_path: Path) -> None:
     nudging = script("import os, json; print(json.dumps([os.getcwd(), {'id': 7, 'title': 'b'}]))")
-    assert await nudging.pending(tmp_path) == [Task(str(tmp_path)), Task("b", "7")]
+    assert await nudging.pending(tmp_path) == [OpenTask(str(tmp_path)), OpenTask("b", "7")]
 
 
 async def test_the_command_reads_nothing_and_its_complaints_are_not_heard(tmp_path: Path) -> None:
     nudging = script("import sys; sys.stderr.write('odd'); print(sys.stdin.read() + '[\"a\"]')")
-    assert await nudging.pending(tmp_path) == [Task("a")]
+    assert await nudging.pending(tmp_path) == [OpenTask("a")]
 
 
 @pytest.mark.parametrize("command", [(), ("no-such-program-here", "ls"), ("/no/such/program",)])
@@ -41,7 +41,7 @@ async def test_a_program_that_is_not_there_is_no_news(
     command: tuple[str, ...], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    assert await Nudging(command).pending(tmp_path) is None
+    assert await Nudges(command).pending(tmp_path) is None
     assert caplog.records == []
 
 
@@ -51,7 +51,7 @@ async def test_a_project_cannot_bring_the_program_along(tmp_path: Path, monkeypa
     trap.chmod(0o755)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", ".::")
-    assert await Nudging(["dot", "ls"]).pending(tmp_path) is None
+    assert await Nudges(["dot", "ls"]).pending(tmp_path) is None
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_entries_are_texts_or_objects_and_those_that_are_done_do_not_count() -> 
         None,
     ]
     assert tasks_of(told) == [
-        Task("one"), Task("two"), Task("three", "t3"), Task("four and more"), Task("five"), Task("a task without a name"),
+        OpenTask("one"), OpenTask("two"), OpenTask("three", "t3"), OpenTask("four and more"), OpenTask("five"), OpenTask("a task without a name"),
     ]  # fmt: skip
 
 
@@ -144,7 +144,7 @@ def test_whatever_is_in_the_list_its_tasks_are_lines(told: list[object]) -> None
 
 def test_the_prompt_names_the_first_tasks() -> None:
     assert prompt_text(SOME) == "Go on with the open tasks:\n- Write the tests (t-1)\n- Read them"
-    many = prompt_text([Task(f"n{number}") for number in range(LISTED + 3)])
+    many = prompt_text([OpenTask(f"n{number}") for number in range(LISTED + 3)])
     assert many.count("\n- n") == LISTED and many.endswith("- and 3 more")
 
 
@@ -153,37 +153,37 @@ def test_the_prompt_names_the_first_tasks() -> None:
 
 @pytest.mark.parametrize("stop", list(v1.StopReason))
 def test_only_a_limit_is_a_reason_to_go_on(stop: v1.StopReason) -> None:
-    decided = Nudging(["x"]).decide(stop, 0.0, SOME)
+    decided = Nudges(["x"]).decide(stop, 0.0, SOME)
     assert isinstance(decided, Nudge) is (stop in (v1.StopReason.MAX_TOKENS, v1.StopReason.MAX_TURN_REQUESTS))
 
 
 @pytest.mark.parametrize("tasks", [None, []])
-def test_without_tasks_there_is_nothing_to_go_on_with(tasks: list[Task] | None) -> None:
-    assert Nudging(["x"]).decide(AT_LIMIT, 0.0, tasks) is None
+def test_without_tasks_there_is_nothing_to_go_on_with(tasks: list[OpenTask] | None) -> None:
+    assert Nudges(["x"]).decide(AT_LIMIT, 0.0, tasks) is None
 
 
 def test_switched_off_it_does_nothing() -> None:
-    nudging = Nudging(["x"])
+    nudging = Nudges(["x"])
     nudging.enabled = False
     assert nudging.decide(AT_LIMIT, 0.0, SOME) is None
 
 
 def test_it_cools_down_and_then_goes_on() -> None:
-    nudging = Nudging(["x"], cooldown=30)
+    nudging = Nudges(["x"], cooldown=30)
     assert nudging.decide(AT_LIMIT, 100.0, SOME) == Nudge(prompt_text(SOME), 1)
     assert nudging.decide(AT_LIMIT, 100.0, SOME) == Nudge(prompt_text(SOME), 1)  # deciding changes nothing
     nudging.nudged(100.0)
     held = nudging.decide(AT_LIMIT, 117.5, SOME)
-    assert isinstance(held, Held) and "2 tasks are left" in held.why.sentence and "in 13 s" in held.why.hint
+    assert isinstance(held, HeldNudge) and "2 tasks are left" in held.why.sentence and "in 13 s" in held.why.hint
     assert nudging.decide(AT_LIMIT, 130.0, SOME) == Nudge(prompt_text(SOME), 2)
 
 
 def test_it_has_a_maximum_until_the_user_speaks() -> None:
-    nudging = Nudging(["x"], cooldown=0, maximum=2)
+    nudging = Nudges(["x"], cooldown=0, maximum=2)
     for now in (1.0, 2.0):
         assert isinstance(nudging.decide(AT_LIMIT, now, SOME), Nudge)
         nudging.nudged(now)
     held = nudging.decide(AT_LIMIT, 1000.0, SOME[:1])
-    assert isinstance(held, Held) and "1 task is left" in held.why.sentence and "2 times" in held.why.sentence
+    assert isinstance(held, HeldNudge) and "1 task is left" in held.why.sentence and "2 times" in held.why.sentence
     nudging.user_spoke()
     assert nudging.decide(AT_LIMIT, 2.0, SOME) == Nudge(prompt_text(SOME), 1)

@@ -4,9 +4,9 @@ from antiphon.duet.budget import Spent
 from antiphon.duet.commands import offered
 from antiphon.duet.telling_state import (
     SESSIONS,
-    EngineState,
+    EngineStatus,
+    JointStatus,
     SessionLine,
-    State,
     help_text,
     sessions_text,
     status_text,
@@ -15,9 +15,9 @@ from antiphon.duet.telling_state import (
 from antiphon.errors import Advice
 from antiphon.protocol import v1
 
-CLAUDE = EngineState("claude", "Claude Code", "2.1.325", "c-1", "plan", "opus")
-CODEX = EngineState("codex", "Codex")
-GONE = EngineState("codex", "Codex", problem=Advice("Codex is not installed", "`pip install 'antiphon[codex]'`"))
+CLAUDE = EngineStatus("claude", "Claude Code", "2.1.325", "c-1", "plan", "opus")
+CODEX = EngineStatus("codex", "Codex")
+GONE = EngineStatus("codex", "Codex", problem=Advice("Codex is not installed", "`pip install 'antiphon[codex]'`"))
 
 
 def test_help_has_all_of_ours_and_counts_theirs() -> None:
@@ -33,7 +33,7 @@ def test_help_has_all_of_ours_and_counts_theirs() -> None:
 
 
 def test_status_tells_everything_that_is_known() -> None:
-    state = State(
+    state = JointStatus(
         "s-1",
         "duet",
         "claude",
@@ -66,7 +66,7 @@ def test_status_tells_everything_that_is_known() -> None:
 
 
 def test_status_of_one_engine_leaves_out_what_is_for_two_and_says_who_is_missing() -> None:
-    text = status_text(State("s-1", "claude", "claude", [CLAUDE, GONE]))
+    text = status_text(JointStatus("s-1", "claude", "claude", [CLAUDE, GONE]))
     assert "primary" not in text and "| title |" not in text and "| nudge | on |" in text
     assert "| last prompt | 0 turns, 0 tokens |" in text
     assert text.endswith("Codex is not there: Codex is not installed; `pip install 'antiphon[codex]'`")

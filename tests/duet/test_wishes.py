@@ -10,7 +10,7 @@ import pytest
 from antiphon.config.merging import merge
 from antiphon.config.reading import Part, read
 from antiphon.config.shapes import REVIEWS, Duet, Settings
-from antiphon.duet.wishes import TASKS, Wishes, chosen, wishes
+from antiphon.duet.wishes import TASKS, DuetPreferences, preferences, start_route
 from tests.limits import limit
 
 PAGE = Path(__file__).parents[2] / "docs" / "config.md"
@@ -18,15 +18,17 @@ SAID = Settings(duet=Duet(route="codex", primary="codex", auto_resume=False, max
 
 
 def test_without_a_word_everything_is_as_we_think_best() -> None:
-    assert wishes(Settings(), {}) == Wishes()
-    best = Wishes()
+    assert preferences(Settings(), {}) == DuetPreferences()
+    best = DuetPreferences()
     assert (best.auto_resume, best.review, best.review_rounds, best.max_turns) == (True, "report", 2, 20)
     assert (best.max_tokens, best.max_cost) == (None, None)
     assert (best.tasks, best.nudge, best.nudge_cooldown, best.nudge_max) == (("dot", "ls", "--json"), True, 30.0, 5)
 
 
 def test_the_config_file_counts_before_that() -> None:
-    assert wishes(SAID, {}) == Wishes(route="codex", primary="codex", auto_resume=False, max_turns=3, nudge=False)
+    assert preferences(SAID, {}) == DuetPreferences(
+        route="codex", primary="codex", auto_resume=False, max_turns=3, nudge=False
+    )
 
 
 def test_every_key_of_the_file_reaches_the_wishes() -> None:
@@ -35,7 +37,7 @@ def test_every_key_of_the_file_reaches_the_wishes() -> None:
         'review_rounds = 3\nmax_turns = 4\nmax_tokens = 5\nmax_cost = 6\ntasks = ["todo"]\nnudge = false\nnudge_cooldown = 7\nnudge_max = 8\n'
     )
     settings = merge(read(text), Part(), trusted=False, broken=False)
-    assert wishes(settings, {"DOT_EXECUTABLE": "/opt/dot"}) == Wishes(
+    assert preferences(settings, {"DOT_EXECUTABLE": "/opt/dot"}) == DuetPreferences(
         ("codex", "x --acp"), "duet", "codex", False, "fix", 3, 4, 5, 6.0, ("todo",), False, 7.0, 8
     )
 
@@ -43,13 +45,13 @@ def test_every_key_of_the_file_reaches_the_wishes() -> None:
 @pytest.mark.parametrize("prefix", ["ANTIPHON", "BANJO"])
 def test_the_environment_counts_before_the_file(prefix: str) -> None:
     environ = {f"{prefix}_ROUTE": "review", f"{prefix}_PRIMARY_AGENT": "claude", f"{prefix}_AUTO_RESUME": "true"}
-    found = wishes(SAID, environ)
+    found = preferences(SAID, environ)
     assert (found.route, found.primary, found.auto_resume, found.max_turns) == ("review", "claude", True, 3)
 
 
 def test_our_own_names_count_before_banjos() -> None:
-    assert wishes(Settings(), {"BANJO_ROUTE": "codex", "ANTIPHON_ROUTE": "claude"}).route == "claude"
-    assert wishes(Settings(), {"BANJO_ROUTE": "codex", "ANTIPHON_ROUTE": ""}).route == "codex"
+    assert preferences(Settings(), {"BANJO_ROUTE": "codex", "ANTIPHON_ROUTE": "claude"}).route == "claude"
+    assert preferences(Settings(), {"BANJO_ROUTE": "codex", "ANTIPHON_ROUTE": ""}).route == "codex"
 
 
 @pytest.mark.parametrize(
@@ -57,7 +59,7 @@ def test_our_own_names_count_before_banjos() -> None:
     [("false", False), ("0", False), ("no", False), ("OFF", False), ("true", True), ("1", True), ("", True)],
 )
 def test_auto_resume_is_switched_off_by_any_word_for_it(word: str, on: bool) -> None:
-    assert wishes(Settings(), {"ANTIPHON_AUTO_RESUME": word}).auto_resume is on
+    assert preferences(Settings(), {"ANTIPHON_AUTO_RESUME": word}).auto_resume is on
 
 
 @pytest.mark.parametrize(
@@ -70,7 +72,7 @@ def test_auto_resume_is_switched_off_by_any_word_for_it(word: str, on: bool) -> 
     ],
 )
 def test_what_makes_no_sense_is_told_and_left_out(name: str, value: str) -> None:
-    found = wishes(SAID, {name: value})
+    found = preferences(SAID, {name: value})
     (problem,) = found.problems
     assert problem.sentence.startswith(f"{name} is ") and problem.hint
     assert (found.route, found.primary, found.auto_resume, found.tasks) == ("codex", "codex", False, TASKS)
@@ -78,8 +80,8 @@ def test_what_makes_no_sense_is_told_and_left_out(name: str, value: str) -> None
 
 def test_another_dot_can_be_named_for_the_usual_command_alone() -> None:
     environ = {"DOT_EXECUTABLE": "~/bin/dot"}
-    assert wishes(Settings(), environ).tasks == (str(Path.home() / "bin/dot"), "ls", "--json")
-    assert wishes(Settings(duet=Duet(tasks=("todo",))), environ).tasks == ("todo",)
+    assert preferences(Settings(), environ).tasks == (str(Path.home() / "bin/dot"), "ls", "--json")
+    assert preferences(Settings(duet=Duet(tasks=("todo",))), environ).tasks == ("todo",)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +97,7 @@ def test_another_dot_can_be_named_for_the_usual_command_alone() -> None:
 def test_a_session_begins_as_wanted_as_far_as_the_engines_are_there(
     route: str | None, primary: str | None, engines: list[str], expected: tuple[str, str], words: list[str]
 ) -> None:
-    found = chosen(Wishes(route=route, primary=primary), engines)
+    found = start_route(DuetPreferences(route=route, primary=primary), engines)
     assert (found.route, found.primary) == expected
     assert len(found.problems) == len(words)
     for problem, word in zip(found.problems, words, strict=True):
@@ -117,8 +119,8 @@ def test_the_example_of_a_page_gives_a_session_that_begins_so(page: str) -> None
     text = PAGE.with_name(page).read_text(encoding="utf-8")
     (example,) = [each for each in re.findall(r"```toml\n(.*?)```", text, re.DOTALL) if "[duet]" in each]
     part = read(example)
-    wanted = wishes(merge(part, Part(), trusted=False, broken=False), {})
-    begins = chosen(wanted, wanted.engines or ("claude", "codex"))
+    wanted = preferences(merge(part, Part(), trusted=False, broken=False), {})
+    begins = start_route(wanted, wanted.engines or ("claude", "codex"))
     assert not part.problems and not wanted.problems and not begins.problems
     assert begins.route == "review" and wanted.review == "fix"
     assert (begins.primary, wanted.max_cost) == (("claude", 2.5) if page == "config.md" else ("codex", 1.0))

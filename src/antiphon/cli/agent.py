@@ -27,9 +27,9 @@ def run(arguments: list[str]) -> int:
 def _serve(engines: list[str]) -> None:
     require_streams()
     if len(engines) != 1:
-        from antiphon.duet.agent import joint
+        from antiphon.duet.agent import joint_agent
 
-        joint(engines).run()
+        joint_agent(engines).run()
         return
     from antiphon.engines.host import Host
 

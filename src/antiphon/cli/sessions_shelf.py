@@ -7,7 +7,7 @@ from typing import Final
 
 from antiphon.cli.saying import Misused
 from antiphon.client.session_ids import shortened
-from antiphon.duet.events import Prompted, unpack
+from antiphon.duet.events import PromptEvent, unpack
 from antiphon.export.session import About, ExportedSession, about, read_session
 from antiphon.protocol import v1
 from antiphon.store.conversations import ConversationStore
@@ -97,7 +97,7 @@ class Shelf:
         seen = 0
         async for page in self.store.pages(id, page_bytes=4096):
             for event in unpack(page):
-                if isinstance(event, Prompted):
+                if isinstance(event, PromptEvent):
                     text = " ".join(block.text for block in event.prompt if isinstance(block, v1.TextBlock))
                     return text.replace("**", "").replace("`", "").strip().partition("\n")[0] or None
             seen += len(page)

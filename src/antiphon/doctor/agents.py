@@ -17,7 +17,7 @@ from antiphon.doctor.findings import Finding, Ward, note, ok, problem, split
 from antiphon.doctor.runner import in_thread
 from antiphon.duet.commands import reserved
 from antiphon.duet.naming import handles, is_command_line
-from antiphon.duet.wishes import JOINT_ROUTES, Wishes, chosen, wishes
+from antiphon.duet.wishes import JOINT_ROUTES, DuetPreferences, preferences, start_route
 from antiphon.engines.known import ENGINES
 from antiphon.errors import AcpError, AuthRequired, RequestRefused
 
@@ -33,11 +33,11 @@ _CORRECT = "correct `duet.engines` in your config file"
 
 def together(ward: Ward, command: str) -> Sequence[Finding]:
     """As it would begin a session here."""
-    wanted = wishes(ward.loaded.settings, ward.environment)
+    wanted = preferences(ward.loaded.settings, ward.environment)
     present = installed(wanted.engines, ward.environment)
     short = handles(present.engines, {*reserved(), *JOINT_ROUTES})
     names = [short[each] for each in present.engines]
-    begins = chosen(wanted, names)
+    begins = start_route(wanted, names)
     found = [*_missing(wanted, present, ward)]
     for text in (*wanted.problems, *begins.problems):
         found += problem(*split(text, "correct it, or take it out"))
@@ -61,7 +61,7 @@ def _sentence(names: Sequence[str], route: str, *, auto_resume: bool) -> str:
     return f"built in: {who}; auto-resume is {'on' if auto_resume else 'off'}"
 
 
-def _missing(wanted: Wishes, present: Present, ward: Ward) -> Iterator[Finding]:
+def _missing(wanted: DuetPreferences, present: Present, ward: Ward) -> Iterator[Finding]:
     """What the user named and is not there."""
     for name in wanted.engines:
         if name in present.missing:

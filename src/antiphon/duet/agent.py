@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from antiphon.agent.hooks import Outcome
     from antiphon.agent.session import Session
     from antiphon.agent.turn import Turn
-    from antiphon.duet.joint import Joint
-    from antiphon.duet.opening import Opening
+    from antiphon.duet.joint import JointSession
+    from antiphon.duet.opening import SessionOpener
     from antiphon.engines.base import Engine
     from antiphon.protocol import v1
     from antiphon.store.database import Database
 
-__all__ = ["Duet", "joint"]
+__all__ = ["JointAgent", "joint_agent"]
 
 NAME = "antiphon"
 T = TypeVar("T")
 
 
-def joint(names: "Sequence[str]" = ()) -> "Duet":
+def joint_agent(names: "Sequence[str]" = ()) -> "JointAgent":
     """The agent over these engines; without names over those of the user's config file, or those that are installed.
 
     Raises:
@@ -48,7 +48,7 @@ def joint(names: "Sequence[str]" = ()) -> "Duet":
             if names:  # asked for now, and not by a file that somebody wrote some time ago
                 raise
             absent[name] = error.advice
-    return Duet(engines or {DEMO: make_engine(DEMO)}, absent)
+    return JointAgent(engines or {DEMO: make_engine(DEMO)}, absent)
 
 
 class _Whole(Agent):
@@ -58,7 +58,7 @@ class _Whole(Agent):
         self.engines = engines
         self.absent = absent or {}
         """Engines that were looked for and are not here → why, with a hint."""
-        self._opening: Opening | None = None
+        self._opening: SessionOpener | None = None
         self._database: Database | None = None
         every = list(engines.values())
         self._ways = dict(_ways(engines))
@@ -93,13 +93,13 @@ class _Whole(Agent):
         self._opened()
         await maybe_await(next(iter(self.engines.values())).warm_up())
 
-    def _opened(self) -> "Opening":
+    def _opened(self) -> "SessionOpener":
         if self._opening is None:
-            from antiphon.duet.opening import Opening
+            from antiphon.duet.opening import SessionOpener
             from antiphon.store.schema import open_database
 
             self._database = open_database()
-            self._opening = Opening(self.engines, self._database, self.absent)
+            self._opening = SessionOpener(self.engines, self._database, self.absent)
         return self._opening
 
     async def close(self) -> None:
@@ -158,7 +158,7 @@ class _Whole(Agent):
                 await maybe_await(engine.logout())
 
 
-class Duet(_Whole):
+class JointAgent(_Whole):
     """Every engine behind one agent. `session.state` is the joint session."""
 
     # Sessions.
@@ -267,8 +267,8 @@ def _named(method: "v1.AuthMethod", id: str, engine: str) -> "v1.AuthMethod":
     return method if isinstance(method, Unknown) else msgspec.structs.replace(method, id=id)
 
 
-def _joint(session: "Session") -> "Joint":
-    return cast("Joint", session.state)
+def _joint(session: "Session") -> "JointSession":
+    return cast("JointSession", session.state)
 
 
 def _all(kinds: "Iterable[Collection[str]]") -> tuple[str, ...]:

@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from antiphon.duet.told import Key, Turn
+from antiphon.duet.told import HistoryTurn, Key
 
-__all__ = ["aligned", "shared_ids"]
+__all__ = ["paired_turns", "shared_ids"]
 
 CLIPPED: Final = 64
 """Characters that two prompts share at least, if one of them is taken for the clipped form of the other."""
@@ -33,13 +33,15 @@ THEIRS_COMPARED: Final = 1000
 """And so many of the other side."""
 
 
-def shared_ids(ours: Sequence[Turn], theirs: Sequence[Turn]) -> dict[Key, Turn]:
+def shared_ids(ours: Sequence[HistoryTurn], theirs: Sequence[HistoryTurn]) -> dict[Key, HistoryTurn]:
     """The ids that both sides know and that stand in one turn alone on each, with the turn of ours."""
     mine, others = (Counter(key for turn in side for key in turn.keys) for side in (ours, theirs))
     return {key: turn for turn in ours for key in turn.keys if mine[key] == 1 and others[key] == 1}
 
 
-def aligned(ours: Sequence[Turn], theirs: Sequence[Turn], shared: dict[Key, Turn]) -> dict[int, Turn]:
+def paired_turns(
+    ours: Sequence[HistoryTurn], theirs: Sequence[HistoryTurn], shared: dict[Key, HistoryTurn]
+) -> dict[int, HistoryTurn]:
     """The turn of ours for each turn of theirs, by its number, as far as there is one."""
     same = 0
     while same < min(len(ours), len(theirs)) and _equal(ours[same], theirs[same], shared):
@@ -53,13 +55,15 @@ def aligned(ours: Sequence[Turn], theirs: Sequence[Turn], shared: dict[Key, Turn
     return pairs
 
 
-def _equal(mine: Turn, other: Turn, shared: dict[Key, Turn]) -> bool:
+def _equal(mine: HistoryTurn, other: HistoryTurn, shared: dict[Key, HistoryTurn]) -> bool:
     if mine.said != other.said or mine.text != other.text:
         return False
     return bool(mine.text) or any(shared.get(key) is mine for key in other.keys) or (mine.said is None and other.empty)
 
 
-def _best(ours: Sequence[Turn], theirs: Sequence[Turn], shared: dict[Key, Turn]) -> dict[int, Turn]:
+def _best(
+    ours: Sequence[HistoryTurn], theirs: Sequence[HistoryTurn], shared: dict[Key, HistoryTurn]
+) -> dict[int, HistoryTurn]:
     """The pairs with the greatest sum, found from the end; followed from the beginning, so that the earliest are taken."""
     width = len(theirs) + 1
     sums = [[0] * width for _ in range(len(ours) + 1)]
@@ -73,7 +77,7 @@ def _best(ours: Sequence[Turn], theirs: Sequence[Turn], shared: dict[Key, Turn])
         for column in range(width - 2, -1, -1):
             paired = certain[column] + below[column + 1] if certain[column] else 0
             here[column] = max(paired, below[column], here[column + 1])
-    pairs: dict[int, Turn] = {}
+    pairs: dict[int, HistoryTurn] = {}
     row = column = 0
     while row < len(ours) and column < len(theirs):
         certain_here = sure[row][column]
@@ -87,7 +91,7 @@ def _best(ours: Sequence[Turn], theirs: Sequence[Turn], shared: dict[Key, Turn])
     return pairs
 
 
-def _certainty(mine: Turn, other: Turn) -> int:
+def _certainty(mine: HistoryTurn, other: HistoryTurn) -> int:
     """How sure it is that two turns without a common id are the same: 0 to 3."""
     fits = mine.text.startswith(other.text) or other.text.startswith(mine.text)
     if _same_words(mine.said, other.said):

@@ -18,29 +18,29 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from antiphon.duet.aligning import aligned, shared_ids
-from antiphon.duet.events import Cleared, Event
-from antiphon.duet.told import Key, Turn, key_of, shown_by, turns_of_events, turns_of_updates
-from antiphon.duet.written import Written
+from antiphon.duet.aligning import paired_turns, shared_ids
+from antiphon.duet.events import ClearEvent, Event
+from antiphon.duet.told import HistoryTurn, Key, key_of, turns_of_events, turns_of_updates, updates_of
+from antiphon.duet.written import WrittenText
 from antiphon.protocol import v1
 from antiphon.protocol.base import UNSET, Unknown, encode
 from antiphon.transcript.entries import CallEntry, CompactionEntry, Entry, Message, Thought
 from antiphon.transcript.transcript import Transcript, fold
 
-__all__ = ["beyond", "left_open"]
+__all__ = ["ends_of_open_calls", "missed_updates"]
 
 Place: TypeAlias = tuple[int, int]
 """The number of a turn, and the key of an entry in it."""
 
 
-def beyond(ours: Sequence[Event], theirs: Sequence[v1.Update], engine: str) -> list[v1.Update]:
+def missed_updates(ours: Sequence[Event], theirs: Sequence[v1.Update], engine: str) -> list[v1.Update]:
     """The updates to tell after our own, so that nothing is missing and nothing is there twice.
 
     Who keeps them as events of the engine puts the `Ended` of a turn that was cut off before them: what follows is told later.
     """
     mine, others = turns_of_events(ours, engine), turns_of_updates(theirs)
     shared = shared_ids(mine, others)
-    pairs = aligned(mine, others, shared)
+    pairs = paired_turns(mine, others, shared)
     frontier = max(
         (number for number in pairs if not others[number].empty or others[number].said is not None), default=-1
     )
@@ -58,15 +58,15 @@ def beyond(ours: Sequence[Event], theirs: Sequence[v1.Update], engine: str) -> l
     return told
 
 
-def left_open(ours: Sequence[Event], engine: str | None = None) -> list[v1.Update]:
+def ends_of_open_calls(ours: Sequence[Event], engine: str | None = None) -> list[v1.Update]:
     """The ends of the calls that never got one, of one engine or of all. For a history in which nothing runs any more."""
-    begun = max((number for number, event in enumerate(ours) if isinstance(event, Cleared)), default=-1) + 1
-    entries = fold(shown_by(ours[begun:], engine)).entries
+    begun = max((number for number, event in enumerate(ours) if isinstance(event, ClearEvent)), default=-1) + 1
+    entries = fold(updates_of(ours[begun:], engine)).entries
     calls = [each for each in entries if isinstance(each, CallEntry) and not each.finished]
     return [v1.ToolCallUpdate(tool_call_id=call.id, status=v1.ToolStatus.FAILED) for call in calls]
 
 
-def _chain(mine: Sequence[Turn], last: Turn) -> list[Turn]:
+def _chain(mine: Sequence[HistoryTurn], last: HistoryTurn) -> list[HistoryTurn]:
     """A turn, and those that it was added to while they ran: engines differ in where they put what was added."""
     first = last.number
     while mine[first].joins:
@@ -74,14 +74,14 @@ def _chain(mine: Sequence[Turn], last: Turn) -> list[Turn]:
     return list(mine[first : last.number + 1])
 
 
-def _whole(turn: Turn, first: int) -> Iterator[v1.Update]:
+def _whole(turn: HistoryTurn, first: int) -> Iterator[v1.Update]:
     """All of it but settings, and but news of things from turns that are not told."""
     for update, home in turn.pieces:
         if home.number >= first and not isinstance(update, v1.StateUpdate):
             yield update
 
 
-def _ends(turn: Turn, mine: Turn | None, shared: dict[Key, Turn]) -> Iterator[v1.Update]:
+def _ends(turn: HistoryTurn, mine: HistoryTurn | None, shared: dict[Key, HistoryTurn]) -> Iterator[v1.Update]:
     partners = _partners([turn], [] if mine is None else [mine], shared)
     for entry in turn.transcript.entries:
         partner = partners.get((turn.number, entry.key))
@@ -95,7 +95,9 @@ def _ends(turn: Turn, mine: Turn | None, shared: dict[Key, Turn]) -> Iterator[v1
             yield v1.CompactionUpdate(compaction_id=partner.id, status=entry.status, error=entry.error or UNSET)
 
 
-def _partners(turns: Sequence[Turn], mine: Sequence[Turn], shared: dict[Key, Turn]) -> dict[Place, Entry]:
+def _partners(
+    turns: Sequence[HistoryTurn], mine: Sequence[HistoryTurn], shared: dict[Key, HistoryTurn]
+) -> dict[Place, Entry]:
     """The entries of ours for those of some turns of theirs. An id that comes again means the next of that id.
 
     A compaction may have another id when it is told again; they are few, so the next one is meant.
@@ -150,16 +152,18 @@ class _Found(NamedTuple):
 class _Rest:
     """What some turns of theirs have that their partners have not."""
 
-    def __init__(self, mine: Sequence[Turn], turns: Sequence[Turn], shared: dict[Key, Turn]) -> None:
+    def __init__(
+        self, mine: Sequence[HistoryTurn], turns: Sequence[HistoryTurn], shared: dict[Key, HistoryTurn]
+    ) -> None:
         self._ended = mine[-1].ended
         self._partners = _partners(turns, mine, shared)
         paired = {id(each) for each in self._partners.values()}
         loose = [each for turn in mine for each in turn.transcript.entries if id(each) not in paired]
-        self._streams: dict[type, Written] = {
-            Message: Written([each for each in loose if isinstance(each, Message) and each.speaker == "agent"]),
-            Thought: Written([each for each in loose if isinstance(each, Thought)]),
+        self._streams: dict[type, WrittenText] = {
+            Message: WrittenText([each for each in loose if isinstance(each, Message) and each.speaker == "agent"]),
+            Thought: WrittenText([each for each in loose if isinstance(each, Thought)]),
         }
-        self._written: dict[Place, Written] = {}
+        self._written: dict[Place, WrittenText] = {}
         self._ids: dict[Place, str | None] = {}
         self._had = {_plain(each.update) for turn in mine for each in turn.pieces}
         self._told = [piece for turn in turns for piece in _told_again(turn)]
@@ -197,7 +201,7 @@ class _Rest:
     ) -> _Found:
         partner = self._partners.get(place)
         if isinstance(partner, Message | Thought):
-            written = self._written.setdefault(place, Written([partner]))
+            written = self._written.setdefault(place, WrittenText([partner]))
         else:
             written = self._streams[type(entry)]
         compared = written.take(update.content)
@@ -229,7 +233,7 @@ class _Rest:
         return _Found([msgspec.structs.replace(update, compaction_id=partner.id)], known=True)
 
 
-def _told_again(turn: Turn) -> Iterator[tuple[Place, Entry | None, v1.Update]]:
+def _told_again(turn: HistoryTurn) -> Iterator[tuple[Place, Entry | None, v1.Update]]:
     """The turn's own news, each with the entry that it is about; what the user said is known, since the turn is."""
     again = Transcript()
     for update, home in turn.pieces:

@@ -12,12 +12,12 @@ import msgspec
 from antiphon.errors import Advice
 from antiphon.protocol import v1
 
-__all__ = ["Budget", "Exceeded", "Ledger", "Spent"]
+__all__ = ["Budget", "Exceeded", "Spent", "UsageTotals"]
 
 CURRENCY: Final = "USD"
 
 
-class Ledger(msgspec.Struct):
+class UsageTotals(msgspec.Struct):
     """What each engine's conversation had taken when it was last heard of. It outlives a prompt: keep it with the session."""
 
     tokens: dict[str, int] = {}
@@ -52,10 +52,10 @@ class Budget:
     """The budget of one prompt. A limit that is None is none."""
 
     def __init__(
-        self, turns: int | None, tokens: int | None = None, cost: float | None = None, ledger: Ledger | None = None
+        self, turns: int | None, tokens: int | None = None, cost: float | None = None, ledger: UsageTotals | None = None
     ) -> None:
         self._most = (turns, tokens, cost)
-        self._ledger = Ledger() if ledger is None else ledger
+        self._ledger = UsageTotals() if ledger is None else ledger
         self._turns = 0
         self._tokens = 0
         self._cost = 0.0

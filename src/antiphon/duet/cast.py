@@ -10,17 +10,17 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from antiphon.aio import maybe_await
-from antiphon.duet.beyond import beyond
-from antiphon.duet.events import Ended, Event, Given, now
-from antiphon.duet.part import Part
+from antiphon.duet.beyond import missed_updates
+from antiphon.duet.events import EndEvent, Event, GivenEvent, now
+from antiphon.duet.part import InnerSession
 from antiphon.errors import AcpError, Code, RequestError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from antiphon.duet.joint import Joint
+    from antiphon.duet.joint import JointSession
     from antiphon.engines.base import Engine, EngineSession
 
-__all__ = ["Cast"]
+__all__ = ["EngineSessions"]
 
 _log = logging.getLogger(__name__)
 
@@ -28,15 +28,15 @@ _LOST = (Code.RESOURCE_NOT_FOUND, Code.METHOD_NOT_FOUND)
 """How an engine says that it cannot go on with a conversation."""
 
 
-class Cast:
+class EngineSessions:
     """Of one joint session."""
 
-    def __init__(self, joint: "Joint", engines: "Mapping[str, Engine]") -> None:
+    def __init__(self, joint: "JointSession", engines: "Mapping[str, Engine]") -> None:
         self._joint = joint
         self.engines = engines
-        self.parts: dict[str, Part] = {}
+        self.parts: dict[str, InnerSession] = {}
         """Those that are open."""
-        self.speaking: dict[str, Part] = {}
+        self.speaking: dict[str, InnerSession] = {}
         """Those that may be heard: also while they are being opened."""
         self._opening: dict[str, asyncio.Lock] = {}
 
@@ -44,7 +44,7 @@ class Cast:
         """What people call an engine."""
         return self.engines[name].title or name
 
-    async def part(self, name: str) -> Part:
+    async def part(self, name: str) -> InnerSession:
         """The part of an engine, opened now if it is not open.
 
         Raises:
@@ -56,7 +56,7 @@ class Cast:
                 self._joint.standing.show()
             return self.parts[name]
 
-    async def _open(self, name: str) -> Part:
+    async def _open(self, name: str) -> InnerSession:
         known = self._joint.state.of(name)
         if known.conversation:
             part = await self._again(name, known.conversation)
@@ -71,7 +71,7 @@ class Cast:
             raise
         return part
 
-    async def _furnish(self, part: Part) -> None:
+    async def _furnish(self, part: InnerSession) -> None:
         """What the user chose before it was there."""
         if part.unreached:
             servers = ", ".join(f"`{each}`" for each in part.unreached)
@@ -81,13 +81,13 @@ class Cast:
         for option, value in self._joint.state.of(part.name).options.items():
             await self._choose_again(part, option, value)
 
-    async def _begin(self, name: str) -> Part:
+    async def _begin(self, name: str) -> InnerSession:
         self._joint.ledger.begins(name)
         part = self._part(name)
         part.knows_nothing = self._joint.journal.minutes.was_given(name)
         return await self._opened(part, lambda: maybe_await(part.engine.new(part)))
 
-    async def _copy(self, name: str, source: str) -> Part:
+    async def _copy(self, name: str, source: str) -> InnerSession:
         self._joint.ledger.unknown(name)
         part = self._part(name)
         if part.engine.does("fork"):
@@ -98,7 +98,7 @@ class Cast:
                     raise
         return await self._anew(name)
 
-    async def _again(self, name: str, conversation: str) -> Part:
+    async def _again(self, name: str, conversation: str) -> InnerSession:
         self._joint.ledger.unknown(name)
         part = self._part(name)
         part.id = conversation
@@ -116,7 +116,7 @@ class Cast:
         await self._catch_up(part, theirs)
         return part
 
-    async def _anew(self, name: str) -> Part:
+    async def _anew(self, name: str) -> InnerSession:
         """The engine has lost its conversation: it begins another, and is told what was said."""
         known = self._joint.state.of(name)
         known.conversation = known.source = ""
@@ -125,12 +125,12 @@ class Cast:
         await self._joint.saying.notice(title, "It begins a new one, with a summary of what was said.")
         return part
 
-    def _part(self, name: str) -> Part:
+    def _part(self, name: str) -> InnerSession:
         joint = self._joint
-        part = self.speaking[name] = Part(joint, joint.outer, name, self.engines[name], joint.guard.rules)
+        part = self.speaking[name] = InnerSession(joint, joint.outer, name, self.engines[name], joint.guard.rules)
         return part
 
-    async def _opened(self, part: Part, open: "Callable[[], Awaitable[EngineSession]]") -> Part:
+    async def _opened(self, part: InnerSession, open: "Callable[[], Awaitable[EngineSession]]") -> InnerSession:
         try:
             part.playing = await open()
         except BaseException:
@@ -138,7 +138,7 @@ class Cast:
             raise
         return part
 
-    async def _catch_up(self, part: Part, theirs: list[v1.Update]) -> None:
+    async def _catch_up(self, part: InnerSession, theirs: list[v1.Update]) -> None:
         """What the engine's own history holds beyond ours is ours from now on."""
         said: list[v1.Update] = []
         for update in theirs:
@@ -147,13 +147,13 @@ class Cast:
             else:
                 said += [own for own, _ in part.labels.on(update, fresh=False)]
         events = await self._joint.history()
-        missed = beyond(events, said, part.name)
+        missed = missed_updates(events, said, part.name)
         if missed and _is_cut_off(events, part.name):
-            self._joint.journal.note(Ended(now(), part.name, v1.StopReason.CANCELLED.value))
+            self._joint.journal.note(EndEvent(now(), part.name, v1.StopReason.CANCELLED.value))
         for update in missed:
             await self._joint.journal.tell(update, part.name)
 
-    async def forgot(self, part: Part, id: str) -> str:
+    async def forgot(self, part: InnerSession, id: str) -> str:
         """An engine has begun another conversation in the middle of this one, because it lost its own: what it has to be told."""
         part.id = self._joint.state.of(part.name).conversation = id
         self._joint.ledger.unknown(part.name)
@@ -162,7 +162,7 @@ class Cast:
 
     # What is chosen.
 
-    async def align(self, part: Part) -> None:
+    async def align(self, part: InnerSession) -> None:
         """Bring a part into the mode that the user chose for it or for all, if it has that."""
         state = self._joint.state
         wanted = state.of(part.name).mode or state.mode
@@ -170,7 +170,7 @@ class Cast:
             await self.set_mode(part, wanted)
 
     @asynccontextmanager
-    async def looking(self, part: Part) -> AsyncIterator[None]:
+    async def looking(self, part: InnerSession) -> AsyncIterator[None]:
         """In this block a part looks only; after it, it is in the mode that it was in.
 
         Raises:
@@ -191,13 +191,13 @@ class Cast:
             if before and before != _mode(part) and not part.closed:
                 await self._back(part, before)
 
-    async def _back(self, part: Part, mode: str) -> None:
+    async def _back(self, part: InnerSession, mode: str) -> None:
         try:
             await self.set_mode(part, mode)
         except AcpError as error:
             _log.warning("%s stays in the mode in which it looks: %s", part.name, error)
 
-    async def set_mode(self, part: Part, mode: str) -> None:
+    async def set_mode(self, part: InnerSession, mode: str) -> None:
         """Another mode, now."""
         part.obeying = True
         try:
@@ -206,19 +206,19 @@ class Cast:
         finally:
             part.obeying = False
 
-    async def set_model(self, part: Part, model: str) -> None:
+    async def set_model(self, part: InnerSession, model: str) -> None:
         """Another model."""
         part.settings.check_model(model)
         await maybe_await(_playing(part).set_model(model))
         part.settings.choose_model(model)
 
-    async def set_option(self, part: Part, option: str, value: bool | str) -> None:
+    async def set_option(self, part: InnerSession, option: str, value: bool | str) -> None:
         """Another value of one of the engine's own settings."""
         part.settings.check_option(option, value)
         await maybe_await(_playing(part).set_config_option(option, value))
         part.settings.choose_option(option, value)
 
-    async def _choose_again(self, part: Part, option: str, value: str) -> None:
+    async def _choose_again(self, part: InnerSession, option: str, value: str) -> None:
         try:
             await self.set_option(part, option, value)
         except AcpError as error:  # a model that is no more: the engine's own choice holds
@@ -240,12 +240,12 @@ class Cast:
 def _is_cut_off(events: Sequence[Event], name: str) -> bool:
     """Whether the engine's last turn never ended before our eyes."""
     for event in reversed(events):
-        if isinstance(event, Given | Ended) and event.engine == name:
-            return isinstance(event, Given)
+        if isinstance(event, GivenEvent | EndEvent) and event.engine == name:
+            return isinstance(event, GivenEvent)
     return False
 
 
-async def _end(part: Part) -> None:
+async def _end(part: InnerSession) -> None:
     try:
         if part.playing is not None:
             await maybe_await(part.playing.close())
@@ -255,14 +255,14 @@ async def _end(part: Part) -> None:
         part.close()
 
 
-def _mode(part: Part) -> str:
+def _mode(part: InnerSession) -> str:
     return "" if part.modes is None else part.modes.current_mode_id
 
 
-def _modes(part: Part) -> list[str]:
+def _modes(part: InnerSession) -> list[str]:
     return [] if part.modes is None else [mode.id for mode in part.modes.available_modes]
 
 
-def _playing(part: Part) -> "EngineSession":
+def _playing(part: InnerSession) -> "EngineSession":
     assert part.playing is not None  # noqa: S101 - only open parts are in the cast
     return part.playing

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Self
 from antiphon.duet.clipping import clipped_diff
 from antiphon.duet.folders import new_folder, sweep
 from antiphon.duet.git import GitFailed, TooMuch, user_excludes
-from antiphon.duet.shadow import Shadow, in_thread
+from antiphon.duet.shadow import TreeSnapshot, in_thread
 from antiphon.protocol.v1.tools import Diff, ToolStatus
 from antiphon.transcript.entries import CallEntry
 from antiphon.transcript.transcript import fold
@@ -25,7 +25,7 @@ from antiphon.transcript.transcript import fold
 if TYPE_CHECKING:
     from antiphon.protocol import v1
 
-__all__ = ["DIFF_LIMIT", "LOOK_TIME", "Before", "Changes", "changes", "from_calls", "look"]
+__all__ = ["DIFF_LIMIT", "LOOK_TIME", "TreeChanges", "TreesBefore", "changes", "from_calls", "snapshot"]
 
 LOOK_TIME: Final = 10.0
 """Seconds for one look. It happens before and after a turn that takes minutes; longer than this nobody should wait for it."""
@@ -44,7 +44,7 @@ COMPARED_LINES: Final = 20_000
 
 
 @dataclass(frozen=True)
-class Changes:
+class TreeChanges:
     """What became of the directories."""
 
     diff: str = ""
@@ -54,14 +54,14 @@ class Changes:
     why: str = ""
 
 
-class Before:
+class TreesBefore:
     """How the directories looked. It holds a temporary directory until it is closed: use it in an `async with` block.
 
     In a `with` block it is removed on the event loop, which may take a moment.
     """
 
     def __init__(self) -> None:
-        self.shadows: list[Shadow] = []
+        self.shadows: list[TreeSnapshot] = []
         self.why = ""
         """What kept us from looking; empty: nothing."""
         self.folder = new_folder()
@@ -85,9 +85,9 @@ class Before:
         await in_thread(self.close)
 
 
-async def look(roots: Sequence[str]) -> Before:
+async def snapshot(roots: Sequence[str]) -> TreesBefore:
     """Remember how these directories look. It always succeeds; if it could not look, `why` is set."""
-    before = Before()
+    before = TreesBefore()
     try:
         await asyncio.to_thread(sweep)
         async with asyncio.timeout(LOOK_TIME):
@@ -102,10 +102,10 @@ async def look(roots: Sequence[str]) -> Before:
     return before
 
 
-async def changes(before: Before, limit: int = DIFF_LIMIT) -> Changes:
+async def changes(before: TreesBefore, limit: int = DIFF_LIMIT) -> TreeChanges:
     """What became of the directories since. Can be asked again, until `before` is closed."""
     if not before.shadows or not before.close.alive:
-        return Changes(complete=False, why=before.why or "nothing was looked at before")
+        return TreeChanges(complete=False, why=before.why or "nothing was looked at before")
     parts: list[str] = []
     files: list[str] = []
     why = before.why
@@ -125,10 +125,10 @@ async def changes(before: Before, limit: int = DIFF_LIMIT) -> Changes:
         why = f"looking at the directories took longer than {LOOK_TIME:g} s"
     except (GitFailed, OSError) as error:
         why = str(error)
-    return Changes(clipped_diff("".join(parts), limit), files, not why, why)
+    return TreeChanges(clipped_diff("".join(parts), limit), files, not why, why)
 
 
-async def _begin(before: Before, roots: Sequence[str]) -> str:
+async def _begin(before: TreesBefore, roots: Sequence[str]) -> str:
     """Look at all of them, and at the repositories inside: what could not be looked at."""
     waiting = _named(roots)
     if not waiting:
@@ -140,7 +140,7 @@ async def _begin(before: Before, roots: Sequence[str]) -> str:
     while waiting and number < most:
         root, name = waiting.pop(0)
         number += 1
-        shadow = Shadow(before.folder / str(number), root, name, excludes)
+        shadow = TreeSnapshot(before.folder / str(number), root, name, excludes)
         try:
             inside = await shadow.begin()
         except (GitFailed, OSError) as error:
@@ -171,7 +171,7 @@ def _inside(path: str, root: str) -> bool:
     return path == root or path.startswith(root.rstrip("/") + "/")
 
 
-def from_calls(updates: "Iterable[v1.Update]", limit: int = DIFF_LIMIT) -> Changes:
+def from_calls(updates: "Iterable[v1.Update]", limit: int = DIFF_LIMIT) -> TreeChanges:
     """What the tool calls told of their changes: for each file from the first text to the last. Never known to be complete."""
     chains: dict[str, list[tuple[str | None, str]]] = {}
     for call in fold(updates).entries:
@@ -187,7 +187,7 @@ def from_calls(updates: "Iterable[v1.Update]", limit: int = DIFF_LIMIT) -> Chang
     told = {path: [pair for pair in chain if pair[0] != pair[1]] for path, chain in chains.items()}
     parts = [_unified(path, old, new) for path, chain in told.items() for old, new in chain]
     files = [path for path, chain in told.items() if chain]
-    return Changes(
+    return TreeChanges(
         clipped_diff("".join(parts), limit), files, complete=False, why="only what the tool calls told is known"
     )
 

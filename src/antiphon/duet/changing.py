@@ -10,19 +10,19 @@ from antiphon.errors import AcpError, Code, RequestError
 from antiphon.store.errors import NoSuchSession, StoreError
 
 if TYPE_CHECKING:
-    from antiphon.duet.joint import Joint
-    from antiphon.duet.part import Part
+    from antiphon.duet.joint import JointSession
+    from antiphon.duet.part import InnerSession
 
 __all__ = ["clear", "put_away", "set_mode", "set_model", "set_option", "set_route"]
 
 
-async def set_route(joint: "Joint", route: str) -> None:
+async def set_route(joint: "JointSession", route: str) -> None:
     """Let others answer from now on. They are opened while the user types."""
     joint.state.route, joint.state.routed = route, True
     await _changed(joint)
 
 
-async def _changed(joint: "Joint") -> None:
+async def _changed(joint: "JointSession") -> None:
     await joint.open(joint.lead)
     await joint.standing.tell()
     await joint.standing.tell_commands()
@@ -30,7 +30,7 @@ async def _changed(joint: "Joint") -> None:
     await joint.save()
 
 
-async def set_mode(joint: "Joint", mode: str) -> None:
+async def set_mode(joint: "JointSession", mode: str) -> None:
     """Another mode for all engines. Those that are open change at once, and the others when they are opened.
 
     Raises:
@@ -53,11 +53,11 @@ async def set_mode(joint: "Joint", mode: str) -> None:
     await joint.save()
 
 
-def _mode_of(part: "Part") -> str:
+def _mode_of(part: "InnerSession") -> str:
     return "" if part.modes is None else part.modes.current_mode_id
 
 
-async def set_model(joint: "Joint", model: str) -> None:
+async def set_model(joint: "JointSession", model: str) -> None:
     """Another model of the engine that leads, in the way of older clients."""
     part = await joint.cast.part(joint.lead)
     await joint.cast.set_model(part, model)
@@ -66,7 +66,7 @@ async def set_model(joint: "Joint", model: str) -> None:
     await joint.save()
 
 
-async def set_option(joint: "Joint", option: str, value: bool | str) -> None:
+async def set_option(joint: "JointSession", option: str, value: bool | str) -> None:
     """Another value of a setting: one of ours, or an engine's.
 
     Raises:
@@ -89,7 +89,7 @@ async def set_option(joint: "Joint", option: str, value: bool | str) -> None:
         await _set_of_engine(joint, option, value)
 
 
-async def _set_of_engine(joint: "Joint", option: str, value: bool | str) -> None:
+async def _set_of_engine(joint: "JointSession", option: str, value: bool | str) -> None:
     found = address(option, list(joint.cast.engines))
     if found is None:
         raise RequestError(Code.INVALID_PARAMS, "Invalid params", f"there is no setting `{option}`")
@@ -106,13 +106,13 @@ async def _set_of_engine(joint: "Joint", option: str, value: bool | str) -> None
     await joint.save()
 
 
-async def clear(joint: "Joint") -> None:
+async def clear(joint: "JointSession") -> None:
     """Begin afresh. What was said stays in the list of sessions, under an id of its own; the client's session goes on, empty."""
     await put_away(joint)
     joint.prepare()
 
 
-async def put_away(joint: "Joint") -> None:
+async def put_away(joint: "JointSession") -> None:
     """End what the engines do, and give what was said a session of its own."""
     await joint.save()
     await joint.stop_preparing()

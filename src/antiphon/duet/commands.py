@@ -11,13 +11,25 @@ import msgspec
 from antiphon.protocol import v1
 
 __all__ = [
-    "OWN", "Asked", "Command", "Continue", "Explain", "ForEngine", "Nudge", "Plain", "Review", "Route", "offered", "parse", "reserved",
+    "OWN",
+    "ContinueCommand",
+    "EngineCommand",
+    "ExplainCommand",
+    "NudgeCommand",
+    "OwnAction",
+    "PlainCommand",
+    "ReviewCommand",
+    "RouteCommand",
+    "TypedCommand",
+    "offered",
+    "parse",
+    "reserved",
 ]  # fmt: skip
 
 PlainName: TypeAlias = Literal["clear", "help", "sessions", "status", "trust", "version"]
 
 
-class Own(msgspec.Struct, frozen=True):
+class OwnCommand(msgspec.Struct, frozen=True):
     """A command of ours, as clients list it."""
 
     name: str
@@ -29,22 +41,24 @@ class Own(msgspec.Struct, frozen=True):
 
 
 OWN: Final = (
-    Own("duet", "Let every engine answer, from now on", "what to ask them", engines=2),
-    Own(
+    OwnCommand("duet", "Let every engine answer, from now on", "what to ask them", engines=2),
+    OwnCommand(
         "review",
         "Let the primary engine work and the other one review it, from now on",
         "what to do, or `fix` or `report` for what becomes of the findings",
         engines=2,
     ),
-    Own("continue", "Go on with the last session of this directory", "the beginning of an id, for another session"),
-    Own("clear", "Begin afresh; what was said so far stays in the list of sessions"),
-    Own("nudge", "Go on by itself while tasks are left after a limit, or not", "on, or off"),
-    Own("status", "Show route, engines, modes, models and limits"),
-    Own("explain", "Explain a piece of code in short", "a reference, such as src/a.py:10-20"),
-    Own("trust", "Trust this project's own settings, hooks and MCP servers as they are now"),
-    Own("sessions", "Show the sessions of this directory"),
-    Own("version", "Show the versions of Antiphon and of the engines"),
-    Own("help", "Show what can be typed"),
+    OwnCommand(
+        "continue", "Go on with the last session of this directory", "the beginning of an id, for another session"
+    ),
+    OwnCommand("clear", "Begin afresh; what was said so far stays in the list of sessions"),
+    OwnCommand("nudge", "Go on by itself while tasks are left after a limit, or not", "on, or off"),
+    OwnCommand("status", "Show route, engines, modes, models and limits"),
+    OwnCommand("explain", "Explain a piece of code in short", "a reference, such as src/a.py:10-20"),
+    OwnCommand("trust", "Trust this project's own settings, hooks and MCP servers as they are now"),
+    OwnCommand("sessions", "Show the sessions of this directory"),
+    OwnCommand("version", "Show the versions of Antiphon and of the engines"),
+    OwnCommand("help", "Show what can be typed"),
 )
 """Every command of ours besides those that are called like the engines."""
 
@@ -53,60 +67,62 @@ _PLAIN: Final[Mapping[str, PlainName]] = {
 }  # fmt: skip
 
 
-class Route(msgspec.Struct, frozen=True):
+class RouteCommand(msgspec.Struct, frozen=True):
     """Answer this way from now on, beginning with the prompt if there is one."""
 
     route: str
     prompt: str = ""
 
 
-class Review(msgspec.Struct, frozen=True):
+class ReviewCommand(msgspec.Struct, frozen=True):
     """Work and review from now on; `then` is what becomes of the findings, if it was told."""
 
     prompt: str = ""
     then: Literal["report", "fix"] | None = None
 
 
-class Nudge(msgspec.Struct, frozen=True):
+class NudgeCommand(msgspec.Struct, frozen=True):
     """Switch it; None: show how it stands. `odd` is what was typed and is neither on nor off."""
 
     on: bool | None = None
     odd: str = ""
 
 
-class Explain(msgspec.Struct, frozen=True):
+class ExplainCommand(msgspec.Struct, frozen=True):
     """Explain a reference, which may be empty."""
 
     reference: str = ""
 
 
-class Continue(msgspec.Struct, frozen=True):
+class ContinueCommand(msgspec.Struct, frozen=True):
     """Go on with an earlier session: the one whose id begins like this; empty: the last one."""
 
     id: str = ""
 
 
-class Plain(msgspec.Struct, frozen=True):
+class PlainCommand(msgspec.Struct, frozen=True):
     """A command that takes nothing."""
 
     name: PlainName
 
 
-class ForEngine(msgspec.Struct, frozen=True):
+class EngineCommand(msgspec.Struct, frozen=True):
     """A command for one engine, as it is told."""
 
     engine: str
     text: str
 
 
-Asked: TypeAlias = Route | Review | Nudge | Explain | Continue | Plain | ForEngine
+OwnAction: TypeAlias = (
+    RouteCommand | ReviewCommand | NudgeCommand | ExplainCommand | ContinueCommand | PlainCommand | EngineCommand
+)
 
 
-class Command(msgspec.Struct, frozen=True):
+class TypedCommand(msgspec.Struct, frozen=True):
     """What was typed: the word, and what is meant."""
 
     name: str
-    asked: Asked
+    asked: OwnAction
 
 
 def reserved() -> frozenset[str]:
@@ -130,7 +146,7 @@ def offered(engines: Mapping[str, str]) -> list[v1.Command]:
     return shown
 
 
-def parse(text: str, engines: Sequence[str]) -> Command | None:
+def parse(text: str, engines: Sequence[str]) -> TypedCommand | None:
     """Our command that a prompt begins with; None if it is none of ours. `engines` are the short names of a session's engines.
 
     With one engine `/review` is that engine's own.
@@ -141,31 +157,37 @@ def parse(text: str, engines: Sequence[str]) -> Command | None:
     name, *more = text[1:].split(maxsplit=1)
     rest = more[0] if more else ""
     if name in engines:
-        return Command(name, Route(name, rest))
+        return TypedCommand(name, RouteCommand(name, rest))
     engine, colon, theirs = name.partition(":")
     if colon and theirs and engine in engines:
-        return Command(name, ForEngine(engine, f"/{theirs} {rest}".rstrip()))
+        return TypedCommand(name, EngineCommand(engine, f"/{theirs} {rest}".rstrip()))
     if name == "review" and len(engines) < 2:
         return None
     asked = _asked(name, rest)
-    return None if asked is None else Command(name, asked)
+    return None if asked is None else TypedCommand(name, asked)
 
 
-def _asked(name: str, rest: str) -> Asked | None:
+def _asked(name: str, rest: str) -> OwnAction | None:
     match name:
         case "duet":
-            return Route("duet", rest)
+            return RouteCommand("duet", rest)
         case "review":
             # Only the word alone: `/review fix the parser` is something to do.
-            return Review(then="fix") if rest == "fix" else Review(then="report") if rest == "report" else Review(rest)
+            return (
+                ReviewCommand(then="fix")
+                if rest == "fix"
+                else ReviewCommand(then="report")
+                if rest == "report"
+                else ReviewCommand(rest)
+            )
         case "nudge":
             word = rest.lower()
             if word in ("on", "off", ""):
-                return Nudge(None if not word else word == "on")
-            return Nudge(odd=rest)
+                return NudgeCommand(None if not word else word == "on")
+            return NudgeCommand(odd=rest)
         case "explain":
-            return Explain(rest)
+            return ExplainCommand(rest)
         case "continue":
-            return Continue(rest.strip())
+            return ContinueCommand(rest.strip())
         case _:
-            return Plain(_PLAIN[name]) if name in _PLAIN else None
+            return PlainCommand(_PLAIN[name]) if name in _PLAIN else None

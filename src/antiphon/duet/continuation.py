@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Final
 
 from antiphon.config.clients import SCRIPTS
 from antiphon.duet.changing import put_away
-from antiphon.duet.events import Prompted
+from antiphon.duet.events import PromptEvent
 from antiphon.duet.journal import OURS
-from antiphon.duet.replaying import told_again
-from antiphon.duet.state import State
+from antiphon.duet.replaying import replayed
+from antiphon.duet.state import JointState
 from antiphon.duet.wishes import JOINT_ROUTES
 
 if TYPE_CHECKING:
-    from antiphon.duet.joint import Joint
+    from antiphon.duet.joint import JointSession
     from antiphon.store.sessions import SessionRow
 
-__all__ = ["go_on"]
+__all__ = ["continue_session"]
 
 SHOWN: Final = 8
 """Letters of an id that are shown where several begin alike."""
@@ -27,7 +27,7 @@ CANDIDATES: Final = 5
 """Sessions that are named then."""
 
 
-async def go_on(joint: "Joint", id: str) -> None:
+async def continue_session(joint: "JointSession", id: str) -> None:
     """Go on with the last session of this directory that a person made, or with the one whose id begins like this."""
     outer = joint.outer
     if not id:
@@ -53,16 +53,16 @@ def _not_one(id: str, found: "list[SessionRow]") -> str:
     return f"Several sessions begin with `{id}`: {named}. Give some more letters."
 
 
-async def _take_up(joint: "Joint", row: "SessionRow") -> None:
+async def _take_up(joint: "JointSession", row: "SessionRow") -> None:
     outer, journal = joint.outer, joint.journal
-    if any(isinstance(event, Prompted) and not event.by for event in await joint.history()):
+    if any(isinstance(event, PromptEvent) and not event.by for event in await joint.history()):
         await put_away(joint)
     else:  # only commands were typed, which are nothing to keep
         await joint.stop_preparing()
         await joint.cast.drop()
         journal.restart()
     await joint.store.delete(outer.id)
-    state = State.read(await joint.store.state(row.id))
+    state = JointState.read(await joint.store.state(row.id))
     for known in state.engines.values():
         known.source, known.conversation = known.conversation or known.source, ""
     await joint.store.fork(
@@ -78,7 +78,7 @@ async def _take_up(joint: "Joint", row: "SessionRow") -> None:
     events = await joint.history()
     for event in events:
         journal.minutes.hear(event)
-    for update in told_again(events):
+    for update in replayed(events):
         await outer.update(update)
     if row.title:
         await joint.saying.entitled(row.title)
@@ -88,7 +88,7 @@ async def _take_up(joint: "Joint", row: "SessionRow") -> None:
     joint.prepare()
 
 
-def _follow(joint: "Joint", state: State) -> None:
+def _follow(joint: "JointSession", state: JointState) -> None:
     """What was chosen there holds here, as far as the same engines are here."""
     engines = joint.cast.engines
     if state.route in (*engines, *(JOINT_ROUTES if len(engines) > 1 else ())):

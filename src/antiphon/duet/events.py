@@ -16,16 +16,16 @@ from antiphon.protocol.base import decoder, encode
 __all__ = [
     "COMMAND",
     "UNSIGNED",
-    "Cleared",
-    "Ended",
+    "ClearEvent",
+    "EndEvent",
     "Event",
-    "Given",
-    "Prompted",
-    "Shown",
+    "GivenEvent",
+    "PromptEvent",
+    "UpdateEvent",
     "now",
     "pack",
-    "shown",
     "unpack",
+    "update_event",
 ]
 
 
@@ -38,7 +38,7 @@ class _Event(msgspec.Struct, frozen=True, tag_field="event", omit_defaults=True)
     """Seconds since 1970."""
 
 
-class Prompted(_Event, frozen=True, tag="prompted"):
+class PromptEvent(_Event, frozen=True, tag="prompted"):
     """Somebody said something to the engines."""
 
     prompt: list[v1.ContentBlock]
@@ -49,7 +49,7 @@ class Prompted(_Event, frozen=True, tag="prompted"):
     """Whether it was added to a turn that ran."""
 
 
-class Shown(_Event, frozen=True, tag="shown"):
+class UpdateEvent(_Event, frozen=True, tag="update_event"):
     """An update that the client got."""
 
     update: Raw
@@ -57,7 +57,7 @@ class Shown(_Event, frozen=True, tag="shown"):
     """Whose words they are; empty: our own."""
 
 
-class Given(_Event, frozen=True, tag="given"):
+class GivenEvent(_Event, frozen=True, tag="given"):
     """What an engine was given as the user's words, by which it is found again in the engine's own history."""
 
     engine: str
@@ -66,7 +66,7 @@ class Given(_Event, frozen=True, tag="given"):
     """Empty: to answer. Else `review`, `fix`, or `command` for a command of the engine's own, which has to stand alone."""
 
 
-class Ended(_Event, frozen=True, tag="ended"):
+class EndEvent(_Event, frozen=True, tag="ended"):
     """An engine's turn is over."""
 
     engine: str
@@ -79,11 +79,11 @@ UNSIGNED: Final = "it is not signed in"
 """The error of a turn that an engine did not begin for the lack of a sign-in: nothing that other engines need to know."""
 
 
-class Cleared(_Event, frozen=True, tag="cleared"):
+class ClearEvent(_Event, frozen=True, tag="cleared"):
     """The user began afresh: what came before is not told again."""
 
 
-Event: TypeAlias = Prompted | Shown | Given | Ended | Cleared
+Event: TypeAlias = PromptEvent | UpdateEvent | GivenEvent | EndEvent | ClearEvent
 
 _decoder: msgspec.json.Decoder[Event] = decoder(Event)  # type: ignore[arg-type]  # a union is a type to msgspec
 
@@ -93,9 +93,9 @@ def now() -> float:
     return round(time.time(), 3)
 
 
-def shown(update: v1.Update, engine: str = "") -> Shown:
+def update_event(update: v1.Update, engine: str = "") -> UpdateEvent:
     """The event of an update that is about to be shown."""
-    return Shown(now(), Raw(encode(update)), engine)
+    return UpdateEvent(now(), Raw(encode(update)), engine)
 
 
 def pack(event: Event) -> bytes:

@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable
 from antiphon.aio import NO_WAIT
 from antiphon.protocol import v1
 
-__all__ = ["Floor"]
+__all__ = ["MessageOrder"]
 
 _TALK = (v1.AgentMessageChunk, v1.AgentThoughtChunk, v1.UserMessageChunk)
 
 
-class Floor:
+class MessageOrder:
     """`tell` is given what may be heard now, with the name of who says it."""
 
     def __init__(self, tell: Callable[[str, v1.Update], Awaitable[None]]) -> None:

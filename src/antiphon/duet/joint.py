@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from msgspec import UNSET
 
 from antiphon.aio import NO_WAIT, ignore_result, maybe_await
-from antiphon.duet.budget import Budget, Ledger
-from antiphon.duet.cast import Cast
-from antiphon.duet.events import Cleared, Event, unpack
-from antiphon.duet.journal import Journal
-from antiphon.duet.minutes import Minutes
-from antiphon.duet.part import Part
+from antiphon.duet.budget import Budget, UsageTotals
+from antiphon.duet.cast import EngineSessions
+from antiphon.duet.events import ClearEvent, Event, unpack
+from antiphon.duet.journal import HistoryWriter
+from antiphon.duet.minutes import SessionSummary
+from antiphon.duet.part import InnerSession
 from antiphon.duet.saying import Saying
-from antiphon.duet.standing import Standing
-from antiphon.duet.state import State
-from antiphon.duet.tasks import Nudging
-from antiphon.duet.wishes import REVIEW, Wishes
+from antiphon.duet.standing import JointSettings
+from antiphon.duet.state import JointState
+from antiphon.duet.tasks import Nudges
+from antiphon.duet.wishes import REVIEW, DuetPreferences
 from antiphon.errors import AcpError, Advice, Code, RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
@@ -32,7 +32,7 @@ from antiphon.store.errors import StoreError
 
 if TYPE_CHECKING:
     from antiphon.agent.session import Session
-    from antiphon.duet.floor import Floor
+    from antiphon.duet.floor import MessageOrder
     from antiphon.duet.guard import Guard
     from antiphon.engines.base import Engine
     from antiphon.protocol.methods import Call
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from antiphon.store.locks import SessionLock
     from antiphon.store.sessions import SessionStore
 
-__all__ = ["Joint"]
+__all__ = ["JointSession"]
 
 _log = logging.getLogger(__name__)
 P = TypeVar("P")
@@ -50,18 +50,18 @@ BYPASS: Final = "bypassPermissions"
 _GUARDED: Final = (m.READ_TEXT_FILE, m.WRITE_TEXT_FILE, m.CREATE_TERMINAL)
 
 
-class Joint:
+class JointSession:
     """One conversation of a client with several engines."""
 
     def __init__(
         self,
         outer: "Session",
         engines: "Mapping[str, Engine]",
-        wishes: Wishes,
+        wishes: DuetPreferences,
         guard: "Guard",
         store: "SessionStore",
         lock: "SessionLock | None",
-        state: State,
+        state: JointState,
     ) -> None:
         self.outer = outer
         self.wishes = wishes
@@ -69,20 +69,20 @@ class Joint:
         self.store = store
         self.state = state
         self._lock = lock
-        self.cast = Cast(self, engines)
+        self.cast = EngineSessions(self, engines)
         titles = {name: engine.title or name for name, engine in engines.items()}
-        self.journal = Journal(store, outer, Minutes(titles))
+        self.journal = HistoryWriter(store, outer, SessionSummary(titles))
         self.saying = Saying(outer, self.journal, store)
-        self.standing = Standing(self)
+        self.standing = JointSettings(self)
         enabled = wishes.nudge if state.nudge is None else state.nudge
-        self.nudging = Nudging(wishes.tasks, enabled=enabled, cooldown=wishes.nudge_cooldown, maximum=wishes.nudge_max)
+        self.nudging = Nudges(wishes.tasks, enabled=enabled, cooldown=wishes.nudge_cooldown, maximum=wishes.nudge_max)
         self.absent: Mapping[str, Advice] = {}
         """Engines that are not here → why."""
-        self.ledger = Ledger()
+        self.ledger = UsageTotals()
         """What the engines' conversations have taken so far."""
         self.budget: Budget | None = None
         """Of the last prompt."""
-        self.floor: Floor | None = None
+        self.floor: MessageOrder | None = None
         """While several engines speak at once."""
         self.last: object = None
         """Who was heard last, and with what kind of words."""
@@ -161,7 +161,7 @@ class Joint:
 
     # What engines say.
 
-    def heard(self, part: Part, update: v1.Update) -> Awaitable[None]:
+    def heard(self, part: InnerSession, update: v1.Update) -> Awaitable[None]:
         """An engine says something."""
         match update:
             case v1.AvailableCommandsUpdate():
@@ -180,7 +180,7 @@ class Joint:
                     return self.floor.say(part.name, update)
                 return self.tell_of(part.name, update)
 
-    def release(self, part: Part) -> list[Awaitable[None]]:
+    def release(self, part: InnerSession) -> list[Awaitable[None]]:
         """Pass on the updates of an engine that were held back. Nothing can come between them and later ones, because nothing is awaited.
 
         Returns what to wait for: the disk and the client. A caller that is cancelled need not wait.
@@ -188,7 +188,7 @@ class Joint:
         held, part.collected = part.collected or [], None
         return self._pass_on(part, held)
 
-    def _pass_on(self, part: Part, held: list[v1.Update]) -> list[Awaitable[None]]:
+    def _pass_on(self, part: InnerSession, held: list[v1.Update]) -> list[Awaitable[None]]:
         return [wait for update in held if (wait := self.heard(part, update)) is not NO_WAIT]
 
     def tell_of(self, name: str, update: v1.Update) -> Awaitable[None]:
@@ -203,7 +203,7 @@ class Joint:
         self.spoken = self.spoken or isinstance(update, v1.AgentMessageChunk)
         return told
 
-    def _mode_is(self, part: Part, mode: str) -> Awaitable[None]:
+    def _mode_is(self, part: InnerSession, mode: str) -> Awaitable[None]:
         """An engine has changed its mode by itself. In its turn that is by the user's consent (a plan was approved, say), and the session's
         mode follows; but never to the one without questions, and never for an agent of somebody else's, who need not have asked."""
         if part.obeying or part.looking:
@@ -216,7 +216,7 @@ class Joint:
         await told
         await self.save()
 
-    def _titled(self, part: Part, update: v1.SessionInfoUpdate) -> Awaitable[None]:
+    def _titled(self, part: InnerSession, update: v1.SessionInfoUpdate) -> Awaitable[None]:
         if part.name != self.lead or part.looking or not isinstance(update.title, str):
             return NO_WAIT
         if self.saying.title is not None and (part.briefed or not part.working):
@@ -225,7 +225,7 @@ class Joint:
 
     # What engines ask.
 
-    async def asked(self, part: Part, call: "Call[P, R]", params: P, timeout: "Timeout" = UNSET) -> R:
+    async def asked(self, part: InnerSession, call: "Call[P, R]", params: P, timeout: "Timeout" = UNSET) -> R:
         """An engine asks the client something: after all that it has said, and if the policy leaves it open."""
         if (
             part.working and part.collected
@@ -252,7 +252,7 @@ class Joint:
         await self.admitted(part, call, ours)
         return await self.outer.request(call, ours, timeout=timeout)
 
-    async def admitted(self, part: Part, call: "Call[P, R]", params: P) -> None:
+    async def admitted(self, part: InnerSession, call: "Call[P, R]", params: P) -> None:
         """What an engine does by way of us, the policy decides about, too."""
         if call in _GUARDED and (part.engine.guarded or part.looking):
             ours: Any = part.under(self.outer.id, params)
@@ -269,7 +269,7 @@ class Joint:
         if self.journal.empty:
             return []
         events = list(unpack(await self.store.history(self.outer.id)))
-        cleared = [place for place, event in enumerate(events) if isinstance(event, Cleared)]
+        cleared = [place for place, event in enumerate(events) if isinstance(event, ClearEvent)]
         return events[cleared[-1] + 1 :] if cleared else events
 
     async def save(self) -> None:

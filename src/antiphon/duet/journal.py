@@ -11,8 +11,8 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final, cast
 
 from antiphon.aio import NO_WAIT
-from antiphon.duet.events import Cleared, Event, now, pack, shown
-from antiphon.duet.minutes import Minutes
+from antiphon.duet.events import ClearEvent, Event, now, pack, update_event
+from antiphon.duet.minutes import SessionSummary
 from antiphon.duet.saying import notice_update
 from antiphon.errors import AcpError, sentence_and_hint
 from antiphon.protocol import v1
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from antiphon.agent.session import Session
     from antiphon.store.sessions import SessionStore
 
-__all__ = ["OURS", "Journal"]
+__all__ = ["OURS", "HistoryWriter"]
 
 _log = logging.getLogger(__name__)
 
@@ -52,10 +52,10 @@ class _Item:
         self.done = done
 
 
-class Journal:
+class HistoryWriter:
     """Of one session. Its row in the store is made with the first event."""
 
-    def __init__(self, store: "SessionStore", session: "Session", minutes: Minutes) -> None:
+    def __init__(self, store: "SessionStore", session: "Session", minutes: SessionSummary) -> None:
         self._store = store
         self._session = session
         self.minutes = minutes
@@ -85,7 +85,7 @@ class Journal:
         """Show an update, once it is on the disk. Await it: it waits while the disk or the client is slow."""
         if isinstance(update, v1.SettingsUpdate):
             return self.pass_on(update)
-        event = shown(update, engine)
+        event = update_event(update, engine)
         self.minutes.hear(event)
         # The client gets the bytes that were kept: encoded once, and the same for ever.
         return self._put(_Item(pack(event), None if self.silent else cast("v1.Update", event.update)))
@@ -96,7 +96,7 @@ class Journal:
 
     def restart(self) -> None:
         """What was said is no part of this session any more."""
-        self.minutes.hear(Cleared(now()))
+        self.minutes.hear(ClearEvent(now()))
         self.empty = True
 
     def note(self, event: Event) -> None:
@@ -215,7 +215,7 @@ class Journal:
         if not self._left_out:
             return []
         text = f"*{self._left_out} updates are missing here*: they could not be stored.\n\n"
-        return [pack(shown(v1.AgentMessageChunk(v1.TextBlock(text), _new_id())))]
+        return [pack(update_event(v1.AgentMessageChunk(v1.TextBlock(text), _new_id())))]
 
     async def _append(self, kept: list[bytes]) -> None:
         session = self._session

@@ -17,7 +17,7 @@ import msgspec
 from antiphon.aio import maybe_await
 from antiphon.config.clients import is_script
 from antiphon.duet.journal import OURS
-from antiphon.duet.place import same_place
+from antiphon.duet.place import normal_directory
 from antiphon.errors import AcpError, Code, RequestError
 from antiphon.protocol import v1
 from antiphon.store.errors import BadCursor
@@ -122,7 +122,7 @@ class _Reader:
         self._query = query
         self._given = {name: mark.cursor for name, mark in marks.items()}
         """Cursors that come from the client."""
-        self._cwd = None if query.cwd is None else same_place(query.cwd)
+        self._cwd = None if query.cwd is None else normal_directory(query.cwd)
         self._engines = engines
         self._store = store
 

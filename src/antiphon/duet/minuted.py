@@ -8,7 +8,7 @@ from antiphon.duet.quoting import one_line, quoted
 from antiphon.protocol import v1
 from antiphon.protocol.base import UnsetType
 
-__all__ = ["Item", "Noted", "Said", "Used", "Words", "fitted", "text_of"]
+__all__ = ["CallItem", "EndItem", "MessageItem", "PromptItem", "SummaryItem", "fitted", "text_of"]
 
 ITEM_LIMIT: Final = 24_000
 """Characters that are kept of one message: as many as all of the minutes may have."""
@@ -39,7 +39,7 @@ class _Placed:
         return 200
 
 
-class Words(_Placed):
+class MessageItem(_Placed):
     """A message, which comes in pieces. Of one that is too long the middle is forgotten."""
 
     def __init__(self, number: int, engine: str, message_id: str | None = None) -> None:
@@ -83,7 +83,7 @@ class Words(_Placed):
         return f"{self.head(titles)}\n{quoted(words if room is None else clipped_middle(words, room))}"
 
 
-class Said(Words):
+class PromptItem(MessageItem):
     """What the user said, or somebody for them."""
 
     def __init__(self, number: int, by: str = "", message_id: str | None = None) -> None:
@@ -96,7 +96,7 @@ class Said(Words):
         return f"{who} said to {' and '.join(titles)}:" if titles else f"{who} said:"
 
 
-class Noted(_Placed):
+class EndItem(_Placed):
     """How a turn ended that did not end well."""
 
     def __init__(self, number: int, engine: str, what: str) -> None:
@@ -108,7 +108,7 @@ class Noted(_Placed):
         return f"{titles[0]}'s turn ended: {self._what}"
 
 
-class Used(_Placed):
+class CallItem(_Placed):
     """A tool call."""
 
     def __init__(self, number: int, engine: str, id: str) -> None:
@@ -149,7 +149,7 @@ class Used(_Placed):
         )
 
 
-Item: TypeAlias = Words | Noted | Used
+SummaryItem: TypeAlias = MessageItem | EndItem | CallItem
 
 
 def _changed(diff: v1.Diff) -> str:
@@ -189,7 +189,7 @@ def text_of(prompt: Sequence[v1.ContentBlock]) -> str:
     return " ".join(parts)
 
 
-def fitted(items: Sequence[tuple[Item, Sequence[str]]], limit: int, detailed: bool, missing: bool) -> str:
+def fitted(items: Sequence[tuple[SummaryItem, Sequence[str]]], limit: int, detailed: bool, missing: bool) -> str:
     """The items with the names that stand in them, in at most `limit` characters: older ones are shortened first, then left out."""
     texts = [item.text(titles, None, detailed) for item, titles in items]
     note = "[… earlier parts left out …]"
@@ -212,7 +212,7 @@ def fitted(items: Sequence[tuple[Item, Sequence[str]]], limit: int, detailed: bo
     return "\n".join([*([note] if missing else []), *texts[first:]])[: max(limit, 0)]
 
 
-def _squeezed(item: Item, titles: Sequence[str], limit: int) -> str:
+def _squeezed(item: SummaryItem, titles: Sequence[str], limit: int) -> str:
     """One item alone, in so much room: the marks of its lines count, too."""
     room = limit
     while room > SHORT and len(text := item.text(titles, room)) > limit:

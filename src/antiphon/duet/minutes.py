@@ -16,13 +16,13 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from antiphon.duet.events import COMMAND, UNSIGNED, Cleared, Ended, Event, Given, Prompted, Shown
-from antiphon.duet.minuted import Item, Noted, Said, Used, Words, fitted, text_of
+from antiphon.duet.events import COMMAND, UNSIGNED, ClearEvent, EndEvent, Event, GivenEvent, PromptEvent, UpdateEvent
+from antiphon.duet.minuted import CallItem, EndItem, MessageItem, PromptItem, SummaryItem, fitted, text_of
 from antiphon.duet.quoting import one_line
-from antiphon.duet.told import shown_by
+from antiphon.duet.told import updates_of
 from antiphon.protocol import v1
 
-__all__ = ["LAST_LIMIT", "SINCE_LIMIT", "Minutes"]
+__all__ = ["LAST_LIMIT", "SINCE_LIMIT", "SessionSummary"]
 
 SINCE_LIMIT: Final = 16_000
 """Characters that an engine is told before its own prompt: a few pages."""
@@ -37,7 +37,7 @@ SELDOM: Final = 16
 """Things that are written down between two looks at how much is kept."""
 
 
-class Minutes:
+class SessionSummary:
     """Takes every event in its order, and tells."""
 
     def __init__(self, titles: Mapping[str, str]) -> None:
@@ -45,17 +45,17 @@ class Minutes:
         self._forget()
 
     def _forget(self) -> None:
-        self._items: deque[Item] = deque()
+        self._items: deque[SummaryItem] = deque()
         self._number = 0
         self._lost = 0  # the number of the last item that is not kept any more
-        self._prompt: Said | None = None  # the last one that began something
-        self._latest: Said | None = None  # the last one, be it added to a turn
+        self._prompt: PromptItem | None = None  # the last one that began something
+        self._latest: PromptItem | None = None  # the last one, be it added to a turn
         self._steering = False
         self._heard: dict[str, int] = {}
         self._running: set[str] = set()
-        self._open: dict[str, Words] = {}  # the message that may go on, of each engine
-        self._calls: dict[tuple[str, str], Used] = {}
-        self._turns: dict[str, deque[Item]] = {}
+        self._open: dict[str, MessageItem] = {}  # the message that may go on, of each engine
+        self._calls: dict[tuple[str, str], CallItem] = {}
+        self._turns: dict[str, deque[SummaryItem]] = {}
 
     def was_given(self, engine: str) -> bool:
         """Whether the engine was ever given something."""
@@ -66,22 +66,22 @@ class Minutes:
     def hear(self, event: Event) -> None:
         """Take an event, live or when a history is read again."""
         match event:
-            case Prompted():
+            case PromptEvent():
                 self._prompted(event)
-            case Given():
+            case GivenEvent():
                 self._given(event.engine, alone=event.role == COMMAND)
-            case Shown() if event.engine:
-                for update in shown_by([event]):
+            case UpdateEvent() if event.engine:
+                for update in updates_of([event]):
                     self._shown(event.engine, update)
-            case Ended():
+            case EndEvent():
                 self._ended(event)
-            case Cleared():
+            case ClearEvent():
                 self._forget()
             case _:
                 pass
 
-    def _prompted(self, event: Prompted) -> None:
-        said = Said(self._next(), event.by)
+    def _prompted(self, event: PromptEvent) -> None:
+        said = PromptItem(self._next(), event.by)
         said.add(text_of(event.prompt))
         self._keep(said)
         self._latest, self._steering = said, event.steering
@@ -102,11 +102,11 @@ class Minutes:
         self._running.add(engine)
         self._open.pop(engine, None)
 
-    def _ended(self, event: Ended) -> None:
+    def _ended(self, event: EndEvent) -> None:
         self._running.discard(event.engine)
         self._open.pop(event.engine, None)
         if event.stop_reason != "end_turn" and event.error != UNSIGNED:
-            self._keep(Noted(self._next(), event.engine, event.stop_reason or event.error or "it failed"))
+            self._keep(EndItem(self._next(), event.engine, event.stop_reason or event.error or "it failed"))
 
     def _shown(self, engine: str, update: v1.Update) -> None:
         match update:
@@ -119,27 +119,27 @@ class Minutes:
             case _:
                 pass
 
-    def _words(self, engine: str, id: str | None) -> Words:
+    def _words(self, engine: str, id: str | None) -> MessageItem:
         words = self._open.get(engine)
-        if words is None or isinstance(words, Said) or words.message_id != id:
-            words = self._open[engine] = Words(self._next(), engine, id)
+        if words is None or isinstance(words, PromptItem) or words.message_id != id:
+            words = self._open[engine] = MessageItem(self._next(), engine, id)
             self._keep(words)
         return words
 
     def _said_elsewhere(self, engine: str, chunk: v1.UserMessageChunk) -> None:
         """The user went on with an engine in a terminal, and its own history tells of it."""
         said = self._open.get(engine)
-        if not isinstance(said, Said) or said.message_id != chunk.message_id:
-            said = self._open[engine] = Said(self._next(), "", chunk.message_id)
+        if not isinstance(said, PromptItem) or said.message_id != chunk.message_id:
+            said = self._open[engine] = PromptItem(self._next(), "", chunk.message_id)
             said.to.append(engine)
             self._keep(said)
             self._turns[engine] = deque([said])
         said.add(text_of([chunk.content]))
 
-    def _used(self, engine: str, update: v1.ToolCall | v1.ToolCallUpdate) -> Used:
+    def _used(self, engine: str, update: v1.ToolCall | v1.ToolCallUpdate) -> CallItem:
         used = self._calls.get((engine, update.tool_call_id))
         if used is None or (used.finished and isinstance(update, v1.ToolCall)):
-            used = self._calls[engine, update.tool_call_id] = Used(self._next(), engine, update.tool_call_id)
+            used = self._calls[engine, update.tool_call_id] = CallItem(self._next(), engine, update.tool_call_id)
             self._keep(used)
             self._open.pop(engine, None)
         return used
@@ -150,7 +150,7 @@ class Minutes:
         self._number += 1
         return self._number
 
-    def _keep(self, item: Item) -> None:
+    def _keep(self, item: SummaryItem) -> None:
         self._items.append(item)
         if item.engine:
             self._turns.setdefault(item.engine, deque()).append(item)
@@ -179,26 +179,30 @@ class Minutes:
 
     def everything(self, limit: int = LAST_LIMIT) -> str:
         """The whole session but the prompt that is about to be given, for an engine that knows nothing of it."""
-        items = [each for each in self._items if not isinstance(each, Said) or (each.to and each is not self._prompt)]
+        items = [
+            each for each in self._items if not isinstance(each, PromptItem) or (each.to and each is not self._prompt)
+        ]
         return self._written(items, limit, missing=self._lost > 0)
 
-    def _is_news(self, item: Item, engine: str) -> bool:
-        if isinstance(item, Said):
+    def _is_news(self, item: SummaryItem, engine: str) -> bool:
+        if isinstance(item, PromptItem):
             return bool(item.to) and engine not in item.to and item is not self._prompt
         return item.engine != engine
 
-    def _written(self, items: Sequence[Item], limit: int, *, detailed: bool = False, missing: bool = False) -> str:
+    def _written(
+        self, items: Sequence[SummaryItem], limit: int, *, detailed: bool = False, missing: bool = False
+    ) -> str:
         named = [(each, self._names(each)) for each in items]
         return fitted(named, limit, detailed, missing)
 
-    def _names(self, item: Item) -> list[str]:
-        return [self._title(each) for each in (item.to if isinstance(item, Said) else (item.engine,))]
+    def _names(self, item: SummaryItem) -> list[str]:
+        return [self._title(each) for each in (item.to if isinstance(item, PromptItem) else (item.engine,))]
 
     def _title(self, engine: str) -> str:
         return self._titles.get(engine) or one_line(engine, 60)
 
 
-def _shorten(items: deque[Item]) -> None:
+def _shorten(items: deque[SummaryItem]) -> None:
     size = sum(each.size for each in items)
     while size > KEPT and len(items) > 1:
         size -= items.popleft().size

@@ -15,15 +15,15 @@ from antiphon.aio import maybe_await
 from antiphon.catalogue.engines import DEMO
 from antiphon.config.clients import is_script
 from antiphon.config.places import state_dir
-from antiphon.duet.beyond import left_open
+from antiphon.duet.beyond import ends_of_open_calls
 from antiphon.duet.guard import Guard
-from antiphon.duet.joint import Joint
+from antiphon.duet.joint import JointSession
 from antiphon.duet.journal import OURS
 from antiphon.duet.listing import has_session
-from antiphon.duet.place import same_place
-from antiphon.duet.replaying import told_again
-from antiphon.duet.state import EngineState, State
-from antiphon.duet.wishes import JOINT_ROUTES, chosen, wishes
+from antiphon.duet.place import normal_directory
+from antiphon.duet.replaying import replayed
+from antiphon.duet.state import EngineState, JointState
+from antiphon.duet.wishes import JOINT_ROUTES, preferences, start_route
 from antiphon.errors import AcpError, Advice, Code, RequestError
 from antiphon.protocol import v1
 from antiphon.store.conversations import ConversationStore
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from antiphon.store.database import Database
     from antiphon.store.sessions import SessionRow
 
-__all__ = ["Opening"]
+__all__ = ["SessionOpener"]
 
 _log = logging.getLogger(__name__)
 
 NOBODY: Final = "No engine is installed, so the demo answers"
 
 
-class Opening:
+class SessionOpener:
     """For one agent: its engines and its store."""
 
     def __init__(self, engines: "Mapping[str, Engine]", database: "Database", absent: Mapping[str, Advice]) -> None:
@@ -56,18 +56,18 @@ class Opening:
         """Clients → the directories in which each has begun a session."""
         self.conversations = ConversationStore(database)
 
-    async def new(self, outer: "Session") -> Joint:
+    async def new(self, outer: "Session") -> JointSession:
         """From nothing; or, if the user wants that, where this client's last session in this directory ended."""
-        outer.cwd = same_place(outer.cwd)
+        outer.cwd = normal_directory(outer.cwd)
         guard = await Guard.open(outer.cwd, outer.directories, self._database)
         row = await self.store.last(OURS, outer.cwd)
-        state = State() if row is None else State.read(await self.store.state(row.id))
-        wanted = wishes(guard.settings, os.environ).auto_resume if state.auto_resume is None else state.auto_resume
+        state = JointState() if row is None else JointState.read(await self.store.state(row.id))
+        wanted = preferences(guard.settings, os.environ).auto_resume if state.auto_resume is None else state.auto_resume
         last = await self._to_resume(outer) if wanted else None
         if last is not None and (lock := await _free(last.id, outer)) is not None:
             outer.id = last.id
             return await self._again(outer, guard, lock, tell=True, unasked=True)
-        async with self._opened(outer, guard, await _lock(outer), State(auto_resume=state.auto_resume)) as joint:
+        async with self._opened(outer, guard, await _lock(outer), JointState(auto_resume=state.auto_resume)) as joint:
             await self._cast(joint)
         return joint
 
@@ -82,13 +82,13 @@ class Opening:
         name = outer.client.name
         return await self.store.last(OURS, outer.cwd, client=name) if first and name and not is_script(name) else None
 
-    async def load(self, outer: "Session", *, tell: bool) -> Joint:
+    async def load(self, outer: "Session", *, tell: bool) -> JointSession:
         """As it was left; with all that was said again, if wished.
 
         Raises:
             RequestError: there is no such session, or it is open elsewhere.
         """
-        outer.cwd = same_place(outer.cwd)
+        outer.cwd = normal_directory(outer.cwd)
         row = await self.store.get(outer.id)
         if row is not None and row.engine == OURS:
             guard = await Guard.open(outer.cwd, outer.directories, self._database)
@@ -103,10 +103,10 @@ class Opening:
 
     async def _again(
         self, outer: "Session", guard: Guard, lock: SessionLock, *, tell: bool, unasked: bool = False
-    ) -> Joint:
+    ) -> JointSession:
         """One of ours: first what we kept, then what the engines know beyond it, then the ends of what nobody will end any more."""
         try:
-            state = State.read(await self.store.state(outer.id))
+            state = JointState.read(await self.store.state(outer.id))
         except BaseException:
             lock.release()
             raise
@@ -115,7 +115,7 @@ class Opening:
             events = await joint.history()
             for event in events:
                 joint.journal.minutes.hear(event)
-            for update in told_again(events) if tell else ():
+            for update in replayed(events) if tell else ():
                 await outer.update(update)
             row = await self.store.get(outer.id)
             if row is not None and row.title:
@@ -124,7 +124,7 @@ class Opening:
             for name in joint.engines_of(joint.state.route)[1:]:  # they may have gone on elsewhere, too
                 if joint.state.of(name).conversation:
                     await joint.open(name)
-            for update in left_open(await joint.history()):
+            for update in ends_of_open_calls(await joint.history()):
                 await joint.journal.tell(update)
             await joint.journal.settled()
             joint.journal.silent = False
@@ -139,9 +139,9 @@ class Opening:
                 )
         return joint
 
-    async def fork(self, outer: "Session", source: str) -> Joint:
+    async def fork(self, outer: "Session", source: str) -> JointSession:
         """A copy of another session, which goes on apart from it."""
-        outer.cwd = same_place(outer.cwd)
+        outer.cwd = normal_directory(outer.cwd)
         guard = await Guard.open(outer.cwd, outer.directories, self._database)
         row = await self.store.get(source)
         ours = row is not None and row.engine == OURS
@@ -158,9 +158,9 @@ class Opening:
             raise
         return joint
 
-    async def _copied(self, source: str, outer: "Session") -> State:
+    async def _copied(self, source: str, outer: "Session") -> JointState:
         """The state of a copy of one of our sessions, which is in the store now."""
-        state = State.read(await self.store.state(source))
+        state = JointState.read(await self.store.state(source))
         for known in state.engines.values():
             known.source, known.conversation = known.conversation or known.source, ""
         packed = state.packed()  # at once: until then it would have the conversations of its source
@@ -169,10 +169,10 @@ class Opening:
         )
         return state
 
-    async def _of_engine(self, source: str) -> State:
+    async def _of_engine(self, source: str) -> JointState:
         """The state of a copy of an engine's own session."""
         name = await self._whose(source)
-        return State(route=name, engines={name: EngineState(source=source)})
+        return JointState(route=name, engines={name: EngineState(source=source)})
 
     async def delete(self, id: str) -> None:
         """Forget a session, and the conversations that the engines have of it: they would be in the list as their own."""
@@ -185,7 +185,7 @@ class Opening:
         except LiveElsewhere as error:
             raise RequestError(Code.INVALID_REQUEST, "Invalid request", str(error)) from error
         with lock:
-            state = State.read(await self.store.state(id))
+            state = JointState.read(await self.store.state(id))
             await self.store.delete(id)
         for name, known in state.engines.items():
             if known.conversation and name in self._engines:
@@ -209,8 +209,8 @@ class Opening:
 
     @asynccontextmanager
     async def _opened(
-        self, outer: "Session", guard: Guard, lock: SessionLock, state: State, *, kept: bool = False
-    ) -> AsyncIterator[Joint]:
+        self, outer: "Session", guard: Guard, lock: SessionLock, state: JointState, *, kept: bool = False
+    ) -> AsyncIterator[JointSession]:
         """A session that is opened in this block. What fails, or is called off, leaves nothing open and nothing locked."""
         try:
             joint, problems = self._made(outer, guard, lock, state, kept=kept)
@@ -226,17 +226,17 @@ class Opening:
             raise
 
     def _made(
-        self, outer: "Session", guard: Guard, lock: SessionLock, state: State, *, kept: bool
-    ) -> tuple[Joint, list[Advice]]:
+        self, outer: "Session", guard: Guard, lock: SessionLock, state: JointState, *, kept: bool
+    ) -> tuple[JointSession, list[Advice]]:
         """The session, and what the user should know about its settings."""
-        wanted = wishes(guard.settings, os.environ)
-        first = chosen(wanted, list(self._engines))
+        wanted = preferences(guard.settings, os.environ)
+        first = start_route(wanted, list(self._engines))
         if state.route not in (*self._engines, *(JOINT_ROUTES if len(self._engines) > 1 else ())):
             state.route = first.route
         if state.primary not in self._engines:
             state.primary = first.primary
         state.review = state.review or wanted.review
-        joint = Joint(outer, self._engines, wanted, guard, self.store, lock, state)
+        joint = JointSession(outer, self._engines, wanted, guard, self.store, lock, state)
         joint.absent = self._absent
         joint.journal.empty = not kept
         alone = [*self._engines] == [DEMO] and self._absent
@@ -244,7 +244,7 @@ class Opening:
         problems += [*guard.problems, *guard.notes, *wanted.problems, *(() if kept else first.problems)]
         return joint, problems
 
-    async def _cast(self, joint: Joint) -> None:
+    async def _cast(self, joint: JointSession) -> None:
         """Open the engine that leads, so that the client hears what it offers; the others of the route while it reads that."""
         joint.standing.show()
         await joint.open(joint.lead)
@@ -260,11 +260,11 @@ class Opening:
                 return found
         return None
 
-    async def _adopt(self, outer: "Session", *, tell: bool) -> Joint:
+    async def _adopt(self, outer: "Session", *, tell: bool) -> JointSession:
         """A session that was begun with an engine alone, in a terminal or elsewhere: it is ours from now on, under the same id."""
         name = await self._whose(outer.id)
         guard = await Guard.open(outer.cwd, outer.directories, self._database)
-        state = State(route=name, engines={name: EngineState(conversation=outer.id)})
+        state = JointState(route=name, engines={name: EngineState(conversation=outer.id)})
         async with self._opened(outer, guard, await _lock(outer), state) as joint:
             joint.journal.silent = not tell
             await self._cast(joint)  # opening it tells all that we do not know, which is everything

@@ -16,8 +16,20 @@ from antiphon.engines.project import TRUST
 from antiphon.protocol import v1
 
 __all__ = [
-    "AUTO_RESUME", "MODE", "OURS", "PRIMARY", "REVIEW_OPTION", "ROUTE", "Joint", "Merged", "Offer", "address", "commands_merged", "merged",
-    "on_route", "shown_id",
+    "AUTO_RESUME",
+    "MODE",
+    "OURS",
+    "PRIMARY",
+    "REVIEW_OPTION",
+    "ROUTE",
+    "EngineOffer",
+    "SharedSettings",
+    "ShownSettings",
+    "address",
+    "commands_merged",
+    "merged",
+    "on_route",
+    "shown_id",
 ]  # fmt: skip
 
 ROUTE: Final = "route"
@@ -29,7 +41,7 @@ OURS: Final = (ROUTE, PRIMARY, REVIEW_OPTION, AUTO_RESUME, MODE)
 """The ids of what is ours to change."""
 
 
-class Offer(msgspec.Struct, frozen=True):
+class EngineOffer(msgspec.Struct, frozen=True):
     """What one engine offers in its part of the session."""
 
     engine: str
@@ -40,7 +52,7 @@ class Offer(msgspec.Struct, frozen=True):
     options: Sequence[v1.ConfigOption] = ()
 
 
-class Joint(msgspec.Struct, frozen=True):
+class SharedSettings(msgspec.Struct, frozen=True):
     """What is chosen for all of them."""
 
     engines: Mapping[str, str]
@@ -53,7 +65,7 @@ class Joint(msgspec.Struct, frozen=True):
     """The mode in force; None: the leading engine's."""
 
 
-class Merged(msgspec.Struct, frozen=True):
+class ShownSettings(msgspec.Struct, frozen=True):
     """What the client sees."""
 
     modes: v1.ModeState | None
@@ -61,14 +73,14 @@ class Merged(msgspec.Struct, frozen=True):
     options: list[v1.ConfigOption]
 
 
-def on_route(joint: Joint) -> tuple[str, ...]:
+def on_route(joint: SharedSettings) -> tuple[str, ...]:
     """The engines that answer, who leads first."""
     if joint.route not in JOINT_ROUTES:
         return (joint.route,)
     return (joint.primary, *(engine for engine in joint.engines if engine != joint.primary))
 
 
-def merged(joint: Joint, offers: Sequence[Offer]) -> Merged:
+def merged(joint: SharedSettings, offers: Sequence[EngineOffer]) -> ShownSettings:
     """One offer of all those that are open. Of the engines that are not, nothing is known yet."""
     by_engine = {offer.engine: offer for offer in offers}
     answering = [by_engine[engine] for engine in on_route(joint) if engine in by_engine]
@@ -80,7 +92,7 @@ def merged(joint: Joint, offers: Sequence[Offer]) -> Merged:
         options += _rest(joint, offer)
     for offer in others:
         options += _rest(joint, offer)
-    return Merged(modes, answering[0].models if answering else None, options)
+    return ShownSettings(modes, answering[0].models if answering else None, options)
 
 
 def shown_id(engine: str, own: str, engines: Sequence[str]) -> str:
@@ -105,7 +117,7 @@ def address(config_id: str, engines: Sequence[str]) -> tuple[str, str] | None:
 # Settings.
 
 
-def _ours(joint: Joint) -> list[v1.ConfigOption]:
+def _ours(joint: SharedSettings) -> list[v1.ConfigOption]:
     resume = _select(
         AUTO_RESUME,
         "Auto-resume",
@@ -143,7 +155,7 @@ def _select(
     return v1.SelectConfig(id=id, name=name, description=description, current_value=value, options=list(options))
 
 
-def _rest(joint: Joint, offer: Offer) -> list[v1.ConfigOption]:
+def _rest(joint: SharedSettings, offer: EngineOffer) -> list[v1.ConfigOption]:
     """An engine's settings besides its mode, by ids and names that tell whose they are."""
     engines = list(joint.engines)
     shown: list[v1.ConfigOption] = []
@@ -166,7 +178,7 @@ def _is_mode(option: v1.ConfigOption) -> bool:
 # Modes.
 
 
-def _modes_of(offer: Offer) -> v1.ModeState | None:
+def _modes_of(offer: EngineOffer) -> v1.ModeState | None:
     """An engine's modes, from either of the two ways to offer them."""
     if offer.modes is not None:
         return offer.modes
@@ -179,11 +191,11 @@ def _modes_of(offer: Offer) -> v1.ModeState | None:
     return v1.ModeState(option.current_value, [v1.Mode(each.value, each.name, each.description) for each in entries])
 
 
-def _mode_setting(offer: Offer) -> v1.SelectConfig | None:
+def _mode_setting(offer: EngineOffer) -> v1.SelectConfig | None:
     return next((each for each in offer.options if isinstance(each, v1.SelectConfig) and _is_mode(each)), None)
 
 
-def _modes(joint: Joint, answering: Sequence[Offer]) -> v1.ModeState | None:
+def _modes(joint: SharedSettings, answering: Sequence[EngineOffer]) -> v1.ModeState | None:
     """The modes that all who answer have, in the order of who leads; that one's alone if they have none in common."""
     states = [state for offer in answering if (state := _modes_of(offer)) is not None]
     if not states:
@@ -201,7 +213,7 @@ def _modes(joint: Joint, answering: Sequence[Offer]) -> v1.ModeState | None:
     return v1.ModeState(current, common)
 
 
-def _mode_option(modes: v1.ModeState | None, answering: Sequence[Offer]) -> list[v1.ConfigOption]:
+def _mode_option(modes: v1.ModeState | None, answering: Sequence[EngineOffer]) -> list[v1.ConfigOption]:
     if modes is None:
         return []
     setting = _mode_setting(answering[0])
@@ -211,7 +223,7 @@ def _mode_option(modes: v1.ModeState | None, answering: Sequence[Offer]) -> list
     return [msgspec.structs.replace(option, category=v1.ConfigCategory.MODE)]
 
 
-def _own_mode(joint: Joint, offer: Offer, modes: v1.ModeState | None) -> list[v1.ConfigOption]:
+def _own_mode(joint: SharedSettings, offer: EngineOffer, modes: v1.ModeState | None) -> list[v1.ConfigOption]:
     """A setting for the mode of one engine alone, where the joint one does not say it all: it is in another mode, or has more of them.
 
     It is of no category: clients take the one setting of the category `mode` for the session's.

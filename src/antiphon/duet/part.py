@@ -17,14 +17,14 @@ from antiphon.errors import LocalProtocolError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from antiphon.duet.cast import Cast
-    from antiphon.duet.journal import Journal
+    from antiphon.duet.cast import EngineSessions
+    from antiphon.duet.journal import HistoryWriter
     from antiphon.engines.base import Engine, EngineSession
     from antiphon.policy import Rules
     from antiphon.protocol.methods import Call, Notice
     from antiphon.protocol.timeouts import Timeout
 
-__all__ = ["Part", "Stage"]
+__all__ = ["InnerSession", "Stage"]
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -33,20 +33,20 @@ R = TypeVar("R")
 class Stage(Protocol):
     """The joint session, as its parts see it."""
 
-    journal: "Journal"
-    cast: "Cast"
+    journal: "HistoryWriter"
+    cast: "EngineSessions"
 
-    def heard(self, part: "Part", update: v1.Update) -> Awaitable[None]:
+    def heard(self, part: "InnerSession", update: v1.Update) -> Awaitable[None]:
         """An engine says something."""
 
-    async def asked(self, part: "Part", call: "Call[P, R]", params: P, timeout: "Timeout" = UNSET) -> R:
+    async def asked(self, part: "InnerSession", call: "Call[P, R]", params: P, timeout: "Timeout" = UNSET) -> R:
         """An engine asks the client something."""
 
-    async def admitted(self, part: "Part", call: "Call[P, R]", params: P) -> None:
+    async def admitted(self, part: "InnerSession", call: "Call[P, R]", params: P) -> None:
         """An engine is about to do something on this machine that the client cannot do for it. Raises if it may not."""
 
 
-class Part(Session):
+class InnerSession(Session):
     """What one engine is given as its session."""
 
     def __init__(self, stage: Stage, outer: Session, name: str, engine: "Engine", rules: "Rules | None") -> None:

@@ -1,9 +1,9 @@
 """Where a session is: one directory has one name here."""
 
-__all__ = ["same_place"]
+__all__ = ["normal_directory"]
 
 
-def same_place(cwd: str) -> str:
+def normal_directory(cwd: str) -> str:
     """A directory as we compare and keep it: `/w/`, `/w/.` and `//w` are `/w`.
 
     Nothing is looked at: a directory may be a link, or gone, and `..` behind a link leads elsewhere, so both stay as they are.

@@ -20,23 +20,23 @@ import msgspec
 from antiphon.agent.turn import Turn
 from antiphon.aio import maybe_await
 from antiphon.duet.budget import Budget, Exceeded
-from antiphon.duet.changes import Before, changes, from_calls, look
-from antiphon.duet.events import COMMAND, UNSIGNED, Ended, Given, now
-from antiphon.duet.floor import Floor
+from antiphon.duet.changes import TreesBefore, changes, from_calls, snapshot
+from antiphon.duet.events import COMMAND, UNSIGNED, EndEvent, GivenEvent, now
+from antiphon.duet.floor import MessageOrder
 from antiphon.duet.reviewing import fix_prompt, no_findings, review_prompt
 from antiphon.duet.saying import failure_of, told
-from antiphon.duet.tasks import Held, Nudge
+from antiphon.duet.tasks import HeldNudge, Nudge
 from antiphon.errors import AcpError, Code, RequestError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
     from antiphon.agent.hooks import Outcome
-    from antiphon.duet.joint import Joint
-    from antiphon.duet.part import Part
+    from antiphon.duet.joint import JointSession
+    from antiphon.duet.part import InnerSession
 
     Blocks = Sequence[v1.ContentBlock]
 
-__all__ = ["Playing"]
+__all__ = ["RoutedPrompt"]
 
 _log = logging.getLogger(__name__)
 
@@ -57,10 +57,10 @@ class _Failed:
         self.error = error
 
 
-class Playing:
+class RoutedPrompt:
     """Of one prompt."""
 
-    def __init__(self, joint: "Joint") -> None:
+    def __init__(self, joint: "JointSession") -> None:
         self._joint = joint
         wishes = joint.wishes
         self.budget = Budget(wishes.max_turns, wishes.max_tokens, wishes.max_cost, joint.ledger)
@@ -93,7 +93,7 @@ class Playing:
             case Nudge(text=text):
                 nudging.nudged(clock)
                 return text
-            case Held(why=why):
+            case HeldNudge(why=why):
                 await joint.saying.notice(why.sentence, why.hint or None)
             case _:
                 pass
@@ -141,7 +141,7 @@ class Playing:
     async def _all(self, engines: Sequence[str], prompt: "Blocks") -> v1.PromptResult:
         if not self._only_look(engines):
             return _merged([(name, await self._try(name, prompt)) for name in engines if not self._is_spent()])
-        floor = self._joint.floor = Floor(self._joint.tell_of)
+        floor = self._joint.floor = MessageOrder(self._joint.tell_of)
         try:
             ends = await asyncio.gather(*(self._at_once(floor, name, prompt) for name in engines))
         finally:
@@ -149,7 +149,7 @@ class Playing:
             floor.end()
         return _merged(list(zip(engines, ends, strict=True)))
 
-    async def _at_once(self, floor: Floor, name: str, prompt: "Blocks") -> v1.PromptResult | _Failed:
+    async def _at_once(self, floor: MessageOrder, name: str, prompt: "Blocks") -> v1.PromptResult | _Failed:
         try:
             return await self._try(name, prompt)
         finally:
@@ -175,7 +175,7 @@ class Playing:
         return _Failed(failed)
 
     async def _review(self, worker: str, reviewer: str, prompt: "Blocks") -> v1.PromptResult:
-        async with await look([self._joint.outer.cwd, *self._joint.outer.directories]) as before:
+        async with await snapshot([self._joint.outer.cwd, *self._joint.outer.directories]) as before:
             ends = [(worker, await self._try(worker, prompt))]
             rounds = self._joint.wishes.review_rounds if self._joint.state.review == "fix" else 0
             for round in range(1, rounds + 2):
@@ -204,7 +204,7 @@ class Playing:
     def _goes_on(self, ends: "Sequence[tuple[str, v1.PromptResult | _Failed]]") -> bool:
         return isinstance(ends[-1][1], v1.PromptResult) and not self._is_spent()
 
-    async def _for_reviewer(self, worker: str, asked: str, before: "Before") -> str:
+    async def _for_reviewer(self, worker: str, asked: str, before: "TreesBefore") -> str:
         joint = self._joint
         found = await changes(before)
         diff = found.diff if found.complete else from_calls(joint.cast.parts[worker].calls).diff
@@ -224,11 +224,11 @@ class Playing:
             role = COMMAND
         return await self._given(part, prompt, role)
 
-    async def _given(self, part: "Part", prompt: "Blocks", role: str) -> v1.PromptResult:
+    async def _given(self, part: "InnerSession", prompt: "Blocks", role: str) -> v1.PromptResult:
         joint, name = self._joint, part.name
         joint.standing.show()
         given = self._with_context(part, prompt, role)
-        joint.journal.note(Given(now(), name, _text(given), role))
+        joint.journal.note(GivenEvent(now(), name, _text(given), role))
         known = joint.state.of(name)  # from now on its conversation exists
         known.conversation, known.source = part.id, ""
         await joint.save()
@@ -247,11 +247,11 @@ class Playing:
             failure = UNSIGNED if unsigned else ": ".join(told(error))
             raise
         finally:
-            joint.journal.note(Ended(now(), name, stop_reason, failure))
+            joint.journal.note(EndEvent(now(), name, stop_reason, failure))
         self.budget.turn_ended(name, result)
         return result
 
-    def _with_context(self, part: "Part", prompt: "Blocks", role: str) -> "list[v1.ContentBlock]":
+    def _with_context(self, part: "InnerSession", prompt: "Blocks", role: str) -> "list[v1.ContentBlock]":
         """The prompt, after what the engine has not heard of. A command has to stand first, so it goes alone."""
         if role == COMMAND:
             return list(prompt)
@@ -265,7 +265,7 @@ class Playing:
         part.briefed = part.briefed or bool(missed)
         return [v1.TextBlock(f"{missed}\n\n"), *prompt] if missed else list(prompt)
 
-    async def _perform(self, part: "Part", turn: Turn) -> v1.PromptResult:
+    async def _perform(self, part: "InnerSession", turn: Turn) -> v1.PromptResult:
         """The engine's turn. One that goes over the budget is called off, and that is how it ended."""
         part.labels.visible = self._several
         work: asyncio.Future[Outcome] = asyncio.ensure_future(_prompted(part, turn))
@@ -282,7 +282,7 @@ class Playing:
             part.ends()
         return outcome if isinstance(outcome, v1.PromptResult) else v1.PromptResult(outcome or v1.StopReason.END_TURN)
 
-    def _spend(self, part: "Part", update: v1.UsageUpdate, work: "asyncio.Future[Outcome]") -> None:
+    def _spend(self, part: "InnerSession", update: v1.UsageUpdate, work: "asyncio.Future[Outcome]") -> None:
         self.budget.heard(part.name, update)
         self._spent = self._spent or self.budget.overrun()
         if self._spent is not None:
@@ -314,7 +314,7 @@ class Playing:
         return msgspec.structs.replace(result, meta={**meta, "antiphon": {"failures": failures}})
 
 
-async def _prompted(part: "Part", turn: Turn) -> "Outcome":
+async def _prompted(part: "InnerSession", turn: Turn) -> "Outcome":
     """In the task that plays it: a task that is cancelled before it begins would leave a coroutine that nothing awaits."""
     assert part.playing is not None  # noqa: S101 - it has been opened
     return await maybe_await(part.playing.prompt(turn))

@@ -6,11 +6,22 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from antiphon.agent.turn import Turn
-from antiphon.duet.commands import Command, Continue, Explain, ForEngine, Nudge, Plain, PlainName, Review, Route, parse
 from antiphon.duet.changing import clear, set_route
-from antiphon.duet.continuation import go_on
-from antiphon.duet.events import Given, Prompted, now
-from antiphon.duet.playing import Playing
+from antiphon.duet.commands import (
+    ContinueCommand,
+    EngineCommand,
+    ExplainCommand,
+    NudgeCommand,
+    PlainCommand,
+    PlainName,
+    ReviewCommand,
+    RouteCommand,
+    TypedCommand,
+    parse,
+)
+from antiphon.duet.continuation import continue_session
+from antiphon.duet.events import GivenEvent, PromptEvent, now
+from antiphon.duet.playing import RoutedPrompt
 from antiphon.duet.reviewing import Reference, code_reference, explain_prompt, reference_in
 from antiphon.duet.saying import told
 from antiphon.duet.status import about
@@ -20,7 +31,7 @@ from antiphon.protocol import v1
 
 if TYPE_CHECKING:
     from antiphon.agent.hooks import Outcome
-    from antiphon.duet.joint import Joint
+    from antiphon.duet.joint import JointSession
 
 __all__ = ["prompt", "steer"]
 
@@ -31,7 +42,7 @@ EXPLAINED_LINES: Final = 400
 """Lines that are shown to whoever explains them."""
 
 
-async def prompt(joint: "Joint", turn: Turn) -> "Outcome":
+async def prompt(joint: "JointSession", turn: Turn) -> "Outcome":
     """A turn of the user."""
     if (missing := _absent(joint, turn)) is not None:
         await joint.saying.say(missing)
@@ -40,7 +51,7 @@ async def prompt(joint: "Joint", turn: Turn) -> "Outcome":
     joint.journal.turn_begins()
     asked = parse(turn.text, list(joint.cast.engines))
     playing = _is_for_engines(asked)
-    joint.journal.note(Prompted(now(), list(turn.prompt), joint.saying.new_id(), "" if playing else "command"))
+    joint.journal.note(PromptEvent(now(), list(turn.prompt), joint.saying.new_id(), "" if playing else "command"))
     if playing and joint.saying.title is None and (title := title_of(_meant(turn, asked))):
         await joint.saying.entitle(title)
     outcome: Outcome
@@ -53,7 +64,7 @@ async def prompt(joint: "Joint", turn: Turn) -> "Outcome":
     return outcome
 
 
-async def steer(joint: "Joint", addition: Turn) -> bool:
+async def steer(joint: "JointSession", addition: Turn) -> bool:
     """The user adds something to the turn that runs: the engines that work get it."""
     from antiphon.aio import maybe_await
 
@@ -65,9 +76,11 @@ async def steer(joint: "Joint", addition: Turn) -> bool:
             try:
                 if part.playing is not None and await maybe_await(part.playing.steer(own)):
                     if not taken:
-                        joint.journal.note(Prompted(now(), list(addition.prompt), joint.saying.new_id(), steering=True))
+                        joint.journal.note(
+                            PromptEvent(now(), list(addition.prompt), joint.saying.new_id(), steering=True)
+                        )
                     taken.append(part.name)
-                    joint.journal.note(Given(now(), part.name, addition.text))
+                    joint.journal.note(GivenEvent(now(), part.name, addition.text))
             finally:
                 own.end()
                 waits = joint.release(part)
@@ -76,7 +89,7 @@ async def steer(joint: "Joint", addition: Turn) -> bool:
     return bool(taken)
 
 
-def _absent(joint: "Joint", turn: Turn) -> str | None:
+def _absent(joint: "JointSession", turn: Turn) -> str | None:
     """What to say to somebody who calls an engine that is not here: it is nothing to bother another engine with."""
     name = turn.command[0].partition(":")[0] if turn.command is not None else ""
     if name not in joint.absent or name in joint.cast.engines:
@@ -85,49 +98,49 @@ def _absent(joint: "Joint", turn: Turn) -> str | None:
     return f"`{name}` is not here: {why.sentence}." + (f" {why.hint}." if why.hint else "")
 
 
-def _meant(turn: Turn, command: "Command | None") -> str:
+def _meant(turn: Turn, command: "TypedCommand | None") -> str:
     """What the user says, without the command of ours before it."""
     match command.asked if command is not None else None:
-        case Route(prompt=text) | Review(prompt=text):
+        case RouteCommand(prompt=text) | ReviewCommand(prompt=text):
             return text
         case _:
             return turn.text
 
 
-def _is_for_engines(command: "Command | None") -> bool:
+def _is_for_engines(command: "TypedCommand | None") -> bool:
     match command.asked if command is not None else None:
-        case None | ForEngine() | Explain():
+        case None | EngineCommand() | ExplainCommand():
             return True
-        case Route(prompt=text) | Review(prompt=text):
+        case RouteCommand(prompt=text) | ReviewCommand(prompt=text):
             return bool(text)
         case _:
             return False
 
 
-async def _do(joint: "Joint", turn: Turn, command: "Command | None") -> "Outcome":
+async def _do(joint: "JointSession", turn: Turn, command: "TypedCommand | None") -> "Outcome":
     match command.asked if command is not None else None:
         case None:
-            return await Playing(joint).play(turn.prompt, joint.state.route)
-        case ForEngine(engine=engine, text=text):
-            return await Playing(joint).play(_instead(turn.prompt, text), engine)
-        case Route(route=route, prompt=text):
+            return await RoutedPrompt(joint).play(turn.prompt, joint.state.route)
+        case EngineCommand(engine=engine, text=text):
+            return await RoutedPrompt(joint).play(_instead(turn.prompt, text), engine)
+        case RouteCommand(route=route, prompt=text):
             return await _route(joint, turn, route, text)
-        case Review(prompt=text, then=then):
+        case ReviewCommand(prompt=text, then=then):
             if then is not None:
                 joint.state.review = then
             return await _route(joint, turn, "review", text)
-        case Explain(reference=reference):
+        case ExplainCommand(reference=reference):
             return await _explain(joint, turn, reference)
-        case Nudge() as nudge:
+        case NudgeCommand() as nudge:
             await _nudge(joint, nudge)
-        case Continue(id=id):
-            await go_on(joint, id)
-        case Plain(name=name):
+        case ContinueCommand(id=id):
+            await continue_session(joint, id)
+        case PlainCommand(name=name):
             await _plain(joint, name)
     return None
 
 
-async def _route(joint: "Joint", turn: Turn, route: str, text: str) -> "Outcome":
+async def _route(joint: "JointSession", turn: Turn, route: str, text: str) -> "Outcome":
     if len(joint.cast.engines) < 2 and route in ("duet", "review"):
         await joint.saying.say(
             f"`/{route}` needs two engines, and there is one: {joint.cast.title(joint.lead)}. `antiphon doctor` shows how to get another."
@@ -135,12 +148,12 @@ async def _route(joint: "Joint", turn: Turn, route: str, text: str) -> "Outcome"
         return None
     await set_route(joint, route)
     if text:
-        return await Playing(joint).play(_instead(turn.prompt, text), route)
+        return await RoutedPrompt(joint).play(_instead(turn.prompt, text), route)
     await joint.saying.say(_route_text(joint))
     return None
 
 
-def _route_text(joint: "Joint") -> str:
+def _route_text(joint: "JointSession") -> str:
     titles = [joint.cast.title(name) for name in joint.engines_of(joint.state.route)]
     match joint.state.route:
         case "duet":
@@ -152,7 +165,7 @@ def _route_text(joint: "Joint") -> str:
             return f"From now on {titles[0]} answers."
 
 
-async def _explain(joint: "Joint", turn: Turn, reference: str) -> "Outcome":
+async def _explain(joint: "JointSession", turn: Turn, reference: str) -> "Outcome":
     found = (meant, "") if (meant := code_reference(reference)) is not None else reference_in(turn.prompt[1:])
     if found is None:
         await joint.saying.say(
@@ -168,7 +181,7 @@ async def _explain(joint: "Joint", turn: Turn, reference: str) -> "Outcome":
     if not text.strip():
         await joint.saying.say(f"There is nothing at `{place}`.")
         return None
-    return await Playing(joint).play([v1.TextBlock(explain_prompt(place, text))], joint.lead)
+    return await RoutedPrompt(joint).play([v1.TextBlock(explain_prompt(place, text))], joint.lead)
 
 
 async def _read(turn: Turn, place: Reference) -> str:
@@ -182,7 +195,7 @@ async def _read(turn: Turn, place: Reference) -> str:
     return "\n".join(lines) if len(lines) > place.first - first else ""
 
 
-async def _nudge(joint: "Joint", nudge: Nudge) -> None:
+async def _nudge(joint: "JointSession", nudge: NudgeCommand) -> None:
     if nudge.on is not None:
         joint.nudging.enabled = joint.state.nudge = nudge.on
     state = "on" if joint.nudging.enabled else "off"
@@ -190,7 +203,7 @@ async def _nudge(joint: "Joint", nudge: Nudge) -> None:
     await joint.saying.say(f"{odd}Going on by itself when a limit stops it and tasks are left: {state}.")
 
 
-async def _plain(joint: "Joint", name: PlainName) -> None:
+async def _plain(joint: "JointSession", name: PlainName) -> None:
     match name:
         case "clear":
             await clear(joint)
@@ -201,7 +214,7 @@ async def _plain(joint: "Joint", name: PlainName) -> None:
             await joint.saying.say(await about(joint, name))
 
 
-async def _trust(joint: "Joint") -> str:
+async def _trust(joint: "JointSession") -> str:
     """Trust what the project gives to the engines. Each of them looks again before its next prompt."""
     from antiphon.permission.project_trust import NothingToTrust, trust_project, trusted_text
 

@@ -10,10 +10,10 @@ from typing import Any, Final, Literal, NamedTuple, cast
 import msgspec
 from msgspec import Raw
 
-from antiphon.duet.events import Event, Prompted, Shown
+from antiphon.duet.events import Event, PromptEvent, UpdateEvent
 from antiphon.protocol import v1
 
-__all__ = ["told_again"]
+__all__ = ["replayed"]
 
 
 class _Content(msgspec.Struct, forbid_unknown_fields=True):
@@ -44,12 +44,12 @@ _MERGED: Final[dict[str, type[v1.AgentMessageChunk | v1.AgentThoughtChunk | v1.U
 _decode: Final = msgspec.json.Decoder(_Piece).decode
 
 
-def told_again(events: Iterable[Event]) -> Iterator[v1.Update]:
+def replayed(events: Iterable[Event]) -> Iterator[v1.Update]:
     """The updates of a history, in order."""
     run: list[_Kept] = []
     for event in events:
         match event:
-            case Shown():
+            case UpdateEvent():
                 piece = _text_of(event.update)
                 if piece is not None and (not run or _same(run[0].piece, piece)):
                     run.append(_Kept(piece, event.update))
@@ -58,7 +58,7 @@ def told_again(events: Iterable[Event]) -> Iterator[v1.Update]:
                 run = [] if piece is None else [_Kept(piece, event.update)]
                 if piece is None:
                     yield cast("v1.Update", event.update)  # bytes leave as they are
-            case Prompted():
+            case PromptEvent():
                 yield from _message(run)
                 run = []
                 for block in event.prompt:

@@ -4,14 +4,14 @@ import itertools
 import os
 from typing import TYPE_CHECKING, Any
 
-from antiphon.duet.events import Prompted, now, shown
+from antiphon.duet.events import PromptEvent, now, update_event
 from antiphon.errors import AcpError, sentence_and_hint
 from antiphon.protocol import v1
 from antiphon.store.errors import StoreError
 
 if TYPE_CHECKING:
     from antiphon.agent.session import Session
-    from antiphon.duet.journal import Journal
+    from antiphon.duet.journal import HistoryWriter
     from antiphon.store.sessions import SessionStore
 
 __all__ = ["Saying", "failure_of", "notice_update", "told"]
@@ -20,7 +20,7 @@ __all__ = ["Saying", "failure_of", "notice_update", "told"]
 class Saying:
     """In one session. All of it is kept like the engines' words."""
 
-    def __init__(self, outer: "Session", journal: "Journal", store: "SessionStore") -> None:
+    def __init__(self, outer: "Session", journal: "HistoryWriter", store: "SessionStore") -> None:
         self._outer = outer
         self._journal = journal
         self._store = store
@@ -56,11 +56,11 @@ class Saying:
 
     def note_failure(self, who: str, error: AcpError) -> None:
         """Keep it for those who read the history: whoever was there has heard of it by the answer."""
-        self._journal.note(shown(v1.NoticeUpdate(v1.NoticeSeverity.ERROR, *failure_of(who, error))))
+        self._journal.note(update_event(v1.NoticeUpdate(v1.NoticeSeverity.ERROR, *failure_of(who, error))))
 
     async def as_user(self, text: str, by: str) -> None:
         """Something that we say to the engines for the user, who sees it."""
-        event = Prompted(now(), [v1.TextBlock(text)], self.new_id(), by)
+        event = PromptEvent(now(), [v1.TextBlock(text)], self.new_id(), by)
         await self._journal.show(event, v1.UserMessageChunk(v1.TextBlock(text), event.message_id))
 
     async def entitled(self, title: str) -> None:

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, ParamSpec
 
 from antiphon.duet.git import Git, GitFailed, TooMuch
 
-__all__ = ["FILE_LIMIT", "Repository", "Shadow", "in_thread", "repository_of"]
+__all__ = ["FILE_LIMIT", "Repository", "TreeSnapshot", "in_thread", "repository_of"]
 
 P = ParamSpec("P")
 
@@ -41,7 +41,7 @@ class Repository(NamedTuple):
     """Of all its work trees: the objects are here."""
 
 
-class Seen(NamedTuple):
+class SeenTree(NamedTuple):
     """How the tree looks: what is new since the look before was put into the index."""
 
     nested: list[str]
@@ -78,7 +78,7 @@ def repository_of(root: str) -> Repository | None:
     return None
 
 
-class Shadow:
+class TreeSnapshot:
     """How one tree looked."""
 
     def __init__(self, directory: Path, root: str, name: str, excludes: str) -> None:
@@ -105,7 +105,7 @@ class Shadow:
         self._tree = (await self._git.run("write-tree", "--missing-ok")).decode().strip()
         return seen.nested
 
-    async def _begin(self, repository: Repository | None) -> Seen:
+    async def _begin(self, repository: Repository | None) -> SeenTree:
         await in_thread(_make, self._directory, repository)
         top = self.root if repository is None else repository.top
         self._git = Git(self._directory, top, self.root, self._excludes)
@@ -134,7 +134,7 @@ class Shadow:
         prefixes = (f"--src-prefix=a/{self.name}", f"--dst-prefix=b/{self.name}")
         return await self._git.run(*compare, "--patch", *prefixes, self._tree, limit=limit), files, large
 
-    async def _look(self) -> Seen:
+    async def _look(self) -> SeenTree:
         """Take in how it looks. Files that come and go meanwhile (a build, the journal of a database) make git stumble: it looks again."""
         for left in reversed(range(TRIES)):
             try:
@@ -146,14 +146,14 @@ class Shadow:
                     raise
         raise AssertionError("the last try returns or raises")
 
-    async def _look_once(self) -> Seen:
+    async def _look_once(self) -> SeenTree:
         listed = await self._git.run("ls-files", "-z", "--others", "--modified", "--deleted", "--exclude-standard")
         staged = await self._git.run("ls-files", "-z", "--stage")
         found = await asyncio.to_thread(_sorted, os.fsencode(self.root), listed, staged)
         if found.total > TOTAL_LIMIT:
             raise GitFailed(f"{self.root} holds more than {TOTAL_LIMIT // 1024**2} MB that git does not know")
         await self._take(found.gone, found.here)
-        return Seen(found.nested, found.large)
+        return SeenTree(found.nested, found.large)
 
     async def _take(self, gone: list[bytes], here: list[bytes]) -> None:
         if gone:

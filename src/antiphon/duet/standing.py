@@ -5,19 +5,20 @@ from typing import TYPE_CHECKING
 
 from antiphon.aio import NO_WAIT
 from antiphon.duet.commands import offered
-from antiphon.duet.options import Joint as Chosen, Offer, commands_merged, merged
+from antiphon.duet.options import EngineOffer, commands_merged, merged
+from antiphon.duet.options import SharedSettings as Chosen
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from antiphon.duet.joint import Joint
+    from antiphon.duet.joint import JointSession
 
-__all__ = ["Standing"]
+__all__ = ["JointSettings"]
 
 
-class Standing:
+class JointSettings:
     """Of one session."""
 
-    def __init__(self, joint: "Joint") -> None:
+    def __init__(self, joint: "JointSession") -> None:
         self._joint = joint
         self._commands: list[v1.Command] | None = None
         self._told: tuple[list[v1.ConfigOption], str | None, str | None] = ([], None, None)
@@ -35,7 +36,7 @@ class Standing:
         parts = joint.cast.parts
         ordered = [*names, *(each for each in parts if each not in names)]
         offers = [
-            Offer(name, parts[name].title, parts[name].modes, parts[name].models, parts[name].config_options)
+            EngineOffer(name, parts[name].title, parts[name].modes, parts[name].models, parts[name].config_options)
             for name in ordered
             if name in parts
         ]
@@ -45,9 +46,7 @@ class Standing:
 
     def _chosen(self) -> Chosen:
         joint, state = self._joint, self._joint.state
-        return Chosen(
-            self.titles, state.route, joint.primary, state.review, joint.auto_resume, state.mode or None
-        )
+        return Chosen(self.titles, state.route, joint.primary, state.review, joint.auto_resume, state.mode or None)
 
     def known(self) -> None:
         """The client has been told how things stand, by the answer that opened the session."""

@@ -4,7 +4,7 @@ import logging
 
 import msgspec
 
-__all__ = ["EngineState", "State"]
+__all__ = ["EngineState", "JointState"]
 
 
 _log = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ class EngineState(msgspec.Struct, omit_defaults=True):
     """What the user chose, by the engine's own ids."""
 
 
-class State(msgspec.Struct, omit_defaults=True):
+class JointState(msgspec.Struct, omit_defaults=True):
     """What holds in a session."""
 
     route: str = ""
@@ -45,7 +45,7 @@ class State(msgspec.Struct, omit_defaults=True):
         return self.engines.setdefault(engine, EngineState())
 
     @classmethod
-    def read(cls, kept: bytes) -> "State":
+    def read(cls, kept: bytes) -> "JointState":
         """As it was; as at the beginning, if it cannot be read."""
         try:
             return msgspec.json.decode(kept, type=cls) if kept else cls()

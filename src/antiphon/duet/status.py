@@ -10,9 +10,9 @@ from antiphon.duet.budget import Spent
 from antiphon.duet.commands import offered
 from antiphon.duet.listing import list_sessions
 from antiphon.duet.telling_state import (
-    EngineState,
+    EngineStatus,
+    JointStatus,
     SessionLine,
-    State,
     help_text,
     sessions_text,
     status_text,
@@ -24,14 +24,14 @@ from antiphon.protocol import v1
 from antiphon.store.conversations import ConversationStore
 
 if TYPE_CHECKING:
-    from antiphon.duet.joint import Joint
+    from antiphon.duet.joint import JointSession
 
 __all__ = ["about"]
 
 _DRIVEN = {cli.name: cli for cli in (CLAUDE, CODEX)}
 
 
-async def about(joint: "Joint", what: Literal["help", "sessions", "status", "version"]) -> str:
+async def about(joint: "JointSession", what: Literal["help", "sessions", "status", "version"]) -> str:
     """The answer to one of our commands."""
     match what:
         case "help":
@@ -45,16 +45,16 @@ async def about(joint: "Joint", what: Literal["help", "sessions", "status", "ver
             return version_text(__version__, [await _engine(joint, name) for name in joint.cast.engines])
 
 
-async def _status(joint: "Joint") -> State:
+async def _status(joint: "JointSession") -> JointStatus:
     row = await joint.store.get(joint.outer.id)
     wishes, state, nudging = joint.wishes, joint.state, joint.nudging
-    return State(
+    return JointStatus(
         joint.outer.id,
         state.route,
         joint.primary,
         [
             *[await _engine(joint, name) for name in joint.cast.engines],
-            *(EngineState(name, name, problem=why) for name, why in joint.absent.items()),
+            *(EngineStatus(name, name, problem=why) for name, why in joint.absent.items()),
         ],
         title=(row.title or "") if row is not None else "",
         review=state.review,
@@ -69,7 +69,7 @@ async def _status(joint: "Joint") -> State:
     )
 
 
-async def _engine(joint: "Joint", name: str) -> EngineState:
+async def _engine(joint: "JointSession", name: str) -> EngineStatus:
     part = joint.cast.parts.get(name)
     modes = part.modes if part is not None else None
     models = part.models if part is not None else None
@@ -77,7 +77,7 @@ async def _engine(joint: "Joint", name: str) -> EngineState:
         version, problem = await _version(joint, name), None
     except AcpError as error:
         version, problem = "", error.advice
-    return EngineState(
+    return EngineStatus(
         name,
         joint.cast.title(name),
         version,
@@ -88,7 +88,7 @@ async def _engine(joint: "Joint", name: str) -> EngineState:
     )
 
 
-async def _version(joint: "Joint", name: str) -> str:
+async def _version(joint: "JointSession", name: str) -> str:
     """The version of the program that an engine drives; of one that drives none, its own."""
     if name not in _DRIVEN:
         return joint.cast.engines[name].version
@@ -96,7 +96,7 @@ async def _version(joint: "Joint", name: str) -> str:
     return known_version(found) or await asyncio.to_thread(ask_version, found) or ""
 
 
-async def _sessions(joint: "Joint") -> list[SessionLine]:
+async def _sessions(joint: "JointSession") -> list[SessionLine]:
     known = await ConversationStore(joint.store.database).conversations()
     page = await list_sessions(v1.ListSessions(joint.outer.cwd), joint.cast.engines, joint.store, known)
     return [

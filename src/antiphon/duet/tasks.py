@@ -20,7 +20,7 @@ from antiphon.text import prose
 if TYPE_CHECKING:
     from antiphon.local.commands import Command
 
-__all__ = ["LIMIT", "LISTED", "OUTPUT", "Held", "Nudge", "Nudging", "Task", "prompt_text", "tasks_of"]
+__all__ = ["LIMIT", "LISTED", "OUTPUT", "HeldNudge", "Nudge", "Nudges", "OpenTask", "prompt_text", "tasks_of"]
 
 LIMIT: Final = 10.0
 """Seconds for the command. It reads a few files; what takes longer waits for something that will not come."""
@@ -39,7 +39,7 @@ _DONE: Final = frozenset({"done", "closed", "completed", "complete", "cancelled"
 _log = logging.getLogger(__name__)
 
 
-class Task(msgspec.Struct, frozen=True):
+class OpenTask(msgspec.Struct, frozen=True):
     """Something that is left to do."""
 
     title: str
@@ -54,13 +54,13 @@ class Nudge(msgspec.Struct, frozen=True):
     """Which one since the user spoke."""
 
 
-class Held(msgspec.Struct, frozen=True):
+class HeldNudge(msgspec.Struct, frozen=True):
     """Tasks are left and nothing is done about it: why, for the user."""
 
     why: Advice
 
 
-class Nudging:
+class Nudges:
     """Whether one session goes on by itself, and how often it has. The clock is the caller's."""
 
     def __init__(
@@ -86,21 +86,25 @@ class Nudging:
         """Whether tasks have to be looked for at all after a turn that ended like this."""
         return self.enabled and stop_reason in _AT_LIMIT
 
-    def decide(self, stop_reason: v1.StopReason, now: float, tasks: Sequence[Task] | None) -> Nudge | Held | None:
+    def decide(
+        self, stop_reason: v1.StopReason, now: float, tasks: Sequence[OpenTask] | None
+    ) -> Nudge | HeldNudge | None:
         """What to do after a turn. Changes nothing: who does it says `nudged`."""
         if not self.at_limit(stop_reason) or not tasks:
             return None
         left = "1 task is left" if len(tasks) == 1 else f"{len(tasks)} tasks are left"
         if self.count >= self.maximum:
             times = "once" if self.count == 1 else f"{self.count} times"
-            return Held(Advice(f"{left}, and the engines went on by themselves {times} already", "say how to go on"))
+            return HeldNudge(
+                Advice(f"{left}, and the engines went on by themselves {times} already", "say how to go on")
+            )
         wait = 0.0 if self._last is None else self._last + self.cooldown - now
         if wait > 0:
             why = f"{left}, and the engines went on by themselves less than {self.cooldown:g} s ago"
-            return Held(Advice(why, f"look at what they do; in {math.ceil(wait)} s it may be told to go on again"))
+            return HeldNudge(Advice(why, f"look at what they do; in {math.ceil(wait)} s it may be told to go on again"))
         return Nudge(prompt_text(tasks), self.count + 1)
 
-    async def pending(self, cwd: str | os.PathLike[str]) -> list[Task] | None:
+    async def pending(self, cwd: str | os.PathLike[str]) -> list[OpenTask] | None:
         """What is left to do in a directory. None: nobody can tell."""
         words = _found(self.command)
         if words is None:
@@ -116,7 +120,7 @@ class Nudging:
             return await _told(command)
 
 
-async def _told(command: "Command") -> list[Task] | None:
+async def _told(command: "Command") -> list[OpenTask] | None:
     try:
         async with asyncio.timeout(LIMIT):
             end = await command.wait()
@@ -136,7 +140,7 @@ async def _told(command: "Command") -> list[Task] | None:
         return None
 
 
-def tasks_of(told: object) -> list[Task]:
+def tasks_of(told: object) -> list[OpenTask]:
     """The tasks in a JSON list that are not done. An entry is a text, or an object with any of id, title, name, text, status, done.
 
     Raises:
@@ -144,16 +148,16 @@ def tasks_of(told: object) -> list[Task]:
     """
     if not isinstance(told, list):
         raise ValueError(f"it is {type(told).__name__}")
-    found: list[Task] = []
+    found: list[OpenTask] = []
     for entry in told:
         if isinstance(entry, str) and entry.strip():
-            found.append(Task(_line(entry)))
+            found.append(OpenTask(_line(entry)))
         elif isinstance(entry, dict) and not _is_done(entry):
             found.append(_task(entry))
     return found
 
 
-def prompt_text(tasks: Sequence[Task]) -> str:
+def prompt_text(tasks: Sequence[OpenTask]) -> str:
     """What the engines are told, and the user is shown."""
     lines = [f"- {task.title}" + (f" ({task.id})" if task.id else "") for task in tasks[:LISTED]]
     if len(tasks) > LISTED:
@@ -176,13 +180,13 @@ def _is_done(entry: Mapping[str, Any]) -> bool:
     return entry.get("done") is True or (isinstance(status, str) and status.strip().lower() in _DONE)
 
 
-def _task(entry: Mapping[str, Any]) -> Task:
+def _task(entry: Mapping[str, Any]) -> OpenTask:
     id = entry.get("id")
     id = _line(str(id)) if isinstance(id, str | int) and not isinstance(id, bool) else ""
     for key in ("title", "name", "text"):
         if isinstance(value := entry.get(key), str) and value.strip():
-            return Task(_line(value), id)
-    return Task(id or "a task without a name")
+            return OpenTask(_line(value), id)
+    return OpenTask(id or "a task without a name")
 
 
 def _line(text: str) -> str:

@@ -11,7 +11,7 @@ from antiphon.errors import Advice
 from antiphon.protocol import v1
 from antiphon.text import one_line, prose
 
-__all__ = ["EngineState", "SessionLine", "State", "help_text", "sessions_text", "status_text", "version_text"]
+__all__ = ["EngineStatus", "JointStatus", "SessionLine", "help_text", "sessions_text", "status_text", "version_text"]
 
 SESSIONS: Final = 20
 """Sessions that `/sessions` lists, the newest first."""
@@ -20,7 +20,7 @@ TITLE: Final = 60
 """Letters of a title in a list."""
 
 
-class EngineState(msgspec.Struct, frozen=True):
+class EngineStatus(msgspec.Struct, frozen=True):
     """An engine of the session. What is empty is not known, or not yet."""
 
     name: str
@@ -34,13 +34,13 @@ class EngineState(msgspec.Struct, frozen=True):
     """Why it is not there."""
 
 
-class State(msgspec.Struct, frozen=True):
+class JointStatus(msgspec.Struct, frozen=True):
     """A session as it stands."""
 
     session_id: str
     route: str
     primary: str
-    engines: Sequence[EngineState]
+    engines: Sequence[EngineStatus]
     title: str = ""
     review: str = "report"
     auto_resume: bool = True
@@ -80,7 +80,7 @@ def help_text(ours: Sequence[v1.Command], per_engine: Mapping[str, Sequence[v1.C
     return "\n\n".join(parts)
 
 
-def status_text(state: State) -> str:
+def status_text(state: JointStatus) -> str:
     """Everything about a session."""
     several = len([engine for engine in state.engines if not engine.problem]) > 1
     rows = [("session", _code(state.session_id)), ("title", _cell(state.title))]
@@ -104,7 +104,7 @@ def status_text(state: State) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def version_text(antiphon: str, engines: Sequence[EngineState]) -> str:
+def version_text(antiphon: str, engines: Sequence[EngineStatus]) -> str:
     """Our version and those of the engines."""
     lines = [f"- Antiphon {_cell(antiphon)}"]
     for engine in engines:
@@ -133,7 +133,7 @@ def sessions_text(sessions: Sequence[SessionLine]) -> str:
     return f"{table}\n\nand {more} more: `antiphon sessions list`" if more > 0 else table
 
 
-def _spent(state: State) -> str:
+def _spent(state: JointStatus) -> str:
     spent = state.spent
     pieces = [
         _many(spent.turns, "turn") + (f" of {state.max_turns}" if state.max_turns is not None else ""),

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
 
-from antiphon.duet.events import Cleared, Ended, Event, Given, Prompted, Shown
+from antiphon.duet.events import ClearEvent, EndEvent, Event, GivenEvent, PromptEvent, UpdateEvent
 from antiphon.protocol import v1
 from antiphon.protocol.base import BAD_INPUT, decoder
 from antiphon.transcript.entries import CallEntry, CompactionEntry, Entry, Message, Notice, Thought
 from antiphon.transcript.transcript import Transcript
 
-__all__ = ["Key", "Piece", "Turn", "key_of", "shown_by", "squeezed", "turns_of_events", "turns_of_updates"]
+__all__ = ["HistoryTurn", "Key", "TurnPiece", "key_of", "squeezed", "turns_of_events", "turns_of_updates", "updates_of"]
 
 Key: TypeAlias = tuple[type, str]
 """What a thing is and the id that it has."""
@@ -22,21 +22,21 @@ Key: TypeAlias = tuple[type, str]
 _decoder: Final = decoder(v1.Update)  # type: ignore[arg-type, var-annotated]  # a union is a type to msgspec
 
 
-class Piece(NamedTuple):
+class TurnPiece(NamedTuple):
     """An update, and the turn in which the thing began that it is news of."""
 
     update: v1.Update
-    home: "Turn"
+    home: "HistoryTurn"
 
 
-class Turn:
+class HistoryTurn:
     """What the user said and what came of it."""
 
     def __init__(self, number: int, said: str | None) -> None:
         self.number = number
         self.said = said
         """Without its white space, which engines keep as they like; None: nothing was said before this."""
-        self.pieces: list[Piece] = []
+        self.pieces: list[TurnPiece] = []
         self.transcript = Transcript()
         self.ended = False
         """Whether it came to its end before our eyes, so that nothing of it is missing."""
@@ -75,39 +75,39 @@ def squeezed(text: str) -> str:
     return "".join(text.split())
 
 
-def shown_by(events: Iterable[Event], engine: str | None = None) -> Iterator[v1.Update]:
+def updates_of(events: Iterable[Event], engine: str | None = None) -> Iterator[v1.Update]:
     """The updates of one engine, or of all, our own among them. One that cannot be read is left out."""
     for event in events:
-        if isinstance(event, Shown) and (engine is None or event.engine == engine):
+        if isinstance(event, UpdateEvent) and (engine is None or event.engine == engine):
             try:
                 yield _decoder.decode(event.update)
             except BAD_INPUT:
                 continue
 
 
-def turns_of_events(events: Sequence[Event], engine: str) -> list[Turn]:
+def turns_of_events(events: Sequence[Event], engine: str) -> list[HistoryTurn]:
     """What we know of the conversation, from where it was last begun afresh."""
     book = _Book()
     steering = False
     for event in events:
         match event:
-            case Cleared():
+            case ClearEvent():
                 book = _Book()
-            case Prompted():
+            case PromptEvent():
                 steering = event.steering
-            case Given() if event.engine == engine:
+            case GivenEvent() if event.engine == engine:
                 book.given(event.text, steering)
-            case Ended() if event.engine == engine:
+            case EndEvent() if event.engine == engine:
                 book.ended(whole=bool(event.stop_reason))
-            case Shown() if event.engine == engine:
-                for update in shown_by([event]):
+            case UpdateEvent() if event.engine == engine:
+                for update in updates_of([event]):
                     book.take(update)
             case _:
                 pass
     return book.turns
 
 
-def turns_of_updates(updates: Iterable[v1.Update]) -> list[Turn]:
+def turns_of_updates(updates: Iterable[v1.Update]) -> list[HistoryTurn]:
     """What the engine knows of it."""
     book = _Book()
     for update in updates:
@@ -117,8 +117,8 @@ def turns_of_updates(updates: Iterable[v1.Update]) -> list[Turn]:
 
 class _Book:
     def __init__(self) -> None:
-        self.turns = [Turn(0, None)]
-        self._homes: dict[Key, Turn] = {}
+        self.turns = [HistoryTurn(0, None)]
+        self._homes: dict[Key, HistoryTurn] = {}
         self._saying: list[str] | None = None  # while the user's words come in pieces
         self._saying_id: str | None = None
         self._given = ""  # what an engine may repeat before it answers
@@ -143,7 +143,7 @@ class _Book:
             self._saying = None
         home = self._home(update)
         home.transcript.apply(update)
-        self.turns[-1].pieces.append(Piece(update, home))
+        self.turns[-1].pieces.append(TurnPiece(update, home))
 
     def _said(self, chunk: v1.UserMessageChunk) -> None:
         words = squeezed(chunk.content.text) if isinstance(chunk.content, v1.TextBlock) else ""
@@ -157,12 +157,12 @@ class _Book:
             turn = self.turns[-1]
         self._saying.append(words)
         turn.said = "".join(self._saying)
-        turn.pieces.append(Piece(chunk, turn))
+        turn.pieces.append(TurnPiece(chunk, turn))
 
     def _begin(self, said: str) -> None:
-        self.turns.append(Turn(len(self.turns), said))
+        self.turns.append(HistoryTurn(len(self.turns), said))
 
-    def _home(self, update: v1.Update) -> Turn:
+    def _home(self, update: v1.Update) -> HistoryTurn:
         now = self.turns[-1]
         match update:
             case v1.AgentMessageChunk(message_id=str() as id):

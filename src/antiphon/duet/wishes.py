@@ -14,7 +14,18 @@ from antiphon.config.shapes import NAME, REVIEWS, Settings
 from antiphon.errors import Advice
 
 __all__ = [
-    "DUET", "JOINT_ROUTES", "PRIMARY", "REVIEW", "REVIEWS", "ROUTE", "TASKS", "Chosen", "Review", "Wishes", "chosen", "wishes",
+    "DUET",
+    "JOINT_ROUTES",
+    "PRIMARY",
+    "REVIEW",
+    "REVIEWS",
+    "ROUTE",
+    "TASKS",
+    "DuetPreferences",
+    "Review",
+    "StartRoute",
+    "preferences",
+    "start_route",
 ]  # fmt: skip
 
 ROUTE: Final = "ANTIPHON_ROUTE"
@@ -38,7 +49,7 @@ _ON: Final = ("true", "1", "yes", "on")
 Review: TypeAlias = Literal["report", "fix"]
 
 
-class Wishes(msgspec.Struct, frozen=True):
+class DuetPreferences(msgspec.Struct, frozen=True):
     """All of it, settled. Whether the engines are there is not known here: see `present` and `chosen`."""
 
     engines: tuple[str, ...] = ()
@@ -60,7 +71,7 @@ class Wishes(msgspec.Struct, frozen=True):
     """What was left out because it makes no sense: a sentence each, with a hint."""
 
 
-class Chosen(msgspec.Struct, frozen=True):
+class StartRoute(msgspec.Struct, frozen=True):
     """With whom a session begins."""
 
     route: str
@@ -68,7 +79,7 @@ class Chosen(msgspec.Struct, frozen=True):
     problems: tuple[Advice, ...] = ()
 
 
-def wishes(settings: Settings, environ: Mapping[str, str]) -> Wishes:
+def preferences(settings: Settings, environ: Mapping[str, str]) -> DuetPreferences:
     """What is wanted, by the environment and the config files."""
     said = settings.duet
     problems: list[Advice] = []
@@ -80,10 +91,12 @@ def wishes(settings: Settings, environ: Mapping[str, str]) -> Wishes:
     }
     rest = msgspec.structs.asdict(said)
     settled = {name: rest[name] if value is None else value for name, value in {**rest, **found}.items()}
-    return Wishes(**{name: value for name, value in settled.items() if value is not None}, problems=tuple(problems))
+    return DuetPreferences(
+        **{name: value for name, value in settled.items() if value is not None}, problems=tuple(problems)
+    )
 
 
-def chosen(wanted: Wishes, engines: Sequence[str]) -> Chosen:
+def start_route(wanted: DuetPreferences, engines: Sequence[str]) -> StartRoute:
     """Route and primary of a new session over these engines (at least one): as wanted, as far as that can be."""
     first = engines[0]
     problems: list[Advice] = []
@@ -102,7 +115,7 @@ def chosen(wanted: Wishes, engines: Sequence[str]) -> Chosen:
         both = ", `duet` and `review`" if len(engines) > 1 else ""
         problems.append(Advice(f"There is no route `{route}` here, so `{first}` answers", f"there are {listed}{both}"))
         route = first
-    return Chosen(route, primary, tuple(problems))
+    return StartRoute(route, primary, tuple(problems))
 
 
 def _said(environ: Mapping[str, str], variable: str) -> tuple[str, str] | None:

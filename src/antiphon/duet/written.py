@@ -7,10 +7,10 @@ from typing import NamedTuple
 from antiphon.protocol import v1
 from antiphon.transcript.entries import Message, Thought
 
-__all__ = ["Compared", "Written"]
+__all__ = ["ComparedPiece", "WrittenText"]
 
 
-class Compared(NamedTuple):
+class ComparedPiece(NamedTuple):
     """How much of a piece was written."""
 
     known: bool
@@ -21,7 +21,7 @@ class Compared(NamedTuple):
     """Something else was written where it should stand."""
 
 
-class Written:
+class WrittenText:
     """What is left of some messages after the pieces that were found in them."""
 
     def __init__(self, entries: Sequence[Message | Thought]) -> None:
@@ -29,22 +29,22 @@ class Written:
         self.id: str | None = None
         """The message in which the last piece was found."""
 
-    def take(self, piece: v1.ContentBlock) -> Compared:
+    def take(self, piece: v1.ContentBlock) -> ComparedPiece:
         """Compare the next piece. What is found is taken away; what is not leaves everything as it was."""
         self._skip_blanks()
         if isinstance(piece, v1.TextBlock):
             return self._take_text(piece)
         if not self._left:
-            return Compared(False, piece)
+            return ComparedPiece(False, piece)
         for number, (block, id) in enumerate(self._left):
             if block == piece:
                 self.id = id
                 for _ in range(number + 1):
                     self._left.popleft()
-                return Compared(True, None)
-        return Compared(False, piece, strange=True)
+                return ComparedPiece(True, None)
+        return ComparedPiece(False, piece, strange=True)
 
-    def _take_text(self, piece: v1.TextBlock) -> Compared:
+    def _take_text(self, piece: v1.TextBlock) -> ComparedPiece:
         text, known = piece.text, False
         while text:
             self._skip_blanks()
@@ -54,7 +54,7 @@ class Written:
             ends = _common(block.text, text) if isinstance(block, v1.TextBlock) else None
             if ends is None:
                 found = not known and text.strip() != "" and self._skip_to(text)
-                return Compared(known or found, None if found else v1.TextBlock(text=text), strange=not found)
+                return ComparedPiece(known or found, None if found else v1.TextBlock(text=text), strange=not found)
             mine, other = ends
             known, self.id = known or other > 0, id
             assert isinstance(block, v1.TextBlock)  # noqa: S101 - `ends` says so
@@ -62,7 +62,7 @@ class Written:
             if mine < len(block.text):
                 self._left.appendleft((v1.TextBlock(text=block.text[mine:]), id))
             text = text[other:]
-        return Compared(known or not piece.text, v1.TextBlock(text=text) if text else None)
+        return ComparedPiece(known or not piece.text, v1.TextBlock(text=text) if text else None)
 
     def _skip_to(self, text: str) -> bool:
         """Whether it stands further down. What stands before it is of us alone."""

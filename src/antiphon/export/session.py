@@ -8,7 +8,7 @@ import msgspec
 
 from antiphon.catalogue.known import KNOWN
 from antiphon.config.clients import is_script
-from antiphon.duet.events import Cleared, Ended, Event, Prompted, Shown, unpack
+from antiphon.duet.events import ClearEvent, EndEvent, Event, PromptEvent, UpdateEvent, unpack
 from antiphon.protocol import v1
 from antiphon.protocol.base import decoder
 from antiphon.protocol.salvage import salvage
@@ -74,17 +74,17 @@ class _Teller:
 
     def take(self, event: Event) -> None:
         match event:
-            case Prompted():
+            case PromptEvent():
                 self.transcript.turn_ended()
                 self._enter(self.transcript.said(event.prompt), "", event.at, "" if event.by == "command" else event.by)
-            case Shown():
+            case UpdateEvent():
                 self._shown(event)
-            case Ended():
+            case EndEvent():
                 self._ended(event)
             case _:
                 pass  # what an engine was given is between the two of us
 
-    def _shown(self, event: Shown) -> None:
+    def _shown(self, event: UpdateEvent) -> None:
         update = _read(event.update)
         if update is None:
             return
@@ -97,7 +97,7 @@ class _Teller:
         else:
             self._enter(self.transcript.apply(update), engine, event.at)
 
-    def _ended(self, event: Ended) -> None:
+    def _ended(self, event: EndEvent) -> None:
         who = title_of(event.engine)
         if event.stop_reason in ("", v1.StopReason.END_TURN):  # a failure has a notice of its own
             return
@@ -120,7 +120,7 @@ def read_lines(history: Iterable[bytes]) -> tuple[list[Line], list[v1.PlanEntry]
     """The entries of a history, and the plan as it is at the end. What stood before the user began afresh is not told."""
     teller = _Teller()
     for event in unpack(history):
-        if isinstance(event, Cleared):
+        if isinstance(event, ClearEvent):
             teller = _Teller()
         else:
             teller.take(event)

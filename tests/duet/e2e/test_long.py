@@ -3,7 +3,7 @@
 import pytest
 
 from antiphon import v1
-from antiphon.duet.events import pack, shown
+from antiphon.duet.events import pack, update_event
 from antiphon.store.schema import open_database
 from antiphon.store.sessions import SessionStore
 from tests.duet.e2e.place import Place
@@ -21,7 +21,7 @@ async def lengthen(at: Place, id: str) -> str:
     pieces = [(f"piece {number} ", f"message-{number * MESSAGES // MANY}") for number in range(MANY)]
     updates = [v1.AgentMessageChunk(v1.TextBlock(text), message) for text, message in pieces]
     async with open_database(at.state) as database:
-        await SessionStore(database).append(id, [pack(shown(update, "demo")) for update in updates])
+        await SessionStore(database).append(id, [pack(update_event(update, "demo")) for update in updates])
     return "".join(text for text, _ in pieces)
 
 
