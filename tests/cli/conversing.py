@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 
-from antiphon.duet import events
-from antiphon.duet.events import EndEvent, Event, PromptEvent
+from antiphon.duet.history import events
+from antiphon.duet.history.events import EndEvent, Event, PromptEvent
 from antiphon.protocol import v1
 from antiphon.store.conversations import ConversationStore
 from antiphon.store.schema import open_database

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from antiphon.duet import events
-from antiphon.duet.events import ClearEvent, Event, GivenEvent, UpdateEvent
+from antiphon.duet.history import events
+from antiphon.duet.history.events import ClearEvent, Event, GivenEvent, UpdateEvent
 from antiphon.export.html import html_of_markdown, page
 from antiphon.export.json import document
 from antiphon.export.markdown import markdown

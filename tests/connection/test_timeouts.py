@@ -33,7 +33,7 @@ OTHERS = {
     "client/worker.py": "a person: a handler of the user; released when its thread ends",
     "connection/connection.py": "the table",
     "connection/stream.py": "the response to a prompt, which may be cancelled: then CANCEL_GRACE",
-    "duet/journal.py": "the disk",
+    "duet/history/writer.py": "the disk",
     "engines/claude/process.py": "CONTROL_LIMIT",
     "engines/claude/waiting.py": "a turn, which may be cancelled: then INTERRUPT_LIMIT",
     "engines/codex/server.py": "REQUEST_LIMIT",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from antiphon.duet.guard import Guard
+from antiphon.duet.permission import Guard
 from antiphon.protocol import v1
 from antiphon.store.database import Database
 from antiphon.store.schema import open_database

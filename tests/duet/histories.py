@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from antiphon.duet import events
+from antiphon.duet.history import events
 from antiphon.protocol import v1
 from antiphon.transcript.transcript import CallEntry, Message, Thought, fold
 
@@ -121,7 +121,7 @@ def theirs(turns: Sequence[Told]) -> list[v1.Update]:
 
 def told_by(kept: Sequence[events.Event], engine: str = "claude") -> list[v1.Update]:
     """What a client was shown of an engine, with what it was given as the user's words."""
-    from antiphon.duet.told import updates_of
+    from antiphon.duet.history.turns import updates_of
 
     found: list[v1.Update] = []
     for number, event in enumerate(kept):

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from hypothesis import given as over
 from hypothesis import strategies as st
 
-from antiphon.duet import events
-from antiphon.duet.beyond import ends_of_open_calls, missed_updates
+from antiphon.duet.history import events
+from antiphon.duet.history.catch_up import ends_of_open_calls, missed_updates
 from antiphon.protocol import v1
 from tests.duet.histories import (
     Call,

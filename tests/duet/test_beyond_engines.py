@@ -8,8 +8,8 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from antiphon.duet import events
-from antiphon.duet.beyond import missed_updates
+from antiphon.duet.history import events
+from antiphon.duet.history.catch_up import missed_updates
 from antiphon.protocol import v1
 from antiphon.protocol.base import decoder
 from antiphon.protocol.methods import Call as Method

@@ -2,7 +2,7 @@
 
 import pytest
 
-from antiphon.duet.budget import Budget, Spent, UsageTotals
+from antiphon.duet.limits import Budget, Spent, UsageTotals
 from antiphon.protocol import v1
 
 

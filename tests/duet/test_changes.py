@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.duet import changes as looking
-from antiphon.duet import git as running
-from antiphon.duet import shadow
-from antiphon.duet.changes import TreeChanges, changes, from_calls, snapshot
-from antiphon.duet.clipping import clipped_diff
+from antiphon.duet import review as looking
+from antiphon.duet import snapshots as running
+from antiphon.duet import snapshots as shadow
+from antiphon.duet.review import TreeChanges, changes, clipped_diff, from_calls, snapshot
 from antiphon.protocol import v1
 from tests.duet.histories import call
 from tests.duet.trees import commit, git, write

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.aio import NO_WAIT
-from antiphon.duet.floor import MessageOrder
+from antiphon.duet.routes import MessageOrder
 from antiphon.protocol import v1
 
 

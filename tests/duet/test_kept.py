@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from antiphon.agent.turn import Turn
-from antiphon.duet.listing import PAGE
+from antiphon.duet.session_list import PAGE
 from antiphon.errors import Code, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.base import decoder

@@ -1,6 +1,6 @@
 """Whose words they are: a name before each message where more than one engine speaks, and ids that cannot be mistaken."""
 
-from antiphon.duet.labels import Labels
+from antiphon.duet.engine_sessions import Labels
 from antiphon.protocol import v1
 
 CHUNK = v1.AgentMessageChunk(v1.TextBlock("hello"), "m1")

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.duet import listing
-from antiphon.duet.listing import PAGE, has_session
-from antiphon.duet.place import normal_directory
+from antiphon.duet import session_list as listing
+from antiphon.duet.session_list import PAGE, has_session, normal_directory
 from antiphon.errors import Code, RequestError, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from antiphon.duet import folders
-from antiphon.duet.changes import changes, snapshot
+from antiphon.duet import snapshots as folders
+from antiphon.duet.review import changes, snapshot
 from tests.duet.trees import write
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")

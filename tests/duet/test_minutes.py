@@ -5,8 +5,8 @@ import re
 from hypothesis import given as over
 from hypothesis import strategies as st
 
-from antiphon.duet import events
-from antiphon.duet.minutes import KEPT, SessionSummary
+from antiphon.duet.history import events
+from antiphon.duet.history.summary import KEPT, SessionSummary
 from antiphon.protocol import v1
 from tests.duet.histories import agent, call, done, ended, given, prompted, shown, thought, user
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.duet.commands import reserved
-from antiphon.duet.naming import LONGEST, handles, is_command_line, prefixes, slug
+from antiphon.duet.commands import LONGEST, handles, is_command_line, prefixes, reserved, slug
 
 
 @pytest.mark.parametrize(

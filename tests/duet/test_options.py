@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.agent.settings import Settings
-from antiphon.duet.options import (
+from antiphon.duet.settings import (
     OURS,
     EngineOffer,
     SharedSettings,

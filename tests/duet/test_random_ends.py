@@ -15,8 +15,8 @@ from antiphon.agent.steering import STEERING
 from antiphon.agent.turn import Turn
 from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
-from antiphon.duet import events
 from antiphon.duet.agent import JointAgent
+from antiphon.duet.history import events
 from antiphon.errors import Code, RequestError, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.methods import Call

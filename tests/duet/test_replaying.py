@@ -5,8 +5,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.duet.events import ClearEvent, EndEvent, Event, GivenEvent, PromptEvent, now, pack, unpack, update_event
-from antiphon.duet.replaying import replayed
+from antiphon.duet.history.events import (
+    ClearEvent,
+    EndEvent,
+    Event,
+    GivenEvent,
+    PromptEvent,
+    now,
+    pack,
+    replayed,
+    unpack,
+    update_event,
+)
 from antiphon.protocol import v1
 from antiphon.protocol.base import decoder, encode
 from antiphon.transcript.transcript import CallEntry, Entry, Message, Thought, fold

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given as over
 from hypothesis import strategies as st
 
-from antiphon.duet.reviewing import (
+from antiphon.duet.review import (
     Reference,
     code_reference,
     explain_prompt,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.duet import tasks as room
-from antiphon.duet.tasks import LISTED, HeldNudge, Nudge, Nudges, OpenTask, prompt_text, tasks_of
+from antiphon.duet import limits as room
+from antiphon.duet.limits import LISTED, HeldNudge, Nudge, Nudges, OpenTask, prompt_text, tasks_of
 from antiphon.protocol import v1
 from tests.transports.children import alive, gone
 

@@ -1,8 +1,8 @@
 """What `/help`, `/status`, `/version` and `/sessions` say."""
 
-from antiphon.duet.budget import Spent
 from antiphon.duet.commands import offered
-from antiphon.duet.telling_state import (
+from antiphon.duet.limits import Spent
+from antiphon.duet.status import (
     SESSIONS,
     EngineStatus,
     JointStatus,

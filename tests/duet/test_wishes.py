@@ -10,7 +10,7 @@ import pytest
 from antiphon.config.merging import merge
 from antiphon.config.reading import Part, read
 from antiphon.config.shapes import REVIEWS, Duet, Settings
-from antiphon.duet.wishes import TASKS, DuetPreferences, preferences, start_route
+from antiphon.duet.preferences import TASKS, DuetPreferences, preferences, start_route
 from tests.limits import limit
 
 PAGE = Path(__file__).parents[2] / "docs" / "config.md"
@@ -127,7 +127,7 @@ def test_the_example_of_a_page_gives_a_session_that_begins_so(page: str) -> None
 
 
 def test_it_is_known_before_anything_heavy_is_loaded() -> None:
-    code = "import sys, antiphon.duet.wishes, antiphon.catalogue.engines; print(*sys.modules)"
+    code = "import sys, antiphon.duet.preferences, antiphon.catalogue.engines; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8", timeout=limit()
     )

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import UNSET
 
 from antiphon.agent.session import Session
-from antiphon.duet.guard import Guard
+from antiphon.duet.permission import Guard
 from antiphon.engines.base import Engine
 from antiphon.engines.host import Host
 from antiphon.engines.known import make_engine

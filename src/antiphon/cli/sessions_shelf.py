@@ -7,7 +7,7 @@ from typing import Final
 
 from antiphon.cli.saying import Misused
 from antiphon.client.session_ids import shortened
-from antiphon.duet.events import PromptEvent, unpack
+from antiphon.duet.history.events import PromptEvent, unpack
 from antiphon.export.session import About, ExportedSession, about, read_session
 from antiphon.protocol import v1
 from antiphon.store.conversations import ConversationStore

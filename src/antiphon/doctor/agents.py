@@ -15,9 +15,8 @@ from antiphon.catalogue.known import OURS
 from antiphon.catalogue.versions import with_versions
 from antiphon.doctor.findings import Finding, Ward, note, ok, problem, split
 from antiphon.doctor.runner import in_thread
-from antiphon.duet.commands import reserved
-from antiphon.duet.naming import handles, is_command_line
-from antiphon.duet.wishes import JOINT_ROUTES, DuetPreferences, preferences, start_route
+from antiphon.duet.commands import handles, is_command_line, reserved
+from antiphon.duet.preferences import JOINT_ROUTES, DuetPreferences, preferences, start_route
 from antiphon.engines.known import ENGINES
 from antiphon.errors import AcpError, AuthRequired, RequestRefused
 

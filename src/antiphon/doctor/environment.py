@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from antiphon.config.environment import AUTO_RESUME
 from antiphon.config.places import CONFIG_DIR, STATE_DIR
 from antiphon.doctor.findings import Finding, Ward, note, ok, problem
-from antiphon.duet.wishes import PRIMARY, ROUTE
+from antiphon.duet.preferences import PRIMARY, ROUTE
 from antiphon.engines.mirror import VARIABLE as MIRROR
 from antiphon.transports.tree import MARK
 

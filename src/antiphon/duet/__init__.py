@@ -1,1 +1,21 @@
-"""The agent people install: every engine behind one session, with routes, commands and a history of its own."""
+"""The agent that people install: one ACP agent with every engine behind it, and one joint session for each session of a client.
+
+Files in reading order:
+
+    agent.py             the hooks of the agent, and the engines it is made over
+    preferences.py       what environment and config files say about routes, limits and reviews
+    commands.py          our own slash commands, and the short names of engines
+    opener.py            how a joint session is opened: new, loaded, forked, continued
+    session.py           the joint session itself
+    engine_sessions.py   the engines' sessions inside of it, and how their updates are labelled
+    settings.py          route, mode and options of a joint session, and what the client sees of them
+    prompt.py            what is done with a prompt
+    routes.py            a prompt answered by the engines of its route
+    review.py            what changed in the directories, and the prompts of a review
+    snapshots.py         how a directory looked, remembered with git
+    permission.py        the policy first, then the user
+    limits.py            the budget of a prompt, and going on after a limit
+    status.py            what `/status`, `/help`, `/sessions` and `/version` answer
+    session_list.py      the list of sessions, ours and the engines' own
+    history/             the events of a joint session, and what is made of them
+"""

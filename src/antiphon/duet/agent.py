@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from antiphon import __version__
 from antiphon.agent.agent import Agent
 from antiphon.catalogue.engines import DEMO, installed, named_by_user
-from antiphon.duet.commands import reserved
-from antiphon.duet.naming import handles
+from antiphon.duet.commands import handles, reserved
 from antiphon.engines.known import make_engine
 from antiphon.errors import AcpError, Advice, Code, RequestError
 
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
     from antiphon.agent.hooks import Outcome
     from antiphon.agent.session import Session
     from antiphon.agent.turn import Turn
-    from antiphon.duet.joint import JointSession
-    from antiphon.duet.opening import SessionOpener
+    from antiphon.duet.opener import SessionOpener
+    from antiphon.duet.session import JointSession
     from antiphon.engines.base import Engine
     from antiphon.protocol import v1
     from antiphon.store.database import Database
@@ -95,7 +94,7 @@ class _Whole(Agent):
 
     def _opened(self) -> "SessionOpener":
         if self._opening is None:
-            from antiphon.duet.opening import SessionOpener
+            from antiphon.duet.opener import SessionOpener
             from antiphon.store.schema import open_database
 
             self._database = open_database()
@@ -112,7 +111,7 @@ class _Whole(Agent):
                 await database.close()
 
     async def list_sessions(self, query: "v1.ListSessions") -> "v1.ListSessionsResult":
-        from antiphon.duet.listing import list_sessions
+        from antiphon.duet.session_list import list_sessions
 
         opening = self._opened()
         known = await clearly(opening.conversations.conversations())
@@ -181,7 +180,7 @@ class JointAgent(_Whole):
     # Working.
 
     async def prompt(self, turn: "Turn") -> "Outcome":
-        from antiphon.duet.prompting import prompt
+        from antiphon.duet.prompt import prompt
 
         return await clearly(prompt(_joint(turn.session), turn))
 
@@ -190,7 +189,7 @@ class JointAgent(_Whole):
         await _joint(turn.session).saying.notice("Queued", f"It is next after {others}.", kept=False)
 
     async def steer(self, turn: "Turn") -> bool:
-        from antiphon.duet.prompting import steer
+        from antiphon.duet.prompt import steer
 
         return await steer(_joint(turn.session), turn)
 
@@ -198,17 +197,17 @@ class JointAgent(_Whole):
         await _joint(session).cancel()
 
     async def set_mode(self, session: "Session", mode_id: str) -> None:
-        from antiphon.duet.changing import set_mode
+        from antiphon.duet.settings import set_mode
 
         await clearly(set_mode(_joint(session), mode_id))
 
     async def set_model(self, session: "Session", model_id: str) -> None:
-        from antiphon.duet.changing import set_model
+        from antiphon.duet.settings import set_model
 
         await clearly(set_model(_joint(session), model_id))
 
     async def set_config_option(self, session: "Session", config_id: str, value: bool | str) -> None:
-        from antiphon.duet.changing import set_option
+        from antiphon.duet.settings import set_option
 
         await clearly(set_option(_joint(session), config_id, value))
 

@@ -8,7 +8,7 @@ import msgspec
 
 from antiphon.catalogue.known import KNOWN
 from antiphon.config.clients import is_script
-from antiphon.duet.events import ClearEvent, EndEvent, Event, PromptEvent, UpdateEvent, unpack
+from antiphon.duet.history.events import ClearEvent, EndEvent, Event, PromptEvent, UpdateEvent, unpack
 from antiphon.protocol import v1
 from antiphon.protocol.base import decoder
 from antiphon.protocol.salvage import salvage

@@ -3,7 +3,7 @@
 import pytest
 
 from antiphon import v1
-from antiphon.duet.events import pack, update_event
+from antiphon.duet.history.events import pack, update_event
 from antiphon.store.schema import open_database
 from antiphon.store.sessions import SessionStore
 from tests.duet.e2e.place import Place

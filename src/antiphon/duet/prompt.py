@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from antiphon.agent.turn import Turn
-from antiphon.duet.changing import clear, set_route
 from antiphon.duet.commands import (
     ContinueCommand,
     EngineCommand,
@@ -19,11 +18,12 @@ from antiphon.duet.commands import (
     TypedCommand,
     parse,
 )
-from antiphon.duet.continuation import continue_session
-from antiphon.duet.events import GivenEvent, PromptEvent, now
-from antiphon.duet.playing import RoutedPrompt
-from antiphon.duet.reviewing import Reference, code_reference, explain_prompt, reference_in
-from antiphon.duet.saying import told
+from antiphon.duet.history.events import GivenEvent, PromptEvent, now
+from antiphon.duet.history.writer import told
+from antiphon.duet.opener import continue_session
+from antiphon.duet.review import Reference, code_reference, explain_prompt, reference_in
+from antiphon.duet.routes import RoutedPrompt
+from antiphon.duet.settings import clear, set_route
 from antiphon.duet.status import about
 from antiphon.engines.titles import title_of
 from antiphon.errors import AcpError
@@ -31,7 +31,7 @@ from antiphon.protocol import v1
 
 if TYPE_CHECKING:
     from antiphon.agent.hooks import Outcome
-    from antiphon.duet.joint import JointSession
+    from antiphon.duet.session import JointSession
 
 __all__ = ["prompt", "steer"]
 

@@ -16,8 +16,7 @@ import msgspec
 
 from antiphon.aio import maybe_await
 from antiphon.config.clients import is_script
-from antiphon.duet.journal import OURS
-from antiphon.duet.place import normal_directory
+from antiphon.duet.history.writer import OURS
 from antiphon.errors import AcpError, Code, RequestError
 from antiphon.protocol import v1
 from antiphon.store.errors import BadCursor
@@ -26,7 +25,19 @@ if TYPE_CHECKING:
     from antiphon.engines.base import Engine
     from antiphon.store.sessions import SessionRow, SessionStore
 
-__all__ = ["PAGE", "has_session", "list_sessions", "page_of"]
+__all__ = ["PAGE", "has_session", "list_sessions", "normal_directory", "page_of"]
+
+# --- Where a session is: one directory has one name here
+
+
+def normal_directory(cwd: str) -> str:
+    """A directory as we compare and keep it: `/w/`, `/w/.` and `//w` are `/w`.
+
+    Nothing is looked at: a directory may be a link, or gone, and `..` behind a link leads elsewhere, so both stay as they are.
+    """
+    parts = [part for part in cwd.split("/") if part not in ("", ".")]
+    return f"/{'/'.join(parts)}" if cwd.startswith("/") else "/".join(parts) or cwd
+
 
 _log = logging.getLogger(__name__)
 

@@ -5,7 +5,9 @@ policy decides first. News of how things stand (modes, settings, commands, a tit
 """
 
 import asyncio
+import itertools
 import logging
+import os
 from collections.abc import Awaitable, Coroutine, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -13,17 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from msgspec import UNSET
 
 from antiphon.aio import NO_WAIT, ignore_result, maybe_await
-from antiphon.duet.budget import Budget, UsageTotals
-from antiphon.duet.cast import EngineSessions
-from antiphon.duet.events import ClearEvent, Event, unpack
-from antiphon.duet.journal import HistoryWriter
-from antiphon.duet.minutes import SessionSummary
-from antiphon.duet.part import InnerSession
-from antiphon.duet.saying import Saying
-from antiphon.duet.standing import JointSettings
-from antiphon.duet.state import JointState
-from antiphon.duet.tasks import Nudges
-from antiphon.duet.wishes import REVIEW, DuetPreferences
+from antiphon.duet.engine_sessions import EngineSessions, InnerSession
+from antiphon.duet.history.events import ClearEvent, Event, PromptEvent, now, unpack, update_event
+from antiphon.duet.history.summary import SessionSummary
+from antiphon.duet.history.writer import HistoryWriter, failure_of, notice_update
+from antiphon.duet.limits import Budget, Nudges, UsageTotals
+from antiphon.duet.preferences import REVIEW, DuetPreferences
+from antiphon.duet.settings import JointSettings, JointState
 from antiphon.errors import AcpError, Advice, Code, RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
@@ -32,15 +30,15 @@ from antiphon.store.errors import StoreError
 
 if TYPE_CHECKING:
     from antiphon.agent.session import Session
-    from antiphon.duet.floor import MessageOrder
-    from antiphon.duet.guard import Guard
+    from antiphon.duet.permission import Guard
+    from antiphon.duet.routes import MessageOrder
     from antiphon.engines.base import Engine
     from antiphon.protocol.methods import Call
     from antiphon.protocol.timeouts import Timeout
     from antiphon.store.locks import SessionLock
     from antiphon.store.sessions import SessionStore
 
-__all__ = ["JointSession"]
+__all__ = ["JointSession", "Saying"]
 
 _log = logging.getLogger(__name__)
 P = TypeVar("P")
@@ -306,3 +304,77 @@ class JointSession:
         finally:
             if self._lock is not None:
                 self._lock.release()
+
+
+# --- What we say ourselves in a joint session: answers to our own commands, notices, a title
+
+
+class Saying:
+    """In one session. All of it is kept like the engines' words."""
+
+    def __init__(self, outer: "Session", journal: "HistoryWriter", store: "SessionStore") -> None:
+        self._outer = outer
+        self._journal = journal
+        self._store = store
+        self._numbers = itertools.count(1)
+        self._series = os.urandom(3).hex()
+        self.title: str | None = None
+        """Of the session; None: it has none yet."""
+        self._kept_title: str | None = None
+
+    def new_id(self) -> str:
+        """The id of a message that no other has."""
+        return f"antiphon-{self._series}-{next(self._numbers)}"
+
+    async def say(self, text: str) -> None:
+        """Words of our own."""
+        await self._journal.tell(v1.AgentMessageChunk(v1.TextBlock(text), self.new_id()))
+
+    async def notice(
+        self,
+        title: str,
+        description: str | None = None,
+        severity: v1.NoticeSeverity = v1.NoticeSeverity.INFO,
+        *,
+        kept: bool = True,
+    ) -> None:
+        """Something that the user should know. A client without notices gets it as a message. What only matters now is not kept."""
+        update = notice_update(self._outer, title, description, severity, self.new_id())
+        await (self._journal.tell(update) if kept else self._journal.pass_on(update))
+
+    async def failed(self, who: str, error: AcpError, *, kept: bool = True) -> None:
+        """An engine could not do its part."""
+        await self.notice(*failure_of(who, error), v1.NoticeSeverity.ERROR, kept=kept)
+
+    def note_failure(self, who: str, error: AcpError) -> None:
+        """Keep it for those who read the history: whoever was there has heard of it by the answer."""
+        self._journal.note(update_event(v1.NoticeUpdate(v1.NoticeSeverity.ERROR, *failure_of(who, error))))
+
+    async def as_user(self, text: str, by: str) -> None:
+        """Something that we say to the engines for the user, who sees it."""
+        event = PromptEvent(now(), [v1.TextBlock(text)], self.new_id(), by)
+        await self._journal.show(event, v1.UserMessageChunk(v1.TextBlock(text), event.message_id))
+
+    async def entitled(self, title: str) -> None:
+        """Tell the title that the session has."""
+        self.title = self._kept_title = title
+        await self._journal.tell(v1.SessionInfoUpdate(title=title))
+
+    async def entitle(self, title: str) -> None:
+        """Give the session a title."""
+        if title == self.title:
+            return
+        self.title = title
+        await self._journal.tell(v1.SessionInfoUpdate(title=title))
+        await self.keep_title()
+
+    async def keep_title(self) -> None:
+        """Keep the title, once there is something that it could be the title of."""
+        await self._journal.settled()
+        if self.title is None or self.title == self._kept_title or self._journal.empty:
+            return
+        try:
+            await self._store.rename(self._outer.id, self.title)
+            self._kept_title = self.title
+        except StoreError as error:
+            await self._journal.unsaved(error)

@@ -11,9 +11,8 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final, cast
 
 from antiphon.aio import NO_WAIT
-from antiphon.duet.events import ClearEvent, Event, now, pack, update_event
-from antiphon.duet.minutes import SessionSummary
-from antiphon.duet.saying import notice_update
+from antiphon.duet.history.events import ClearEvent, Event, now, pack, update_event
+from antiphon.duet.history.summary import SessionSummary
 from antiphon.errors import AcpError, sentence_and_hint
 from antiphon.protocol import v1
 from antiphon.store.errors import UNSAVED, NoSuchSession
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from antiphon.agent.session import Session
     from antiphon.store.sessions import SessionStore
 
-__all__ = ["OURS", "HistoryWriter"]
+__all__ = ["OURS", "HistoryWriter", "failure_of", "notice_update", "told"]
 
 _log = logging.getLogger(__name__)
 
@@ -262,3 +261,30 @@ class HistoryWriter:
 
 def _new_id() -> str:
     return f"antiphon-{os.urandom(6).hex()}"
+
+
+def notice_update(
+    outer: "Session",
+    title: str,
+    description: str | None,
+    severity: v1.NoticeSeverity,
+    id: str,
+    meta: dict[str, dict[str, bool]] | None = None,
+) -> v1.Update:
+    """A notice as the client can show it: one without notices gets a message with this id."""
+    if outer.client.shows_notices:
+        return v1.NoticeUpdate(severity, title, description, meta=meta)
+    text = f"*{title}*: {description}\n\n" if description else f"*{title}*\n\n"
+    return v1.AgentMessageChunk(v1.TextBlock(text), id)
+
+
+def failure_of(who: str, error: AcpError) -> tuple[str, str | None]:
+    """Return the sentence that reports the error of an engine, with its name, and the hint if there is one."""
+    sentence, hint = told(error)
+    return sentence if sentence.startswith(who) else f"{who} failed: {sentence}", hint or None
+
+
+def told(error: AcpError) -> tuple[str, str]:
+    """An error in a sentence for people, and what to do about it, if that is known."""
+    sentence, hint = sentence_and_hint(error)
+    return sentence, hint or ""

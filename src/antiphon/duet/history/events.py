@@ -1,0 +1,193 @@
+"""What a session's history is made of: one event after another, each a line of JSON. Written before it is shown, read when it is told again.
+
+An update stands in its event as it was sent, and is never re-encoded: what we do not know survives.
+"""
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
+
+import msgspec
+from msgspec import Raw
+
+from antiphon.protocol import v1
+from antiphon.protocol.base import decoder, encode
+
+__all__ = [
+    "COMMAND",
+    "UNSIGNED",
+    "ClearEvent",
+    "EndEvent",
+    "Event",
+    "GivenEvent",
+    "PromptEvent",
+    "UpdateEvent",
+    "now",
+    "pack",
+    "replayed",
+    "unpack",
+    "update_event",
+]
+
+COMMAND: Final = "command"
+"""The role of a prompt that is a command of the engine's own."""
+
+
+class _Event(msgspec.Struct, frozen=True, tag_field="event", omit_defaults=True):
+    at: float
+    """Seconds since 1970."""
+
+
+class PromptEvent(_Event, frozen=True, tag="prompted"):
+    """Somebody said something to the engines."""
+
+    prompt: list[v1.ContentBlock]
+    message_id: str
+    by: str = ""
+    """Empty: the user. Else who said it for them, such as `nudge`."""
+    steering: bool = False
+    """Whether it was added to a turn that ran."""
+
+
+class UpdateEvent(_Event, frozen=True, tag="shown"):
+    """An update that the client got."""
+
+    update: Raw
+    engine: str = ""
+    """Whose words they are; empty: our own."""
+
+
+class GivenEvent(_Event, frozen=True, tag="given"):
+    """What an engine was given as the user's words, by which it is found again in the engine's own history."""
+
+    engine: str
+    text: str
+    role: str = ""
+    """Empty: to answer. Else `review`, `fix`, or `command` for a command of the engine's own, which has to stand alone."""
+
+
+class EndEvent(_Event, frozen=True, tag="ended"):
+    """An engine's turn is over."""
+
+    engine: str
+    stop_reason: str = ""
+    """Empty: it failed, and `error` says why."""
+    error: str = ""
+
+
+UNSIGNED: Final = "it is not signed in"
+"""The error of a turn that an engine did not begin for the lack of a sign-in: nothing that other engines need to know."""
+
+
+class ClearEvent(_Event, frozen=True, tag="cleared"):
+    """The user began afresh: what came before is not told again."""
+
+
+Event: TypeAlias = PromptEvent | UpdateEvent | GivenEvent | EndEvent | ClearEvent
+
+_decoder: msgspec.json.Decoder[Event] = decoder(Event)  # type: ignore[arg-type]  # a union is a type to msgspec
+
+
+def now() -> float:
+    """The time of an event that happens now."""
+    return round(time.time(), 3)
+
+
+def update_event(update: v1.Update, engine: str = "") -> UpdateEvent:
+    """The event of an update that is about to be shown."""
+    return UpdateEvent(now(), Raw(encode(update)), engine)
+
+
+def pack(event: Event) -> bytes:
+    """As it is kept."""
+    return encode(event)
+
+
+def unpack(kept: Iterable[bytes]) -> Iterator[Event]:
+    """As it was. One that cannot be read, because a newer Antiphon wrote it, is left out."""
+    for each in kept:
+        try:
+            yield _decoder.decode(each)
+        except msgspec.DecodeError:
+            continue
+
+
+# --- A history told again: the events as the updates that a client gets. Pieces of one message come as one piece
+# Most events are pieces of text, so they are looked at as little as possible: an update that is not merged leaves as the bytes that it was kept
+# as. Merged is only what is nothing but text: of a piece with anything that we do not know, or that belongs to its content, all of it leaves.
+
+
+class _Content(msgspec.Struct, forbid_unknown_fields=True):
+    type: Literal["text"]
+    text: str
+
+
+class _Piece(msgspec.Struct, forbid_unknown_fields=True):
+    """An update that is a piece of text, and nothing else."""
+
+    kind: str = msgspec.field(name="sessionUpdate")
+    content: _Content
+    message_id: str | None = msgspec.field(name="messageId", default=None)
+    meta: dict[str, Any] | None = msgspec.field(name="_meta", default=None)
+
+
+class _Kept(NamedTuple):
+    piece: _Piece
+    update: Raw
+    """As it was kept."""
+
+
+_MERGED: Final[dict[str, type[v1.AgentMessageChunk | v1.AgentThoughtChunk | v1.UserMessageChunk]]] = {
+    "agent_message_chunk": v1.AgentMessageChunk,
+    "agent_thought_chunk": v1.AgentThoughtChunk,
+    "user_message_chunk": v1.UserMessageChunk,
+}
+_decode: Final = msgspec.json.Decoder(_Piece).decode
+
+
+def replayed(events: Iterable[Event]) -> Iterator[v1.Update]:
+    """The updates of a history, in order."""
+    run: list[_Kept] = []
+    for event in events:
+        match event:
+            case UpdateEvent():
+                piece = _text_of(event.update)
+                if piece is not None and (not run or _same(run[0].piece, piece)):
+                    run.append(_Kept(piece, event.update))
+                    continue
+                yield from _message(run)
+                run = [] if piece is None else [_Kept(piece, event.update)]
+                if piece is None:
+                    yield cast("v1.Update", event.update)  # bytes leave as they are
+            case PromptEvent():
+                yield from _message(run)
+                run = []
+                for block in event.prompt:
+                    yield v1.UserMessageChunk(block, event.message_id)
+            case _:
+                continue
+    yield from _message(run)
+
+
+def _text_of(update: Raw) -> _Piece | None:
+    """A piece of plain text; None for anything else."""
+    if b"_chunk" not in bytes(memoryview(update)[:60]):
+        return None
+    try:
+        piece = _decode(update)
+    except msgspec.DecodeError:
+        return None
+    return piece if piece.kind in _MERGED else None
+
+
+def _same(first: _Piece, next: _Piece) -> bool:
+    return first.kind == next.kind and first.message_id == next.message_id and first.meta == next.meta
+
+
+def _message(run: list[_Kept]) -> Iterator[v1.Update]:
+    if len(run) == 1:
+        yield cast("v1.Update", run[0].update)
+    elif run:
+        first = run[0].piece
+        text = "".join(kept.piece.content.text for kept in run)
+        yield _MERGED[first.kind](v1.TextBlock(text), first.message_id, meta=first.meta)

@@ -1,0 +1,432 @@
+"""What the user is asked where the policy leaves something open, and what their answer means. Pure.
+
+Rule 1: an "always" of an engine's own is not offered: it would take the decision away from the policy, and hold for that engine alone.
+Rule 2: in its place stand ours, each with the rule that would be remembered, word by word. Where there is no such rule, or it would change
+nothing, there is none.
+Rule 3: what else the engine offers stays as it is and where it is.
+Rule 4: who asks is said, and why, if a rule or a doubt is the reason.
+Rule 5: the ids of our options are ours. What an engine offers under one of them is not shown, since its choice would be taken for ours.
+Rule 6: an engine may say once what a call is about, and later ask about it with no more than its id. It is judged by both.
+"""
+
+import asyncio
+import shlex
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
+
+import msgspec
+
+from antiphon.agent.permission import Permission, is_question, refusal, why_refused
+from antiphon.errors import Advice, Code, RequestError
+from antiphon.local.roots import Workspace
+from antiphon.permission.gate import DOUBT, USER, Choice, Denial, PermissionGate, Question, rejecting
+from antiphon.permission.memory import forget_closed
+from antiphon.permission.settings import BROKEN, rules_in, settings_here
+from antiphon.policy import PolicyMode, Rules, Verdict
+from antiphon.policy.decision import READ_ONLY_MODE, read_only_rules
+from antiphon.policy.rules import KINDS, QUIET_KINDS
+from antiphon.protocol import v1
+from antiphon.store.audit import AuditStore
+from antiphon.store.decisions import DecisionStore
+
+if TYPE_CHECKING:
+    from antiphon.config.settings import Loaded
+    from antiphon.policy import Rule
+    from antiphon.store.database import Database
+    from antiphon.store.decisions import Scope
+
+__all__ = [
+    "AGENT",
+    "AskUser",
+    "Guard",
+    "Known",
+    "Passing",
+    "answerable",
+    "choice_of",
+    "question_about",
+    "shown_to_user",
+    "with_known",
+]
+
+Passing: TypeAlias = v1.ReadTextFile | v1.WriteTextFile | v1.CreateTerminal
+"""What an engine does through us instead of asking."""
+
+Known: TypeAlias = v1.ToolCall | v1.ToolCallPatch
+"""What was told of a call before."""
+
+MAX_NAME: Final = 160
+"""Longest name of an option, in characters. Rules that do not fit are listed above the options instead."""
+
+_Kind = v1.PermissionOptionKind
+_ONCE: Final = v1.PermissionOption("allow", "Allow once", _Kind.ALLOW_ONCE)
+_REJECT: Final = v1.PermissionOption("reject", "Reject", _Kind.REJECT_ONCE)
+_ABOUT: Final = {
+    "kind": "tool_kind", "title": "title", "name": "name", "content": "content", "locations": "locations", "raw_input": "input",
+}  # fmt: skip
+"""What of a call tells what it does, each with the other name that it may have."""
+
+_SCOPES: "Final[dict[str, tuple[Scope, str]]]" = {
+    "antiphon_always_session": ("session", "in this session"),
+    "antiphon_always_project": ("project", "in this project"),
+}
+"""The ids of our own options."""
+
+
+def answerable(request: v1.RequestPermission) -> v1.RequestPermission:
+    """The question with what it may be answered with: once, one way or the other. What can only be said for always stays."""
+    theirs = [option for option in request.options if option.option_id not in _SCOPES]
+    kinds = {option.kind for option in theirs if option.kind.known}
+    dropped = {_Kind.ALLOW_ALWAYS} if _Kind.ALLOW_ONCE in kinds else set[_Kind]()
+    dropped |= {_Kind.REJECT_ALWAYS} if _Kind.REJECT_ONCE in kinds else set()
+    kept = [option for option in theirs if not (option.kind.known and option.kind in dropped)]
+    return msgspec.structs.replace(request, options=kept)
+
+
+def with_known(request: v1.RequestPermission, known: Known | None) -> v1.RequestPermission:
+    """The question with what was told of the call before, where it says nothing of that itself."""
+    if known is None:
+        return request
+    call = request.tool_call
+    told: dict[str, Any] = {}
+    for name, also in _ABOUT.items():
+        if not _said(call, name) and not _said(call, also):
+            told |= {each: getattr(known, each) for each in (name, also) if _said(known, each)}
+    return msgspec.structs.replace(request, tool_call=msgspec.structs.replace(call, **told)) if told else request
+
+
+def _said(call: Known, name: str) -> bool:
+    value = getattr(call, name)
+    return value is not None and value is not v1.UNSET
+
+
+def question_about(request: Passing, number: int, now: str | None) -> v1.RequestPermission:
+    """The question that an engine did not ask before it reads, writes or runs something. `now` is what a file has that is to be written."""
+    match request:
+        case v1.WriteTextFile(path=path, content=content):
+            call = v1.ToolCallPatch(
+                f"admit-{number}", kind=v1.ToolKind.EDIT, title=f"Write {path}", name="Write", raw_input={"path": path},
+                content=[v1.Diff(path, content, now)], locations=[v1.ToolLocation(path)], status=v1.ToolStatus.PENDING,
+            )  # fmt: skip
+        case v1.ReadTextFile(path=path):
+            call = v1.ToolCallPatch(
+                f"admit-{number}", kind=v1.ToolKind.READ, title=f"Read {path}", name="Read", raw_input={"path": path},
+                locations=[v1.ToolLocation(path)], status=v1.ToolStatus.PENDING,
+            )  # fmt: skip
+        case v1.CreateTerminal():
+            line = shlex.join([request.command, *request.args]) if request.args else request.command
+            call = v1.ToolCallPatch(
+                f"admit-{number}", kind=v1.ToolKind.EXECUTE, title=line.partition("\n")[0], name="Bash",
+                raw_input={"command": line, **({"cwd": request.cwd} if request.cwd else {})},
+                content=[_text(f"```sh\n{line}\n```")] if "```" not in line else [], status=v1.ToolStatus.PENDING,
+            )  # fmt: skip
+        case _:
+            assert_never(request)
+    return v1.RequestPermission(request.session_id, call, [_ONCE, _REJECT])
+
+
+def shown_to_user(
+    request: v1.RequestPermission, question: "Question", who: str, engines_own: Sequence[v1.PermissionOption]
+) -> v1.RequestPermission:
+    """The question as the user gets it. `engines_own` are all the options that the engine had, so that ours stand where its own stood."""
+    rules = _to_remember(request, question)
+    ours, listed = _always(rules)
+    notes = [*_notes(request.tool_call, who, question), *([listed] if listed else [])]
+    call = msgspec.structs.replace(
+        request.tool_call, content=[*(request.tool_call.content or ()), _text("\n\n".join(notes))]
+    )
+    options = list(request.options)
+    at = _where(engines_own, options)
+    meta = {**(request.meta or {}), "antiphon": {"askedBy": who}}  # a client of ours says then who decided
+    return msgspec.structs.replace(request, tool_call=call, options=[*options[:at], *ours, *options[at:]], meta=meta)
+
+
+def choice_of(shown: v1.RequestPermission, result: v1.PermissionResult) -> Choice:
+    """What was decided at the client, and by whom. Nothing that is not understood is ever an approval."""
+    option = Permission(result.outcome, shown.options).option
+    by = _decided_by(result)
+    if option is None:
+        return Choice(Verdict.DENY, by=by)
+    if option.option_id in _SCOPES and option.kind == _Kind.ALLOW_ALWAYS:
+        return Choice(Verdict.ALLOW, _SCOPES[option.option_id][0], by=by)
+    # An option of a kind from tomorrow may be anything; it is the user who has chosen it.
+    denies = option.kind.known and option.kind in (_Kind.REJECT_ONCE, _Kind.REJECT_ALWAYS)
+    return Choice(Verdict.DENY if denies else Verdict.ALLOW, option_id=option.option_id, by=by)
+
+
+def _decided_by(result: v1.PermissionResult) -> str:
+    """Return who decided, for the audit: a client of ours says it, of any other we know only that it answered."""
+    ours = (result.meta or {}).get("antiphon")
+    told = ours.get("decidedBy") if isinstance(ours, dict) else None
+    if not isinstance(told, str) or not told.isprintable() or len(told) > MAX_NAME:
+        return "client"
+    return USER if told == USER else f"client: {told}"
+
+
+def _to_remember(request: v1.RequestPermission, question: "Question") -> "Sequence[Rule]":
+    """The rules that an "always" would remember. A rule that asks, or may deny, goes on to do so; and in doubt nothing remembered counts."""
+    once = any(option.kind.known and option.kind == _Kind.ALLOW_ONCE for option in request.options)
+    plain = all(rule.text.isprintable() and "`" not in rule.text for rule in question.always)
+    decided = question.ruling.rule is not None or question.ruling.source == DOUBT
+    return question.always if once and plain and not decided else ()
+
+
+def _always(rules: "Sequence[Rule]") -> tuple[list[v1.PermissionOption], str]:
+    """Our options, and what has to be said about them beside their names."""
+    if not rules:
+        return [], ""
+    what = " and ".join(f"`{rule}`" for rule in rules)
+    listed = ""
+    if len(what) > MAX_NAME:
+        listed = "Always would allow:\n" + "\n".join(f"- `{rule}`" for rule in rules)
+        what = "what is listed above"
+    options = [
+        v1.PermissionOption(id, f"Always allow {what} {where}", _Kind.ALLOW_ALWAYS)
+        for id, (_, where) in _SCOPES.items()
+    ]
+    return options, listed
+
+
+def _where(engines_own: Sequence[v1.PermissionOption], kept: Sequence[v1.PermissionOption]) -> int:
+    """The place of ours among those that are kept: where the engine's own stood, else behind the one that allows it once."""
+    before = 0
+    for option in engines_own:
+        if option.kind.known and option.kind == _Kind.ALLOW_ALWAYS and option not in kept:
+            return before
+        before += option in kept
+    once = [at for at, option in enumerate(kept) if option.kind.known and option.kind == _Kind.ALLOW_ONCE]
+    return once[0] + 1 if once else len(kept)
+
+
+def _notes(call: v1.ToolCallPatch, who: str, question: "Question") -> Iterator[str]:
+    theirs = (call.meta or {}).get("claudeCode")
+    part = theirs.get("agentId") if isinstance(theirs, dict) else None
+    told = "\n".join(
+        item.content.text
+        for item in call.content or ()
+        if isinstance(item, v1.ContentItem) and isinstance(item.content, v1.TextBlock)
+    )
+    if isinstance(part, str) and part and part.isprintable() and part not in told:
+        yield f"A sub-agent of {who} asks (`{part}`)."
+    else:
+        yield f"{who} asks."
+    if question.ruling.rule is not None or question.ruling.source == DOUBT:
+        yield question.ruling.why
+
+
+def _text(markdown: str) -> v1.ContentItem:
+    return v1.ContentItem(v1.TextBlock(markdown))
+
+
+# --- Permission in a joint session: the policy decides first, for every engine alike; only what it leaves open is asked
+# Rule 1: all engines go by one memory. An "always" that was given for one holds for the others.
+# Rule 2: an engine is told "once", whatever was decided: what lasts is remembered here and nowhere else.
+# Rule 3: a question that is none for permission is the user's alone, and reaches them as it is.
+# Rule 4: who only looks is allowed to read, and nobody is asked about anything else.
+
+AGENT: Final = "antiphon"
+"""Under whose name decisions are remembered and written down: the session's, whichever engine asked."""
+
+_ALL_ASKED: Final = Rules.parse(ask=[f"kind:{kind}" for kind in KINDS if kind not in QUIET_KINDS], source="doubt")
+"""Where the policy cannot be read: engines ask before they do anything."""
+
+AskUser: TypeAlias = Callable[[v1.RequestPermission], Awaitable[v1.PermissionResult]]
+"""Puts a question to the editor."""
+
+
+class _CalledOff(asyncio.CancelledError):
+    """The client called the question off. Nobody's screen failed, so it passes by those who look for errors."""
+
+
+class Guard:
+    """Decides for all engines of one session."""
+
+    def __init__(self, workspace: Workspace, loaded: "Loaded", database: "Database | None") -> None:
+        self.rules = rules_in(loaded.settings).merged(_ALL_ASKED if loaded.policy_broken else Rules())
+        """What the engines are given too."""
+        self.settings = loaded.settings
+        """All that the config files say."""
+        self.problems: Sequence[Advice] = loaded.problems
+        """What is wrong with the config files, to be told once."""
+        self.notes: Sequence[Advice] = loaded.notes
+        """What does not count yet, and how it would."""
+        self._workspace = workspace
+        self._broken = BROKEN if loaded.policy_broken else ""
+        self._project = "" if loaded.sources.directory is None else str(loaded.sources.directory)
+        self._decisions = None if database is None else DecisionStore(database)
+        self._audit = None if database is None else AuditStore(database)
+        self._gates: dict[str, PermissionGate] = {}
+        """One for each engine: each asks one thing after the other, and does not wait for another's answers."""
+        self._onlookers = self._keeper_of_onlookers()
+        self._mode: str = PolicyMode.DEFAULT.value
+        self._numbers = 0
+
+    @classmethod
+    async def open(cls, cwd: str, directories: Sequence[str], database: "Database") -> "Guard":
+        """With the rules of the user, and of the project as far as it is trusted."""
+        guard = cls(Workspace.at(cwd, directories), await settings_here(cwd, database), database)
+        guard.notes = (*guard.notes, *await forget_closed(DecisionStore(database)))
+        return guard
+
+    # How careful it is.
+
+    @property
+    def mode(self) -> str:
+        """The mode of the session. One that the policy does not know counts as `default`."""
+        return self._mode
+
+    @mode.setter
+    def mode(self, mode: str) -> None:
+        self._mode = mode
+        for gate in self._gates.values():
+            gate.mode = self._policy_mode
+
+    @property
+    def _policy_mode(self) -> PolicyMode:
+        return PolicyMode(self._mode) if self._mode in {mode.value for mode in PolicyMode} else PolicyMode.DEFAULT
+
+    def turn_over(self) -> None:
+        """What was allowed in the turn and not used is not allowed any more."""
+        for gate in self._gates.values():
+            gate.turn_over()
+
+    async def forget_session(self, session_id: str) -> None:
+        """What was decided for always in this session holds no longer. What was decided for the project does.
+
+        Raises:
+            StoreError: it could not be deleted, and still holds.
+        """
+        self._gates.clear()
+        if self._decisions is not None:
+            await self._decisions.revoke_session(session_id, agent=AGENT)
+
+    # What engines ask.
+
+    async def permission(
+        self,
+        engine_title: str,
+        request: v1.RequestPermission,
+        ask: AskUser,
+        *,
+        looking: bool = False,
+        trusted_marks: bool = True,
+        known: Known | None = None,
+    ) -> v1.PermissionResult:
+        """Answer an engine's question for permission; with `looking` without ever asking about it.
+
+        `known` is what was told of the call before: it counts where the question says nothing itself.
+
+        Whoever cancels this withdraws the question at the client.
+
+        Raises:
+            RequestError: it is denied, and the engine offers no option that says so.
+        """
+        request = with_known(request, known)
+        if trusted_marks and is_question(request):
+            return _stays(request) if looking and _leaves_plan(request) else await ask(request)
+        once = answerable(request)
+        gate = self._onlookers if looking else self._gate(engine_title)
+        put = None if looking else _Asker(engine_title, once, request.options, ask)
+        try:
+            answer = await gate.permission(once, put)
+        except _CalledOff:
+            return v1.PermissionResult(v1.Cancelled())
+        finally:
+            denials = _taken(gate)
+        why = put.refused if put is not None and put.asked else denials[-1].why if denials else None
+        return v1.PermissionResult(answer.outcome, meta=None if why is None else refusal(why))
+
+    async def admit(self, request: Passing, ask: AskUser, engine_title: str = "", *, looking: bool = False) -> None:
+        """Let a read, a write or a command pass that an engine does through us. What it was just allowed is not asked again.
+
+        Raises:
+            RequestError: it may not.
+        """
+        if looking:
+            try:
+                await self._onlookers.admit(request)
+            finally:
+                _taken(self._onlookers)
+            return
+        self._numbers += 1
+        gate = self._gate(engine_title)
+        try:
+            await gate.admit(request, _Asker(engine_title or "The agent", (request, self._numbers), (), ask))
+        except _CalledOff:
+            raise RequestError(Code.REQUEST_CANCELLED, "the question about it was called off") from None
+        finally:
+            _taken(gate)
+
+    # Who decides.
+
+    def _gate(self, engine_title: str) -> PermissionGate:
+        gate = self._gates.get(engine_title)
+        if gate is None:
+            gate = self._gates[engine_title] = PermissionGate(
+                self.rules,
+                self._policy_mode,
+                decisions=self._decisions,
+                audit=self._audit,
+                project=self._project,
+                agent=AGENT,
+                broken=self._broken,
+                workspace=self._workspace,
+            )
+        return gate
+
+    def _keeper_of_onlookers(self) -> PermissionGate:
+        """For those who only look: no rule and no memory allows more than reading, and nobody is asked."""
+        return PermissionGate(
+            read_only_rules(self.rules), READ_ONLY_MODE, audit=self._audit, agent=AGENT, broken=self._broken, workspace=self._workspace,
+        )  # fmt: skip
+
+
+def _taken(gate: PermissionGate) -> list[Denial]:
+    """What it has just denied. It is noted in the same step in which it answers, so nobody else's is among it; and nobody sums it up."""
+    denials = list(gate.denials)
+    gate.denials.clear()
+    return denials
+
+
+def _leaves_plan(request: v1.RequestPermission) -> bool:
+    call = request.tool_call
+    return call.name == "ExitPlanMode" or call.kind == v1.ToolKind.SWITCH_MODE
+
+
+def _stays(request: v1.RequestPermission) -> v1.PermissionResult:
+    option = rejecting(request.options, None, always=False)
+    return v1.PermissionResult(v1.Cancelled() if option is None else v1.Selected(option))
+
+
+class _Asker:
+    """Puts a gate's question to the editor, in the words of the request that the engine sent.
+
+    What an engine does without a request is given as it is, with a number, and shown only if it has to be asked about.
+    """
+
+    def __init__(
+        self,
+        who: str,
+        request: v1.RequestPermission | tuple[Passing, int],
+        engines_own: Sequence[v1.PermissionOption],
+        ask: AskUser,
+    ) -> None:
+        self.asked = False
+        self.refused: str | None = None
+        """Why a policy at the client refused it in the user's place."""
+        self._who = who
+        self._request = request
+        self._engines_own = engines_own
+        self._ask = ask
+
+    async def __call__(self, question: Question) -> Choice:
+        self.asked = True
+        request, own = self._request, self._engines_own
+        if isinstance(request, tuple):
+            request = question_about(*request, None if question.before is None else question.before.text)
+            own = request.options
+        shown = shown_to_user(request, question, self._who, own)
+        result = await self._ask(shown)
+        if isinstance(result.outcome, v1.Cancelled):
+            raise _CalledOff
+        self.refused = why_refused(result)
+        return choice_of(shown, result)
