@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from antiphon.recorder.story import Shown, Story
-from antiphon.recorder.telling import tell
+from antiphon.recorder.story import RecordedMessage, Story
+from antiphon.recorder.story_builder import tell
 
 Json = Any
 
@@ -66,7 +66,7 @@ class Tape:
     def choose(self, id: Json, option: str) -> "Tape":
         return self.answer(id, {"outcome": {"outcome": "selected", "optionId": option}}, "c2a")
 
-    def told(self) -> tuple[Story, list[Shown]]:
+    def told(self) -> tuple[Story, list[RecordedMessage]]:
         return tell(self.lines)
 
     def story(self) -> Story:

@@ -4,13 +4,10 @@ from typing import Any
 
 import msgspec
 
-from antiphon.recorder.matching import Ignored
-from antiphon.recorder.replay import Player
-from antiphon.recorder.replay_client import ClientPlayer
-from antiphon.recorder.replay_strict import StrictPlayer
-from antiphon.recorder.replay_tolerant import TolerantPlayer
-from antiphon.recorder.rewriting import Names
-from antiphon.recorder.script import Script, conversations
+from antiphon.recorder.replay.agent import Player, StrictPlayer, TolerantPlayer
+from antiphon.recorder.replay.client import ClientPlayer
+from antiphon.recorder.replay.comparison import Ignored
+from antiphon.recorder.replay.script import ReplayNames, Script, conversations
 from antiphon.traffic.entries import Direction, Entry, entries_of
 
 __all__ = [
@@ -89,20 +86,20 @@ def entries(recording: list[Line]) -> list[Entry]:
 def strict(recording: list[Line], *ignored: str, speed: float = 0.0, verbatim: bool = False) -> StrictPlayer:
     """The agent's part, strictly."""
     script = Script(conversations(entries(recording))[0], Direction.A2C)
-    names = Names(script.lines, Direction.C2A, verbatim=verbatim)
+    names = ReplayNames(script.lines, Direction.C2A, verbatim=verbatim)
     return StrictPlayer(script, names, speed=speed, ignored=Ignored(ignored))
 
 
 def tolerant(recording: list[Line], speed: float = 0.0) -> TolerantPlayer:
     """The agent's part, tolerantly."""
     script = Script(conversations(entries(recording))[0], Direction.A2C)
-    return TolerantPlayer(script, Names(script.lines, Direction.C2A, renew=True), speed=speed)
+    return TolerantPlayer(script, ReplayNames(script.lines, Direction.C2A, renew=True), speed=speed)
 
 
 def client(recording: list[Line], *ignored: str, is_strict: bool = True) -> ClientPlayer:
     """The client's part."""
     script = Script(conversations(entries(recording))[0], Direction.C2A)
-    names = Names(script.lines, Direction.A2C)
+    names = ReplayNames(script.lines, Direction.A2C)
     return ClientPlayer(script, names, speed=0.0, strict=is_strict, ignored=Ignored(ignored))
 
 

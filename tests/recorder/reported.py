@@ -1,7 +1,7 @@
 """Recordings to write reports of, one calm and one that means harm, and the page for a recording."""
 
 from antiphon.recorder.report import html_report
-from antiphon.recorder.telling import tell
+from antiphon.recorder.story_builder import tell
 from antiphon.traffic.entries import entries_of
 from tests.recorder.inspected import Tape
 

@@ -11,7 +11,7 @@ import pytest
 
 from antiphon.cli.inspect import parser
 from antiphon.cli.main import main
-from antiphon.recorder.views.pen import many
+from antiphon.recorder.views.style import many
 from tests.recorder.inspected import Tape
 from tools.inspect_page import page
 

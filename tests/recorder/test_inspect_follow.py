@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from antiphon.cli.inspect import run
-from antiphon.recorder.views.follow import Tail
+from antiphon.recorder.views.diagram import FileTail
 from tests.recorder.inspected import Tape
 
 Steps = list[Callable[[], object]]
@@ -15,7 +15,7 @@ Steps = list[Callable[[], object]]
 def followed(path: Path, *steps: Callable[[], object]) -> list[bytes]:
     """The lines that come while these things happen, one each time nothing is new."""
     left, restarts = list(steps), []
-    tail = Tail(path, pause=lambda: None)
+    tail = FileTail(path, pause=lambda: None)
     tail.restarted = lambda: restarts.append(b"(again)")
     lines = []
     for line in tail:
@@ -70,7 +70,7 @@ def test_messages_are_shown_as_they_come_and_the_summary_when_it_ends(
             raise KeyboardInterrupt
         left.pop(0)()
 
-    monkeypatch.setattr("antiphon.recorder.views.follow.time.sleep", pause)
+    monkeypatch.setattr("antiphon.recorder.views.diagram.time.sleep", pause)
     monkeypatch.setenv("COLUMNS", "100")
     assert run(["--follow", str(path)]) == 0
     shown, err = capsys.readouterr()
@@ -95,7 +95,7 @@ def test_a_choice_holds_while_following_too(
     def interrupt(seconds: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("antiphon.recorder.views.follow.time.sleep", interrupt)
+    monkeypatch.setattr("antiphon.recorder.views.diagram.time.sleep", interrupt)
     run(["-f", str(path), "--method", "session/prompt"])
     drawn = capsys.readouterr().out.split("\n\n")[0]
     assert "session/prompt" in drawn and "initialize" not in drawn

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import pytest
 
-from antiphon.recorder.clerk import Clerk, Tray
-from antiphon.recorder.redaction import Redactor
-from antiphon.recorder.shelf import Shelf
+from antiphon.recorder.redaction import RecordingRedactor
+from antiphon.recorder.rotation import RecordingFiles
+from antiphon.recorder.writer import RecordingWriter, WriteQueue
 from tests.schedules import SCHEDULES, Schedule, World, run
 
 POISON: Final = b"poison"
@@ -18,7 +18,7 @@ POISON: Final = b"poison"
 ERRORS: Final = (RecursionError("too deep"), ValueError("odd"), KeyError("x"), MemoryError())
 
 
-class Disk(Shelf):
+class Disk(RecordingFiles):
     """A disk that is full for some writes, or that fails in the middle of one."""
 
     def __init__(self, path: str, world: World, *, fails: float) -> None:
@@ -47,8 +47,8 @@ class Recorded:
         self.bearing = rng.sample(ERRORS, 2)
         disk = Disk(str(path), world, fails=rng.choice([0, 0, 0.2, 1]))
         disk.open()
-        tray = Tray(("c2a", "a2c", "stderr"))
-        clerk = Clerk(tray, disk, said.append)
+        tray = WriteQueue(("c2a", "a2c", "stderr"))
+        clerk = RecordingWriter(tray, disk, said.append)
         clerk.start(["agent"], frozenset({"text"}) if rng.random() < 0.8 else frozenset(), quiet=True)
         sent: dict[str, list[int]] = {"c2a": [], "a2c": []}
         poisoned = 0
@@ -110,14 +110,14 @@ def test_whatever_fails_a_recording_ends_and_says_what_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorded = Recorded(tmp_path)
-    block = Redactor.block
+    block = RecordingRedactor.block
 
-    def bearing(self: Redactor, lines: bytes) -> bytes:
+    def bearing(self: RecordingRedactor, lines: bytes) -> bytes:
         if POISON in lines:
             raise recorded.bearing[lines.count(POISON) % 2]
         return block(self, lines)
 
-    monkeypatch.setattr(Redactor, "block", bearing)
+    monkeypatch.setattr(RecordingRedactor, "block", bearing)
     recording: Any = recorded.__call__
     for seed in range(SCHEDULES // 2):
         run(recording, Schedule(seed), limit=30)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from antiphon.cli.main import main
-from antiphon.recorder.clerk import BACKLOG
+from antiphon.recorder.writer import BACKLOG
 from tests.limits import limit
 
 RECORD = [sys.executable, "-m", "antiphon", "record"]
@@ -149,7 +149,7 @@ def test_a_program_that_is_not_there_ends_in_a_hint_and_leaves_no_file(tmp_path:
 
 def test_the_agent_is_started_before_anything_heavy_is_loaded() -> None:
     """Everything that is imported before it: an editor waits for all of that."""
-    early = "antiphon.cli.main, antiphon.cli.record, antiphon.recorder.shelf, antiphon.recorder.tap"
+    early = "antiphon.cli.main, antiphon.cli.record, antiphon.recorder.rotation, antiphon.recorder.tap"
     done = subprocess.run(
         [sys.executable, "-I", "-c", f"import sys, {early}; print(*sys.modules)"],
         capture_output=True,

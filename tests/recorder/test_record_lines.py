@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.recorder.lines import Wire
+from antiphon.recorder.lines import DirectionRecorder
 from antiphon.traffic.entries import RecordingReader, entries_of
 
 JSON_LINES = st.sampled_from([
@@ -27,7 +27,7 @@ ENDS = st.sampled_from([b"\n", b"\r\n"])
 
 
 def recorded(blocks: list[bytes]) -> bytes:
-    wire = Wire("a2c")
+    wire = DirectionRecorder("a2c")
     return b"".join(wire.feed(1.5, block) for block in blocks) + wire.end(1.5)
 
 
@@ -91,13 +91,13 @@ def test_our_own_reader_understands_a_recording() -> None:
 
 
 def test_words_for_people_are_never_messages() -> None:
-    wire = Wire("stderr", speaks=False)
+    wire = DirectionRecorder("stderr", speaks=False)
     assert json.loads(wire.feed(0, b"{}\n")) == {"t": 0, "dir": "stderr", "raw": "{}"}
 
 
 @pytest.mark.parametrize("cut", range(1, 16))
 def test_a_line_that_is_too_long_is_told_by_its_size_and_the_next_one_is_whole(cut: int) -> None:
-    wire = Wire("c2a", longest=4)
+    wire = DirectionRecorder("c2a", longest=4)
     sent = b"0123456789\n{}\n["
     *lines, last = (wire.feed(0, sent[:cut]) + wire.feed(0, sent[cut:]) + wire.end(0)).splitlines()
     told = [json.loads(line) for line in lines]
@@ -107,7 +107,7 @@ def test_a_line_that_is_too_long_is_told_by_its_size_and_the_next_one_is_whole(c
 
 
 def test_what_the_disk_was_too_slow_for_is_told() -> None:
-    wire = Wire("c2a")
+    wire = DirectionRecorder("c2a")
     found = wire.feed(0, b'{}\n{"begun') + wire.gap(1, 1000) + wire.feed(2, b'the end"}\n{"next":1}\n') + wire.end(3)
     told = [json.loads(line) for line in found.splitlines()]
     assert [line.get("msg", line.get("raw", line.get("bytes"))) for line in told] == [{}, '{"begun', 1009, {"next": 1}]

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.recorder.clearing import rewrite
-from antiphon.recorder.redaction import Redactor
+from antiphon.recorder.redaction import RecordingRedactor, redact_file
 from antiphon.traffic.checker import TrafficChecker
 from antiphon.traffic.entries import entries_of
 from antiphon.traffic.schema import look
@@ -59,7 +58,7 @@ def line_of(msg: object, *, ascii_only: bool = False, spaced: bool = False) -> b
 
 
 def redacted(msg: object, *what: str) -> Any:
-    return json.loads(Redactor(what or ALL, HOME).line(line_of(msg)))["msg"]
+    return json.loads(RecordingRedactor(what or ALL, HOME).line(line_of(msg)))["msg"]
 
 
 @st.composite
@@ -78,14 +77,14 @@ def hidden(draw: st.DrawFn, secret: str) -> Any:
 def test_a_secret_with_a_known_shape_survives_nowhere(found: tuple[str, Any], ascii_only: bool, spaced: bool) -> None:
     secret, message = found
     line = line_of(message, ascii_only=ascii_only, spaced=spaced)
-    after = json.loads(Redactor(["secrets"], HOME).line(line))
+    after = json.loads(RecordingRedactor(["secrets"], HOME).line(line))
     assert secret not in str(after) and secret.strip() not in json.dumps(after)
     assert "[secret 1]" in str(after)
 
 
 @given(NAMES, st.text(LETTERS, min_size=8, max_size=30).filter(lambda some: not some.isalpha()), SAFE)
 def test_a_secret_with_a_name_is_hidden_there_and_everywhere_after(name: str, secret: str, words: str) -> None:
-    redactor = Redactor(["secrets"], HOME)
+    redactor = RecordingRedactor(["secrets"], HOME)
     named = json.loads(redactor.line(line_of({"params": {name: secret}})))
     later = redactor.line(line_of({"params": {"text": f"{words} {secret}!"}}))
     assert named["msg"] == {"params": {name: "[secret 1]"}}
@@ -97,7 +96,7 @@ def test_a_message_with_nothing_to_hide_is_unchanged_byte_for_byte(
     message: Any, ascii_only: bool, spaced: bool
 ) -> None:
     line = line_of({"id": 1, "params": message}, ascii_only=ascii_only, spaced=spaced)
-    assert Redactor(ALL, HOME).line(line) == line
+    assert RecordingRedactor(ALL, HOME).line(line) == line
 
 
 WORDS = st.lists(
@@ -115,7 +114,7 @@ ANYTHING = st.recursive(
 @given(st.lists(ANYTHING, max_size=3), st.booleans())
 def test_a_line_that_is_not_looked_at_closely_has_nothing_to_hide(messages: list[Any], ascii_only: bool) -> None:
     """Most lines are only searched for signs; reading all of them string by string gives the same."""
-    quick, thorough = Redactor(ALL, HOME), Thorough(ALL, HOME)
+    quick, thorough = RecordingRedactor(ALL, HOME), Thorough(ALL, HOME)
     for message in messages:
         line = line_of(message, ascii_only=ascii_only)
         found = quick.line(line)
@@ -123,7 +122,7 @@ def test_a_line_that_is_not_looked_at_closely_has_nothing_to_hide(messages: list
         json.loads(found)
 
 
-class Thorough(Redactor):
+class Thorough(RecordingRedactor):
     def _may_change(self, text: str) -> bool:
         return True
 
@@ -142,19 +141,19 @@ class Thorough(Redactor):
 )
 def test_no_text_makes_redaction_think_for_ever(text: str) -> None:
     line = line_of({"params": {"text": f"token {text}", "path": f"/home/{text}"}})
-    json.loads(Redactor(ALL, HOME).line(line))
+    json.loads(RecordingRedactor(ALL, HOME).line(line))
 
 
 def test_everything_beside_the_secret_stays_as_it_was_written() -> None:
     line = b'{"t":1,"dir":"c2a","msg": { "n":1.50, "big":123456789012345678901234567890, "k":{"token" : "abc"}, "e":1E5,"id":"x" }}'
-    assert Redactor(ALL, HOME).line(line) == line.replace(b'"abc"', b'"[secret 1]"')
+    assert RecordingRedactor(ALL, HOME).line(line) == line.replace(b'"abc"', b'"[secret 1]"')
 
 
 def test_the_same_secret_has_the_same_number_and_a_redacted_line_stays_as_it_is() -> None:
-    redactor = Redactor(["secrets"], HOME)
+    redactor = RecordingRedactor(["secrets"], HOME)
     first = redactor.line(line_of({"token": "one-1111", "password": "two-2222", "again": "one-1111"}))
     assert json.loads(first)["msg"] == {"token": "[secret 1]", "password": "[secret 2]", "again": "[secret 1]"}
-    assert Redactor(ALL, HOME).line(first) == first
+    assert RecordingRedactor(ALL, HOME).line(first) == first
 
 
 def test_what_is_given_to_servers_and_programs_is_hidden() -> None:
@@ -260,14 +259,16 @@ def test_contents_of_files_are_counted_and_messages_stay_valid() -> None:
 
 def test_noise_is_cleared_too_and_its_exact_bytes_are_not_kept() -> None:
     line = b'{"t":0,"dir":"a2c","raw":"key sk-ant-0123456789abcdefgh \xef\xbf\xbd","base64":"c2stYW50"}'
-    found = json.loads(Redactor(["secrets"], HOME).line(line))
+    found = json.loads(RecordingRedactor(["secrets"], HOME).line(line))
     assert found["raw"] == "key [secret 1] \ufffd" and found["base64"] == "[redacted: 8 characters]"
-    assert json.loads(Redactor(["files"], HOME).line(line))["raw"].startswith("[redacted: ")
+    assert json.loads(RecordingRedactor(["files"], HOME).line(line))["raw"].startswith("[redacted: ")
     message = json.loads(
-        Redactor(["secrets", "files"], HOME).line(b'{"t":0,"dir":"a2c","raw":"{\\"id\\":1,\\"token\\":\\"abc\\"}"}')
+        RecordingRedactor(["secrets", "files"], HOME).line(
+            b'{"t":0,"dir":"a2c","raw":"{\\"id\\":1,\\"token\\":\\"abc\\"}"}'
+        )
     )
     assert message["raw"] == '{"id":1,"token":"[secret 1]"}', "a message that another tool wrote down as text"
-    stderr = json.loads(Redactor(["files"], HOME).line(b'{"t":0,"dir":"stderr","raw":"words"}'))
+    stderr = json.loads(RecordingRedactor(["files"], HOME).line(b'{"t":0,"dir":"stderr","raw":"words"}'))
     assert stderr["raw"] == "words"
 
 
@@ -275,12 +276,12 @@ def test_a_recording_is_rewritten_with_secrets_that_show_themselves_late(tmp_pat
     source, target = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
     lines = [line_of({"params": {"text": "hunter2-and-more"}}), b"{torn", line_of({"password": "hunter2-and-more"})]
     source.write_bytes(b"\n".join(lines) + b"\n")
-    assert rewrite(str(source), str(target), frozenset({"secrets"})) == (3, 1)
+    assert redact_file(str(source), str(target), frozenset({"secrets"})) == (3, 1)
     first, torn, last = (msgspec.json.decode(line) for line in target.read_bytes().splitlines())
     assert first["msg"]["params"]["text"] == last["msg"]["password"] == "[secret 1]"
     assert torn["dir"] == "note" and source.read_bytes().startswith(lines[0])
     with pytest.raises(ValueError, match="onto itself"):
-        rewrite(str(source), str(source), frozenset({"secrets"}))
+        redact_file(str(source), str(source), frozenset({"secrets"}))
 
 
 @pytest.mark.parametrize(
@@ -290,7 +291,7 @@ def test_a_recording_is_rewritten_with_secrets_that_show_themselves_late(tmp_pat
 )
 def test_a_redacted_conversation_is_judged_as_before(recording: Path) -> None:
     lines = recording.read_bytes().splitlines()
-    redactor = Redactor(ALL, HOME)
+    redactor = RecordingRedactor(ALL, HOME)
     hidden_lines = [redactor.line(line) for line in lines]
     assert hidden_lines != lines and deviations(hidden_lines) == deviations(lines)
 

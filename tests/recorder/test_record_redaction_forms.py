@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.recorder.redaction import Redactor
+from antiphon.recorder.redaction import RecordingRedactor
 from antiphon.redaction import Secrets
 from antiphon.traffic.schema import look
 
@@ -27,7 +27,7 @@ TEXTS = (
 
 def cleared(message: Any) -> Any:
     line = json.dumps({"t": 0.5, "dir": "a2c", "msg": message}).encode()
-    return json.loads(Redactor(["secrets"], {"HOME": "/home/ada"}).line(line))["msg"]
+    return json.loads(RecordingRedactor(["secrets"], {"HOME": "/home/ada"}).line(line))["msg"]
 
 
 @given(st.sampled_from(TEXTS), SECRET)
@@ -96,7 +96,7 @@ def test_the_fields_of_a_form_keep_their_types() -> None:
 
 def test_half_a_letter_stops_nobody() -> None:
     line = rb'{"t":0,"dir":"a2c","msg":{"a":"\ud83d","token":"abcd1234","b":"\udc00 abcd1234"}}'
-    found = Redactor(["secrets"], {}).line(line)
+    found = RecordingRedactor(["secrets"], {}).line(line)
     assert found == rb'{"t":0,"dir":"a2c","msg":{"a":"\ud83d","token":"[secret 1]","b":"' + '� [secret 1]"}}'.encode()
 
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.recorder.clerk import Clerk, Tray
-from antiphon.recorder.shelf import Shelf
+from antiphon.recorder.rotation import RecordingFiles
+from antiphon.recorder.writer import RecordingWriter, WriteQueue
 
 
-def shelf_at(path: Path, **options: int | None) -> Shelf:
-    shelf = Shelf(str(path), **options)
+def shelf_at(path: Path, **options: int | None) -> RecordingFiles:
+    shelf = RecordingFiles(str(path), **options)
     shelf.first_line = lambda part: b"part %d\n" % part
     shelf.open()
     return shelf
@@ -85,16 +85,16 @@ def full_after(room: int, write: Callable[[int, bytes], int]) -> Callable[[int, 
 
 
 def test_what_waits_is_bounded_and_the_recording_says_what_is_missing(tmp_path: Path) -> None:
-    tray = Tray(("c2a", "a2c", "stderr"), limit=10)
+    tray = WriteQueue(("c2a", "a2c", "stderr"), limit=10)
     for block in (b"[1]\n", b"[2]\n", b"[3]\n", b"[4]\n"):
         tray.put("c2a", block)
     assert [tray.take(), tray.take()][0] is not None
     tray.put("c2a", b"[5]\n[6]\n")
     tray.put("c2a", b"")
-    shelf = Shelf(str(tmp_path / "a.jsonl"))
+    shelf = RecordingFiles(str(tmp_path / "a.jsonl"))
     shelf.open()
     heard: list[str] = []
-    clerk = Clerk(tray, shelf, heard.append)
+    clerk = RecordingWriter(tray, shelf, heard.append)
     clerk.start(["agent"], frozenset())
     clerk.finish()
     note, *lines = [json.loads(line) for line in (tmp_path / "a.jsonl").read_bytes().splitlines()]
@@ -104,7 +104,7 @@ def test_what_waits_is_bounded_and_the_recording_says_what_is_missing(tmp_path: 
 
 
 def test_what_comes_at_once_is_taken_at_once_and_never_past_an_answer() -> None:
-    tray = Tray(("c2a", "a2c", "stderr"))
+    tray = WriteQueue(("c2a", "a2c", "stderr"))
     for direction, block in (
         ("c2a", b"[1"),
         ("c2a", b"]\n"),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from antiphon.recorder.replay_client import ClientPlayer
+from antiphon.recorder.replay.client import ClientPlayer
 from tests.recorder.replaying import INITIALIZE, TURN, answer, asked, client, prompt, raw, say, tell, update
 
 SAID = [msg for dir, msg in TURN if dir == "c2a"]

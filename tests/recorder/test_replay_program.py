@@ -10,8 +10,7 @@ import msgspec
 import pytest
 
 from antiphon.cli.main import main
-from antiphon.recorder.replay import Player
-from antiphon.recorder.replay_serving import serve
+from antiphon.recorder.replay.agent import Player, serve
 from tests.cli.running import Place
 from tests.limits import limit
 from tests.recorder.replaying import INITIALIZE, TURN, lines, prompt, raw, strict, tolerant

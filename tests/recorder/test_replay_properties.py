@@ -7,11 +7,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.recorder.replay import Player
-from antiphon.recorder.replay_client import ClientPlayer
-from antiphon.recorder.replay_strict import StrictPlayer
-from antiphon.recorder.rewriting import Names
-from antiphon.recorder.script import Script
+from antiphon.recorder.replay.agent import Player, StrictPlayer
+from antiphon.recorder.replay.client import ClientPlayer
+from antiphon.recorder.replay.script import ReplayNames, Script
 from antiphon.traffic.entries import Direction, Entry, parse
 from tests.recorder.replaying import TURN, client, raw, strict, tolerant
 
@@ -67,7 +65,7 @@ CONVERSATIONS = STEPS.map(conversation)
 
 def player_of(said: list[Said]) -> StrictPlayer:
     lines: list[Entry] = [parse(number, 0.0, one.dir, one.line()) for number, one in enumerate(said, 1)]
-    return StrictPlayer(Script(lines, Direction.A2C), Names(lines, Direction.C2A), speed=0.0)
+    return StrictPlayer(Script(lines, Direction.A2C), ReplayNames(lines, Direction.C2A), speed=0.0)
 
 
 @given(CONVERSATIONS)

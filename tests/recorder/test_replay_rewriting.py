@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.recorder.matching import differences
-from antiphon.recorder.rewriting import Names, with_id, written_id
-from antiphon.recorder.script import BadRecording, conversations
+from antiphon.recorder.replay.comparison import differences
+from antiphon.recorder.replay.script import BadRecording, ReplayNames, conversations, with_id, written_id
 from antiphon.traffic.entries import Direction
 from tests.recorder.replaying import INITIALIZE, TURN, answer, ask, asked, entries, raw
 
@@ -51,14 +50,14 @@ def test_an_id_whose_name_is_escaped_is_replaced_too() -> None:
     ],
 )
 def test_paths_move_wherever_they_stand_and_only_whole_ones(text: str, moved: str) -> None:
-    names = Names([], Direction.C2A)
+    names = ReplayNames([], Direction.C2A)
     names.move("/old/songs/", "/new/")
     assert names.value({"a": [text], text: 1}) == {"a": [moved], moved: 1}
     assert msgspec.json.decode(names.line(msgspec.json.encode({"a": [text]}))) == {"a": [moved]}
 
 
 def test_other_bytes_of_a_line_with_a_path_stay() -> None:
-    names = Names([], Direction.C2A)
+    names = ReplayNames([], Direction.C2A)
     names.move("/old", "/neu\u00e9")
     line = b'{ "a" : "\\/old\\/x", "b":"\\u00e9", "c": 1.50, "d": 1180591620717411303424, "e": "\\ud800/old" }'
     assert (
@@ -69,14 +68,14 @@ def test_other_bytes_of_a_line_with_a_path_stay() -> None:
 
 @pytest.mark.parametrize("recorded", ["/", "", "relative", "C:\\work"])
 def test_what_is_no_directory_to_speak_of_moves_nothing(recorded: str) -> None:
-    names = Names([], Direction.C2A)
+    names = ReplayNames([], Direction.C2A)
     names.move(recorded, "/new")
     assert names.line(b'{"a":"/x"}') == b'{"a":"/x"}'
 
 
 def test_ids_are_renamed_under_their_names_alone() -> None:
     recording = [asked(1, "terminal/create"), answer(1, by="c2a", terminalId="1"), *TURN]
-    names = Names(entries(recording), Direction.C2A)
+    names = ReplayNames(entries(recording), Direction.C2A)
     names.learn({"terminalId": "1", "sessionId": "s1"}, {"terminalId": "9", "sessionId": "mine"})
     line = raw({"terminalId": "1", "text": "1", "sessionId": "s1", "quoted": '"terminalId":"1"'})
     assert names.line(line) == line.replace(b'"terminalId":"1","text"', b'"terminalId":"9","text"')

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from antiphon.recorder.report.axis import Axis
+from antiphon.recorder.labels import about, clock, seconds, size
 from antiphon.recorder.report.data import LONGEST_TEXT
+from antiphon.recorder.report.timeline import Axis
 from antiphon.recorder.views.overview import overview
-from antiphon.recorder.views.pen import Pen
-from antiphon.recorder.wording import about, clock, seconds, size
+from antiphon.recorder.views.style import ViewStyle
 from antiphon.traffic.entries import entries_of
 from tests.recorder.inspected import Tape
 from tests.recorder.reported import HOSTILE, hostile_tape, page, working_tape
@@ -153,7 +153,7 @@ def test_advice_is_no_deviation_in_any_view() -> None:
     assert re.search(r"<dt>Deviations</dt><dd>0<small>1 piece of advice</small>", written)
     assert "<h2>Deviations" not in written and "<h2>Advice<small> 1</small>" in written
     assert "▲</text>" not in written
-    shown = "\n".join(overview(story, Pen()))
+    shown = "\n".join(overview(story, ViewStyle()))
     assert re.search("0 deviations . 1 piece of advice", shown)
     assert "Deviations" not in shown and "Advice  1" in shown
 

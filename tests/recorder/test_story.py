@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from antiphon.recorder.story import Bytes, Failure, Slow
-from antiphon.recorder.telling import Telling, tell
+from antiphon.recorder.story import ByteCount, RecordedFailure, SlowSpan
+from antiphon.recorder.story_builder import StoryBuilder, tell
 from antiphon.traffic.entries import entries_of
 from tests.recorder.inspected import Tape
 
@@ -15,7 +15,7 @@ def test_who_spoke_with_whom_and_how_much() -> None:
     assert (story.client.name, story.agent.name, story.version, story.judged) == ("editor", "singer", 1, True)
     assert (story.messages, story.undecodable, story.duration) == (6, 0, 2.5)
     assert [(one.id, one.how, one.message) for one in story.sessions] == [("s", "new", 3)]
-    assert story.bytes == Bytes(
+    assert story.bytes == ByteCount(
         c2a=sum(one.bytes for one in story.methods if one.dir == "c2a"),
         a2c=sum(one.bytes for one in story.methods if one.dir == "a2c"),
     )
@@ -78,7 +78,7 @@ def test_a_form_that_was_declined() -> None:
 
 def test_errors_name_what_was_asked_or_that_nobody_asked() -> None:
     story = Tape().meet().ask(2, "session/list", {}).refuse(2, -32601, "no").refuse(None, -32700, "what?").story()
-    assert story.errors == [Failure(6, "session/list", -32601, "no"), Failure(7, None, -32700, "what?")]
+    assert story.errors == [RecordedFailure(6, "session/list", -32601, "no"), RecordedFailure(7, None, -32700, "what?")]
 
 
 def test_what_nobody_answered_is_told() -> None:
@@ -89,9 +89,9 @@ def test_slow_are_silences_answers_and_waits_but_not_the_time_in_which_somebody_
     tape = Tape().ask(9, "session/list", {}).later(4).answer(9, {"sessions": []}).meet().prompt(2)
     tape.later(2).say("la").permission(0, {"toolCallId": "c", "title": "Write"}).later(3).choose(0, "yes").say("lala")
     assert tape.answer(2, {"stopReason": "end_turn"}).story().slow == [
-        Slow(2, "answer to session/list", 4.0),
-        Slow(10, "permission: Write", 3.0),
-        Slow(8, "silence before agent_message_chunk", 2.0),
+        SlowSpan(2, "answer to session/list", 4.0),
+        SlowSpan(10, "permission: Write", 3.0),
+        SlowSpan(8, "silence before agent_message_chunk", 2.0),
     ]
 
 
@@ -178,7 +178,7 @@ def test_a_message_is_shown_by_a_few_words() -> None:
 
 
 def test_what_is_told_is_right_at_every_moment() -> None:
-    telling, seen = Telling(), []
+    telling, seen = StoryBuilder(), []
     for entry in entries_of(Tape().meet().prompt(2).say("la").answer(2, {"stopReason": "end_turn"}).lines):
         telling.hear(entry)
         seen.append((telling.story().messages, telling.going is not None))

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.recorder.lines import Wire
-from antiphon.recorder.redaction import Redactor
+from antiphon.recorder.lines import DirectionRecorder
+from antiphon.recorder.redaction import RecordingRedactor
 from antiphon.traffic.checker import TrafficChecker
 from antiphon.traffic.entries import LATEST, Direction, Entry, RecordingReader, entries_of, parse
 
@@ -53,11 +53,15 @@ def rules_broken(lines: list[bytes]) -> list[str]:
 
 
 def test_bytes_that_are_no_text_are_found_in_our_own_recordings() -> None:
-    lines = Wire("a2c").feed(0.5, b'{"jsonrpc":"2.0","method":"_x","params":{"a":"\xff"}}\n').splitlines(keepends=True)
+    lines = (
+        DirectionRecorder("a2c")
+        .feed(0.5, b'{"jsonrpc":"2.0","method":"_x","params":{"a":"\xff"}}\n')
+        .splitlines(keepends=True)
+    )
     assert rules_broken(lines) == ["wire.utf8", "wire.json"]
     [entry] = entries_of(lines)
     assert b"\xff" in entry.raw
-    cleared = [Redactor(["secrets"], {}).line(line.rstrip()) for line in lines]
+    cleared = [RecordingRedactor(["secrets"], {}).line(line.rstrip()) for line in lines]
     assert rules_broken(cleared) == []  # what was taken out cannot be judged
 
 

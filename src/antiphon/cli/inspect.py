@@ -7,8 +7,8 @@ from typing import Final
 from antiphon.cli.grammar import Parser, duration, shown_time
 from antiphon.cli.inspect_doing import BESIDE, SHORT, Inspection, Wanted
 from antiphon.cli.saying import Misused
-from antiphon.recorder.telling import SLOW
-from antiphon.recorder.views.filters import Choice, span
+from antiphon.recorder.story_builder import SLOW
+from antiphon.recorder.views.filters import MessageFilter, span
 
 __all__ = ["parser", "run"]
 
@@ -66,7 +66,7 @@ def run(arguments: list[str]) -> int:
         options.file, options.html = options.html, BESIDE
     if options.file is None:
         raise Misused("FILE is missing", hint="name a recording; `-` is stdin")
-    choice = Choice(
+    choice = MessageFilter(
         options.session, options.turn, options.method, options.dir, options.errors, options.deviations, options.grep,
         options.message,
     )  # fmt: skip

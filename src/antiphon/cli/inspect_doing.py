@@ -14,14 +14,14 @@ import msgspec
 from antiphon.cli.saying import FAILED, Misused
 from antiphon.cli.screen import stdout_paint
 from antiphon.errors import AcpError
-from antiphon.recorder.telling import SLOW, Telling
-from antiphon.recorder.views.filters import Choice
-from antiphon.recorder.views.pen import PLAIN, WIDTH, Pen, Signs
+from antiphon.recorder.story_builder import SLOW, StoryBuilder
+from antiphon.recorder.views.filters import MessageFilter
+from antiphon.recorder.views.style import PLAIN, WIDTH, Signs, ViewStyle
 from antiphon.text import exact, exact_line
 from antiphon.traffic.entries import Entry, RecordingReader
 
 if TYPE_CHECKING:
-    from antiphon.recorder.story import Shown, Story
+    from antiphon.recorder.story import RecordedMessage, Story
 
 __all__ = ["BESIDE", "SHORT", "Inspection", "Wanted"]
 
@@ -60,18 +60,18 @@ class Wanted(argparse.Namespace):
 class Inspection:
     """One recording, read once, and shown in the form that was asked for."""
 
-    def __init__(self, file: str, options: Wanted, choice: Choice) -> None:
+    def __init__(self, file: str, options: Wanted, choice: MessageFilter) -> None:
         self._file = file
         self._options = options
         self._choice = choice
         self._reading = RecordingReader()
-        self._telling = Telling(file, slow=options.slow or SLOW)
-        self._shown: list[Shown] = []
+        self._telling = StoryBuilder(file, slow=options.slow or SLOW)
+        self._shown: list[RecordedMessage] = []
         self._whole: list[Entry] = []
         self._short = True
         self._keeps = bool(choice) or options.diagram or options.messages or options.html is not None
 
-    def _hear(self, line: bytes) -> "Shown | None":
+    def _hear(self, line: bytes) -> "RecordedMessage | None":
         """How a line of the file is shown, if it is one that is wanted."""
         entry = self._reading.entry(line)
         if entry is None:
@@ -85,7 +85,7 @@ class Inspection:
 
     def _read(self, lines: Iterable[bytes]) -> None:
         """The whole file. Without a choice, no more messages are kept than a short diagram needs."""
-        from antiphon.recorder.views.diagram import Row, joined
+        from antiphon.recorder.views.diagram import DiagramRow, joined
 
         row, rows = None, 0
         for line in lines:
@@ -94,7 +94,7 @@ class Inspection:
                 continue
             self._shown.append(shown)
             if row is None or not joined(row, shown):
-                row, rows = Row(shown), rows + 1
+                row, rows = DiagramRow(shown), rows + 1
         self._short = rows <= SHORT
 
     def show(self) -> int:
@@ -114,7 +114,7 @@ class Inspection:
         return self._status(story)
 
     def _nothing(self) -> NoReturn:
-        from antiphon.recorder.script import is_none
+        from antiphon.recorder.replay.script import is_none
 
         wrong = is_none(exact_line(self._file), self._reading.lines)
         raise Unusable(wrong.sentence, hint=wrong.hint)
@@ -148,10 +148,9 @@ class Inspection:
             raise Unusable(f"`{path}` cannot be written: {reason}", hint="`--html OUT` names another place") from error
         sys.stderr.write(f"wrote `{exact_line(str(path))}`\n")
 
-    def _lines(self, story: "Story", pen: Pen) -> Iterator[str]:
+    def _lines(self, story: "Story", pen: ViewStyle) -> Iterator[str]:
         from antiphon.recorder.views.diagram import diagram_lines
-        from antiphon.recorder.views.overview import overview
-        from antiphon.recorder.views.turns import turn_lines
+        from antiphon.recorder.views.overview import overview, turn_lines
 
         if self._options.message is not None:
             yield from _whole_lines(self._whole, self._shown, pen)
@@ -178,17 +177,16 @@ class Inspection:
 
     def follow(self) -> int:
         """Show messages as they come, then what it was all about."""
-        from antiphon.recorder.views.diagram import diagram_head
-        from antiphon.recorder.views.follow import Live, Tail
+        from antiphon.recorder.views.diagram import FileTail, LiveView, diagram_head
         from antiphon.recorder.views.overview import overview
 
         pen = stdout_pen()
-        live = Live(pen)
+        live = LiveView(pen)
         lines: Iterable[bytes | None]
         if self._file == "-":
             lines = sys.stdin.buffer
         else:
-            lines = tail = Tail(Path(self._file))
+            lines = tail = FileTail(Path(self._file))
             tail.restarted = self._restart
             if not Path(self._file).exists():
                 sys.stderr.write(f"waiting for `{exact_line(self._file)}` …\n")
@@ -212,16 +210,16 @@ class Inspection:
         self._reading.lines = 0
 
 
-def _whole_lines(entries: Sequence[Entry], shown: "Sequence[Shown]", pen: Pen) -> Iterator[str]:
+def _whole_lines(entries: Sequence[Entry], shown: "Sequence[RecordedMessage]", pen: ViewStyle) -> Iterator[str]:
     """Messages whole, with what is wrong with them above."""
-    from antiphon.recorder.views.diagram import Row, row_lines
+    from antiphon.recorder.views.diagram import DiagramRow, row_lines
 
     if not entries:
         yield pen("there is no such message", "dim")
     for number, (entry, line) in enumerate(zip(entries, shown, strict=True)):
         if number:
             yield ""
-        yield from row_lines(Row(line, 1, line.size, line.t), pen, texts=True)
+        yield from row_lines(DiagramRow(line, 1, line.size, line.t), pen, texts=True)
         text = entry.raw if entry.is_noise else msgspec.json.format(entry.raw, indent=2)
         yield exact(text.decode("utf-8", "replace"))
 
@@ -239,9 +237,9 @@ def _opened(name: str) -> Iterator[Iterable[bytes]]:
         raise Misused(f"`{name}` cannot be read: {reason}", hint="`antiphon record` makes recordings") from error
 
 
-def stdout_pen() -> Pen:
+def stdout_pen() -> ViewStyle:
     """Return what stdout can show: its width, its colours, and whether it takes more than ASCII."""
     paint = stdout_paint()
     width = shutil.get_terminal_size((WIDTH, 24)).columns - paint.coloured
     encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
-    return Pen(paint, width, Signs() if encoding.startswith("utf") else PLAIN)
+    return ViewStyle(paint, width, Signs() if encoding.startswith("utf") else PLAIN)

@@ -146,12 +146,12 @@ def _what(text: str) -> frozenset[str]:
 
 
 def _record(options: _Options, command: list[str]) -> int:
-    from antiphon.recorder.shelf import Shelf
+    from antiphon.recorder.rotation import RecordingFiles
     from antiphon.recorder.tap import tap
 
     require_streams()
     path = _place(options.output, command)
-    shelf = Shelf(path, limit=options.rotate, keep=options.keep)
+    shelf = RecordingFiles(path, limit=options.rotate, keep=options.keep)
     try:
         if options.output is None:
             from antiphon.config.places import make_private_directory
@@ -189,11 +189,11 @@ def _rewrite(options: _Options, command: list[str]) -> int:
             "`--from` needs `-o FILE` and `--redact WHAT`",
             hint="as in `antiphon record --from FILE -o OUT --redact all`",
         )
-    from antiphon.recorder.clearing import rewrite
+    from antiphon.recorder.redaction import redact_file
 
     path = _place(options.output, [])
     try:
-        lines, left_out = rewrite(options.source or "", path, options.redact)
+        lines, left_out = redact_file(options.source or "", path, options.redact)
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.filename == options.source:
             why = (error.strerror or str(error)).lower()

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import argparse
     from typing import NoReturn
 
-    from antiphon.recorder.replay import Player
-    from antiphon.recorder.script import Script
+    from antiphon.recorder.replay.agent import Player
+    from antiphon.recorder.replay.script import Script
 
 __all__ = ["parser", "run"]
 
@@ -158,7 +158,7 @@ def _play(wishes: Wishes) -> int:
         from antiphon.cli.replay_client import play_client
 
         return play_client(script, wishes)
-    from antiphon.recorder.replay_serving import serve
+    from antiphon.recorder.replay.agent import serve
 
     require_streams()
 
@@ -181,7 +181,7 @@ def _script(wishes: Wishes) -> "Script":
     Raises:
         BadRecording: there is none.
     """
-    from antiphon.recorder.script import BadRecording, Script, conversations, is_none
+    from antiphon.recorder.replay.script import BadRecording, Script, conversations, is_none
     from antiphon.traffic.entries import Direction, RecordingReader, entries_of
 
     reading = RecordingReader()
@@ -206,14 +206,14 @@ def _script(wishes: Wishes) -> "Script":
 
 
 def _player(script: "Script", wishes: Wishes) -> "Player":
-    from antiphon.recorder.rewriting import Names
+    from antiphon.recorder.replay.script import ReplayNames
 
-    names = Names(script.lines, script.ours.other, verbatim=wishes.verbatim, renew=not wishes.strict)
+    names = ReplayNames(script.lines, script.ours.other, verbatim=wishes.verbatim, renew=not wishes.strict)
     if not wishes.strict:
-        from antiphon.recorder.replay_tolerant import TolerantPlayer
+        from antiphon.recorder.replay.agent import TolerantPlayer
 
         return TolerantPlayer(script, names, speed=wishes.speed)
-    from antiphon.recorder.matching import Ignored
-    from antiphon.recorder.replay_strict import StrictPlayer
+    from antiphon.recorder.replay.agent import StrictPlayer
+    from antiphon.recorder.replay.comparison import Ignored
 
     return StrictPlayer(script, names, speed=wishes.speed, ignored=Ignored(wishes.ignore))

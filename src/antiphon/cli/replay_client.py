@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from antiphon.cli.saying import FAILED
-from antiphon.recorder.matching import Ignored
-from antiphon.recorder.replay_client import ClientPlayer
-from antiphon.recorder.replay_driving import drive
-from antiphon.recorder.rewriting import Names
+from antiphon.recorder.replay.client import ClientPlayer, drive
+from antiphon.recorder.replay.comparison import Ignored
+from antiphon.recorder.replay.script import ReplayNames
 from antiphon.text import exact
 
 if TYPE_CHECKING:
     from antiphon.cli.replay import Wishes
-    from antiphon.recorder.script import Script
+    from antiphon.recorder.replay.script import Script
 
 __all__ = ["play_client"]
 
@@ -24,7 +23,7 @@ __all__ = ["play_client"]
 def play_client(script: "Script", wishes: "Wishes") -> int:
     """Play, report, and say by the status whether anything differed."""
     here = os.path.abspath(wishes.cwd or ".")
-    names = Names(script.lines, script.ours.other, verbatim=wishes.verbatim)
+    names = ReplayNames(script.lines, script.ours.other, verbatim=wishes.verbatim)
     recorded = next((line.params["cwd"] for line in script.lines if isinstance(line.params.get("cwd"), str)), None)
     if recorded is not None:
         names.move(recorded, here)

@@ -9,7 +9,9 @@ from typing import Final
 
 import msgspec
 
-__all__ = ["LONGEST", "Wire", "line_of", "note"]
+from antiphon import __version__
+
+__all__ = ["LONGEST", "DirectionRecorder", "line_of", "note", "opening"]
 
 LONGEST: Final = 128 * 1024 * 1024
 """The longest line of the wire that is held for the recording. Longer ones are passed on, but only their size is recorded."""
@@ -18,7 +20,7 @@ _RAW: Final = msgspec.json.Decoder(msgspec.Raw)
 """Checks everything but the encoding: what is only carried is not turned into objects, and no text is looked at as text."""
 
 
-class Wire:
+class DirectionRecorder:
     """One direction. `speaks`: its lines are messages, and not only words for people."""
 
     def __init__(self, direction: str, *, speaks: bool = True, longest: int = LONGEST) -> None:
@@ -154,3 +156,16 @@ def _is_text(line: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+# --- The first line of a recording: who made it, when, and of which command
+
+
+def opening(command: list[str], started: str, part: int, redacted: frozenset[str]) -> bytes:
+    """The first line of the file that holds this part of the recording."""
+    more: dict[str, object] = {"part": part} if part > 1 else {}
+    if redacted:
+        more["redacted"] = sorted(redacted)
+    # A word of a command line may be no text at all.
+    words = [word.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for word in command]
+    return note(0, f"antiphon record {__version__}", started=started, command=words, **more)

@@ -12,10 +12,12 @@ from typing import Final
 
 import msgspec
 
+from antiphon.recorder.lines import note
+from antiphon.recorder.rotation import RecordingFiles
 from antiphon.redaction import Secrets, holds_secrets, is_count, is_flag, is_secret_name, is_secret_number
 from antiphon.traffic.entries import readable
 
-__all__ = ["Redactor"]
+__all__ = ["RecordingRedactor", "redact_file"]
 
 _TOKENS: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],]|-?\d[\d.eE+-]*+', re.DOTALL)
 _ITEM: Final = "[]"
@@ -41,7 +43,7 @@ _CONTENT_STRING: Final = re.compile(r'"content"\s*:\s*"')
 _OURS: Final = re.compile(r"\[redacted: \d+ characters\]")
 
 
-class Redactor:
+class RecordingRedactor:
     """Takes out what is asked for: `secrets`, `home`, `files`."""
 
     def __init__(self, what: Collection[str], environment: Mapping[str, str] = os.environ) -> None:
@@ -143,7 +145,7 @@ _PLAIN_NAME: Final = re.compile(r"[\w.-]+")
 class _Walk:
     """The strings of one line, with the names they stand under."""
 
-    def __init__(self, redactor: Redactor) -> None:
+    def __init__(self, redactor: RecordingRedactor) -> None:
         self._redactor = redactor
         self._is_stderr = False
         self._path: list[str] = []  # one for each open object or array: the name or item that is being read in it
@@ -287,3 +289,49 @@ def _home_pattern(home: str, user: str) -> re.Pattern[str]:
     if len(user) > 2 and user != "root":
         ways.append(rf"(?<=[\w.-])/{re.escape(user)}(?![\w.-])")
     return re.compile("|".join(ways))
+
+
+# --- A recording that was made without redaction, written once more with it
+
+
+def redact_file(source: str, target: str, what: frozenset[str]) -> tuple[int, int]:
+    """Write the recording `source` redacted to `target`: how many lines were written, and how many were no JSON and left out.
+
+    It is read twice: a secret that gives itself away only at the end is hidden in the beginning too.
+
+    Raises:
+        OSError: one of them cannot be read or written.
+    """
+    redactor = RecordingRedactor(what)
+    shelf = RecordingFiles(target)
+    written = left_out = 0
+    with open(source, "rb") as file:
+        if os.path.exists(target) and os.path.samefile(source, target):
+            raise ValueError("a recording cannot be rewritten onto itself")
+        for line in file:
+            if _is_json_line(line):
+                redactor.line(line)
+        file.seek(0)
+        shelf.open()
+        try:
+            for line in file:
+                if not line.strip():
+                    continue
+                written += 1
+                if _is_json_line(line):
+                    shelf.write(redactor.line(line.rstrip(b"\r\n")) + b"\n")
+                else:
+                    left_out += 1
+                    shelf.write(note(0, "a line that is no JSON was left out", bytes=len(line)))
+        finally:
+            shelf.close()
+    return written, left_out
+
+
+def _is_json_line(line: bytes) -> bool:
+    try:
+        line.decode()
+        msgspec.json.decode(line, type=msgspec.Raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True

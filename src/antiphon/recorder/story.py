@@ -1,26 +1,26 @@
 """What a recording says, as data: turns, tool calls, waits, errors, deviations, sizes. Encoded, it is what `inspect --json` prints.
 
-Only shapes; `antiphon.recorder.telling` fills them. Times are seconds as the recording has them, or since its first message where it
+Only shapes; `antiphon.recorder.story_builder` fills them. Times are seconds as the recording has them, or since its first message where it
 has times of day. Messages are named by their number, which counts what was on the wire from 1.
 """
 
 from msgspec import Struct, field
 
 __all__ = [
-    "Bytes",
-    "Call",
-    "Conversation",
-    "Deviation",
-    "Failure",
-    "Method",
+    "ByteCount",
+    "MethodCount",
     "Party",
-    "Request",
-    "Session",
-    "Shown",
-    "Slow",
+    "RecordedCall",
+    "RecordedConversation",
+    "RecordedDeviation",
+    "RecordedFailure",
+    "RecordedMessage",
+    "RecordedRequest",
+    "RecordedSession",
+    "RecordedTurn",
+    "RecordedWait",
+    "SlowSpan",
     "Story",
-    "Turn",
-    "Wait",
 ]
 
 
@@ -32,14 +32,14 @@ class Party(Struct):
     version: str | None = None
 
 
-class Bytes(Struct):
+class ByteCount(Struct):
     """How much each side said."""
 
     c2a: int = 0
     a2c: int = 0
 
 
-class Conversation(Struct):
+class RecordedConversation(Struct):
     """What begins with an `initialize`. A file may hold several, one after another; each has its own ids and sessions."""
 
     message: int
@@ -49,7 +49,7 @@ class Conversation(Struct):
     agent: Party | None = None
 
 
-class Session(Struct):
+class RecordedSession(Struct):
     """A session, and how it came to be: `new`, `load`, `resume`, `fork`, or `seen` where only its id was said."""
 
     id: str
@@ -58,7 +58,7 @@ class Session(Struct):
     title: str | None = None
 
 
-class Turn(Struct):
+class RecordedTurn(Struct):
     """From a prompt to its end."""
 
     number: int
@@ -81,7 +81,7 @@ class Turn(Struct):
     """Seconds in which somebody was asked; questions at the same time count once."""
 
 
-class Call(Struct):
+class RecordedCall(Struct):
     """A tool call: from its first word to its last status."""
 
     id: str
@@ -96,7 +96,7 @@ class Call(Struct):
     duration: float | None = None
 
 
-class Wait(Struct):
+class RecordedWait(Struct):
     """A question to the user: a permission or a form. The outcome is the kind of the option that was chosen, or what became of it."""
 
     message: int
@@ -112,7 +112,7 @@ class Wait(Struct):
     outcome: str | None = None
 
 
-class Request(Struct):
+class RecordedRequest(Struct):
     """A request and its answer."""
 
     message: int
@@ -125,7 +125,7 @@ class Request(Struct):
     error: str | None = None
 
 
-class Failure(Struct):
+class RecordedFailure(Struct):
     """An answer that is an error. `method` is what was asked, None where nobody asked."""
 
     message: int
@@ -134,7 +134,7 @@ class Failure(Struct):
     text: str
 
 
-class Deviation(Struct):
+class RecordedDeviation(Struct):
     """A message that breaks a rule of the protocol."""
 
     rule: str
@@ -146,7 +146,7 @@ class Deviation(Struct):
     link: str
 
 
-class Method(Struct):
+class MethodCount(Struct):
     """All messages of one kind. Updates are told apart by what they are: `session/update agent_message_chunk`."""
 
     method: str
@@ -157,7 +157,7 @@ class Method(Struct):
     largest: int = 0
 
 
-class Slow(Struct):
+class SlowSpan(Struct):
     """Where time went: a silence in a turn, a slow answer, or a long wait. `message` is the one that ended it."""
 
     message: int
@@ -173,29 +173,29 @@ class Story(Struct):
     undecodable: int = 0
     skipped: int = 0
     duration: float = 0.0
-    bytes: Bytes = field(default_factory=Bytes)
+    bytes: ByteCount = field(default_factory=ByteCount)
     version: int | None = None
     judged: bool = True
     """Whether the rules were those of every conversation in it: they are those of version 1."""
     client: Party | None = None
     agent: Party | None = None
-    conversations: list[Conversation] = field(default_factory=list)
-    sessions: list[Session] = field(default_factory=list)
-    turns: list[Turn] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
-    waits: list[Wait] = field(default_factory=list)
-    requests: list[Request] = field(default_factory=list)
-    errors: list[Failure] = field(default_factory=list)
-    deviations: list[Deviation] = field(default_factory=list)
+    conversations: list[RecordedConversation] = field(default_factory=list)
+    sessions: list[RecordedSession] = field(default_factory=list)
+    turns: list[RecordedTurn] = field(default_factory=list)
+    calls: list[RecordedCall] = field(default_factory=list)
+    waits: list[RecordedWait] = field(default_factory=list)
+    requests: list[RecordedRequest] = field(default_factory=list)
+    errors: list[RecordedFailure] = field(default_factory=list)
+    deviations: list[RecordedDeviation] = field(default_factory=list)
     """Rules that were broken."""
-    advice: list[Deviation] = field(default_factory=list)
+    advice: list[RecordedDeviation] = field(default_factory=list)
     """Advice that was not followed, which breaks nothing."""
-    methods: list[Method] = field(default_factory=list)
-    slow: list[Slow] = field(default_factory=list)
+    methods: list[MethodCount] = field(default_factory=list)
+    slow: list[SlowSpan] = field(default_factory=list)
     unanswered: list[int] = field(default_factory=list)
 
 
-class Shown(Struct):
+class RecordedMessage(Struct):
     """A message as one line of a list or a diagram."""
 
     message: int

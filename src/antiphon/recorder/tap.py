@@ -8,20 +8,117 @@ import os
 import select
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 
 from antiphon.errors import SpawnFailed
-from antiphon.recorder.clerk import Clerk, Tray
-from antiphon.recorder.pipes import Pipe, let_go
+from antiphon.recorder.writer import RecordingWriter, WriteQueue
 from antiphon.transports import guard, tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from antiphon.recorder.shelf import Shelf
+    from antiphon.recorder.rotation import RecordingFiles
 
-__all__ = ["tap"]
+__all__ = ["Pipe", "let_go", "tap"]
+
+# --- One direction of a tap: reads what there is and writes it on, unchanged, with a copy for the clerk
+# Both block, in a thread of its own. So nothing is buffered here, a slow reader slows only who writes to it, two full directions cannot wait
+# for each other, and no file description that we share with an editor or a terminal is made non-blocking for the others. It is also the
+# cheapest: one read and one write for each block, and nothing is asked before.
+
+BLOCK = 64 * 1024
+"""Bytes of one read: what a pipe holds."""
+
+
+class Pipe:
+    """Bytes from `source` to `sink`, and a copy of them into the tray.
+
+    `ended` is called when there is nothing more to pass on; `broken`, before it, when nobody reads any longer: whether to go on recording.
+    """
+
+    def __init__(
+        self,
+        source: int,
+        sink: int,
+        direction: str,
+        tray: WriteQueue,
+        ended: Callable[[], None],
+        broken: Callable[[], bool],
+    ) -> None:
+        self._source = source
+        self._sink = sink
+        self._direction = direction
+        self._tray = tray
+        self._ended = ended
+        self._broken = broken
+        self.reads = 0
+        self.writing = False
+        """Whether it is the reader behind us that is waited for."""
+        self._over = _thread.allocate_lock()
+        self._over.acquire()
+
+    def start(self) -> None:
+        """Begin, in a thread of its own."""
+        _thread.start_new_thread(self._run, ())
+
+    def join(self, seconds: float) -> bool:
+        """Whether the last byte has been passed on, within the time."""
+        return self._over.acquire(timeout=seconds)
+
+    def _run(self) -> None:
+        is_read = True
+        while block := _read(self._source):
+            self.reads += 1
+            self._tray.put(self._direction, block)  # first: the answer to it may be read before our write returns
+            if is_read:
+                self.writing = True
+                is_read = _write(self._sink, block)
+                self.writing = False
+                if not is_read and not self._broken():
+                    break
+        self._tray.put(self._direction, b"")
+        self._ended()
+        self._over.release()
+
+
+def let_go(fd: int) -> None:
+    """Close our end for good. Its number stays taken, so that no other file gets it."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, fd)
+    os.close(nothing)
+
+
+def _read(fd: int) -> bytes:
+    while True:
+        try:
+            return os.read(fd, BLOCK)
+        except BlockingIOError:  # whoever gave it to us has made it non-blocking
+            _wait(fd, select.POLLIN)
+        except OSError:  # a terminal that is gone
+            return b""
+
+
+def _write(fd: int, block: bytes) -> bool:
+    """Write all of it; False if nobody reads any longer."""
+    written = 0
+    while written < len(block):
+        try:
+            written += os.write(fd, memoryview(block)[written:] if written else block)
+        except BlockingIOError:
+            _wait(fd, select.POLLOUT)
+        except OSError:
+            return False
+    return True
+
+
+def _wait(fd: int, event: int) -> None:
+    poll = select.poll()
+    poll.register(fd, event)
+    with suppress(OSError):
+        poll.poll()
+
 
 SILENCE = 0.5
 """Seconds without a word after the agent has exited, until a process that it left behind with its output is not waited for."""
@@ -51,7 +148,12 @@ def _say(words: str) -> None:
 
 
 def tap(
-    command: "Sequence[str]", shelf: "Shelf", *, redact: frozenset[str], with_stderr: bool = False, quiet: bool = False
+    command: "Sequence[str]",
+    shelf: "RecordingFiles",
+    *,
+    redact: frozenset[str],
+    with_stderr: bool = False,
+    quiet: bool = False,
 ) -> int:
     """Run the agent with our own stdin and stdout until it ends: its status, or 128 and the signal that ended it.
 
@@ -63,8 +165,8 @@ def tap(
     signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
     try:
         agent = _Agent(list(command), with_stderr=with_stderr)
-        tray = Tray(("c2a", "a2c", "stderr"))
-        clerk = Clerk(tray, shelf, _say)
+        tray = WriteQueue(("c2a", "a2c", "stderr"))
+        clerk = RecordingWriter(tray, shelf, _say)
         pipes = agent.pipes(tray)
         for pipe in pipes.values():
             pipe.start()
@@ -107,7 +209,7 @@ class _Agent:
             for end in (its_stdin, its_stdout, *((its_stderr,) if with_stderr else ())):
                 os.close(end)
 
-    def pipes(self, tray: Tray) -> dict[str, Pipe]:
+    def pipes(self, tray: WriteQueue) -> dict[str, Pipe]:
         """What is to be passed on, by direction."""
         pipes = {
             # Who writes to an agent that reads no longer is to notice that; who waits for its words, that there are none.

@@ -15,13 +15,11 @@ from importlib.resources import files
 from string import Template
 from typing import Final
 
-from antiphon.recorder.report.axis import Axis
 from antiphon.recorder.report.data import data_block
-from antiphon.recorder.report.head import file_name, head, navigation, party
 from antiphon.recorder.report.markup import text
-from antiphon.recorder.report.tables import tables
-from antiphon.recorder.report.timeline import timeline
-from antiphon.recorder.story import Shown, Story
+from antiphon.recorder.report.tables import file_name, head, navigation, party, tables
+from antiphon.recorder.report.timeline import Axis, timeline
+from antiphon.recorder.story import RecordedMessage, Story
 
 __all__ = ["html_report"]
 
@@ -29,7 +27,7 @@ SCRIPTS: Final = ("model.js", "rows.js", "message.js", "diagram.js", "timeline.j
 """The parts of the one script, in the order in which they need each other."""
 
 
-def html_report(story: Story, entries: Sequence[tuple[Shown, bytes]]) -> str:
+def html_report(story: Story, entries: Sequence[tuple[RecordedMessage, bytes]]) -> str:
     """The page for a recording: what was found in it, and each message with its bytes as they were on the wire."""
     style = _part("page.css")
     script = '"use strict";\n(() => {\n' + "\n".join(map(_part, SCRIPTS)) + "})();\n"

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
-from antiphon.recorder.report.axis import Axis
 from antiphon.recorder.report.markup import Markup
-from antiphon.recorder.story import Shown, Story
+from antiphon.recorder.report.timeline import Axis
+from antiphon.recorder.story import RecordedMessage, Story
 from antiphon.text import EXACT, TAGS, exact
 
 __all__ = ["data_block"]
@@ -28,7 +28,7 @@ _AS_JSON: Final = {code: _escape(code) for code in (*EXACT, *TAGS) if code >= 0x
 """What would be invisible, as the escape that means the same inside JSON: what is shown is still the message, and can be copied."""
 
 
-def data_block(story: Story, entries: Sequence[tuple[Shown, bytes]], axis: Axis) -> Markup:
+def data_block(story: Story, entries: Sequence[tuple[RecordedMessage, bytes]], axis: Axis) -> Markup:
     """The content of the element that carries the data."""
     names, sessions = _Numbered(), _Numbered()
     rows: list[list[Any]] = []
@@ -80,7 +80,7 @@ class _Numbered:
         return place
 
 
-def _row(shown: Shown, names: _Numbered, sessions: _Numbered) -> list[Any]:
+def _row(shown: RecordedMessage, names: _Numbered, sessions: _Numbered) -> list[Any]:
     """One message, in the order that `model.js` reads."""
     return [
         shown.message,
@@ -98,7 +98,7 @@ def _row(shown: Shown, names: _Numbered, sessions: _Numbered) -> list[Any]:
     ]
 
 
-def _text(shown: Shown, raw: bytes) -> str:
+def _text(shown: RecordedMessage, raw: bytes) -> str:
     """The message as it was, as far as it is not too long."""
     said = raw.decode("utf-8", "replace")[:LONGEST_TEXT]
     return exact(said) if shown.kind == "noise" else said.translate(_AS_JSON)

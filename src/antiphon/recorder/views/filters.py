@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from antiphon.recorder.story import Shown
+from antiphon.recorder.story import RecordedMessage
 
-__all__ = ["Choice", "span"]
+__all__ = ["MessageFilter", "span"]
 
 
 @dataclass(frozen=True)
-class Choice:
+class MessageFilter:
     """What was asked for. Nothing asked for is everything."""
 
     session: str | None = None
@@ -24,14 +24,14 @@ class Choice:
     message: Sequence[int] | None = None
 
     def __bool__(self) -> bool:
-        return self != Choice()
+        return self != MessageFilter()
 
     @property
     def only_turns(self) -> bool:
         """Whether whole turns are asked for, and nothing in them."""
-        return bool(self) and Choice(self.session, self.turn) == self
+        return bool(self) and MessageFilter(self.session, self.turn) == self
 
-    def wants(self, shown: Shown, raw: bytes) -> bool:
+    def wants(self, shown: RecordedMessage, raw: bytes) -> bool:
         """Whether a message is among them."""
         return (
             (self.session is None or (shown.session or "").startswith(self.session))
@@ -43,13 +43,13 @@ class Choice:
             and self._said(raw)
         )
 
-    def _trouble(self, shown: Shown) -> bool:
+    def _trouble(self, shown: RecordedMessage) -> bool:
         if not self.errors and not self.deviations:
             return True
         noise = shown.kind == "noise"
         return (self.errors and (shown.error or noise)) or (self.deviations and bool(shown.deviations or shown.advice))
 
-    def _named(self, shown: Shown) -> bool:
+    def _named(self, shown: RecordedMessage) -> bool:
         return self.method is None or any(
             fnmatchcase(name, self.method) for name in (shown.name, f"session/update {shown.name}")
         )

@@ -1,14 +1,127 @@
 """What a recording says, for people: who spoke with whom, the turns, what went wrong, what was big and what was slow."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from antiphon.recorder.story import Deviation, Method, Party, Story
-from antiphon.recorder.views.pen import Pen, many
-from antiphon.recorder.views.turns import turn_lines
-from antiphon.recorder.wording import counted, seconds, size
+from antiphon.recorder.labels import counted, seconds, size
+from antiphon.recorder.story import (
+    MethodCount,
+    Party,
+    RecordedCall,
+    RecordedDeviation,
+    RecordedTurn,
+    RecordedWait,
+    Story,
+)
+from antiphon.recorder.views.style import ViewStyle, many
+from antiphon.text import Style, exact_line
 
-__all__ = ["deviation_lines", "error_lines", "head_lines", "overview"]
+__all__ = ["deviation_lines", "error_lines", "head_lines", "overview", "turn_lines"]
+
+# --- The turns of a recording, each with its time as a bar, and below it the tool calls and the questions in it, drawn to the same scale
+
+MOST_TURNS: Final = 40
+MOST_PARTS: Final = 12
+"""Calls and questions of one turn that are drawn; more would hide the next turn."""
+
+GOOD: Final = ("end_turn", None)
+
+
+def turn_lines(
+    story: Story, pen: ViewStyle, turns: Sequence[RecordedTurn], *, all_of_them: bool = False
+) -> Iterator[str]:
+    """The part about turns."""
+    if not turns:
+        return
+    parts: dict[int | None, list[RecordedCall | RecordedWait]] = {}
+    for one in _parts(story):
+        parts.setdefault(one.turn, []).append(one)
+    longest = max(_length(turn, parts.get(turn.number, ())) for turn in turns)
+    yield pen.title("Turns")
+    shown = turns if all_of_them else turns[-MOST_TURNS:]
+    if len(shown) < len(turns):
+        yield pen(f"  the last {len(shown)} of {len(turns)}; `--turn 1-{len(turns)}` shows them all", "dim")
+    for turn in shown:
+        yield _turn(turn, _length(turn, parts.get(turn.number, ())), longest, pen)
+        inside = sorted(parts.get(turn.number, ()), key=lambda one: one.message)
+        limit = len(inside) if all_of_them else MOST_PARTS
+        for one in inside[:limit]:
+            yield _part(turn, one, longest, pen)
+        if len(inside) > limit:
+            yield pen(f"{'':13}{len(inside) - limit} more; `--turn {turn.number}` shows them all", "dim")
+
+
+def _bar_width(pen: ViewStyle) -> int:
+    return min(max(pen.width // 4, 12), 36)
+
+
+def _parts(story: Story) -> list[RecordedCall | RecordedWait]:
+    return [*story.calls, *story.waits]
+
+
+def _length(turn: RecordedTurn, parts: Sequence[RecordedCall | RecordedWait]) -> float:
+    """How long it took, or as far as is known how long it goes on."""
+    if turn.duration is not None:
+        return turn.duration
+    return max([turn.start, *(one.start if one.end is None else one.end for one in parts)]) - turn.start
+
+
+def _turn(turn: RecordedTurn, length: float, longest: float, pen: ViewStyle) -> str:
+    width = _bar_width(pen)
+    bar = pen.bar(0.0, length, longest, width, pen.signs.turn)
+    how, style = _end(turn, pen)
+    head = f"{turn.number:>3} {seconds(turn.duration, '-'):>8} "
+    note = f"{exact_line(how)} " if how else ""
+    waited = f"  ({seconds(turn.waited)} waited)" if turn.waited >= 0.1 else ""
+    text = pen.fit(turn.prompt or "(no text)", len(head) + width + 1 + len(note) + len(waited))
+    return f"{pen(head, 'bold')}{pen(bar, 'cyan')} {pen(note, style)}{text}{pen(waited, 'dim')}".rstrip()
+
+
+def _end(turn: RecordedTurn, pen: ViewStyle) -> tuple[str, Style]:
+    """How it ended, where that is worth a word."""
+    if turn.error is not None:
+        return f"{pen.signs.bad} {pen.cut(turn.error, pen.width // 4)} {pen.signs.between}", "red"
+    if turn.end is None:
+        return f"{pen.signs.going} not ended {pen.signs.between}", "yellow"
+    if turn.stop_reason not in GOOD:
+        return f"{str(turn.stop_reason)[:30]} {pen.signs.between}", "yellow"
+    return "", ""
+
+
+def _part(turn: RecordedTurn, one: RecordedCall | RecordedWait, longest: float, pen: ViewStyle) -> str:
+    width = _bar_width(pen)
+    end = one.end if one.end is not None else turn.end
+    start = one.start - turn.start
+    length = (end - one.start) if end is not None else 0.0
+    head = f"{seconds(one.duration, '-'):>12} "
+    if isinstance(one, RecordedCall):
+        sign, style, text, note = _call(one, pen)
+    else:
+        sign, style, text, note = _wait(one, pen)
+    bar = pen.bar(
+        start, max(length, 0.0), longest, width, pen.signs.call if isinstance(one, RecordedCall) else pen.signs.wait
+    )
+    note = f"  {exact_line(note)}" if note else ""
+    text = pen.fit(text, len(head) + width + len(sign) + 2 + len(note))
+    return f"{pen(head, 'dim')}{pen(bar, style)} {pen(sign, style)} {text}{pen(note, 'dim')}".rstrip()
+
+
+def _call(call: RecordedCall, pen: ViewStyle) -> tuple[str, Style, str, str]:
+    title = call.title or call.id
+    kind = call.kind or ""
+    match call.status:
+        case "completed":
+            return pen.signs.good, "green", title, kind
+        case "failed" | "cancelled":
+            return pen.signs.bad, "red", title, f"{kind} {call.status}".strip()
+        case _:
+            return pen.signs.going, "yellow", title, f"{kind} {call.status or ''}".strip()[:40]
+
+
+def _wait(wait: RecordedWait, pen: ViewStyle) -> tuple[str, Style, str, str]:
+    outcome = wait.outcome or "no answer"
+    return pen.signs.question, "yellow", wait.title or wait.kind, outcome[:40]
+
 
 MOST: Final = 12
 """Lines of a table, where the rest is small change."""
@@ -20,7 +133,7 @@ TEXTS: Final = 3
 """Different sentences that are shown of one broken rule."""
 
 
-def overview(story: Story, pen: Pen) -> Iterator[str]:
+def overview(story: Story, pen: ViewStyle) -> Iterator[str]:
     """All but the diagram."""
     yield from head_lines(story, pen)
     yield from turn_lines(story, pen, story.turns)
@@ -31,7 +144,7 @@ def overview(story: Story, pen: Pen) -> Iterator[str]:
     yield from _slow_lines(story, pen)
 
 
-def head_lines(story: Story, pen: Pen) -> Iterator[str]:
+def head_lines(story: Story, pen: ViewStyle) -> Iterator[str]:
     """Who with whom, how long, and how much of everything."""
     dot = f" {pen.signs.between} "
     who = f"{_party(story.client, 'a client')} {pen.signs.both} {_party(story.agent, 'an agent')}"
@@ -55,7 +168,7 @@ def head_lines(story: Story, pen: Pen) -> Iterator[str]:
     yield from _troubles(story, pen)
 
 
-def _troubles(story: Story, pen: Pen) -> Iterator[str]:
+def _troubles(story: Story, pen: ViewStyle) -> Iterator[str]:
     parts = [
         pen(counted(len(story.errors), "error"), "red" if story.errors else "dim"),
         pen(counted(len(story.deviations), "deviation"), "yellow" if story.deviations else "dim"),
@@ -77,7 +190,7 @@ def _party(party: Party | None, unknown: str) -> str:
     return f"{party.title or party.name}{f' {party.version}' if party.version else ''}"
 
 
-def error_lines(story: Story, pen: Pen) -> Iterator[str]:
+def error_lines(story: Story, pen: ViewStyle) -> Iterator[str]:
     """The errors, each once, with the messages that said it."""
     if not story.errors:
         return
@@ -95,9 +208,11 @@ def error_lines(story: Story, pen: Pen) -> Iterator[str]:
         yield pen(f"  {len(groups) - MOST} more; `--errors` shows them all", "dim")
 
 
-def deviation_lines(deviations: Iterable[Deviation], pen: Pen, title: str = "Deviations") -> Iterator[str]:
+def deviation_lines(
+    deviations: Iterable[RecordedDeviation], pen: ViewStyle, title: str = "Deviations"
+) -> Iterator[str]:
     """The rules that were broken, or the advice that was not followed, each with the messages in which it was."""
-    groups: dict[str, list[Deviation]] = {}
+    groups: dict[str, list[RecordedDeviation]] = {}
     for one in deviations:
         groups.setdefault(one.rule, []).append(one)
     if not groups:
@@ -115,7 +230,7 @@ def deviation_lines(deviations: Iterable[Deviation], pen: Pen, title: str = "Dev
         yield pen(f"      {first.link}", "dim")
 
 
-def _size_lines(story: Story, pen: Pen) -> Iterator[str]:
+def _size_lines(story: Story, pen: ViewStyle) -> Iterator[str]:
     if not story.methods:
         return
     yield pen.title("Sizes")
@@ -135,12 +250,12 @@ def _size_lines(story: Story, pen: Pen) -> Iterator[str]:
         yield pen(f"    {len(rest)} more with {size(sum(method.bytes for method in rest))}", "dim")
 
 
-def _name(method: Method) -> str:
+def _name(method: MethodCount) -> str:
     name = method.method.removeprefix("session/update ")
     return f"answer to {name}" if method.kind == "answer" else name
 
 
-def _slow_lines(story: Story, pen: Pen) -> Iterator[str]:
+def _slow_lines(story: Story, pen: ViewStyle) -> Iterator[str]:
     if not story.slow:
         return
     yield pen.title("Slow")

@@ -6,7 +6,7 @@ from typing import Final
 
 from antiphon.text import Paint, Style, cut, exact_line, width_of
 
-__all__ = ["PLAIN", "WIDTH", "Pen", "Signs", "many", "ranges"]
+__all__ = ["PLAIN", "WIDTH", "Signs", "ViewStyle", "many", "ranges"]
 
 WIDTH: Final = 100
 """Columns where nobody says how many there are."""
@@ -45,7 +45,7 @@ PLAIN: Final = Signs(
 """For terminals that know ASCII alone."""
 
 
-class Pen:
+class ViewStyle:
     """The width, the colours and the signs of stdout."""
 
     def __init__(self, paint: Paint | None = None, width: int = WIDTH, signs: Signs | None = None) -> None:

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Shelf"]
+__all__ = ["RecordingFiles"]
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
 _OLD = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
@@ -21,7 +21,7 @@ PIECE = 1024 * 1024
 """Bytes of one write, so that a long one can be seen to move."""
 
 
-class Shelf:
+class RecordingFiles:
     """The file that is written now. `limit`: its size in bytes before the next one begins; `keep`: how many old ones stay."""
 
     def __init__(self, path: str, *, limit: int | None = None, keep: int | None = None) -> None:

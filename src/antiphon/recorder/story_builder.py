@@ -5,32 +5,204 @@ do everything wrong.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
 
-from antiphon.recorder.labels import answer_label, clip, error_text, request_label, said, thing, update_label
-from antiphon.recorder.story import (
-    Conversation,
-    Deviation,
-    Failure,
-    Method,
-    Party,
-    Request,
-    Session,
-    Shown,
-    Slow,
-    Story,
-    Turn,
-    Wait,
+from antiphon.recorder.labels import (
+    answer_label,
+    clip,
+    content_text,
+    error_text,
+    request_label,
+    said,
+    thing,
+    update_label,
 )
-from antiphon.recorder.turning import QUESTIONS, Turns, lasted
+from antiphon.recorder.story import (
+    MethodCount,
+    Party,
+    RecordedCall,
+    RecordedConversation,
+    RecordedDeviation,
+    RecordedFailure,
+    RecordedMessage,
+    RecordedRequest,
+    RecordedSession,
+    RecordedTurn,
+    RecordedWait,
+    SlowSpan,
+    Story,
+)
 from antiphon.traffic.checker import Level, TrafficChecker, rules
 from antiphon.traffic.entries import Direction, Entry, RecordingReader, entries_of
 from antiphon.traffic.state import Pairs
 
-__all__ = ["SLOW", "Telling", "tell"]
+__all__ = ["SLOW", "StoryBuilder", "TurnTracker", "lasted", "tell"]
+
+# --- The turns of a conversation as they go: their tool calls, the questions in them, and the silences. Pure; fed by `Telling`
+
+ENDED: Final = ("completed", "failed", "cancelled")
+ECHOES: Final = ("user_message", "user_message_chunk", "state_update")
+"""Updates that tell the client what it knows: the agent has not begun to answer with them."""
+
+QUESTIONS: Final = {"session/request_permission": "permission", "elicitation/create": "elicitation"}
+PROMPT: Final = 200
+"""Letters that are kept of a prompt."""
+
+
+def lasted(start: float, end: float) -> float:
+    """Seconds between two times, as exact as recordings are. Clocks that go backwards give nothing."""
+    return max(round(end - start, 6), 0.0)
+
+
+@dataclass(slots=True)
+class _Open:
+    """A turn that goes on."""
+
+    turn: RecordedTurn
+    last: float
+    asking: int = 0
+    """Requests of the agent that are open: while there is one, a silence is not the agent's."""
+    waits: int = 0
+    waiting_since: float = 0.0
+    chunked: set[str] = field(default_factory=set)
+
+
+class TurnTracker:
+    """Those of one conversation; writes what it finds into the story."""
+
+    def __init__(self, story: Story, slow: float) -> None:
+        self._story = story
+        self._slow = slow
+        self._open: dict[str, list[_Open]] = {}
+        self._calls: dict[tuple[str, str], RecordedCall] = {}
+
+    def number(self, session: str | None) -> int | None:
+        """The turn that goes on in a session."""
+        going = self._open.get(session) if session is not None else None
+        return going[0].turn.number if going else None
+
+    def begin(self, session: str, prompt: object, message: int, t: float) -> RecordedTurn:
+        """A prompt was sent."""
+        turn = RecordedTurn(len(self._story.turns) + 1, session, clip(content_text(prompt), PROMPT), message, t)
+        self._story.turns.append(turn)
+        self._open.setdefault(session, []).append(_Open(turn, t))
+        return turn
+
+    def end(self, turn: RecordedTurn, t: float, stop_reason: str | None, error: str | None = None) -> None:
+        """A turn has ended."""
+        going = self._open.get(turn.session, [])
+        for one in [one for one in going if one.turn is turn]:
+            going.remove(one)
+            if one.waits:  # nobody answered, and nobody has to any more
+                turn.waited = round(turn.waited + lasted(one.waiting_since, t), 6)
+        turn.end, turn.duration = t, lasted(turn.start, t)
+        turn.stop_reason, turn.error = stop_reason, error
+
+    def pass_time(self, session: str | None, name: str, message: int, t: float) -> None:
+        """Something was said in a session: whether it was silent for long before."""
+        for one in self._open.get(session, ()) if session is not None else ():
+            if one.asking == 0 and t - one.last >= self._slow:
+                self._story.slow.append(SlowSpan(message, f"silence before {name}", lasted(one.last, t)))
+            one.last = t
+
+    def pass_time_quietly(self, session: str | None, t: float) -> None:
+        """The client has answered: the time before it was not the agent's."""
+        for one in self._open.get(session, ()) if session is not None else ():
+            one.last = t
+
+    def asked(self, session: str | None, more: int) -> None:
+        """The agent asks the client for something (1), or was answered (-1)."""
+        for one in self._open.get(session, ()) if session is not None else ():
+            one.asking = max(one.asking + more, 0)
+
+    # Updates.
+
+    def update(self, session: str, update: dict[str, Any], message: int, t: float) -> RecordedCall | None:
+        """The agent tells something of a session; the call that it is about."""
+        kind = update.get("sessionUpdate")
+        going = self._open.get(session)
+        if going:
+            turn = going[0].turn
+            turn.updates += 1
+            if turn.first_update is None and kind not in ECHOES:
+                turn.first_update = lasted(turn.start, t)
+            if kind in ("agent_message_chunk", "agent_message"):
+                _count_text(going[0], update)
+            elif kind == "state_update" and update.get("state") == "idle":
+                for one in list(going):
+                    self.end(one.turn, t, said(update.get("stopReason")))
+        return self.call(session, update, message, t) if kind in ("tool_call", "tool_call_update") else None
+
+    def call(self, session: str, told: dict[str, Any], message: int, t: float) -> RecordedCall | None:
+        """Something about a tool call: updates, announcements and questions may each be the first to name it."""
+        id = said(told.get("toolCallId"))
+        if id is None:
+            return None
+        turn = self.number(session)
+        call = self._calls.get((session, id))
+        if call is not None and call.end is not None and turn != call.turn:
+            if turn is None:  # a session that is told again when it is loaded
+                return call
+            call = (
+                call if told.get("sessionUpdate") == "tool_call_update" else None
+            )  # ids are used again in later turns
+        if call is None:
+            call = self._calls[session, id] = RecordedCall(id, session, turn, message, t)
+            self._story.calls.append(call)
+            if turn is not None:
+                self._story.turns[turn - 1].calls += 1
+        title, kind, status = said(told.get("title")), said(told.get("kind")), said(told.get("status"))
+        call.title = clip(title) if title else call.title
+        call.kind = kind or call.kind
+        call.status = status or call.status
+        if status in ENDED and call.end is None:
+            call.end, call.duration = t, lasted(call.start, t)
+        return call
+
+    # Questions.
+
+    def ask(self, method: str, session: str | None, params: dict[str, Any], message: int, t: float) -> RecordedWait:
+        """The user is asked."""
+        told = thing(params.get("toolCall") or thing(params.get("subject")).get("toolCall"))
+        call = self.call(session, told, message, t) if session is not None else None
+        title = said(params.get("title")) or said(told.get("title")) or said(params.get("message"))
+        wait = RecordedWait(message, session, self.number(session), QUESTIONS[method], t)
+        wait.call = call.id if call else None
+        wait.title = clip(title) if title else call.title if call else None
+        self._story.waits.append(wait)
+        for one in self._open.get(session, ())[:1] if session is not None else ():
+            one.waiting_since = one.waiting_since if one.waits else t
+            one.waits += 1
+        return wait
+
+    def answer(self, wait: RecordedWait, message: int, t: float, outcome: str) -> None:
+        """The user has answered."""
+        wait.answer, wait.end, wait.duration, wait.outcome = message, t, lasted(wait.start, t), outcome
+        if wait.duration >= self._slow:
+            self._story.slow.append(SlowSpan(message, f"{wait.kind}: {wait.title or '?'}", wait.duration))
+        for one in self._open.get(wait.session, ()) if wait.session is not None else ():
+            if one.turn.number == wait.turn and one.waits:
+                one.waits -= 1
+                if not one.waits:
+                    one.turn.waited = round(one.turn.waited + lasted(one.waiting_since, t), 6)
+
+
+def _count_text(one: _Open, update: dict[str, Any]) -> None:
+    """Characters said. A whole message that came in pieces before is not counted twice."""
+    id = said(update.get("messageId"))
+    content = update.get("content")
+    if update.get("sessionUpdate") == "agent_message_chunk":
+        if id is not None:
+            one.chunked.add(id)
+    elif id in one.chunked:
+        return
+    for block in content if isinstance(content, list) else (content,):
+        if isinstance(block, dict) and isinstance(text := block.get("text"), str):
+            one.turn.text += len(text)
+
 
 SLOW: Final = 1.0
 """Seconds from which on a silence, an answer or a wait is told as slow."""
@@ -48,22 +220,22 @@ OPENING: Final = {"session/new": "new", "session/load": "load", "session/resume"
 class _Asked:
     """A request, and what it means to the story."""
 
-    request: Request
+    request: RecordedRequest
     session: str | None
-    turn: Turn | None = None
-    wait: Wait | None = None
+    turn: RecordedTurn | None = None
+    wait: RecordedWait | None = None
     kinds: dict[str, str] | None = None
     """Of a permission's options: their kind by their id."""
 
 
-class Telling:
+class StoryBuilder:
     """Fed with every entry of a recording."""
 
     def __init__(self, file: str = "", *, judged: bool = True, slow: float = SLOW) -> None:
         self._story = Story(file)
         self._judging = judged
         self._slow = slow
-        self._methods: dict[tuple[str, str, str], Method] = {}
+        self._methods: dict[tuple[str, str, str], MethodCount] = {}
         self._begin: float | None = None
         self._last = 0.0
         self._noise = 0
@@ -72,16 +244,16 @@ class Telling:
 
     def _start(self, message: int) -> None:
         """A conversation begins: its ids, sessions and rules are its own."""
-        self._talk = Conversation(message, judged=self._judging)
+        self._talk = RecordedConversation(message, judged=self._judging)
         self._pairs = Pairs()
         self._judge = TrafficChecker() if self._judging else None
-        self._turns = Turns(self._story, self._slow)
+        self._turns = TurnTracker(self._story, self._slow)
         self._asked: dict[int, _Asked] = {}
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, RecordedSession] = {}
         self._initialize: _Asked | None = None
-        self._early: list[Shown] = []
+        self._early: list[RecordedMessage] = []
 
-    def hear(self, entry: Entry) -> Shown:
+    def hear(self, entry: Entry) -> RecordedMessage:
         """Take note of the next message; how it is shown."""
         if self._begin is None:
             self._begin = entry.t if entry.t > TIME_OF_DAY else 0.0
@@ -89,7 +261,7 @@ class Telling:
         t = round(entry.t - self._begin, 6)
         self._story.duration += max(t - self._last, 0.0)
         self._last = t
-        shown = Shown(entry.number, entry.line, t, entry.dir.value, "noise", "", "", len(entry.raw))
+        shown = RecordedMessage(entry.number, entry.line, t, entry.dir.value, "noise", "", "", len(entry.raw))
         msg = entry.msg
         if entry.is_noise:
             self._noise += 1
@@ -110,7 +282,7 @@ class Telling:
         self._talk.message = self._talk.message or message
         self._story.conversations.append(self._talk)
 
-    def _hear_object(self, shown: Shown, entry: Entry, msg: dict[str, Any]) -> None:
+    def _hear_object(self, shown: RecordedMessage, entry: Entry, msg: dict[str, Any]) -> None:
         method = msg.get("method")
         if "id" in msg:
             shown.id = clip(msgspec.json.encode(msg["id"]).decode(), 40)
@@ -137,12 +309,12 @@ class Telling:
 
     # What is asked.
 
-    def _hear_request(self, shown: Shown, entry: Entry, params: dict[str, Any]) -> None:
+    def _hear_request(self, shown: RecordedMessage, entry: Entry, params: dict[str, Any]) -> None:
         from_client = entry.dir is Direction.C2A
         if shown.name == "initialize" and from_client:
             self._meet(shown, params)
         self._pairs.hear(entry)
-        request = Request(shown.message, shown.name, shown.dir, shown.t)
+        request = RecordedRequest(shown.message, shown.name, shown.dir, shown.t)
         self._story.requests.append(request)
         asked = self._asked[shown.message] = _Asked(request, shown.session)
         if shown.name == "initialize" and from_client:
@@ -162,7 +334,7 @@ class Telling:
                 shown.label = asked.wait.title or shown.label
             self._turns.asked(session, 1)
 
-    def _meet(self, shown: Shown, params: dict[str, Any]) -> None:
+    def _meet(self, shown: RecordedMessage, params: dict[str, Any]) -> None:
         """The client introduces itself. A second time it is another conversation, unless it was refused before."""
         if self._initialize is not None and self._initialize.request.error is None:
             self._start(shown.message)
@@ -172,7 +344,7 @@ class Telling:
 
     # What is answered.
 
-    def _hear_answer(self, shown: Shown, entry: Entry, msg: dict[str, Any]) -> None:
+    def _hear_answer(self, shown: RecordedMessage, entry: Entry, msg: dict[str, Any]) -> None:
         shown.kind = "answer"
         question = self._pairs.hear(entry)
         asked = self._asked.pop(question.number, None) if question is not None else None
@@ -183,7 +355,7 @@ class Telling:
             shown.error = True
             code = thing(msg["error"]).get("code")
             known = code if isinstance(code, int) and not isinstance(code, bool) else None
-            self._story.errors.append(Failure(shown.message, method, known, error_text(msg["error"])))
+            self._story.errors.append(RecordedFailure(shown.message, method, known, error_text(msg["error"])))
         if asked is None:
             return
         shown.session = asked.session
@@ -209,15 +381,15 @@ class Telling:
         elif asked is self._initialize and "result" in msg:
             self._agree(thing(msg["result"]))
 
-    def _note_answer(self, asked: _Asked, shown: Shown, msg: dict[str, Any]) -> None:
+    def _note_answer(self, asked: _Asked, shown: RecordedMessage, msg: dict[str, Any]) -> None:
         request = asked.request
         request.answer, request.end, request.duration = shown.message, shown.t, lasted(request.start, shown.t)
         if "error" in msg:
             request.error = error_text(msg["error"])
         if asked.turn is None and asked.wait is None and request.duration >= self._slow:
-            self._story.slow.append(Slow(shown.message, f"answer to {request.method}", request.duration))
+            self._story.slow.append(SlowSpan(shown.message, f"answer to {request.method}", request.duration))
 
-    def _end_turn(self, turn: Turn, shown: Shown, msg: dict[str, Any]) -> None:
+    def _end_turn(self, turn: RecordedTurn, shown: RecordedMessage, msg: dict[str, Any]) -> None:
         turn.answer = shown.message
         if "error" in msg:
             self._turns.end(turn, shown.t, None, error_text(msg["error"]))
@@ -245,7 +417,7 @@ class Telling:
 
     # What is told.
 
-    def _hear_update(self, shown: Shown, update: dict[str, Any]) -> None:
+    def _hear_update(self, shown: RecordedMessage, update: dict[str, Any]) -> None:
         kind = said(update.get("sessionUpdate"))
         shown.name = clip(kind, 60) if kind else "session/update"
         shown.label = update_label(update)
@@ -260,39 +432,41 @@ class Telling:
             status = said(update.get("status"))
             shown.label = clip(f"{call.title}: {status}" if status else call.title)
 
-    def _know(self, id: str, how: str, message: int) -> Session:
+    def _know(self, id: str, how: str, message: int) -> RecordedSession:
         session = self._sessions.get(id)
         if session is None:
-            session = self._sessions[id] = Session(id, how, message)
+            session = self._sessions[id] = RecordedSession(id, how, message)
             self._story.sessions.append(session)
         elif session.how == "seen" and how != "seen":
             session.how, session.message = how, message
         return session
 
-    def _measure(self, shown: Shown, entry: Entry) -> None:
+    def _measure(self, shown: RecordedMessage, entry: Entry) -> None:
         key = (shown.name, shown.dir, shown.kind)
         method = self._methods.get(key)
         if method is None:
             update = shown.kind == "notification" and entry.method == "session/update" != shown.name
             name = f"session/update {shown.name}" if update else shown.name
-            method = self._methods[key] = Method(name, shown.dir, shown.kind)
+            method = self._methods[key] = MethodCount(name, shown.dir, shown.kind)
         method.count += 1
         method.bytes += shown.size
         method.largest = max(method.largest, shown.size)
 
-    def _hear_judge(self, judge: TrafficChecker, shown: Shown, entry: Entry) -> None:
+    def _hear_judge(self, judge: TrafficChecker, shown: RecordedMessage, entry: Entry) -> None:
         for found in judge.hear(entry):
             rule = self._rules[found.rule]
             is_advice = rule.level is Level.ADVICE
             (shown.advice if is_advice else shown.deviations).append(clip(found.text))
             (self._story.advice if is_advice else self._story.deviations).append(
-                Deviation(rule.id, entry.number, entry.line, found.text, rule.level.value, rule.side.value, rule.link)
+                RecordedDeviation(
+                    rule.id, entry.number, entry.line, found.text, rule.level.value, rule.side.value, rule.link
+                )
             )
         if (shown.deviations or shown.advice) and self._talk.version is None:
             self._early.append(shown)
 
     @property
-    def going(self) -> Turn | None:
+    def going(self) -> RecordedTurn | None:
         """The turn that began last, if it has not ended."""
         turn = self._story.turns[-1] if self._story.turns else None
         return turn if turn is not None and turn.end is None else None
@@ -317,9 +491,9 @@ class Telling:
 
 def tell(
     lines: Iterable[bytes], file: str = "", *, judged: bool = True, slow: float = SLOW
-) -> tuple[Story, list[Shown]]:
+) -> tuple[Story, list[RecordedMessage]]:
     """A whole recording: what it says, and each of its messages as one line."""
-    telling, reading = Telling(file, judged=judged, slow=slow), RecordingReader()
+    telling, reading = StoryBuilder(file, judged=judged, slow=slow), RecordingReader()
     shown = [telling.hear(entry) for entry in entries_of(lines, reading)]
     return telling.story(reading), shown
 

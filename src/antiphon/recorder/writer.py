@@ -12,10 +12,10 @@ from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from antiphon.recorder.lines import Wire
-    from antiphon.recorder.shelf import Shelf
+    from antiphon.recorder.lines import DirectionRecorder
+    from antiphon.recorder.rotation import RecordingFiles
 
-__all__ = ["BACKLOG", "NAP", "Clerk", "Tray"]
+__all__ = ["BACKLOG", "NAP", "RecordingWriter", "WriteQueue"]
 
 BACKLOG = 64 * 1024 * 1024
 """Bytes that may wait for the disk in each direction: minutes of a busy conversation."""
@@ -33,7 +33,7 @@ PATIENCE = 4.0
 """Seconds without any progress after which, at the end, the disk is given up."""
 
 
-class Tray:
+class WriteQueue:
     """What waits to be written down. Any thread puts in for one direction, one thread takes out."""
 
     def __init__(self, directions: tuple[str, ...], limit: int = BACKLOG) -> None:
@@ -105,10 +105,10 @@ class Tray:
         return time.monotonic() - self._began
 
 
-class Clerk:
+class RecordingWriter:
     """Takes from the tray and writes to the shelf until told that it is over."""
 
-    def __init__(self, tray: Tray, shelf: "Shelf", say: Callable[[str], None]) -> None:
+    def __init__(self, tray: WriteQueue, shelf: "RecordingFiles", say: Callable[[str], None]) -> None:
         self._tray = tray
         self._shelf = shelf
         self._say = say
@@ -152,19 +152,18 @@ class Clerk:
 
     def _record(self, command: list[str], redact: frozenset[str], quiet: bool) -> None:
         # Here and not above: the agent has been started by now, and what is imported here is imported while it starts.
-        from antiphon.recorder.lines import Wire
-        from antiphon.recorder.notes import opening
+        from antiphon.recorder.lines import DirectionRecorder, opening
 
         if redact:
-            from antiphon.recorder.redaction import Redactor
+            from antiphon.recorder.redaction import RecordingRedactor
 
-            self._redact = Redactor(redact).block
+            self._redact = RecordingRedactor(redact).block
         started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self._shelf.first_line = lambda part: self._cleared(opening(command, started, part, redact))
         self._write(b"")
         if not quiet and not self._complained:
             self._say(f"recording to {self._shelf.path}")
-        wires = {name: Wire(name, speaks=name != "stderr") for name in ("c2a", "a2c", "stderr")}
+        wires = {name: DirectionRecorder(name, speaks=name != "stderr") for name in ("c2a", "a2c", "stderr")}
         while not self._closing:
             self._tray.wait()
             self._empty(wires)
@@ -172,7 +171,7 @@ class Clerk:
         self._empty(wires)
         self._write(b"".join(wire.end(self._tray.now) for wire in wires.values()))
 
-    def _empty(self, wires: "dict[str, Wire]") -> None:
+    def _empty(self, wires: "dict[str, DirectionRecorder]") -> None:
         lines: list[bytes] = []
         size = 0
         while (taken := self._tray.take()) is not None:

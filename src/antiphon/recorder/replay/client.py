@@ -5,19 +5,22 @@ may cut its words otherwise. They are paired with the recorded ones at the next 
 end is missing, or too much.
 """
 
+import asyncio
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
-from antiphon.recorder.aligning import align
-from antiphon.recorder.matching import ABSENT, Difference, Ignored, content, differences, label
-from antiphon.recorder.replay import UNKNOWN_METHOD, Player
-from antiphon.recorder.rewriting import Names, anonymous, with_id, written_id
-from antiphon.recorder.script import Script
+from antiphon.config.environment import with_new_sessions
+from antiphon.errors import ConnectionClosed
+from antiphon.recorder.replay.agent import UNKNOWN_METHOD, Player
+from antiphon.recorder.replay.comparison import ABSENT, Difference, Ignored, align, content, differences, label
+from antiphon.recorder.replay.script import ReplayNames, Script, anonymous, with_id, written_id
 from antiphon.traffic.entries import Entry
+from antiphon.transports.process import ProcessTransport, spawn
 
-__all__ = ["ClientPlayer"]
+__all__ = ["ClientPlayer", "drive"]
 
 PATIENCE: Final = 5.0
 """Seconds beyond the recorded time that an update is waited for, before what came after it (a cancel, mostly) is said without."""
@@ -29,7 +32,13 @@ class ClientPlayer(Player):
     """Goes through the recording line by line, and on when something differs: `differences` is the result."""
 
     def __init__(
-        self, script: Script, names: Names, *, speed: float = 1.0, strict: bool = False, ignored: Ignored | None = None
+        self,
+        script: Script,
+        names: ReplayNames,
+        *,
+        speed: float = 1.0,
+        strict: bool = False,
+        ignored: Ignored | None = None,
     ) -> None:
         super().__init__(script, names, speed=speed)
         self.differences: list[Difference] = []
@@ -218,3 +227,46 @@ def _outline(said: dict[str, Any]) -> dict[str, Any]:
 
 def _is_time(value: Any) -> bool:
     return isinstance(value, str) and _TIME.fullmatch(value) is not None
+
+
+# --- The client's part against a real agent: started here, spoken to, and ended with everything it started
+
+TAIL: Final = 1.0
+"""Seconds in which updates may come that were recorded after the last answer."""
+
+
+async def drive(player: ClientPlayer, command: Sequence[str], cwd: str, patience: float) -> str | None:
+    """Play against this agent. Why it ended early, in words, if it did: it died, or was silent for so many seconds."""
+    agent = await spawn(command, cwd=cwd, env=with_new_sessions())
+    try:
+        return await _converse(player, agent, patience)
+    except ConnectionClosed as error:
+        return str(error)
+    finally:
+        await agent.close()
+
+
+async def _converse(player: ClientPlayer, agent: ProcessTransport, patience: float) -> str | None:
+    clock = asyncio.get_running_loop().time
+    receiving = asyncio.ensure_future(agent.receive())
+    try:
+        while True:
+            for line in player.ready(clock()):
+                await agent.send(line.rstrip(b"\n"))
+            if player.is_through and not player.wants_more:
+                return None
+            pause = player.wait(clock())
+            limit = TAIL if player.is_through else patience
+            await asyncio.wait([receiving], timeout=limit if pause is None else pause)
+            if receiving.done():
+                frame = receiving.result()
+                if frame is None:
+                    return None if player.is_through else str(agent.lost)
+                player.hear(bytes(frame) if isinstance(frame, bytes | bytearray) else frame.head, clock())
+                receiving = asyncio.ensure_future(agent.receive())
+            elif pause is None:
+                return None if player.is_through else f"the agent was silent for {limit:g} seconds"
+    finally:
+        player.end(clock())
+        receiving.cancel()
+        await asyncio.wait([receiving])

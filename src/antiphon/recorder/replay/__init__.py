@@ -1,0 +1,1 @@
+"""Recordings played again as a stand-in for either side."""

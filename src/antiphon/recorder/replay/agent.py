@@ -1,0 +1,506 @@
+"""What the two players of the agent's part have in common: what is fed to them and what they tell.
+
+A player is pure. It hears a line and the time, and says what is to be sent by now and how long it has to be waited for the next.
+"""
+
+import os
+import select
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, Final
+
+import msgspec
+
+from antiphon.recorder.replay.comparison import (
+    ABSENT,
+    Difference,
+    Ignored,
+    content,
+    differences,
+    heard,
+    label,
+    signature,
+)
+from antiphon.recorder.replay.script import CANCEL, Exchange, ReplayNames, Script, session_of, with_id, written_id
+from antiphon.traffic.entries import Entry
+from antiphon.transports.framing import LineFramer
+
+__all__ = ["INTERNAL", "UNKNOWN_METHOD", "WRONG", "Player", "StrictPlayer", "TolerantPlayer", "error_line", "serve"]
+
+UNKNOWN_METHOD: Final = -32601
+WRONG: Final = -32602
+INTERNAL: Final = -32603
+
+
+class Player(ABC):
+    """Plays one side of a recording. Times are seconds of any clock that only goes forward."""
+
+    def __init__(self, script: Script, names: ReplayNames, *, speed: float = 1.0) -> None:
+        """`speed`: how much faster than recorded; 0 is at once."""
+        self.script = script
+        self.names = names
+        self.problems: list[str] = []
+        """Why this is not what was recorded; it fails where there is one."""
+        self.notes: list[str] = []
+        """What was different and did not matter. Whoever tells them empties the list."""
+        self.over = False
+        """Nothing more is to be said or heard."""
+        self._told: set[str] = set()
+        self._pace = 1.0 / speed if speed else 0.0
+        self._out: list[bytes] = []
+        self._lines = 0
+        self._started = False
+
+    def hear(self, raw: bytes, now: float) -> None:
+        """A line of the peer has come."""
+        self._lines += 1
+        if not self.over:
+            self._hear(heard(self._lines, self.script.ours.other, raw), now)
+
+    def ready(self, now: float) -> list[bytes]:
+        """What is to be sent by now, each with its line end."""
+        if not self._started:
+            self._started = True
+            self._start(now)
+        if not self.over:
+            self._advance(now)
+        out, self._out = self._out, []
+        return out
+
+    @abstractmethod
+    def wait(self, now: float) -> float | None:
+        """Seconds until there is something to send; None: not before the peer says something."""
+
+    def end(self, now: float) -> list[bytes]:
+        """The peer will say no more: the last that is to be sent, and the last that there is to complain about."""
+        self._pace = 0.0  # nobody waits for a pause
+        out = self.ready(now)
+        if not self.over:
+            self._miss()
+        self.over = True
+        return out
+
+    @abstractmethod
+    def _start(self, now: float) -> None:
+        """Count the first pause from now."""
+
+    @abstractmethod
+    def _hear(self, entry: Entry, now: float) -> None: ...
+
+    @abstractmethod
+    def _advance(self, now: float) -> None: ...
+
+    def _miss(self) -> None:  # noqa: B027 - whoever takes anything misses nothing
+        """Complain about what never came."""
+
+    def _pause(self, line: Entry, before: Entry | None) -> float:
+        return max(0.0, line.t - before.t) * self._pace if before is not None else 0.0
+
+    def _send(self, line: Entry, id: bytes | None = None) -> None:
+        raw = line.raw if line.is_noise else self.names.line(line.raw)
+        if id is not None:
+            raw = with_id(raw, id)
+        self._out.append(raw + self.script.ending(line))
+
+    def _refuse(self, id: bytes, code: int, message: str) -> None:
+        self._out.append(error_line(id, code, message))
+
+    def _note(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self.notes.append(text)
+
+
+def error_line(id: bytes, code: int, message: str) -> bytes:
+    """An answer that is an error."""
+    error: dict[str, Any] = {"code": code, "message": message}
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (id or b"null", msgspec.json.encode(error))
+
+
+# --- The agent's part for tests: the client has to say exactly what was recorded, in the recorded order, or hears what differed
+# Order is that of cause and effect: what the client said between two answers or questions of the agent may come in any order, and
+# an answer may come as soon as it was asked for.
+
+
+class StrictPlayer(Player):
+    """Goes through the recording line by line. The first thing that differs ends it."""
+
+    def __init__(
+        self, script: Script, names: ReplayNames, *, speed: float = 1.0, ignored: Ignored | None = None
+    ) -> None:
+        super().__init__(script, names, speed=speed)
+        self._ignored = ignored or Ignored()
+        self._place = 0  # the first line that was neither sent nor heard
+        self._since = 0.0  # when the line before it was
+        self._heard: dict[int, float] = {}  # number of a recorded line of theirs → when it came
+        self._ids: dict[int, bytes] = {}  # number of a recorded question of theirs → the id it has now
+        self._asked: dict[bytes, Entry] = {}
+
+    @property
+    def matched(self) -> int:
+        """How many lines of the peer were the recorded ones."""
+        return len(self._heard)
+
+    def wait(self, now: float) -> float | None:
+        line = self._next
+        if self.over or line is None or not self.script.is_ours(line):
+            return None
+        return max(0.0, self._since + self._pause(line, self._before) - now)
+
+    @property
+    def _next(self) -> Entry | None:
+        return self.script.lines[self._place] if self._place < len(self.script.lines) else None
+
+    @property
+    def _before(self) -> Entry | None:
+        return self.script.lines[self._place - 1] if self._place else None
+
+    def _start(self, now: float) -> None:
+        self._since = now
+
+    def _advance(self, now: float) -> None:
+        while (line := self._next) is not None:
+            if self.script.is_ours(line):
+                due = self._since + self._pause(line, self._before)
+                if due > now:
+                    return
+                self._say(line)
+                self._since = due
+            elif line.number in self._heard:
+                self._since = max(self._since, self._heard[line.number])
+            else:
+                return
+            self._place += 1
+
+    def _say(self, line: Entry) -> None:
+        question = self.script.question_of(line)
+        self._send(line, self._ids.get(question.number) if question is not None else None)
+        if line.is_request:
+            self._asked[written_id(line.raw)] = line
+
+    def _hear(self, entry: Entry, now: float) -> None:
+        question = self._asked.pop(written_id(entry.raw), None) if entry.is_answer else None
+        expected = self._expected(entry) if question is None else self.script.answer_to(question)
+        if question is not None and expected is None:  # the recording went on, or ended, without this answer
+            return
+        what = f"answer to {label(question)}" if question is not None else ""
+        found = [self._unexpected(entry)] if expected is None else self._compare(expected, entry, what)
+        if expected is None or found:
+            self._refuse_all(entry, [str(one) for one in found])
+            return
+        if entry.is_request:
+            self._ids[expected.number] = self.names.requests[written_id(expected.raw)] = written_id(entry.raw)
+        self._heard[expected.number] = now
+
+    def _expected(self, entry: Entry) -> Entry | None:
+        """The recorded line that this has to be: the same if there is one, else the first of its kind."""
+        alike = [line for line in self._window() if signature(line) == signature(entry)]
+        if len(alike) > 1:
+            new = content(entry)
+            same = (line for line in alike if not list(differences(self.names.content(line), new)))
+            return next(same, alike[0])
+        return alike[0] if alike else None
+
+    def _window(self) -> Iterator[Entry]:
+        """What the peer may say now: all up to the next answer or question of ours."""
+        for line in islice(self.script.lines, self._place, None):
+            if not self.script.is_ours(line):
+                if line.number not in self._heard and self.script.question_of(line) is None:
+                    yield line
+            elif line.is_request or line.is_answer:
+                return
+
+    def _compare(self, expected: Entry, entry: Entry, what: str = "") -> list[Difference]:
+        new = content(entry)
+        self.names.learn(content(expected), new)
+        return [
+            Difference(expected.number, what or label(expected), path, recorded, got)
+            for path, recorded, got in differences(self.names.content(expected), new)
+            if not self._ignored(path)
+        ]
+
+    def _unexpected(self, entry: Entry) -> Difference:
+        first = next(self._window(), None)
+        if first is not None:
+            return Difference(first.number, label(first), "", label(first), label(entry))
+        ahead = next((line for line in self.script.lines[self._place :] if self.script.is_ours(line)), None)
+        before = "" if ahead is None else f" before message {ahead.number} was sent"
+        return Difference(None, f"{label(entry)}{before}", "", ABSENT, content(entry))
+
+    def _refuse_all(self, entry: Entry, sentences: list[str]) -> None:
+        self.problems += sentences
+        if entry.is_request:
+            self._refuse(written_id(entry.raw), WRONG, f"replay: {'; '.join(sentences)}")
+        self.over = True
+
+    def _miss(self) -> None:
+        speaker = self.script.ours.other.speaker
+        for line in self.script.lines[self._place :]:
+            if not self.script.is_ours(line) and line.number not in self._heard:
+                question = self.script.question_of(line)
+                what = f"the answer to {label(question)}" if question is not None else label(line)
+                self.problems.append(f"the {speaker} never sent: {what} (message {line.number})")
+
+
+# --- The agent's part for demos and for clients that differ: each question is answered as the recording answers such a question
+# There is no fixed order. A question of the live client is matched with a recorded one of the same method, and what belonged to that
+# one is played: updates, questions to the client, the answer, with their pauses. What was recorded for questions that nobody asks is
+# never sent.
+
+CANCELLED = b'{"jsonrpc":"2.0","id":%b,"result":{"stopReason":"cancelled"}}\n'
+
+
+class _Playing:
+    """An exchange that is being played."""
+
+    def __init__(self, exchange: Exchange, id: bytes, session: str | None, now: float) -> None:
+        self.exchange = exchange
+        self.id = id
+        self.session = session
+        """The session that the live question named."""
+        self.lines = exchange.lines
+        self.place = 0
+        self.since = now
+        self.before = exchange.question
+        self.waiting: dict[bytes, Entry] = {}
+        """Questions of ours that are open, by the id they were sent with."""
+        self.answered = exchange.question is None
+
+    @property
+    def next(self) -> Entry | None:
+        return self.lines[self.place] if self.place < len(self.lines) else None
+
+    def pass_by(self, line: Entry, when: float) -> None:
+        """This line was sent, or has come."""
+        self.place += 1
+        self.since = when
+        self.before = line
+
+
+class TolerantPlayer(Player):
+    """Plays exchanges as they are asked for, several at once if need be."""
+
+    def __init__(self, script: Script, names: ReplayNames, *, speed: float = 1.0) -> None:
+        super().__init__(script, names, speed=speed)
+        first, *self._exchanges = script.exchanges()
+        self._unused = list(self._exchanges)
+        self._playing = [_Playing(first, b"", None, 0.0)]
+        self._fresh = 0
+
+    def _start(self, now: float) -> None:
+        self._playing[0].since = now
+
+    def wait(self, now: float) -> float | None:
+        if self.over:
+            return None
+        dues = [self._due(one) for one in self._playing]
+        return min((max(0.0, due - now) for due in dues if due is not None), default=None)
+
+    def _due(self, playing: _Playing) -> float | None:
+        line = playing.next
+        if line is None:
+            return playing.since
+        if self.script.is_ours(line):
+            return playing.since + self._pause(line, playing.before)
+        return None if self._waits_for(playing, line) else playing.since
+
+    def _waits_for(self, playing: _Playing, line: Entry) -> bool:
+        """Whether a line of theirs has to come first. The answer to a question that we did not ask, or withdrew, has not."""
+        question = self.script.question_of(line)
+        return line.method == CANCEL or (
+            question is not None and any(question is one for one in playing.waiting.values())
+        )
+
+    def _advance(self, now: float) -> None:
+        for playing in list(self._playing):
+            while (due := self._due(playing)) is not None and due <= now:
+                line = playing.next
+                if line is None:
+                    self._finish(playing)
+                    break
+                if self.script.is_ours(line):
+                    self._say(playing, line)
+                    playing.pass_by(line, due)
+                else:
+                    playing.pass_by(line, playing.since)
+
+    def _say(self, playing: _Playing, line: Entry) -> None:
+        if line is playing.exchange.answer:
+            self._send(line, playing.id)
+            playing.answered = True
+        elif line.is_request:
+            id = written_id(line.raw)
+            if any(id in one.waiting for one in self._playing):  # played again before the first was answered
+                self._fresh += 1
+                id = b'"replay-%d"' % self._fresh
+            playing.waiting[id] = line
+            self._send(line, id)
+        else:
+            self._send(line)
+
+    def _finish(self, playing: _Playing) -> None:
+        self._playing.remove(playing)
+        if not playing.answered and playing.exchange.question is not None:
+            method = label(playing.exchange.question)
+            self._refuse(playing.id, INTERNAL, f"replay: the recording ends without an answer to {method}")
+
+    # What the client says.
+
+    def _hear(self, entry: Entry, now: float) -> None:
+        if entry.is_request:
+            self._begin(entry, now)
+        elif entry.is_answer:
+            self._hear_answer(entry, now)
+        elif entry.method == CANCEL:
+            for playing in [one for one in self._playing if one.session == session_of(entry)]:
+                self._cancel(playing, now)
+        else:
+            self._note(f"ignored: {label(entry)}")
+
+    def _begin(self, entry: Entry, now: float) -> None:
+        exchange = self._choose(entry)
+        if exchange is None or exchange.question is None:
+            self._refuse_unknown(entry)
+            return
+        if exchange in self._unused:
+            self._unused.remove(exchange)
+        else:
+            self._note(f"played again: {label(entry)} (message {exchange.question.number})")
+        self.names.learn(exchange.question.params, entry.params)
+        for path, recorded, got in differences(self.names.value(exchange.question.params), entry.params, "params"):
+            self._note(str(Difference(exchange.question.number, label(entry), path, recorded, got)))
+        self.names.requests[written_id(exchange.question.raw)] = written_id(entry.raw)
+        self._playing.append(_Playing(exchange, written_id(entry.raw), session_of(entry), now))
+
+    def _choose(self, entry: Entry) -> Exchange | None:
+        """The next unused one that asks the very same, or is of the same session, or of the same method; else the last one used."""
+        unused = [one for one in self._unused if _method(one) == entry.method]
+        used = [one for one in self._exchanges[::-1] if _method(one) == entry.method]
+        for some in (unused, used):
+            same = (one for one in some if self._is_same(one, entry.params))
+            near = (one for one in some if self.names.value(one.session, "sessionId") == session_of(entry))
+            found = next(same, None) or next(near, None) or next(iter(some), None)
+            if found is not None:
+                return found
+        return None
+
+    def _is_same(self, exchange: Exchange, params: dict[str, Any]) -> bool:
+        return exchange.question is not None and self.names.value(exchange.question.params) == params
+
+    def _refuse_unknown(self, entry: Entry) -> None:
+        from antiphon.traffic.schema import methods  # here, because it reads the whole schema
+
+        self._note(f"the recording has no {label(entry)}")
+        if (entry.method, True) in methods():
+            self._refuse(written_id(entry.raw), INTERNAL, f"replay: the recording has no answer to {label(entry)}")
+        else:
+            self._refuse(written_id(entry.raw), UNKNOWN_METHOD, "Method not found")
+
+    def _hear_answer(self, entry: Entry, now: float) -> None:
+        id = written_id(entry.raw)
+        for playing in self._playing:
+            if (question := playing.waiting.pop(id, None)) is not None:
+                answer = self.script.answer_to(question)
+                if answer is not None:
+                    self.names.learn(answer.msg, entry.msg)
+                    if answer is playing.next:  # the next line waited for this: its pause counts from now
+                        playing.since = now
+                return
+        self._note("ignored: an answer to a question that is not open")
+
+    def _cancel(self, playing: _Playing, now: float) -> None:
+        """As recorded, if the recording has it too; else the turn is over at once."""
+        if _method(playing.exchange) != "session/prompt":
+            return
+        playing.waiting.clear()  # whether the client answers them or not
+        recorded = next(
+            (n for n, line in enumerate(playing.lines) if n >= playing.place and line.method == CANCEL), None
+        )
+        if recorded is not None:
+            playing.place = recorded
+            playing.pass_by(playing.lines[recorded], now)
+            return
+        if not playing.answered:
+            self._out.append(CANCELLED % playing.id)
+            playing.answered = True
+        # In the second version of the protocol not the answer ends a turn but a state: that one is told, at once.
+        playing.lines = [line for line in playing.lines[playing.place :] if _is_state(line)]
+        playing.place, playing.since, playing.before = 0, now, None
+
+
+def _method(exchange: Exchange) -> str | None:
+    return exchange.question.method if exchange.question is not None else None
+
+
+def _is_state(line: Entry) -> bool:
+    update = line.params.get("update")
+    return isinstance(update, dict) and update.get("sessionUpdate") == "state_update"
+
+
+# --- A player on stdin and stdout, as an editor starts it. A plain loop over two descriptors: the editor waits for the first answer
+
+CHUNK: Final = 256 * 1024
+"""Bytes read at once."""
+
+PENDING: Final = 16 * 1024 * 1024
+"""Bytes that may wait for a client that does not read, before we stop to listen to it."""
+
+
+def serve(player: Player, tell: Callable[[Player], None], source: int = 0, target: int = 1) -> None:
+    """Play until the client closes its end or the player is over. `tell` is called after whatever the player heard."""
+    framer = LineFramer()
+    out = bytearray()
+    listening = True
+    while listening or out:
+        now = time.monotonic()
+        out += b"".join(player.ready(now))
+        tell(player)
+        if player.over:
+            listening = False
+            if not out:
+                return
+        readable, writable = _wait(
+            source if listening and len(out) < PENDING else None, target if out else None, player.wait(now)
+        )
+        if writable and not _write(target, out):
+            return
+        if readable:
+            chunk = _read(source)
+            for frame in framer.feed(chunk) if chunk else framer.end():
+                now = time.monotonic()
+                player.hear(bytes(frame) if isinstance(frame, bytes | bytearray) else frame.head, now)
+                out += b"".join(player.ready(now))  # before the next line: order is what it looks at
+            if not chunk:
+                out += b"".join(player.end(time.monotonic()))
+                tell(player)
+                listening = False
+
+
+def _wait(source: int | None, target: int | None, seconds: float | None) -> tuple[bool, bool]:
+    """Whether there is something to read, and room to write."""
+    poll = select.poll()
+    if source is not None:
+        poll.register(source, select.POLLIN)
+    if target is not None:
+        poll.register(target, select.POLLOUT)
+    ready = {fd for fd, _ in poll.poll(None if seconds is None else seconds * 1000)}
+    return source in ready, target in ready
+
+
+def _read(source: int) -> bytes:
+    try:
+        return os.read(source, CHUNK)
+    except OSError:  # a terminal that is gone, or nothing there from the start
+        return b""
+
+
+def _write(target: int, out: bytearray) -> bool:
+    """Send what fits without waiting: a client that writes to us before it reads must not find us stuck. False: it is gone."""
+    try:
+        sent = os.write(target, out[: select.PIPE_BUF])
+    except OSError:
+        return False
+    del out[:sent]
+    return True
