@@ -15,7 +15,7 @@ _pids = itertools.count(100_001)
 
 
 class Cli:
-    """What `antiphon.engines.program` needs of a child process, and the program in it."""
+    """What `antiphon.engines.process` needs of a child process, and the program in it."""
 
     command = "a program in memory"
     stderr = ""

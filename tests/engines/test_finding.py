@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.engines.finding import (
+from antiphon.engines.cli_program import (
     CLAUDE,
     FRESH,
     CliMissing,

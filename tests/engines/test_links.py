@@ -2,7 +2,7 @@
 
 import pytest
 
-from antiphon.engines.links import Place, place_of
+from antiphon.engines.content import Place, place_of
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from antiphon.agent.client import Client
 from antiphon.agent.turn import Turn
 from antiphon.client.terminals import Terminals
 from antiphon.connection.router import Router
-from antiphon.engines import mirror as mirroring
-from antiphon.engines.mirror import MIRROR_BYTES, mirror, mirrors
+from antiphon.engines import events as mirroring
+from antiphon.engines.events import MIRROR_BYTES, mirror, mirrors
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 import pytest
 
-from antiphon.engines.pending import Pending
+from antiphon.engines.questions import Pending
 
 
 class Desk:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.engines.program import Program
+from antiphon.engines.process import Program
 from antiphon.errors import ConnectionClosed, ProcessDied, SpawnFailed
 from tests.transports.children import gone
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-import antiphon.engines.claude.conversation
+import antiphon.engines.claude.driver
 import antiphon.engines.codex.session
-import antiphon.engines.program
+import antiphon.engines.process
 from antiphon.agent.steering import STEERING
 from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
@@ -20,7 +20,7 @@ from antiphon.engines.base import Engine
 from antiphon.engines.claude.engine import Claude
 from antiphon.engines.codex.engine import Codex
 from antiphon.engines.host import Host
-from antiphon.engines.running import Running
+from antiphon.engines.process import Running
 from antiphon.errors import AcpError, ConnectionClosed, RequestRefused, SpawnFailed
 from antiphon.protocol import v1
 from antiphon.protocol.methods import Call
@@ -216,7 +216,7 @@ def spawned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Cli]:
         program.write_text(f"#!/bin/sh\necho '{version}'\n", encoding="utf-8")
         program.chmod(0o755)
         monkeypatch.setenv(f"{name}_EXECUTABLE", str(program))
-    monkeypatch.setattr(antiphon.engines.claude.conversation, "INTERRUPT_LIMIT", 0.5)
+    monkeypatch.setattr(antiphon.engines.claude.driver, "INTERRUPT_LIMIT", 0.5)
     monkeypatch.setattr(antiphon.engines.codex.session, "INTERRUPT_LIMIT", 0.5)
     monkeypatch.setattr(antiphon.engines.codex.session, "END_LIMIT", 0.1)
     os.makedirs(tmp_path / "work")
@@ -229,7 +229,7 @@ def test_whatever_ends_an_engine_leaves_nothing_and_nobody_waiting(
     kind: Callable[[], Engine], cli: type[Cli], spawned: list[Cli], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     played = Played(kind, cli, tmp_path / "work", spawned)
-    monkeypatch.setattr(antiphon.engines.program, "spawn", played.spawn)
+    monkeypatch.setattr(antiphon.engines.process, "spawn", played.spawn)
     check(
         played.__call__,
         ("cancel", "close", "stop", "kill", "collect"),

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from antiphon.engines.recent import Recent, tally, trim
+from antiphon.engines.bounded import Recent, tally, trim
 
 
 def test_only_the_last_ones_are_remembered() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.engines.remembered import (
+from antiphon.engines.cli_program import (
     LARGEST,
     VERSIONS,
     Remembered,

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.engines.program import Program
-from antiphon.engines.running import TRIES, Running
+from antiphon.engines.process import TRIES, Program, Running
 from antiphon.errors import ConnectionClosed, SpawnFailed
 from tests.transports.children import gone
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from antiphon.engines.wording import line_number, one_line, sentence, title
+from antiphon.engines.labels import line_number, one_line, sentence, title
 from antiphon.text import exact, size_in_words
 
 

@@ -16,8 +16,8 @@ from antiphon.catalogue.versions import version_in
 from antiphon.config.reading import read
 from antiphon.doctor.findings import Finding, Ward, note, ok, problem
 from antiphon.doctor.runner import Answer, ask
-from antiphon.engines.codex.ways import KEYS
-from antiphon.engines.finding import CliTooOld, check_version
+from antiphon.engines.cli_program import CliTooOld, check_version
+from antiphon.engines.codex.engine import KEYS
 
 if TYPE_CHECKING:
     from antiphon.doctor.runner import Result

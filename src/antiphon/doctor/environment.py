@@ -10,7 +10,7 @@ from antiphon.config.environment import AUTO_RESUME
 from antiphon.config.places import CONFIG_DIR, STATE_DIR
 from antiphon.doctor.findings import Finding, Ward, note, ok, problem
 from antiphon.duet.preferences import PRIMARY, ROUTE
-from antiphon.engines.mirror import VARIABLE as MIRROR
+from antiphon.engines.events import VARIABLE as MIRROR
 from antiphon.transports.tree import MARK
 
 __all__ = ["OURS", "paths", "proxies", "variables"]

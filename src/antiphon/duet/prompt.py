@@ -25,7 +25,7 @@ from antiphon.duet.review import Reference, code_reference, explain_prompt, refe
 from antiphon.duet.routes import RoutedPrompt
 from antiphon.duet.settings import clear, set_route
 from antiphon.duet.status import about
-from antiphon.engines.titles import title_of
+from antiphon.engines.labels import title_of
 from antiphon.errors import AcpError
 from antiphon.protocol import v1
 

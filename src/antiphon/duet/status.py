@@ -13,7 +13,7 @@ from antiphon.catalogue.programs import CLAUDE, CODEX
 from antiphon.duet.commands import offered
 from antiphon.duet.limits import Spent
 from antiphon.duet.session_list import list_sessions
-from antiphon.engines.finding import ask_version, find_cli, known_version
+from antiphon.engines.cli_program import ask_version, find_cli, known_version
 from antiphon.errors import AcpError, Advice
 from antiphon.protocol import v1
 from antiphon.store.conversations import ConversationStore

@@ -7,14 +7,15 @@ Rule 3: nothing is lost in silence and nothing makes the prompt fail. What canno
 """
 
 import asyncio
+import binascii
+import os
 import re
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import msgspec
 
-from antiphon.engines.blobs import BadBlob, Blob, opened, text_of
-from antiphon.engines.links import Place, place_of
 from antiphon.errors import RemoteProtocolError, RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
@@ -24,9 +25,184 @@ if TYPE_CHECKING:
     from antiphon.agent.turn import Turn
 
 __all__ = [
-    "LINK_CHARS", "LINK_LINES", "MEDIA_LIMIT", "READ_WAIT", "TOTAL_CHARS", "Context", "Document", "Picture", "Piece", "Reader", "Text",
-    "begins_with_command", "pieces_of", "reader_of",
-]  # fmt: skip
+    "LINK_CHARS",
+    "LINK_LINES",
+    "MEDIA_LIMIT",
+    "READ_WAIT",
+    "TOTAL_CHARS",
+    "BadBlob",
+    "Blob",
+    "Context",
+    "Document",
+    "Picture",
+    "Piece",
+    "Place",
+    "Reader",
+    "Text",
+    "begins_with_command",
+    "opened",
+    "pieces_of",
+    "place_of",
+    "reader_of",
+    "text_of",
+]
+
+# --- Bytes that came as base64 with a word about what they are, which is not always true. Pure
+
+_DATA_URL: Final = re.compile(r"data:[^,]{0,200};base64,")
+_BEGINNINGS: Final = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+    (b"%PDF-", "application/pdf"),
+)
+_TRUSTED_BY_BYTES: Final = frozenset({"image/webp", *(mime for _, mime in _BEGINNINGS)})
+"""Types that a service checks: what says so and is not would make it refuse the whole conversation."""
+
+_TEXTS: Final = frozenset({
+    "application/ecmascript", "application/graphql", "application/javascript", "application/json", "application/jsonl",
+    "application/sql", "application/toml", "application/typescript", "application/x-ndjson", "application/x-sh",
+    "application/x-yaml", "application/xml", "application/yaml",
+})  # fmt: skip
+
+
+class BadBlob(ValueError):
+    """It is not base64."""
+
+
+class Blob(msgspec.Struct, frozen=True):
+    """What it really is, by its bytes where they tell."""
+
+    mime_type: str
+    bytes: bytes
+    data: str
+    """The same as base64, without anything around it."""
+    charset: str = "utf-8"
+
+
+def opened(data: str, mime_type: str | None) -> Blob:
+    """Decode it.
+
+    Raises:
+        BadBlob: it is not base64, or empty.
+    """
+    if url := _DATA_URL.match(data):  # some clients send the address instead
+        data = data[url.end() :]
+    try:
+        content = binascii.a2b_base64("".join(data.split()), strict_mode=True)
+    except (binascii.Error, ValueError) as error:
+        raise BadBlob(str(error)) from error
+    if not content:
+        raise BadBlob("empty")
+    said, _, parameters = (mime_type or "").partition(";")
+    found = re.search(r"charset\s*=\s*\"?([\w.:-]+)", parameters, re.IGNORECASE)
+    return Blob(
+        _real(said.strip().lower(), content),
+        content,
+        binascii.b2a_base64(content, newline=False).decode(),
+        found[1] if found else "utf-8",
+    )
+
+
+def _real(said: str, content: bytes) -> str:
+    for beginning, mime in _BEGINNINGS:
+        if content.startswith(beginning):
+            return mime
+    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
+        return "image/webp"
+    return "application/octet-stream" if said in _TRUSTED_BY_BYTES or said == "image/jpg" else said
+
+
+def text_of(blob: Blob) -> str | None:
+    """The text, if it is said to be one and is."""
+    mime = blob.mime_type
+    if not (mime.startswith("text/") or mime in _TEXTS or mime.endswith(("+json", "+xml", "+yaml"))):
+        return None
+    try:
+        return blob.bytes.decode(blob.charset).removeprefix("\ufeff")
+    except (UnicodeDecodeError, LookupError):
+        return None
+
+
+# --- What a link in a prompt points to: a file or a folder, perhaps some lines of it, or something elsewhere. Pure; reads nothing
+# Editors write the lines in many ways: `#L42`, `#L42:50`, `#L42-50`, `#L42-L50`, with columns (`#L42C3-L50C1`), or `?line=42`. Lines are
+# counted from 1 and both ends belong to it.
+
+_LINES: Final = re.compile(r"^L?(\d{1,9})(?:C\d+)?(?:(?::|-|\.\.)L?(\d{1,9})(?:C\d+)?)?$")
+_WINDOWS: Final = re.compile(r"^/?([A-Za-z]:[\\/].*|\\\\.+)$")
+"""A path with a drive or a share: it means something to the client, and nothing here."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a link leads on the client's machine."""
+
+    path: str
+    first: int | None = None
+    last: int | None = None
+    symbol: str | None = None
+    """What stands in those lines, where the editor says so."""
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether the link itself says that it is one."""
+        return self.path.endswith(("/", "\\"))
+
+    @property
+    def count(self) -> int | None:
+        """How many lines; None for all."""
+        return None if self.first is None or self.last is None else self.last - self.first + 1
+
+    @property
+    def lines(self) -> str:
+        """The lines in words, or nothing."""
+        if self.first is None:
+            return ""
+        return f"line {self.first}" if self.last == self.first else f"lines {self.first}-{self.last}"
+
+
+def place_of(uri: str, cwd: str) -> Place | None:
+    """What a link means as a file or folder; None if it leads anywhere else."""
+    if _WINDOWS.match(uri):  # its drive would read as a scheme
+        path, _, fragment = uri.partition("#")
+        return _place(path, fragment, {}, cwd)
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return None
+    query = parse_qs(parts.query)
+    match parts.scheme:
+        case "file" if parts.netloc in ("", "localhost"):
+            return _place(unquote(parts.path), parts.fragment, query, cwd)
+        case "" if not parts.netloc:
+            return _place(unquote(parts.path), parts.fragment, query, cwd)
+        case "zed" if "path" in query:  # zed:///agent/selection?path=…#L5:15
+            return _place(query["path"][0], parts.fragment, query, cwd)
+        case _:
+            return None
+
+
+def _place(path: str, fragment: str, query: dict[str, list[str]], cwd: str) -> Place | None:
+    if not path or "\0" in path:
+        return None
+    first, last = _lines(fragment) or _lines(query.get("line", [""])[0]) or (None, None)
+    return Place(_absolute(path, cwd), first, last, query.get("symbol", [None])[0])
+
+
+def _lines(words: str) -> tuple[int, int] | None:
+    if (found := _LINES.match(words)) is None:
+        return None
+    first = int(found[1])
+    ends = sorted((max(first, 1), max(int(found[2] or first), 1)))
+    return ends[0], ends[1]
+
+
+def _absolute(path: str, cwd: str) -> str:
+    if windows := _WINDOWS.match(path):
+        return windows[1]
+    folder = "/" if path.endswith("/") else ""
+    return os.path.normpath(os.path.join(cwd, path)).rstrip("/") + folder or "/"
+
 
 LINK_LINES: Final = 2000
 """Lines that are read of a linked file: as many as coding agents read of one at once. They can read on by themselves."""

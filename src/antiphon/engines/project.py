@@ -1,18 +1,25 @@
 """What a session's project gives to its engine: read only if the user trusts it, told if not, and `/trust`."""
 
+import os
 from typing import TYPE_CHECKING, Final
 
+from msgspec import structs
+
 from antiphon.errors import Advice
+from antiphon.local.roots import RealPaths
 from antiphon.permission.project_trust import left_out, may_read, trusted_text
+from antiphon.policy import Action
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from antiphon.agent.session import Session
     from antiphon.agent.turn import Turn
     from antiphon.config.project_files import Family
     from antiphon.permission.project_trust import ProjectTrust
 
-__all__ = ["TRUST", "Project", "is_trust", "trust_by_command"]
+__all__ = ["TRUST", "Project", "action_of", "is_trust", "trust_by_command"]
 
 TRUST: Final = v1.Command("trust", "Trust this project's own settings, hooks and MCP servers as they are now")
 """The command by which a user trusts the project in an editor."""
@@ -85,3 +92,25 @@ async def trust_by_command(turn: "Turn") -> None:
     except NothingToTrust as error:
         said = str(error).partition("\n")[0]
     await turn.say(said)
+
+
+# --- What a tool call of a CLI does, as the policy judges it: links are followed on the disk of this machine
+
+
+def action_of(
+    session: "Session", call: "v1.ToolCallPatch", cwd: str | None = None, also: "Iterable[str]" = ()
+) -> Action:
+    """Return the action of a call in a session, run in `cwd` if that is another directory; `also` are further roots.
+
+    An action with a path that cannot be followed is marked as unread.
+    """
+    resolve = RealPaths()
+    action = Action.of_tool_call(
+        call,
+        cwd or session.cwd,
+        (session.cwd, *session.directories, *also),
+        home=os.path.expanduser("~"),
+        resolve=resolve,
+        exists=os.path.lexists,
+    )
+    return structs.replace(action, unread=True) if resolve.lost else action

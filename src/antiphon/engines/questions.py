@@ -1,23 +1,208 @@
 """Questions of a model to the user: as one form where the client shows forms, else one after the other."""
 
+import asyncio
 import enum
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
-from antiphon.engines.inquiry import pick, shown, text
-from antiphon.engines.wording import prose, sentence
+from antiphon.agent.forms import misfits
+from antiphon.agent.permission import QUESTION, Permission, why_refused
+from antiphon.aio import ignore_result
+from antiphon.engines.labels import prose, sentence
+from antiphon.errors import AcpError, RequestError
 from antiphon.protocol import v1
-from antiphon.protocol.base import JsonObject
+from antiphon.protocol.base import JsonObject, encode
+from antiphon.protocol.salvage import salvage
 from antiphon.protocol.v1 import methods as m
 
 if TYPE_CHECKING:
-    from antiphon.agent.asking import Asking
+    from antiphon.agent.asking import Asking, Visit
 
-__all__ = ["Answer", "Choice", "Question", "Silence", "ask_by_form", "ask_one_by_one"]
+__all__ = [
+    "CANCEL",
+    "DECLINE",
+    "MAX_NOTE",
+    "Answer",
+    "Body",
+    "CalledOff",
+    "Choice",
+    "Pending",
+    "Question",
+    "Refused",
+    "Silence",
+    "ask_by_form",
+    "ask_on_page",
+    "ask_one_by_one",
+    "fill_in_form",
+    "form_of",
+    "noted",
+    "pick",
+    "pick_alone",
+    "shown",
+    "text",
+    "why",
+    "withdrawn",
+    "words",
+]
 
+# --- What every question of a program needs on its way to the user and back. Nothing that is not understood is ever an approval
+
+Body: TypeAlias = dict[str, Any]
+"""What the program gets to read as the answer."""
+
+MAX_NOTE: Final = 2000
+"""Most characters of what a program says about a question that are shown with it. A reason is a sentence."""
+
+_WORDS: Final = "words"
 _Kind = v1.PermissionOptionKind
+
+
+class CalledOff(AcpError):
+    """The client called the question off, because the turn is being cancelled."""
+
+
+class Refused(AcpError):
+    """A policy said no in the user's place; the text says why."""
+
+
+async def pick(
+    stage: "Asking", call: v1.ToolCallPatch, options: Sequence[v1.PermissionOption], *, question: bool = False
+) -> v1.PermissionOption | None:
+    """Which of the options the user chose; None if the answer was none of them. `question`: it is not about permission, and only they can say.
+
+    Raises:
+        CalledOff: there will be no answer.
+        Refused: the user was not asked.
+    """
+    asked = v1.RequestPermission(stage.session.id, call, list(options), meta=QUESTION if question else None)
+    answer = await stage.request(m.REQUEST_PERMISSION, asked)
+    if isinstance(answer.outcome, v1.Cancelled):
+        raise CalledOff("the question was called off")
+    permission = Permission(answer.outcome, options)
+    if not permission and (why := why_refused(answer)) is not None:
+        raise Refused(why)
+    return permission.option
+
+
+async def pick_alone(
+    stage: "Asking", call: v1.ToolCallPatch, options: Sequence[v1.PermissionOption], *, question: bool = False
+) -> v1.PermissionOption | None:
+    """The same for a question about no call that the client knows: it begins and ends with the question.
+
+    Raises:
+        CalledOff: there will be no answer.
+        Refused: the user was not asked.
+    """
+    id = call.tool_call_id
+    named = {name: value for name in ("kind", "name", "content", "locations") if (value := getattr(call, name))}
+    await stage.update(v1.ToolCall(id, call.title or "A question", raw_input=call.raw_input, **named))
+    chosen = None
+    try:
+        chosen = await pick(stage, call, options, question=question)
+    finally:
+        allowed = chosen is not None and chosen.kind in (_Kind.ALLOW_ONCE, _Kind.ALLOW_ALWAYS)
+        status = v1.ToolStatus.COMPLETED if allowed else v1.ToolStatus.FAILED
+        with suppress(AcpError):  # whatever kept us from the answer is told already
+            await stage.session.update(v1.ToolCallUpdate(id, status=status))
+    return chosen
+
+
+async def words(stage: "Asking", message: str, title: str, about: str) -> str | None:
+    """What the user has to say, by a form with one field; None if that is nothing, or the form failed."""
+    try:
+        answers = await stage.ask(message, v1.Form(properties={_WORDS: v1.StringProperty(title=title)}), about=about)
+    except AcpError:  # the answer that matters has been given already
+        return None
+    said = (answers or {}).get(_WORDS)
+    return said.strip() or None if isinstance(said, str) else None
+
+
+def text(markdown: str) -> v1.ContentItem:
+    """A piece of what a question shows."""
+    return v1.ContentItem(v1.TextBlock(markdown))
+
+
+def shown(call: v1.ToolCallPatch, **changes: Any) -> v1.ToolCallPatch:
+    """The call as it is shown in a question, where that differs from how it stands."""
+    return msgspec.structs.replace(call, **changes)
+
+
+def noted(said: str | None) -> str:
+    """What a program says about a question, as it can be shown."""
+    return prose(said or "").strip()[:MAX_NOTE]
+
+
+def withdrawn() -> bool:
+    """Whether a cancellation is meant for whoever asks, and not only for the question: the program took it back."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
+def why(error: AcpError) -> str:
+    """In a few words, why the user could not be asked."""
+    said = error.reason if isinstance(error, RequestError) else str(error).partition("\n")[0]
+    return said or "no reason was given"
+
+
+# --- An MCP server asks the user something: passed on to the client, if it can show it. Else the server is told no
+
+DECLINE: Final = {"action": "decline"}
+CANCEL: Final = {"action": "cancel"}
+_PAGES: Final = ("https://", "http://")
+
+
+async def fill_in_form(stage: "Asking", message: str, schema: dict[str, Any] | None) -> Body:
+    """Have the user fill in the server's form."""
+    form = form_of(schema)
+    if form is None or not stage.session.client.shows_forms:
+        return dict(DECLINE)
+    asked = v1.FormElicitation(message=message, requested_schema=form, session_id=stage.session.id)
+    match await stage.request(m.CREATE_ELICITATION, asked):
+        case v1.Accepted(content=content) if not list(misfits(content or {}, form)):
+            return {"action": "accept", "content": content or {}}
+        case v1.Accepted() | v1.Declined():
+            return dict(DECLINE)
+        case _:
+            return dict(CANCEL)
+
+
+async def ask_on_page(stage: "Asking", message: str, url: str | None) -> "tuple[Body, Visit | None]":
+    """Have the user go to the server's page. Whoever knows that they are done there completes the visit."""
+    if not stage.session.client.opens_pages:
+        return dict(DECLINE), None
+    if url is None or not url.lower().startswith(_PAGES):  # a server may not have the user run something
+        return dict(DECLINE), None
+    visit = await stage.visit(message, url)
+    return ({"action": "accept"}, visit) if visit else (dict(DECLINE), None)
+
+
+def form_of(schema: dict[str, Any] | None) -> v1.Form | None:
+    """The server's form as the client takes it; None if it is none."""
+    properties = (schema or {}).get("properties", {})
+    if not isinstance(properties, dict):
+        return None
+    named = {name: _with_titles(each) for name, each in properties.items()}
+    try:
+        return salvage(encode({**(schema or {}), "properties": named}), v1.Form)
+    except msgspec.ValidationError:
+        return None
+
+
+def _with_titles(field: Any) -> Any:
+    """MCP's older way to give the values of a choice names."""
+    if not isinstance(field, dict) or "enumNames" not in field:
+        return field
+    rest = {key: value for key, value in field.items() if key not in ("enum", "enumNames")}
+    values, names = field.get("enum"), field["enumNames"]
+    if not isinstance(values, list) or not isinstance(names, list) or len(values) != len(names):
+        return {**rest, "enum": values}
+    return {**rest, "oneOf": [{"const": value, "title": name} for value, name in zip(values, names, strict=True)]}
+
+
 _NONE: Final = v1.PermissionOption("none_of_these", "None of these", _Kind.REJECT_ONCE)
 _DONE: Final = v1.PermissionOption("done", "Done", _Kind.ALLOW_ONCE)
 
@@ -195,3 +380,38 @@ async def _pick(
 def _described(choice: Choice) -> str:
     about = f"**{choice.label}**: {choice.description}" if choice.description else f"**{choice.label}**"
     return f"{about}\n\n{choice.preview}" if choice.preview else about
+
+
+# --- Questions of a program that wait for the user: each is a task, several at a time, and any of them may be withdrawn
+
+
+class Pending:
+    """The open questions of one session, by the key that the program knows them by."""
+
+    def __init__(self) -> None:
+        self._open: dict[Hashable, asyncio.Task[None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def begin(self, key: Hashable, asking: "Coroutine[object, object, None]") -> None:
+        """Ask, beside everything else."""
+        task = asyncio.get_running_loop().create_task(asking, name=f"ask {key}")
+        self._open[key] = task
+        task.add_done_callback(ignore_result)
+        task.add_done_callback(partial(self._over, key))
+
+    def _over(self, key: Hashable, task: "asyncio.Task[None]") -> None:
+        if self._open.get(key) is task:  # the program may have asked again by the same key
+            del self._open[key]
+
+    def withdraw(self, key: Hashable) -> None:
+        """The program does not want to know any more; nor does the client have to ask."""
+        if (asking := self._open.get(key)) is not None:
+            asking.cancel()
+
+    def withdraw_all(self, which: Callable[[Hashable], bool] = lambda _: True) -> None:
+        """Nor any other, or any of these."""
+        for key, asking in list(self._open.items()):
+            if which(key):
+                asking.cancel()

@@ -49,7 +49,7 @@ def test_initialize_is_answered_before_anything_heavy_is_imported_and_before_the
         "import os, sys\n"
         "from antiphon.cli.agent import run\n"
         "plain = os.write\n"
-        "heavy = {'asyncio', 'ssl', 'sqlite3', 'argparse', 'subprocess', 'pathlib', 'tomllib', 'antiphon.engines.finding'}\n"
+        "heavy = {'asyncio', 'ssl', 'sqlite3', 'argparse', 'subprocess', 'pathlib', 'tomllib', 'antiphon.engines.cli_program'}\n"
         "def write(fd, data):\n"
         "    os.write = plain\n"
         "    sys.stderr.write(' '.join(sorted(heavy & set(sys.modules))))\n"
@@ -143,7 +143,7 @@ async def test_a_session_with_a_variable_that_names_nothing_is_refused(tmp_path:
 
 @pytest.mark.slow  # needs the real program
 def test_the_real_program_is_found_in_the_package_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from antiphon.engines.finding import CLAUDE, find_cli, version_of
+    from antiphon.engines.cli_program import CLAUDE, find_cli, version_of
 
     monkeypatch.delenv(CLAUDE.variable, raising=False)
     monkeypatch.setenv("PATH", "/nowhere")

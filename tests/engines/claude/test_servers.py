@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from antiphon.engines.claude.servers import ServerFile, servers_of
+from antiphon.engines.claude.launch import ServerFile, servers_of
 from antiphon.protocol import v1
 from tests.engines.mcp_servers.serving import LITTLE, serving, stdio_server
 

@@ -6,8 +6,8 @@ from typing import cast
 import pytest
 
 from antiphon.engines.claude.process import Process
-from antiphon.engines.claude.waiting import Waiting
-from antiphon.engines.news import End, EndError
+from antiphon.engines.claude.prompt import Waiting
+from antiphon.engines.events import End, EndError
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 

@@ -7,8 +7,8 @@ import pytest
 
 from antiphon.agent.turn import Turn
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.choosing import Choosing
 from antiphon.engines.codex.server import ServerRefused
+from antiphon.engines.codex.settings import Choosing
 from antiphon.errors import AcpError, ConnectionClosed
 from tests.agent.editor import FULL, only_prompt, playing
 

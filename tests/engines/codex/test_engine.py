@@ -48,7 +48,7 @@ def test_initialize_is_answered_before_anything_heavy_is_imported_and_before_the
         "import os, sys\n"
         "from antiphon.cli.agent import run\n"
         "plain = os.write\n"
-        "heavy = {'asyncio', 'ssl', 'sqlite3', 'argparse', 'subprocess', 'pathlib', 'tomllib', 'antiphon.engines.finding'}\n"
+        "heavy = {'asyncio', 'ssl', 'sqlite3', 'argparse', 'subprocess', 'pathlib', 'tomllib', 'antiphon.engines.cli_program'}\n"
         "def write(fd, data):\n"
         "    os.write = plain\n"
         "    sys.stderr.write(' '.join(sorted(heavy & set(sys.modules))))\n"
@@ -148,7 +148,7 @@ async def test_a_program_whose_server_does_not_start_is_told_with_what_it_said(t
 
 @pytest.mark.slow  # needs the real program
 def test_the_real_program_is_found_in_the_package_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from antiphon.engines.finding import CODEX, find_cli, version_of
+    from antiphon.engines.cli_program import CODEX, find_cli, version_of
 
     monkeypatch.delenv(CODEX.variable, raising=False)
     monkeypatch.setenv("PATH", "/nowhere")

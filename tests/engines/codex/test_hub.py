@@ -17,16 +17,14 @@ import pytest
 from antiphon.agent.session import Session
 from antiphon.catalogue.programs import CODEX, Found
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.choosing import Choosing
-from antiphon.engines.codex.history import turns_of
 from antiphon.engines.codex.hub import Hub
-from antiphon.engines.codex.listing import list_threads
 from antiphon.engines.codex.login import kept_login
-from antiphon.engines.codex.refusing import ended
-from antiphon.engines.codex.server import Server
+from antiphon.engines.codex.rollout import Unseen
+from antiphon.engines.codex.server import Server, ended
+from antiphon.engines.codex.settings import Choosing
+from antiphon.engines.codex.stored_threads import list_threads, turns_of
 from antiphon.engines.codex.thread import OpenThread
 from antiphon.engines.codex.translate.translator import Translator
-from antiphon.engines.codex.unseen import Unseen
 from antiphon.errors import ConnectionClosed, ProcessDied, RequestError
 from antiphon.protocol import v1
 from tests.engines.codex.versions import PYPI, program

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from antiphon.agent.session import Session
-from antiphon.engines.codex.choosing import Choosing
-from antiphon.engines.codex.configured import Configured
-from antiphon.engines.codex.looking import PROFILE, config_with_profile, has_rules
+from antiphon.engines.codex.modes import PROFILE, config_with_profile, has_rules
+from antiphon.engines.codex.settings import Choosing
+from antiphon.engines.codex.thread import Configured
 
 
 @pytest.fixture

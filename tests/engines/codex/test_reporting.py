@@ -7,7 +7,7 @@ import pytest
 
 from antiphon.agent.turn import Turn
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.reporting import status_of
+from antiphon.engines.codex.commands import status_of
 from tests.agent.editor import FULL, only_prompt, playing
 
 

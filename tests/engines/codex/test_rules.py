@@ -2,8 +2,7 @@
 
 import pytest
 
-from antiphon.engines.codex.modes import MODES
-from antiphon.engines.codex.rules import held, is_held, mode_under
+from antiphon.engines.codex.modes import MODES, held, is_held, mode_under
 from antiphon.policy import Rules
 
 EDITS = Rules.parse(deny=["Edit(secret/**)"])

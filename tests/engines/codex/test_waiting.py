@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from antiphon.engines.codex.waiting import Waiting
-from antiphon.engines.news import End
+from antiphon.engines.codex.prompt import Waiting
+from antiphon.engines.events import End
 from antiphon.errors import ConnectionClosed
 from antiphon.protocol import v1
 

@@ -10,7 +10,7 @@ from antiphon.aio import ignore_result
 from antiphon.client.relay import Life, Relay
 from antiphon.engines.acp.refusing import Agent, clearly, need_method
 from antiphon.engines.acp.sessions import Sessions
-from antiphon.engines.recent import trim
+from antiphon.engines.bounded import trim
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.methods import Call, Notice

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from antiphon.engines.recent import trim
+from antiphon.engines.bounded import trim
 
 if TYPE_CHECKING:
     from antiphon.engines.acp.session import AcpSession

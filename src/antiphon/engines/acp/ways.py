@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from antiphon.engines.remembered import Remembered
+from antiphon.engines.cli_program import Remembered
 from antiphon.protocol.v1.auth import AgentAuth, EnvVarAuth
 
 if TYPE_CHECKING:

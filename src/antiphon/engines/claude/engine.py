@@ -1,20 +1,51 @@
 """The Claude Code engine's front: who it is and how its sessions are opened. Imports no event loop, and looks for no CLI before `initialize` is answered."""
 
-from typing import TYPE_CHECKING
+import sys
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 from antiphon import __version__
 from antiphon.engines.base import Engine
-from antiphon.engines.claude.ways import ALIASES, METHODS
 from antiphon.errors import AcpError
+from antiphon.protocol.v1.auth import AgentAuth, TerminalAuth
 
 if TYPE_CHECKING:
     from antiphon.agent.session import Session
     from antiphon.engines.claude.history import History
     from antiphon.engines.claude.session import ClaudeSession
-    from antiphon.engines.finding import Found
+    from antiphon.engines.cli_program import Found
     from antiphon.protocol import v1
 
-__all__ = ["Claude"]
+__all__ = ["ALIASES", "API_KEY", "CONSOLE", "METHODS", "SUBSCRIPTION", "Claude"]
+
+# --- The ways to sign in to Claude Code that clients are told of. Imported before `initialize` is answered, so it imports little
+
+
+def _in_a_terminal(id: str, name: str, description: str, *words: str) -> TerminalAuth:
+    # Some clients open terminals and do not say so in the protocol's way: they look for the whole command in the `_meta`.
+    whole = ["-P", "-m", "antiphon", "agent", "--engine", "claude", *words]
+    meta = {"terminal-auth": {"command": sys.executable, "args": whole, "label": name}}
+    return TerminalAuth(id, name, description, [*words], meta=meta)
+
+
+SUBSCRIPTION: Final = _in_a_terminal(
+    "claude-ai-login", "Claude subscription", "Sign in with your Claude account, in a terminal.", "--login"
+)
+CONSOLE: Final = _in_a_terminal(
+    "console-login",
+    "Anthropic Console",
+    "Sign in to be billed by usage of the API, in a terminal.",
+    "--login",
+    "console",
+)
+API_KEY: Final = AgentAuth(
+    "api-key", "Anthropic API key", "Set ANTHROPIC_API_KEY in the environment of the agent and start it again."
+)
+
+METHODS: Final = (SUBSCRIPTION, CONSOLE, API_KEY)
+
+ALIASES: Final = MappingProxyType({"claude-login": SUBSCRIPTION.id})
+"""Ids that clients know from other agents of Claude Code → ours."""
 
 
 class Claude(Engine):
@@ -65,7 +96,7 @@ class Claude(Engine):
     async def delete(self, session_id: str) -> None:
         import asyncio
 
-        from antiphon.engines.remembered import SessionSettings
+        from antiphon.engines.cli_program import SessionSettings
 
         await asyncio.to_thread(self._kept().delete, session_id)
         await asyncio.to_thread(SessionSettings(session_id).forget)
@@ -78,7 +109,7 @@ class Claude(Engine):
     async def _begin(self, session: "Session") -> "ClaudeSession":
         found, version = await _find()
         from antiphon.engines.claude.session import ClaudeSession
-        from antiphon.engines.remembered import Remembered
+        from antiphon.engines.cli_program import Remembered
 
         return ClaudeSession(session, found, self._kept(), Remembered(found.cli.name, version))
 
@@ -119,7 +150,7 @@ async def _find() -> "tuple[Found, str]":
     """The CLI and its version, each time anew: it may have been installed or updated since. A program that is asked does not hold up others."""
     import asyncio
 
-    from antiphon.engines.finding import CLAUDE, ask_version, check_version, find_cli, known_version
+    from antiphon.engines.cli_program import CLAUDE, ask_version, check_version, find_cli, known_version
 
     found = find_cli(CLAUDE)
     version = known_version(found)

@@ -9,8 +9,8 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from antiphon.engines.claude.ways import API_KEY, METHODS
-from antiphon.engines.finding import CLAUDE, Found, ask, find_cli, home, version_of
+from antiphon.engines.claude.engine import API_KEY, METHODS
+from antiphon.engines.cli_program import CLAUDE, Found, ask, find_cli, home, version_of
 from antiphon.errors import AcpError, Code, RequestError
 
 __all__ = ["WAYS", "check_signed_in", "login", "sign_in_needed", "sign_out"]

@@ -5,7 +5,7 @@ import itertools
 from typing import TYPE_CHECKING, Any, Final
 
 from antiphon.engines.claude import wire
-from antiphon.engines.program import Program, ProgramPeer
+from antiphon.engines.process import Program, ProgramPeer
 from antiphon.errors import AcpError, ConnectionClosed, fresh
 
 if TYPE_CHECKING:

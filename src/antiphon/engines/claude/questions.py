@@ -3,22 +3,72 @@
 An answer is a text by the question's own words: the label that was chosen, several of them joined, or what the user wrote instead.
 """
 
+import asyncio
 import json
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+import logging
+import os.path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from antiphon.engines.claude.inquiry import allow, deny
-from antiphon.engines.inquiry import Body
-from antiphon.engines.questions import Answer, Choice, Question, Silence, ask_by_form, ask_one_by_one
+from antiphon.agent.asking import Asking
+from antiphon.engines.bounded import trim
+from antiphon.engines.claude import wire
+from antiphon.engines.claude.grants import Grant, grants, keep_rules
+from antiphon.engines.claude.rules import HOOK, before_tool
+from antiphon.engines.labels import prose
+from antiphon.engines.questions import (
+    CANCEL,
+    DECLINE,
+    MAX_NOTE,
+    Answer,
+    Body,
+    CalledOff,
+    Choice,
+    Pending,
+    Question,
+    Refused,
+    Silence,
+    ask_by_form,
+    ask_on_page,
+    ask_one_by_one,
+    fill_in_form,
+    noted,
+    pick,
+    shown,
+    text,
+    why,
+    withdrawn,
+    words,
+)
+from antiphon.errors import AcpError
 from antiphon.protocol import v1
+from antiphon.text import exact
 
 if TYPE_CHECKING:
-    from antiphon.agent.asking import Asking
-    from antiphon.engines.claude import wire
+    from antiphon.agent.asking import Visit
+    from antiphon.agent.session import Session
+    from antiphon.engines.claude.process import Process
+    from antiphon.engines.claude.translate.translator import Translator
+    from antiphon.engines.events import Telling
 
-__all__ = ["ask_questions"]
+__all__ = ["Answering", "Asker", "allow", "ask_about_plan", "ask_for_server", "ask_questions", "deny"]
+
+# --- What the CLI is told: a tool may run, or it may not and why
+
+
+def allow(input: Mapping[str, Any], *permissions: Mapping[str, Any]) -> Body:
+    """The tool may run. The input is always there: 2.1.197 takes an answer without it for a refusal."""
+    body: Body = {"behavior": "allow", "updatedInput": dict(input)}
+    return {**body, "updatedPermissions": [dict(each) for each in permissions]} if permissions else body
+
+
+def deny(message: str, *, interrupt: bool = False) -> Body:
+    """The tool may not run; the model reads the message. With `interrupt` the turn ends instead."""
+    body: Body = {"behavior": "deny", "message": message}
+    return {**body, "interrupt": True} if interrupt else body
+
 
 DECLINED: Final = (
     "The user declined to answer. Do not ask the same again: go on without an answer, or ask in your own words."
@@ -94,3 +144,260 @@ def _answered(request: "wire.CanUseTool", questions: Sequence[Question], answers
 def _joined(answers: Iterable[str]) -> str:
     """As the CLI writes it: what holds the separator is quoted."""
     return ", ".join(json.dumps(each, ensure_ascii=False) if ", " in each or '"' in each else each for each in answers)
+
+
+# --- The plan is made: show it, and ask whether and how to go on. The one place where an answer changes the mode
+
+_Kind = v1.PermissionOptionKind
+_ACCEPTING: Final = v1.PermissionOption("accept_edits", "Yes, and accept edits without asking", _Kind.ALLOW_ALWAYS)
+_ASKING: Final = v1.PermissionOption("ask_for_edits", "Yes, and ask before each edit", _Kind.ALLOW_ONCE)
+_STAYING: Final = v1.PermissionOption("keep_planning", "No, stay in plan mode", _Kind.REJECT_ONCE)
+_CHANGING: Final = v1.PermissionOption("change_plan", "No, and say what to change", _Kind.REJECT_ONCE)
+
+_MODES: Final = {_ACCEPTING.option_id: "acceptEdits", _ASKING.option_id: "default"}
+
+STAYS: Final = (
+    "The user did not approve the plan and stays in plan mode. Nothing may be changed yet: "
+    "ask what should be different, or improve the plan."
+)
+
+
+async def ask_about_plan(request: "wire.CanUseTool", stage: "Asking", call: v1.ToolCallPatch) -> Body:
+    """Show the plan and ask."""
+    options = [_ASKING, _STAYING] if request.mended else [_ACCEPTING, _ASKING, _STAYING]
+    if stage.session.client.shows_forms:
+        options.append(_CHANGING)
+    plan = request.input.get("plan")
+    content = (
+        [text(plan)] if isinstance(plan, str) and plan.strip() else call.content or [text("There is no plan yet.")]
+    )
+    chosen = await pick(stage, shown(call, content=content), options, question=True)
+    if chosen is None:
+        return deny(STAYS)
+    if chosen.option_id in _MODES:
+        return allow(request.input, _mode(_MODES[chosen.option_id]))
+    if chosen is _CHANGING:
+        said = await words(stage, "What should be different?", "Changes to the plan", call.tool_call_id)
+        if said is not None:
+            return deny(f"The user stays in plan mode and wants the plan changed first. They said:\n{said}")
+    return deny(STAYS)
+
+
+def _mode(mode: str) -> dict[str, Any]:
+    return {"type": "setMode", "mode": mode, "destination": "session"}
+
+
+# --- A question of an MCP server, as the CLI passes it on
+
+MOST_PAGES: Final = 64
+"""Pages whose end is waited for. Servers need not say when the user is done."""
+
+
+async def ask_for_server(request: "wire.Elicitation", stage: "Asking", pages: "dict[str, Visit]") -> Body:
+    """Ask by a form or on a page. The pages that the user agreed to go to are remembered by the server's id for them."""
+    if request.mode != "url":
+        return await fill_in_form(stage, _message(request), request.requested_schema)
+    body, visit = await ask_on_page(stage, _message(request), request.url)
+    if visit is not None and request.elicitation_id is not None:
+        pages[request.elicitation_id] = visit
+        trim(pages, MOST_PAGES)
+    return body
+
+
+def _message(request: "wire.Elicitation") -> str:
+    """Who asks is said first: the words are the server's own."""
+    who = request.display_name or request.mcp_server_name or "An MCP server"
+    said = (f"{who} asks: {request.message}", request.title, request.description)
+    return prose("\n".join(part for part in said if part))
+
+
+# --- May this tool run? The CLI's questions become questions to the user, and the user's answers what the CLI goes by
+
+REJECTED: Final = (
+    "The user rejected this tool call: it did not run, and nothing was changed. "
+    "Stop what you are doing, and wait for the user to say how to go on."
+)
+NOT_ALLOWED: Final = "The user did not allow this tool call: it did not run, and nothing was changed."
+CALLED_OFF: Final = "The user cancelled while this was being asked: it did not run, and nothing was changed."
+
+_ALLOW: Final = v1.PermissionOption("allow", "Allow once", _Kind.ALLOW_ONCE)
+_REJECT: Final = v1.PermissionOption("reject", "Reject", _Kind.REJECT_ONCE)
+_REJECT_WITH_WORDS: Final = v1.PermissionOption("reject_with_message", "Reject and say why", _Kind.REJECT_ONCE)
+
+_ASKED_THEIR_OWN_WAY: Final = {"AskUserQuestion": ask_questions, "ExitPlanMode": ask_about_plan}
+
+_COMMONPLACE: Final = "This command requires approval"
+"""What the CLI gives as a reason when there is none."""
+
+
+class Asker:
+    """Asks for one session. Several questions may be open at once; whoever cancels one withdraws it at the client."""
+
+    def __init__(self, session: "Session") -> None:
+        self._session = session
+        self._pages: dict[str, Visit] = {}
+
+    async def answer(self, request: "wire.CanUseTool", stage: "Asking", call: v1.ToolCallPatch) -> Body:
+        """What the CLI is told: it may, or it may not and why."""
+        ask = _ASKED_THEIR_OWN_WAY.get(request.tool_name, self._ask)
+        try:
+            return await ask(request, stage, _from_whom(request, call))
+        except asyncio.CancelledError:
+            if withdrawn():
+                raise
+            return deny(CALLED_OFF, interrupt=True)  # the turn has ended, and its questions with it
+        except CalledOff:
+            return deny(CALLED_OFF, interrupt=True)
+        except Refused as refused:
+            return deny(f"This tool call is not allowed here: it did not run, and nothing was changed. {refused}")
+        except AcpError as error:
+            return deny(f"The user could not be asked, so this did not run: {why(error)}")
+
+    async def elicit(self, request: "wire.Elicitation", stage: "Asking") -> Body:
+        """What an MCP server is told that wants something from the user."""
+        try:
+            return await ask_for_server(request, stage, self._pages)
+        except asyncio.CancelledError:
+            if withdrawn():
+                raise
+            return dict(CANCEL)
+        except AcpError:
+            return dict(DECLINE)
+
+    async def page_done(self, elicitation_id: str) -> None:
+        """A server says that the user is done on the page it asked for: the client may stop waiting."""
+        visit = self._pages.pop(elicitation_id, None)
+        if visit is not None:
+            await visit.complete()
+
+    async def _ask(self, request: "wire.CanUseTool", stage: "Asking", call: v1.ToolCallPatch) -> Body:
+        session = self._session
+        roots = (session.cwd, *session.directories)
+        # The CLI says where things really are, whatever link led it there.
+        lasting = grants(request, [*map(os.path.realpath, roots), *roots])
+        allowing = [_ALLOW, *(grant.option for grant in lasting)]
+        rejecting = [_REJECT, *([_REJECT_WITH_WORDS] if session.client.shows_forms else [])]
+        # Clients put the first option under the user's finger.
+        options = [*rejecting, *allowing] if request.default_to_no or request.mended else [*allowing, *rejecting]
+        chosen = await pick(stage, _explained(request, call, lasting), options)
+        if chosen is None:
+            return deny(NOT_ALLOWED)
+        if chosen is _ALLOW:
+            return allow(request.input)
+        for grant in lasting:
+            if chosen is grant.option:
+                if grant.kept:
+                    await asyncio.to_thread(keep_rules, session.cwd, grant.kept)
+                return allow(request.input, *grant.updates)
+        if chosen is _REJECT_WITH_WORDS:
+            said = await words(stage, "What should Claude do instead?", "Your message", call.tool_call_id)
+            if said is not None:
+                return deny(f"The user rejected this tool call: it did not run. They said:\n{said}")
+        return deny(REJECTED)
+
+
+def _from_whom(request: "wire.CanUseTool", call: v1.ToolCallPatch) -> v1.ToolCallPatch:
+    """Which sub-agent asks, if it is one, for clients that can show it in their own way."""
+    if request.agent_id is None:
+        return call
+    meta = dict(call.meta or {})
+    ours = meta.get("claudeCode")
+    meta["claudeCode"] = {**(ours if isinstance(ours, dict) else {}), "agentId": request.agent_id}
+    return shown(call, meta=meta)
+
+
+def _explained(request: "wire.CanUseTool", call: v1.ToolCallPatch, lasting: list[Grant]) -> v1.ToolCallPatch:
+    """What the call would do, and what the CLI has to say about it."""
+    said = list(_notes(request, call))
+    said.extend(grant.note for grant in lasting if grant.note is not None)
+    return shown(call, content=[*(call.content or []), text("\n\n".join(said))]) if said else call
+
+
+def _notes(request: "wire.CanUseTool", call: v1.ToolCallPatch) -> Iterator[str]:
+    if request.agent_id is not None:
+        yield f"A sub-agent asks (`{request.agent_id}`)."
+    known = [call.title or "", *(place.path for place in call.locations or ()), *_texts(call)]
+    reason = noted(request.decision_reason)
+    for note in (noted(request.title), noted(request.description), reason if reason != _COMMONPLACE else ""):
+        if note and not any(note in each for each in known):
+            known.append(note)
+            yield note
+    blocked = exact(request.blocked_path or "").strip()[:MAX_NOTE]
+    if blocked and not any(blocked in each for each in known):
+        yield f"It reaches for `{blocked}`."
+
+
+def _texts(call: v1.ToolCallPatch) -> Iterator[str]:
+    """What it shows already."""
+    for item in call.content or ():
+        match item:
+            case v1.ContentItem(content=v1.TextBlock(text=shown)):
+                yield shown
+            case _:
+                pass
+
+
+# --- Answers to what the CLI asks: may this tool run, what does this server want to know
+
+_log = logging.getLogger(__name__)
+
+
+class Answering:
+    """Of one session. Questions belong to it and not to a turn, because sub-agents ask between turns too."""
+
+    def __init__(self, session: "Session", translator: "Translator", telling: "Telling") -> None:
+        self._session = session
+        self._stage = Asking(session)
+        self._asker = Asker(session)
+        self._translator = translator
+        self._telling = telling
+        self._pending = Pending()
+
+    def ask(self, process: "Process", line: wire.ControlRequest) -> None:
+        """Begin to ask the user, and answer the CLI when they have."""
+        self._pending.begin((process.pid, line.request_id), self._answer(process, line))
+
+    async def _answer(self, process: "Process", line: wire.ControlRequest) -> None:
+        try:
+            body = await self._body(line)
+        except Exception as error:  # a question that cannot be asked must not leave the CLI waiting
+            _log.exception("a question of Claude Code could not be asked")
+            process.refuse(line.request_id, f"the question could not be asked: {type(error).__name__}")
+            return
+        if body is None:
+            process.refuse(line.request_id, "not supported here")
+        else:
+            process.answer(line.request_id, body)
+
+    async def _body(self, line: wire.ControlRequest) -> dict[str, Any] | None:
+        match line.request:
+            case wire.CanUseTool() as asked:
+                body = await self._asker.answer(asked, self._stage, self._translator.patch_of(asked))
+                if body.get("behavior") == "allow" and asked.tool_use_id is not None:
+                    for news in self._translator.allowed(asked.tool_use_id):
+                        await self._telling.tell(news)
+                return body
+            case wire.Elicitation() as asked_by_server:
+                return await self._asker.elicit(asked_by_server, self._stage)
+            case wire.OtherControl(subtype=subtype, fields=fields) if subtype == HOOK:
+                return before_tool(self._session, fields)
+            case _:
+                return None
+
+    async def page_done(self, elicitation_id: str | None) -> None:
+        """The user has done what a server wanted on a page: the client may stop waiting."""
+        if elicitation_id is not None:
+            await self._asker.page_done(elicitation_id)
+
+    def withdraw(self, process: "Process", request_id: str) -> None:
+        """The CLI does not want to know any more."""
+        self._pending.withdraw((process.pid, request_id))
+
+    def withdraw_all(self, process: "Process") -> None:
+        """Nor anything else that this process asked."""
+        self._pending.withdraw_all(lambda key: isinstance(key, tuple) and key[0] == process.pid)
+
+    def close(self) -> None:
+        """The session ends."""
+        self._pending.withdraw_all()
+        self._stage.end()

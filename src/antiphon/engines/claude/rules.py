@@ -16,8 +16,8 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from antiphon.engines.actions import action_of
 from antiphon.engines.claude.translate.descriptions import describe
+from antiphon.engines.project import action_of
 from antiphon.policy import Action, PolicyMode, Rules, Ruling, Verdict, decide
 from antiphon.policy.decision import decide_read_only
 from antiphon.policy.match import RuleMatcher

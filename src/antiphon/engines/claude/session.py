@@ -6,10 +6,9 @@ import uuid
 from typing import TYPE_CHECKING
 
 from antiphon.engines.base import EngineSession
-from antiphon.engines.claude.choosing import Choosing
 from antiphon.engines.claude.launch import may_bypass
-from antiphon.engines.claude.settings import MODE, MODEL
-from antiphon.engines.remembered import SessionSettings
+from antiphon.engines.claude.settings import MODE, MODEL, Choosing
+from antiphon.engines.cli_program import SessionSettings
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 
@@ -17,10 +16,9 @@ if TYPE_CHECKING:
     from antiphon.agent.hooks import Outcome
     from antiphon.agent.session import Session
     from antiphon.agent.turn import Turn
-    from antiphon.engines.claude.conversation import Conversation
+    from antiphon.engines.claude.driver import ClaudeDriver
     from antiphon.engines.claude.history import History
-    from antiphon.engines.finding import Found
-    from antiphon.engines.remembered import Remembered
+    from antiphon.engines.cli_program import Found, Remembered
 
 __all__ = ["ClaudeSession", "Place"]
 
@@ -46,7 +44,7 @@ class ClaudeSession(EngineSession):
         self._history = history
         self._place = Place(found.path, remembered)
         self._choosing = Choosing(session, bypass=may_bypass(os.environ))
-        self._open: Conversation | None = None
+        self._open: ClaudeDriver | None = None
 
     # Opening.
 
@@ -90,11 +88,11 @@ class ClaudeSession(EngineSession):
             self._conversation.start_soon()
 
     @property
-    def _conversation(self) -> "Conversation":
+    def _conversation(self) -> "ClaudeDriver":
         if self._open is None:
-            from antiphon.engines.claude.conversation import Conversation
+            from antiphon.engines.claude.driver import ClaudeDriver
 
-            self._open = Conversation(self.session, self._place, self._history, self._choosing)
+            self._open = ClaudeDriver(self.session, self._place, self._history, self._choosing)
         return self._open
 
     # Working.

@@ -1,22 +1,52 @@
 """The Codex engine's front: who it is and how its sessions are opened. Imports no event loop, and looks for no CLI before `initialize` is answered."""
 
+import sys
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from antiphon import __version__
 from antiphon.engines.base import Engine
-from antiphon.engines.codex.ways import METHODS
+from antiphon.protocol.v1.auth import AgentAuth, TerminalAuth
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from antiphon.agent.session import Session
+    from antiphon.engines.cli_program import Found
     from antiphon.engines.codex.hub import Hub
     from antiphon.engines.codex.session import CodexSession
-    from antiphon.engines.finding import Found
     from antiphon.protocol import v1
 
-__all__ = ["Codex"]
+__all__ = ["API_KEY", "CHATGPT", "DEVICE", "KEYS", "METHODS", "Codex"]
+
+# --- The ways to sign in to Codex that clients are told of. Imported before `initialize` is answered, so it imports little
+
+KEYS: Final = ("CODEX_API_KEY", "OPENAI_API_KEY")
+"""The variables that may hold an API key; the first that is set is taken."""
+
+
+def _in_a_terminal(id: str, name: str, description: str, *words: str) -> TerminalAuth:
+    # Some clients open terminals and do not say so in the protocol's way: they look for the whole command in the `_meta`.
+    whole = ["-P", "-m", "antiphon", "agent", "--engine", "codex", *words]
+    meta = {"terminal-auth": {"command": sys.executable, "args": whole, "label": name}}
+    return TerminalAuth(id, name, description, [*words], meta=meta)
+
+
+CHATGPT: Final = _in_a_terminal(
+    "chatgpt-login", "ChatGPT account", "Sign in with your ChatGPT account, in a terminal and a browser.", "--login"
+)
+DEVICE: Final = _in_a_terminal(
+    "device-login",
+    "ChatGPT account, by a code",
+    "Sign in with a browser on another machine: a terminal shows the code to type there.",
+    "--login",
+    "device",
+)
+API_KEY: Final = AgentAuth(
+    "api-key", "OpenAI API key", f"Takes the key from {' or '.join(KEYS)} in the environment of the agent."
+)
+
+METHODS: Final = (CHATGPT, DEVICE, API_KEY)
 
 
 class Codex(Engine):
@@ -64,13 +94,13 @@ class Codex(Engine):
 
     async def list(self, query: "v1.ListSessions") -> "v1.ListSessionsResult":
         hub = await self._shared()
-        from antiphon.engines.codex.listing import list_threads
+        from antiphon.engines.codex.stored_threads import list_threads
 
         return await list_threads(hub, query)
 
     async def delete(self, session_id: str) -> None:
         hub = await self._shared()
-        from antiphon.engines.codex.listing import delete_thread
+        from antiphon.engines.codex.stored_threads import delete_thread
 
         await delete_thread(hub, session_id)
 
@@ -121,7 +151,7 @@ class Codex(Engine):
 
     async def signed_in(self) -> bool:
         from antiphon.engines.codex.login import must_be_signed_in
-        from antiphon.engines.codex.refusing import clearly
+        from antiphon.engines.codex.server import clearly
         from antiphon.errors import AcpError
 
         try:
@@ -152,7 +182,7 @@ async def _find() -> "Found":
     """The CLI, if it is new enough. A program that is asked for its version does not hold up others."""
     import asyncio
 
-    from antiphon.engines.finding import CODEX, ask_version, check_version, find_cli, known_version
+    from antiphon.engines.cli_program import CODEX, ask_version, check_version, find_cli, known_version
 
     found = find_cli(CODEX)
     version = known_version(found)

@@ -7,20 +7,18 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from antiphon import __version__
 from antiphon.config.environment import environment_for, harmless_git
+from antiphon.engines.bounded import trim
+from antiphon.engines.cli_program import home, notes_folder, read_notes, write_notes
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.login import Mark, kept_login
-from antiphon.engines.codex.refusing import plain
-from antiphon.engines.codex.server import Server
-from antiphon.engines.finding import home
-from antiphon.engines.recent import trim
-from antiphon.engines.remembered import notes_folder, read_notes, write_notes
-from antiphon.engines.running import Running
+from antiphon.engines.codex.server import Server, plain
+from antiphon.engines.process import Running
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from antiphon.engines.finding import Found
+    from antiphon.engines.cli_program import Found
 
 __all__ = ["EARLY", "Hub", "Listener", "Names"]
 

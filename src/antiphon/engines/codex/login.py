@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from antiphon.engines.cli_program import CODEX, Found, ask, find_cli, home, version_of
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.ways import API_KEY, KEYS, METHODS
-from antiphon.engines.finding import CODEX, Found, ask, find_cli, home, version_of
+from antiphon.engines.codex.engine import API_KEY, KEYS, METHODS
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ async def sign_in(hub: "Hub", method_id: str) -> None:
     Raises:
         RequestError: it has not (-32000, with what to do), there is no key, or the server refuses it.
     """
-    from antiphon.engines.codex.refusing import clearly
+    from antiphon.engines.codex.server import clearly
 
     with clearly():
         if method_id == API_KEY.id:
@@ -89,7 +89,7 @@ async def sign_out(hub: "Hub") -> None:
     Raises:
         RequestError: it could not.
     """
-    from antiphon.engines.codex.refusing import clearly
+    from antiphon.engines.codex.server import clearly
 
     with clearly():
         await _request(hub, "account/logout", None, "sign you out")

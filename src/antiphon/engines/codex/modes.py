@@ -14,13 +14,35 @@ On request: what goes beyond the sandbox is asked if Codex asks for it, else it 
 recognized. What is sent for a mode stands in `rules`: the sandbox that may write the workspace is not.
 """
 
-from typing import Any, Final
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from antiphon.policy.rules import FILE_KINDS, KIND_OF
 from antiphon.protocol import v1
 
-__all__ = ["CONFIGURED", "MODES", "WORKSPACE", "Setup", "mode_of", "modes_with", "sandbox_policy", "setup_of"]
+if TYPE_CHECKING:
+    from antiphon.engines.codex.thread import Configured
+    from antiphon.policy import Rule, Rules
+
+__all__ = [
+    "CONFIGURED",
+    "MODES",
+    "PROFILE",
+    "WORKSPACE",
+    "Setup",
+    "config_with_profile",
+    "has_rules",
+    "held",
+    "is_held",
+    "mode_of",
+    "mode_under",
+    "modes_with",
+    "sandbox_policy",
+    "setup_of",
+]
 
 WORKSPACE: Final = "workspace-write"
 
@@ -110,3 +132,100 @@ def sandbox_policy(
         return {**policy, "writableRoots": [*policy.get("writableRoots", ()), *also]}
     network = usual is not None and usual.sandbox == WORKSPACE and (known or {}).get("networkAccess") is True
     return {"type": kind, "networkAccess": True} if network and kind == "readOnly" else {"type": kind}
+
+
+# --- When Codex asks and what its sandbox lets it do, in each mode and under the policy's deny and ask rules. Pure
+# Codex takes no list of files that it may not write, and no rules. So it is made to ask about what these are about, and the policy answers.
+#
+# ================== ===================== =========================== ============================= ============================
+# mode               in Codex's own words  as it is sent               with rules about edits alone  with rules about commands
+# ================== ===================== =========================== ============================= ============================
+# default            on request, read-only (the same)                  (the same: edits are asked)   untrusted, workspace-write
+# acceptEdits        on request, workspace on request, read-only       on request, read-only         untrusted, workspace-write
+# dontAsk            never, workspace      on request, read-only       on request, read-only         untrusted, workspace-write
+# bypassPermissions  never, no sandbox     (the same)                  untrusted, no sandbox         untrusted, no sandbox
+# plan               on request, read-only (the same)                  (the same)                    (the same)
+# ================== ===================== =========================== ============================= ============================
+#
+# Where commands run unasked the sandbox may not write the workspace: it would protect `.git`, `.codex` and `.agents`, and none of the
+# other files that name programs to run. A sandbox with all of these carved out makes each command 1.7 s slower and shows them as empty files.
+#
+# `untrusted` asks about every edit and every command. A command that is allowed then runs in the sandbox first, so that has to let it write.
+# In `plan` commands are how Codex looks around, and its sandbox lets none of them change anything.
+
+_ASKS_EDITS: Final = Setup("on-request", "read-only")
+_ASKS_ALL: Final = Setup("untrusted", WORKSPACE)
+_ASKS_ALL_UNBOUND: Final = Setup("untrusted", "danger-full-access")
+
+
+def is_held(rules: "Rules | None") -> bool:
+    """Whether there is anything that Codex has to ask about for their sake."""
+    return rules is not None and any(_about(rule) for rule in (*rules.deny, *rules.ask))
+
+
+def held(setup: Setup, rules: "Rules | None" = None) -> Setup:
+    """What is sent for a mode, where these rules hold."""
+    if setup.plans:
+        return setup
+    about = set() if rules is None else {_about(rule) for rule in (*rules.deny, *rules.ask)} - {None}
+    if setup.sandbox == _ASKS_ALL_UNBOUND.sandbox:
+        return _ASKS_ALL_UNBOUND if about else setup
+    if "execute" in about:
+        return _ASKS_ALL
+    return _ASKS_EDITS if about or setup.sandbox == WORKSPACE else setup
+
+
+def mode_under(rules: "Rules | None", approval: object, sandbox: object, plans: bool) -> str:
+    """The mode that Codex is in, by what it says of itself. What several modes are made of is taken for the most careful of them."""
+    found = mode_of(approval, sandbox, plans)
+    if found != CONFIGURED.id or not is_held(rules) or plans:
+        return found
+    kind = sandbox.get("type") if isinstance(sandbox, dict) else sandbox
+    made = {"workspaceWrite": "default", "dangerFullAccess": "bypassPermissions"}
+    return made.get(str(kind), found) if approval == _ASKS_ALL.approval else found
+
+
+def _about(rule: "Rule") -> str | None:
+    """What Codex has to ask about: edits, or commands; None if it would not help."""
+    kind = rule.kind or KIND_OF.get(rule.tool or "")
+    return kind if kind == "execute" else "edit" if kind in FILE_KINDS else None
+
+
+# --- Codex as somebody who only looks, also where rules of the user's own let commands out of its sandbox
+# In `plan` the sandbox lets nothing change. But a command that the user has allowed among Codex's rules runs without any sandbox, in every
+# mode, and nobody is asked. It stays inside where the sandbox has to keep something from being read: outside it could be. So the turn of a
+# reviewer gets a profile of permissions in which everything may be read but one place that does not exist.
+#
+# A profile has to stand in the configuration that a thread is opened with, and Codex then wants to be told which one holds by default. That
+# changes how the thread begins where the user has said nothing about the sandbox: it asks before it edits. So the profile is there only if
+# there are such rules.
+
+PROFILE: Final = "antiphon-looks"
+
+_NOWHERE: Final = "/antiphon-looks-nowhere"
+_SYSTEM: Final = Path("/etc/codex")
+
+
+def has_rules(cwd: str) -> bool:
+    """Whether there are rules of Codex's own about commands, of the user, of the machine or of a folder that this one is in."""
+    user = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
+    here = Path(cwd)
+    folders = [user, _SYSTEM, *(folder / ".codex" for folder in (here, *here.parents))]
+    return any(_any_in(folder / "rules") for folder in folders)
+
+
+def _any_in(folder: Path) -> bool:
+    try:
+        return any(name.endswith(".rules") for name in os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:  # it may be readable for Codex
+        return True
+
+
+def config_with_profile(found: "Configured") -> dict[str, Any]:
+    """What a thread is opened with so that a turn can be given the profile. What the user has said about the sandbox goes on to hold."""
+    config: dict[str, Any] = {"permissions": {PROFILE: {"filesystem": {":root": "read", _NOWHERE: "deny"}}}}
+    if found.sandbox_mode is None and found.default_permissions is None:
+        config["default_permissions"] = ":read-only"
+    return config

@@ -10,27 +10,23 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from antiphon.engines.base import EngineSession
+from antiphon.engines.bounded import Recent
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.answering import Answering
-from antiphon.engines.codex.choosing import Choosing
 from antiphon.engines.codex.commands import AT_ONCE, COMMANDS, NEXT_TURN, run_command
 from antiphon.engines.codex.files import text_before
-from antiphon.engines.codex.history import turns_of
 from antiphon.engines.codex.hub import EARLY
 from antiphon.engines.codex.login import sign_in_needed
-from antiphon.engines.codex.prompts import input_of
-from antiphon.engines.codex.refusing import clearly, ended
-from antiphon.engines.codex.server import Server, ServerRefused
-from antiphon.engines.codex.settings import MODE, MODEL
+from antiphon.engines.codex.prompt import Waiting, input_of
+from antiphon.engines.codex.questions import Answering
+from antiphon.engines.codex.rollout import RAW, Unseen
+from antiphon.engines.codex.server import Server, ServerRefused, clearly, ended
+from antiphon.engines.codex.settings import MODE, MODEL, Choosing
+from antiphon.engines.codex.stored_threads import turns_of
 from antiphon.engines.codex.thread import OpenThread
 from antiphon.engines.codex.translate import Translator, news
-from antiphon.engines.codex.unseen import RAW, Unseen
-from antiphon.engines.codex.waiting import Waiting
-from antiphon.engines.mirror import mirrors
+from antiphon.engines.events import Telling, mirrors
+from antiphon.engines.labels import title_of
 from antiphon.engines.project import is_trust, trust_by_command
-from antiphon.engines.recent import Recent
-from antiphon.engines.telling import Telling
-from antiphon.engines.titles import title_of
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
 from antiphon.protocol import v1
 

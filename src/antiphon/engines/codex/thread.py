@@ -1,29 +1,134 @@
 """The thread of a session: opened in the server, opened again in the next one, closed. Also when whoever wanted it has gone meanwhile."""
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from antiphon.aio import ignore_result
 from antiphon.config.project_files import CODEX, directories_above, main_repository
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.configured import Configured, configured
 from antiphon.engines.codex.login import must_be_signed_in
-from antiphon.engines.codex.looking import config_with_profile, has_rules
-from antiphon.engines.codex.refusing import clearly, is_archived, is_open_elsewhere, key_at_fault, refused
-from antiphon.engines.codex.server import Server, ServerRefused
-from antiphon.engines.codex.servers import servers_of
-from antiphon.engines.codex.unseen import RAW_EVENTS
+from antiphon.engines.codex.modes import config_with_profile, has_rules
+from antiphon.engines.codex.rollout import RAW_EVENTS
+from antiphon.engines.codex.server import (
+    Server,
+    ServerRefused,
+    clearly,
+    is_archived,
+    is_open_elsewhere,
+    key_at_fault,
+    refused,
+)
+from antiphon.engines.labels import free_name
 from antiphon.engines.project import Project
 from antiphon.errors import Code, ConnectionClosed, RequestError
+from antiphon.protocol import v1
 
 if TYPE_CHECKING:
     from antiphon.agent.session import Session
-    from antiphon.engines.codex.choosing import Choosing
     from antiphon.engines.codex.hub import Hub, Listener
-    from antiphon.engines.codex.unseen import Unseen
+    from antiphon.engines.codex.rollout import Unseen
+    from antiphon.engines.codex.settings import Choosing
 
-__all__ = ["OpenThread"]
+__all__ = ["Configured", "OpenThread", "configured", "servers_of"]
+
+# --- The MCP servers of a session as Codex's configuration has them. They go to it over its pipe, so nothing secret is written down
+
+
+def servers_of(servers: "Iterable[v1.McpServer]") -> dict[str, dict[str, Any]]:
+    """Name → what Codex is told of it."""
+    found = dict[str, dict[str, Any]]()
+    for server in servers:
+        match server:
+            case v1.StdioServer():
+                told: dict[str, Any] = {
+                    "command": server.command,
+                    "args": list(server.args),
+                    "env": {each.name: each.value for each in server.env},
+                }
+            case v1.HttpServer():
+                told = {"url": server.url, "http_headers": {each.name: each.value for each in server.headers}}
+            case _:  # a kind that was never offered: it has been refused before
+                continue
+        found[free_name(server.name, found)] = told
+    return found
+
+
+# --- What the user's own configuration says about things that a turn is told, and that would not count if it were told without it
+
+
+class _Workspace(msgspec.Struct, frozen=True):
+    writable_roots: list[str] = []
+    network_access: bool = False
+    exclude_tmpdir_env_var: bool = False
+    exclude_slash_tmp: bool = False
+
+
+class _Project(msgspec.Struct, frozen=True):
+    trust_level: str | None = None
+
+
+class Configured(msgspec.Struct, frozen=True):
+    """The part of it that is read here."""
+
+    approval_policy: str | dict[str, Any] | None = None
+
+    sandbox_mode: str | None = None
+    default_permissions: str | None = None
+    sandbox_workspace_write: _Workspace | None = None
+    model_reasoning_summary: str | None = None
+    projects: dict[str, _Project] | None = None
+
+    @property
+    def workspace(self) -> dict[str, Any] | None:
+        """The sandbox of the workspace, as a turn takes it."""
+        found = self.sandbox_workspace_write
+        if found is None:
+            return None
+        return {
+            "type": "workspaceWrite",
+            "writableRoots": found.writable_roots,
+            "networkAccess": found.network_access,
+            "excludeTmpdirEnvVar": found.exclude_tmpdir_env_var,
+            "excludeSlashTmp": found.exclude_slash_tmp,
+        }
+
+    def trusts(self, places: Iterable[str]) -> bool | None:
+        """Return whether the user trusts a project in Codex's own file. None if the file does not say."""
+        levels = {found.trust_level for place in places if (found := (self.projects or {}).get(place)) is not None}
+        return False if "untrusted" in levels else True if "trusted" in levels else None
+
+    def rights(self, trusts: bool | None) -> dict[str, Any]:
+        """Return when Codex asks and what its sandbox lets it do: what the user has said, and by its own defaults where they have not.
+
+        A thread is told whether to read the project's own settings. Codex takes that for a word about rights too: in a
+        project that it is told to trust it writes unasked. These settings keep the two apart. What the user has said is told
+        again, because a thread that is resumed keeps the rights of its last turn, and those are ours.
+        """
+        if trusts is False:
+            return {}
+        rights: dict[str, Any] = {"approval_policy": self.approval_policy or "on-request"}
+        if self.default_permissions is None:
+            rights["sandbox_mode"] = self.sandbox_mode or ("workspace-write" if trusts else "read-only")
+        return rights
+
+
+class _Read(msgspec.Struct, frozen=True):
+    config: Configured = Configured()
+
+
+async def configured(server: "Server", cwd: str) -> Configured:
+    """As it stands for this directory.
+
+    Raises:
+        ServerRefused: the server does not say.
+        RemoteProtocolError: it says something else.
+    """
+    return (await server.call("config/read", {"cwd": cwd}, _Read)).config
+
 
 CLOSE_LIMIT: Final = 2.0
 """Seconds for each farewell."""

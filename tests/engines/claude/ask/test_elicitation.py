@@ -7,9 +7,8 @@ import pytest
 
 from antiphon.agent.turn import Turn
 from antiphon.engines.claude import wire
-from antiphon.engines.claude.elicitation import MOST_PAGES
-from antiphon.engines.claude.permission import Asker
-from antiphon.engines.elicitation import form_of
+from antiphon.engines.claude.questions import MOST_PAGES, Asker
+from antiphon.engines.questions import form_of
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 from tests.agent.editor import FULL

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from antiphon.agent.permission import is_question, refusal
-from antiphon.engines.claude.permission import CALLED_OFF, NOT_ALLOWED, REJECTED
+from antiphon.engines.claude.questions import CALLED_OFF, NOT_ALLOWED, REJECTED
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 from tests.agent.editor import FULL

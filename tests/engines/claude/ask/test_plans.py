@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from antiphon.agent.permission import is_question
-from antiphon.engines.claude.plans import STAYS
+from antiphon.engines.claude.questions import STAYS
 from antiphon.protocol import v1
 from tests.agent.editor import FULL
 from tests.engines.claude.ask.user import NO_FORMS, User, answer, may

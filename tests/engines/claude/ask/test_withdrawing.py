@@ -9,7 +9,7 @@ from antiphon.agent.asking import Asking
 from antiphon.agent.turn import Turn
 from antiphon.connection.router import Router
 from antiphon.engines.claude import wire
-from antiphon.engines.claude.permission import CALLED_OFF, Asker
+from antiphon.engines.claude.questions import CALLED_OFF, Asker
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import FULL, only_prompt, playing

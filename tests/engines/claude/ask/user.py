@@ -8,7 +8,7 @@ import msgspec
 from antiphon.agent.turn import Turn
 from antiphon.connection.router import Router
 from antiphon.engines.claude import wire
-from antiphon.engines.claude.permission import Asker
+from antiphon.engines.claude.questions import Asker
 from antiphon.errors import RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.engines.claude.translate.descriptions import describe, early_title
-from antiphon.engines.wording import LONGEST_TITLE
+from antiphon.engines.labels import LONGEST_TITLE
 from antiphon.protocol import v1
 
 CWD = "/song/project"

@@ -11,7 +11,7 @@ from antiphon.engines.claude.grants import grants
 from antiphon.engines.claude.translate.events import Notice, TurnEnded
 from antiphon.engines.claude.translate.translator import Translator
 from antiphon.engines.claude.wire.codec import Line
-from antiphon.engines.news import EndError
+from antiphon.engines.events import EndError
 from antiphon.protocol import v1
 from antiphon.protocol.base import encode
 from tests.engines.anything import anything

@@ -10,7 +10,7 @@ import msgspec
 
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.translate import News, Translator
-from antiphon.engines.news import Mirror, ModelChanged, Notice, Titled, TurnEnded
+from antiphon.engines.events import Mirror, ModelChanged, Notice, Titled, TurnEnded
 from antiphon.protocol import v1
 from antiphon.protocol.base import UNSET
 

@@ -11,7 +11,7 @@ from antiphon.engines.codex import wire
 from antiphon.engines.codex.translate import Translator
 from antiphon.engines.codex.wire.notifications import NOTIFICATIONS
 from antiphon.engines.codex.wire.requests import REQUESTS
-from antiphon.engines.news import TurnEnded
+from antiphon.engines.events import TurnEnded
 from antiphon.protocol import v1
 from antiphon.protocol.base import UNSET, encode
 from tests.engines.anything import anything

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from antiphon.engines.news import EndError, TurnEnded
+from antiphon.engines.events import EndError, TurnEnded
 from antiphon.errors import Code
 from antiphon.protocol import v1
 from tests.engines.codex.translate.stage import VERSIONS, Stage, failure

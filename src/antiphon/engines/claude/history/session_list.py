@@ -13,10 +13,10 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from antiphon.engines.bounded import trim
 from antiphon.engines.claude.history.records import is_folder_of, mended, projects, session_files
 from antiphon.engines.claude.history.replay import Typed, read_text
-from antiphon.engines.recent import trim
-from antiphon.engines.wording import sentence
+from antiphon.engines.labels import sentence
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.base import BAD_INPUT

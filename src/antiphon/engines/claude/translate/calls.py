@@ -3,9 +3,9 @@
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from antiphon.engines.bounded import Recent
 from antiphon.engines.claude.translate.descriptions import describe, early_title
 from antiphon.engines.claude.translate.events import Mirror
-from antiphon.engines.recent import Recent
 from antiphon.protocol import v1
 from antiphon.protocol.base import UNSET
 

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
-from antiphon.engines.counting import MOST
-from antiphon.engines.wording import line_number, one_line, shown_text
+from antiphon.engines.bounded import MOST_TOKENS
+from antiphon.engines.labels import line_number, one_line, shown_text
 from antiphon.protocol import v1
 from antiphon.text import size_in_words
 
@@ -47,9 +47,9 @@ def number(values: Any, *names: str) -> int | None:
     if isinstance(values, dict):
         for name in names:
             value = values.get(name)
-            if isinstance(value, float) and value.is_integer() and abs(value) <= MOST:
+            if isinstance(value, float) and value.is_integer() and abs(value) <= MOST_TOKENS:
                 return int(value)
-            if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MOST:
+            if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MOST_TOKENS:
                 return value
     return None
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from antiphon.engines.claude.translate.content import diffs_of, items, number, text
-from antiphon.engines.wording import absolute, line_number, one_line, sentence, shown, shown_text, title
+from antiphon.engines.labels import absolute, line_number, one_line, sentence, shown, shown_text, title
 from antiphon.policy.rules import canonical
 from antiphon.protocol import v1
 from antiphon.text import exact, fenced

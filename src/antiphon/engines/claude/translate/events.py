@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
+from antiphon.engines.bounded import MOST_TOKENS, tokens
 from antiphon.engines.claude.wire import Assistant, RateLimitInfo, Result
-from antiphon.engines.counting import MOST, tokens
-from antiphon.engines.news import End, EndError, Mirror, ModeChanged, ModelChanged, Notice, SignInNeeded, Titled
+from antiphon.engines.events import End, EndError, Mirror, ModeChanged, ModelChanged, Notice, SignInNeeded, Titled
 from antiphon.errors import Code
 from antiphon.protocol import v1
 
@@ -141,7 +141,7 @@ def usage_of(result: Result) -> v1.Usage | None:
 def cost_of(result: Result) -> v1.Cost | None:
     """What the session has cost; None for what is no price."""
     dollars = result.total_cost_usd
-    return v1.Cost(amount=dollars, currency="USD") if dollars is not None and 0 <= dollars <= MOST else None
+    return v1.Cost(amount=dollars, currency="USD") if dollars is not None and 0 <= dollars <= MOST_TOKENS else None
 
 
 def _usage(sent: int, got: int, read: int, write: int, thought: int | None) -> v1.Usage:

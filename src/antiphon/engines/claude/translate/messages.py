@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from antiphon.engines.bounded import Recent, tally, trim
 from antiphon.engines.claude import wire
 from antiphon.engines.claude.translate.calls import AGENTS, PLAN_TOOLS, SHELLS, Calls, Planning
 from antiphon.engines.claude.translate.content import content_of, unframed
 from antiphon.engines.claude.translate.results import result_of
-from antiphon.engines.recent import Recent, tally, trim
 from antiphon.protocol import v1
 from antiphon.protocol.base import BAD_INPUT
 from antiphon.protocol.base import Unknown as UnknownPart

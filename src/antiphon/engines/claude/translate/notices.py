@@ -8,7 +8,7 @@ from antiphon.engines.claude.translate.content import text
 from antiphon.engines.claude.translate.descriptions import server_tool
 from antiphon.engines.claude.translate.events import Notice, SignInNeeded, moment_text, reset_moment
 from antiphon.engines.claude.translate.results import failure_in
-from antiphon.engines.wording import one_line, prose, sentence
+from antiphon.engines.labels import one_line, prose, sentence
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:

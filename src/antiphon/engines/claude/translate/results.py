@@ -23,7 +23,7 @@ from antiphon.engines.claude.translate.content import (
 )
 from antiphon.engines.claude.translate.descriptions import path_of
 from antiphon.engines.claude.wire import ToolResultBlock
-from antiphon.engines.wording import absolute, as_object, line_number, one_line, shown_text
+from antiphon.engines.labels import absolute, as_object, line_number, one_line, shown_text
 from antiphon.protocol import v1
 from antiphon.text import fenced, size_in_words, strip_ansi
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from antiphon.engines.bounded import Recent, tally, tokens
 from antiphon.engines.claude import wire
 from antiphon.engines.claude.translate.events import (
     CommandsChanged,
@@ -17,8 +18,6 @@ from antiphon.engines.claude.translate.events import (
 )
 from antiphon.engines.claude.translate.messages import NOTHING_SAID, Talk
 from antiphon.engines.claude.translate.notices import notices_of
-from antiphon.engines.counting import tokens
-from antiphon.engines.recent import Recent, tally
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:

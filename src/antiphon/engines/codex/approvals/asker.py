@@ -13,8 +13,7 @@ from antiphon.engines.codex.approvals.decisions import NEW, OLD
 from antiphon.engines.codex.approvals.permissions import NOTHING, ask_for_permissions
 from antiphon.engines.codex.approvals.questions import NO_ANSWERS, ask_questions
 from antiphon.engines.codex.approvals.servers import ask_for_server
-from antiphon.engines.elicitation import CANCEL, DECLINE
-from antiphon.engines.inquiry import Body, CalledOff, Refused, why, withdrawn
+from antiphon.engines.questions import CANCEL, DECLINE, Body, CalledOff, Refused, why, withdrawn
 from antiphon.errors import AcpError, TurnOver
 from antiphon.protocol import v1
 

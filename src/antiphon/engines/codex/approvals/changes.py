@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.approvals.decisions import NEW, OLD, ONCE, REJECT, SESSION, STOP, Offer, decided
 from antiphon.engines.codex.approvals.telling import explained
-from antiphon.engines.inquiry import Body, pick, pick_alone
-from antiphon.engines.wording import one_line
-from antiphon.engines.wording import shown as named
+from antiphon.engines.labels import one_line
+from antiphon.engines.labels import shown as named
+from antiphon.engines.questions import Body, pick, pick_alone
 from antiphon.protocol import v1
 from antiphon.text import exact
 

@@ -9,8 +9,8 @@ from antiphon.engines.codex.approvals.grants import offers_for, offers_of_old
 from antiphon.engines.codex.approvals.permissions import described
 from antiphon.engines.codex.approvals.telling import explained
 from antiphon.engines.codex.translate.wording import command_line, shell_line
-from antiphon.engines.inquiry import Body, pick, pick_alone, text
-from antiphon.engines.wording import one_line
+from antiphon.engines.labels import one_line
+from antiphon.engines.questions import Body, pick, pick_alone, text
 from antiphon.protocol import v1
 from antiphon.text import exact, fenced
 

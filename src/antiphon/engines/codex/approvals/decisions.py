@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
-from antiphon.engines.inquiry import Body
+from antiphon.engines.questions import Body
 from antiphon.protocol import v1
 
 __all__ = ["NEW", "OLD", "ONCE", "REJECT", "SESSION", "STOP", "Offer", "Words", "decided"]

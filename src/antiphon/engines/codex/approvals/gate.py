@@ -9,18 +9,18 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from antiphon.engines.actions import action_of
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.approvals.decisions import NEW, OLD, Words
 from antiphon.engines.codex.approvals.permissions import NOTHING
-from antiphon.engines.codex.rules import is_held
-from antiphon.engines.elicitation import DECLINE
+from antiphon.engines.codex.modes import is_held
+from antiphon.engines.project import action_of
+from antiphon.engines.questions import DECLINE
 from antiphon.policy import PolicyMode, Rules, Verdict, decide
 
 if TYPE_CHECKING:
     from antiphon.agent.session import Session
-    from antiphon.engines.codex.choosing import Choosing
-    from antiphon.engines.inquiry import Body
+    from antiphon.engines.codex.settings import Choosing
+    from antiphon.engines.questions import Body
     from antiphon.protocol import v1
 
 __all__ = ["changed_files", "decided_by_mode"]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.approvals.telling import as_json, explained
-from antiphon.engines.inquiry import Body, pick_alone, text
+from antiphon.engines.questions import Body, pick_alone, text
 from antiphon.protocol import v1
 from antiphon.text import exact
 

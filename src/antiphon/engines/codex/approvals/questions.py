@@ -6,8 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from antiphon.engines.codex import wire
-from antiphon.engines.inquiry import Body
-from antiphon.engines.questions import Answer, Choice, Question, Silence, ask_by_form, ask_one_by_one
+from antiphon.engines.questions import Answer, Body, Choice, Question, Silence, ask_by_form, ask_one_by_one
 from antiphon.errors import AcpError, NotSupported
 from antiphon.protocol import v1
 

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Final
 
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.approvals.telling import as_json, explained
-from antiphon.engines.elicitation import DECLINE, ask_by_form, ask_on_page
-from antiphon.engines.inquiry import Body, noted, pick, pick_alone, text
-from antiphon.engines.wording import prose, sentence
+from antiphon.engines.labels import prose, sentence
+from antiphon.engines.questions import DECLINE, Body, ask_on_page, fill_in_form, noted, pick, pick_alone, text
 from antiphon.errors import NotSupported
 from antiphon.protocol import v1
 
@@ -40,7 +39,7 @@ async def ask_for_server(asked: wire.Elicitation, stage: "Asking", call: v1.Tool
         return await _ask_about_tool(asked, stage, call)
     if not asked.fields and not stage.session.client.shows_forms:
         return await _yes_or_no(asked, stage)
-    return await ask_by_form(stage, _message(asked), asked.requested_schema)
+    return await fill_in_form(stage, _message(asked), asked.requested_schema)
 
 
 def _message(asked: wire.Elicitation) -> str:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from antiphon.engines.inquiry import noted, shown, text
+from antiphon.engines.questions import noted, shown, text
 from antiphon.protocol import v1
 from antiphon.text import exact, fenced
 

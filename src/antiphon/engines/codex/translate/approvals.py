@@ -13,7 +13,7 @@ from antiphon.engines.codex.translate.commands import kind_of_command, places_of
 from antiphon.engines.codex.translate.content import json_text
 from antiphon.engines.codex.translate.tools import mcp_name
 from antiphon.engines.codex.translate.wording import command_line, shell_line
-from antiphon.engines.wording import one_line, prose, shown_text
+from antiphon.engines.labels import one_line, prose, shown_text
 from antiphon.protocol import v1
 from antiphon.protocol.base import UNSET
 from antiphon.text import exact, fenced

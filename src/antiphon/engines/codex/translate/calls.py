@@ -5,9 +5,9 @@ from typing import Any, Final
 
 import msgspec
 
+from antiphon.engines.bounded import Recent
 from antiphon.engines.codex.translate.news import News
-from antiphon.engines.recent import Recent
-from antiphon.engines.wording import as_object
+from antiphon.engines.labels import as_object
 from antiphon.protocol import v1
 from antiphon.protocol.base import UNSET, JsonObject
 

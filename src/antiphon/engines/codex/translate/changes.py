@@ -11,7 +11,7 @@ from antiphon.engines.codex.translate.calls import Call, Calls, Outcome, Shown
 from antiphon.engines.codex.translate.news import News
 from antiphon.engines.codex.translate.patches import BadPatch, Hunk, applied, hunks_of, reverted
 from antiphon.engines.codex.wire import FileChange, FileUpdate
-from antiphon.engines.wording import absolute, line_number, shown, shown_text, title
+from antiphon.engines.labels import absolute, line_number, shown, shown_text, title
 from antiphon.policy.rules import KIND_OF
 from antiphon.protocol import v1
 from antiphon.text import fenced

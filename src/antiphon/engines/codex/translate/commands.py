@@ -7,8 +7,8 @@ from antiphon.engines.codex.translate.calls import Call, Calls, Outcome, Shown, 
 from antiphon.engines.codex.translate.news import News
 from antiphon.engines.codex.translate.wording import command_line
 from antiphon.engines.codex.wire import CommandAction, CommandExecution
-from antiphon.engines.news import Mirror
-from antiphon.engines.wording import absolute, one_line, shown_text
+from antiphon.engines.events import Mirror
+from antiphon.engines.labels import absolute, one_line, shown_text
 from antiphon.protocol import v1
 from antiphon.protocol.base import JsonObject
 from antiphon.text import fenced, strip_ansi

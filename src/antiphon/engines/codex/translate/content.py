@@ -16,7 +16,7 @@ from antiphon.engines.codex.wire import (
     TextInput,
     UserInput,
 )
-from antiphon.engines.wording import shown_text
+from antiphon.engines.labels import shown_text
 from antiphon.protocol import v1
 from antiphon.protocol.base import BAD_INPUT
 from antiphon.protocol.salvage import salvage

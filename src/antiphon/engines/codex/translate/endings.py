@@ -4,7 +4,7 @@ from typing import Final
 
 from antiphon.engines.codex.translate.errors import error_of, kind_of, message_of
 from antiphon.engines.codex.wire import Turn, TurnError
-from antiphon.engines.news import End, Notice
+from antiphon.engines.events import End, Notice
 from antiphon.protocol import v1
 
 __all__ = ["end_of", "note_on"]

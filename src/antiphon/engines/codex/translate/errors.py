@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from antiphon.engines.codex.wire import ErrorFacts, TurnError
-from antiphon.engines.news import EndError
+from antiphon.engines.events import EndError
 from antiphon.errors import Code
 from antiphon.protocol.base import BAD_INPUT
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from antiphon.engines.bounded import tally
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.translate.calls import Call, Calls
 from antiphon.engines.codex.translate.changes import Changes
@@ -12,8 +13,7 @@ from antiphon.engines.codex.translate.content import block_of_input
 from antiphon.engines.codex.translate.messages import Messages
 from antiphon.engines.codex.translate.news import News
 from antiphon.engines.codex.translate.tools import TOOLS, outcome_of, show
-from antiphon.engines.news import Notice
-from antiphon.engines.recent import tally
+from antiphon.engines.events import Notice
 from antiphon.protocol import v1
 from antiphon.protocol.base import Unknown
 

@@ -3,7 +3,7 @@
 from typing import TypeAlias
 
 from antiphon.engines.codex.wire import ThreadSettings
-from antiphon.engines.news import (
+from antiphon.engines.events import (
     Common,
     End,
     EndError,

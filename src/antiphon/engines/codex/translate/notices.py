@@ -6,8 +6,8 @@ from typing import Any, Final
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.translate.errors import message_of
 from antiphon.engines.codex.translate.news import News
-from antiphon.engines.news import ModelChanged, Notice
-from antiphon.engines.wording import one_line
+from antiphon.engines.events import ModelChanged, Notice
+from antiphon.engines.labels import one_line
 from antiphon.protocol import v1
 
 __all__ = ["REPORTS", "retry", "told"]

@@ -7,7 +7,7 @@ from antiphon.engines.codex import wire
 from antiphon.engines.codex.translate.calls import Outcome, Shown
 from antiphon.engines.codex.translate.content import content_of_mcp, content_of_output
 from antiphon.engines.codex.translate.wording import file_uri, seconds
-from antiphon.engines.wording import absolute, one_line, shown, shown_text, title
+from antiphon.engines.labels import absolute, one_line, shown, shown_text, title
 from antiphon.protocol import v1
 from antiphon.protocol.base import UNSET
 

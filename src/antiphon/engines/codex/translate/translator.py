@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
+from antiphon.engines.bounded import Recent, tally
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.translate.approvals import Approvals
 from antiphon.engines.codex.translate.calls import Calls
@@ -18,8 +19,7 @@ from antiphon.engines.codex.translate.news import News
 from antiphon.engines.codex.translate.notices import REPORTS, retry, told
 from antiphon.engines.codex.translate.plan import plan_of
 from antiphon.engines.codex.translate.usage import Gauge, Limits
-from antiphon.engines.news import Titled, TurnEnded
-from antiphon.engines.recent import Recent, tally
+from antiphon.engines.events import Titled, TurnEnded
 from antiphon.protocol import v1
 
 __all__ = ["Translator"]

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from antiphon.engines.bounded import tokens
 from antiphon.engines.codex.wire import RateLimits, TokenUsage
-from antiphon.engines.counting import tokens
 from antiphon.protocol import v1
 
 __all__ = ["Gauge", "Limits"]

@@ -17,12 +17,11 @@ import msgspec
 
 from antiphon.config.project_files import CLAUDE
 from antiphon.engines.claude import settings, wire
-from antiphon.engines.claude.kept_rules import settings_with
-from antiphon.engines.claude.launch import EDIT_HOOKS, HOOKS, Launch, command_of, environment_of
+from antiphon.engines.claude.grants import settings_with
+from antiphon.engines.claude.launch import EDIT_HOOKS, HOOKS, Launch, ServerFile, command_of, environment_of
 from antiphon.engines.claude.login import sign_in_needed
 from antiphon.engines.claude.process import ControlRefused, Process
-from antiphon.engines.claude.prompts import message_of
-from antiphon.engines.claude.servers import ServerFile
+from antiphon.engines.claude.prompt import Waiting, message_of
 from antiphon.engines.claude.translate.events import (
     CommandsChanged,
     ConversationReset,
@@ -34,12 +33,10 @@ from antiphon.engines.claude.translate.events import (
     Titled,
     TurnEnded,
 )
-from antiphon.engines.claude.waiting import Waiting
-from antiphon.engines.mirror import mirrors
+from antiphon.engines.events import Telling, mirrors
+from antiphon.engines.labels import title_of
+from antiphon.engines.process import TRIES, Running
 from antiphon.engines.project import Project, is_trust, trust_by_command
-from antiphon.engines.running import TRIES, Running
-from antiphon.engines.telling import Telling
-from antiphon.engines.titles import title_of
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
 from antiphon.protocol import v1
 
@@ -49,14 +46,14 @@ if TYPE_CHECKING:
     from antiphon.agent.hooks import Outcome
     from antiphon.agent.session import Session
     from antiphon.agent.turn import Turn
-    from antiphon.engines.claude.answering import Answering
-    from antiphon.engines.claude.choosing import Choosing
     from antiphon.engines.claude.history import History
+    from antiphon.engines.claude.questions import Answering
     from antiphon.engines.claude.session import Place
+    from antiphon.engines.claude.settings import Choosing
     from antiphon.engines.claude.translate.translator import Translator
-    from antiphon.engines.news import End, EndError
+    from antiphon.engines.events import End, EndError
 
-__all__ = ["Conversation"]
+__all__ = ["ClaudeDriver"]
 
 START_LIMIT: Final = 60.0
 """Seconds that the CLI may take until it says what it has on offer. It takes half of one, or many behind a slow proxy."""
@@ -73,7 +70,7 @@ BATCH: Final = 200
 _log = logging.getLogger(__name__)
 
 
-class Conversation:
+class ClaudeDriver:
     """What one session talks about."""
 
     def __init__(self, session: "Session", place: "Place", history: "History", choosing: "Choosing") -> None:
@@ -110,7 +107,7 @@ class Conversation:
 
     @cached_property
     def _answering(self) -> "Answering":
-        from antiphon.engines.claude.answering import Answering
+        from antiphon.engines.claude.questions import Answering
 
         return Answering(self._session, self._translator, self._telling)
 

@@ -4,16 +4,18 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.refusing import clearly, refused
-from antiphon.engines.codex.server import ServerRefused
-from antiphon.engines.titles import title_of
+from antiphon.engines.codex.server import ServerRefused, clearly, refused
+from antiphon.engines.labels import title_of
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from antiphon.engines.codex.hub import Hub
+    from collections.abc import AsyncIterator
 
-__all__ = ["PAGE", "delete_thread", "list_threads"]
+    from antiphon.engines.codex.hub import Hub
+    from antiphon.engines.codex.server import Server
+
+__all__ = ["PAGE", "TURNS_PAGE", "delete_thread", "list_threads", "turns_of"]
 
 PAGE: Final = 50
 """Threads in one page."""
@@ -78,3 +80,36 @@ def _time(at: float | None) -> str | None:
         return datetime.fromtimestamp(at, UTC).isoformat() if at is not None else None
     except (OverflowError, ValueError, OSError):  # no time that there is
         return None
+
+
+# --- The turns that Codex has kept of a thread, page by page; from an older server, which has no pages, all at once
+
+TURNS_PAGE: Final = 50
+"""Turns in one page: a turn may hold megabytes of output."""
+
+
+async def turns_of(server: "Server", thread: str) -> "AsyncIterator[list[wire.Turn]]":
+    """Oldest first, with everything that is known of each."""
+    cursor: str | None = None
+    known: set[str] = set()
+    while True:
+        params = {
+            "threadId": thread,
+            "cursor": cursor,
+            "limit": TURNS_PAGE,
+            "sortDirection": "asc",
+            "itemsView": "full",
+        }
+        try:
+            page = await server.call("thread/turns/list", params, wire.TurnPage)
+        except ServerRefused:
+            if cursor is not None:
+                raise
+            read = await server.call("thread/read", {"threadId": thread, "includeTurns": True}, wire.ThreadOpened)
+            yield read.thread.turns
+            return
+        yield page.data
+        cursor = page.next_cursor
+        if not cursor or not page.data or cursor in known:
+            return
+        known.add(cursor)

@@ -7,16 +7,16 @@ from antiphon.agent.asking import Asking
 from antiphon.engines.codex.approvals import Asker
 from antiphon.engines.codex.approvals.gate import changed_files, decided_by_mode
 from antiphon.engines.codex.files import NewDirectories
-from antiphon.engines.pending import Pending
+from antiphon.engines.questions import Pending
 from antiphon.errors import Code
 
 if TYPE_CHECKING:
     from antiphon.agent.session import Session
     from antiphon.engines.codex import wire
-    from antiphon.engines.codex.choosing import Choosing
     from antiphon.engines.codex.server import Server
+    from antiphon.engines.codex.settings import Choosing
     from antiphon.engines.codex.translate import Translator
-    from antiphon.engines.telling import Telling
+    from antiphon.engines.events import Telling
 
 __all__ = ["Answering"]
 

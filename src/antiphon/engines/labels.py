@@ -2,6 +2,7 @@
 
 import posixpath
 import re
+from collections.abc import Iterable
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -11,9 +12,21 @@ from antiphon.protocol import v1
 from antiphon.text import exact, strip_ansi
 
 __all__ = [
-    "LONGEST_TITLE", "absolute", "as_object", "exact", "line_number", "one_line", "prose", "sentence", "shown", "shown_text",
+    "LONGEST_TITLE",
+    "TITLE_LENGTH",
+    "absolute",
+    "as_object",
+    "exact",
+    "free_name",
+    "line_number",
+    "one_line",
+    "prose",
+    "sentence",
+    "shown",
+    "shown_text",
     "title",
-]  # fmt: skip
+    "title_of",
+]
 
 LONGEST_TITLE: Final = 200
 """Characters of a title; what is longer ends in an ellipsis."""
@@ -81,3 +94,27 @@ def line_number(line: int | None) -> int | None:
 def shown_text(text: str) -> v1.ContentItem:
     """Text as content of a call."""
     return v1.ContentItem(content=v1.TextBlock(text=text))
+
+
+# --- The title of a session, as long as nobody gives it a better one: the first thing that the user said, in one line
+
+TITLE_LENGTH: Final = 80
+
+
+def title_of(text: str) -> str | None:
+    """One line of it; None if there are no words."""
+    return sentence(text, TITLE_LENGTH) or None
+
+
+# --- Names of MCP servers, which become parts of the names of tools
+
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+def free_name(name: str, taken: Iterable[str]) -> str:
+    """A name that programs and models can say, and that nobody else has."""
+    safe = _UNSAFE.sub("_", name).strip("_") or "server"
+    used, number, free = set(taken), 2, safe
+    while free in used:
+        free, number = f"{safe}-{number}", number + 1
+    return free

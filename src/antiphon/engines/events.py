@@ -1,0 +1,264 @@
+"""What engines tell a session besides ACP's own updates. Values only; how a turn ended is one of them."""
+
+import asyncio
+import os
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import msgspec
+
+from antiphon.aio import background
+from antiphon.errors import AcpError, Advice, RequestError
+from antiphon.protocol import v1
+from antiphon.protocol.v1 import methods as m
+from antiphon.text import fenced
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from antiphon.agent.client import Client
+    from antiphon.agent.session import Session
+
+__all__ = [
+    "CREATE_WAIT",
+    "EXIT_WAIT",
+    "MIRROR_BYTES",
+    "VARIABLE",
+    "Common",
+    "End",
+    "EndError",
+    "Mirror",
+    "ModeChanged",
+    "ModelChanged",
+    "Notice",
+    "SignInNeeded",
+    "Telling",
+    "Titled",
+    "TurnEnded",
+    "mirror",
+    "mirrors",
+]
+
+
+class _News(msgspec.Struct, frozen=True):
+    """Base of what is told to the session and not, as it stands, to the client."""
+
+
+class Notice(_News, frozen=True):
+    """Something the user should know that belongs to no message."""
+
+    title: str
+    description: str | None = None
+    severity: v1.NoticeSeverity = v1.NoticeSeverity.INFO
+
+
+class ModeChanged(_News, frozen=True):
+    """The mode is another one now."""
+
+    mode: str
+
+
+class ModelChanged(_News, frozen=True):
+    """Another model answers from now on."""
+
+    model: str
+
+
+class Titled(_News, frozen=True):
+    """The session has a name."""
+
+    title: str
+
+
+class Mirror(_News, frozen=True):
+    """A command that ran and what it printed, for a terminal that only shows it."""
+
+    call_id: str
+    command: str
+    output: str
+    exit_code: int | None = None
+
+
+class SignInNeeded(_News, frozen=True):
+    """Nobody is signed in."""
+
+    text: str
+
+
+class EndError(msgspec.Struct, frozen=True):
+    """What kept a turn from its end, by kind, and what to do about it."""
+
+    kind: str
+    code: int
+    message: str
+    hint: str = ""
+    status: int | None = None
+    """The HTTP status behind it."""
+    resets_at: float | None = None
+    """When a limit is lifted, in seconds since 1970."""
+
+    def __str__(self) -> str:
+        return str(Advice(self.message, self.hint))
+
+    def refusal(self) -> RequestError:
+        """The same as the answer to a prompt."""
+        data: dict[str, object] = {"kind": self.kind}
+        if self.hint:
+            data["hint"] = self.hint
+        if self.status is not None:
+            data["status"] = self.status
+        if self.resets_at is not None:
+            with suppress(ValueError, OverflowError, OSError):  # no moment that anybody could wait for
+                data["resetsAt"] = datetime.fromtimestamp(self.resets_at, UTC).isoformat(timespec="seconds")
+        return RequestError(self.code, self.message, data)
+
+
+class End(msgspec.Struct, frozen=True):
+    """How a turn ended: for a reason that the protocol has a word for, or with an error."""
+
+    stop_reason: v1.StopReason | None = None
+    error: EndError | None = None
+    usage: v1.Usage | None = None
+    cost: v1.Cost | None = None
+
+
+class TurnEnded(_News, frozen=True):
+    """A turn is over: the one of these prompts, or one that the program had started by itself."""
+
+    end: End
+    ids: tuple[str, ...] = ()
+    by_itself: bool = False
+
+
+Common: TypeAlias = Notice | ModeChanged | ModelChanged | Titled | Mirror | SignInNeeded | TurnEnded
+"""What all engines tell."""
+
+
+# --- What a translator has to tell, told to the client: most of it are updates already, the rest depends on what the client can show
+
+
+class Telling:
+    """To one client. An engine adds what it does with news of its own."""
+
+    def __init__(self, session: "Session", special: "Mapping[type, Callable[[Any], Awaitable[None]]]") -> None:
+        self._session = session
+        self._special: dict[type, Callable[[Any], Awaitable[None]]] = {
+            Notice: self._notice,
+            Titled: self._title,
+            Mirror: self._mirror,
+            SignInNeeded: self._sign_in,
+            v1.CompactionUpdate: self._compaction,
+            v1.CompactionSummaryChunk: self._summary,
+            **special,
+        }
+
+    def tell(self, each: Any) -> "Awaitable[None]":
+        """Await it: it waits while the client is slow."""
+        special = self._special.get(type(each))
+        return self._session.update(each) if special is None else special(each)
+
+    async def _notice(self, notice: Notice) -> None:
+        await self._session.notice(notice.title, notice.description, notice.severity)
+
+    async def _title(self, titled: Titled) -> None:
+        await self._session.entitle(titled.title)
+
+    async def _mirror(self, command: Mirror) -> None:
+        await mirror(self._session, command.call_id, command.output, command.exit_code)
+
+    async def _sign_in(self, needed: SignInNeeded) -> None:
+        await self._session.notice("Sign in first", needed.text, v1.NoticeSeverity.WARNING)
+
+    async def _compaction(self, update: v1.CompactionUpdate) -> None:
+        if self._session.client.shows_compaction:
+            await self._session.update(update)
+        elif update.status == v1.CompactionStatus.COMPLETED:
+            await self._session.notice("The conversation was compacted", "It goes on with a summary of what was said.")
+        elif update.status == v1.CompactionStatus.FAILED:
+            why = update.error if isinstance(update.error, str) else None
+            await self._session.notice("The conversation could not be compacted", why, v1.NoticeSeverity.WARNING)
+
+    async def _summary(self, chunk: v1.CompactionSummaryChunk) -> None:
+        if self._session.client.shows_compaction:
+            await self._session.update(chunk)
+
+
+# --- A terminal at the client that shows what a command printed. It prints the captured output again; the command never runs a second time
+# Only for those who ask for it, with `ANTIPHON_MIRROR_TERMINALS=1`: a client that asks its user before it runs anything would ask about
+# the printing, too.
+
+VARIABLE: Final = "ANTIPHON_MIRROR_TERMINALS"
+
+MIRROR_BYTES: Final = 100_000
+"""Bytes that are printed in a terminal: systems take 128 KiB as one argument. Longer output is shown as text."""
+
+CREATE_WAIT: Final = 0.5
+"""Seconds until the terminal must be there. All that the engine says waits meanwhile; after that the output is shown as text."""
+
+EXIT_WAIT: Final = 10.0
+"""Seconds that printing may take before the terminal is given back in any case."""
+
+
+def mirrors(client: "Client") -> bool:
+    """Whether output is shown in terminals: the client has them, and the user wants it."""
+    return client.runs_commands and os.environ.get(VARIABLE) == "1"
+
+
+async def mirror(session: "Session", call_id: str, output: str, exit_code: int | None = None) -> None:
+    """Show what a command printed in its tool call: in a terminal, or as text where that does not work."""
+    terminal_id = await _terminal(session, output)
+    if terminal_id is None:
+        shown: v1.ToolContent = v1.ContentItem(v1.TextBlock(_as_text(output, exit_code)))
+    else:
+        shown = v1.TerminalItem(terminal_id)
+    try:
+        await session.update(v1.ToolCallUpdate(call_id, content=[shown]))
+    finally:
+        if terminal_id is not None:
+            _ = background(_release(session, terminal_id, EXIT_WAIT))
+
+
+async def _terminal(session: "Session", output: str) -> str | None:
+    """A terminal that prints it, or None."""
+    if not output or "\0" in output or len(output.encode(errors="replace")) > MIRROR_BYTES:
+        return None
+    # A list of words, so that no shell reads the output: `printf` interprets its first argument only.
+    asked = v1.CreateTerminal(session.id, "printf", ["%s", output], cwd=session.cwd, output_byte_limit=2 * MIRROR_BYTES)
+    creating = background(session.request(m.CREATE_TERMINAL, asked))
+    try:
+        async with asyncio.timeout(CREATE_WAIT):
+            return (await asyncio.shield(creating)).terminal_id
+    except AcpError:
+        return None
+    except TimeoutError:
+        _release_when_there(session, creating)
+        return None
+    except asyncio.CancelledError:
+        _release_when_there(session, creating)
+        raise
+
+
+def _release_when_there(session: "Session", creating: "asyncio.Task[v1.CreateTerminalResult]") -> None:
+    """A terminal that comes too late is nobody's."""
+
+    def came(task: "asyncio.Task[v1.CreateTerminalResult]") -> None:
+        if not task.cancelled() and task.exception() is None:
+            _ = background(_release(session, task.result().terminal_id, 0))
+
+    creating.add_done_callback(came)
+
+
+async def _release(session: "Session", terminal_id: str, patience: float) -> None:
+    """Give it back once it has printed all. Clients go on showing what it holds."""
+    try:
+        async with asyncio.timeout(patience):
+            await session.request(m.WAIT_FOR_EXIT, v1.WaitForExit(session.id, terminal_id))
+    except (AcpError, TimeoutError):
+        pass
+    await session.request(m.RELEASE_TERMINAL, v1.ReleaseTerminal(session.id, terminal_id))
+
+
+def _as_text(output: str, exit_code: int | None) -> str:
+    ended = f"\nIt ended with exit code {exit_code}." if exit_code else ""
+    return (fenced(output) if output.strip() else "There was no output.") + ended
