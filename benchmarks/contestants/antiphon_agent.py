@@ -7,8 +7,8 @@ from uuid import uuid4
 from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
 from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.client_services import ReadTextFile
 from antiphon.protocol.v1.content import TextBlock
-from antiphon.protocol.v1.files import ReadTextFile
 from antiphon.protocol.v1.initialize import Initialize, InitializeResult
 from antiphon.protocol.v1.permission import PermissionOption, PermissionOptionKind, RequestPermission, Selected
 from antiphon.protocol.v1.session import NewSession, NewSessionResult, Prompt, PromptResult, SessionUpdate, StopReason

@@ -5,8 +5,8 @@ import asyncio
 from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
 from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.client_services import ReadTextFile, ReadTextFileResult
 from antiphon.protocol.v1.content import TextBlock
-from antiphon.protocol.v1.files import ReadTextFile, ReadTextFileResult
 from antiphon.protocol.v1.initialize import ClientCapabilities, FileCapabilities, Initialize
 from antiphon.protocol.v1.permission import PermissionResult, RequestPermission, Selected
 from antiphon.protocol.v1.session import NewSession, Prompt, SessionUpdate

@@ -8,7 +8,8 @@
     ├── NotSupported          the peer never said that it can do this, so it was not asked
     ├── ProtocolError         somebody broke the rules
     │   ├── LocalProtocolError    we did: fix the caller
-    │   │   └── TurnOver          something was said in a turn that has been answered
+    │   │   ├── TurnOver          something was said in a turn that has been answered
+    │   │   └── StdioClosed       this program was started without stdin or stdout
     │   └── RemoteProtocolError   the peer did
     ├── ConnectionClosed      the conversation is over; pending requests end with this
     │   ├── ProcessDied       because the program at the other end ended, with its status and last words
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AcpError", "Advice", "AuthRequired", "Code", "ConnectionClosed", "ExtraMissing", "LocalProtocolError", "NotSupported", "ProcessDied",
     "ProtocolError", "RemoteProtocolError", "RequestError", "RequestRefused", "RequestTimeout",
-    "SpawnFailed", "TurnLost", "TurnOver",
+    "SpawnFailed", "StdioClosed", "TurnLost", "TurnOver",
     "UnsupportedPlatform", "fresh", "meaning_of", "sentence_and_hint",
 ]  # fmt: skip
 
@@ -317,6 +318,16 @@ class LocalProtocolError(ProtocolError):
 
 class TurnOver(LocalProtocolError):
     """The turn has been answered: nothing can be said in it any more."""
+
+
+class StdioClosed(LocalProtocolError):
+    """This program was started without the stdin and stdout that the protocol needs."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "stdin or stdout is closed, and the protocol needs both",
+            hint="start this program from an ACP client, or with its stdin and stdout connected to something",
+        )
 
 
 class RemoteProtocolError(ProtocolError):

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from antiphon.duet.history import events
 from antiphon.duet.history.events import EndEvent, Event, PromptEvent
 from antiphon.protocol import v1
-from antiphon.store.conversations import ConversationStore
 from antiphon.store.schema import open_database
-from antiphon.store.sessions import SessionStore
+from antiphon.store.sessions import ConversationStore, SessionStore
 
 AT = 1767323045.0
 """2026-01-02 03:04:05 UTC."""

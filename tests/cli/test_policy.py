@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from antiphon.cli.main import main
-from antiphon.store.audit import AuditEntry, AuditStore
-from antiphon.store.decisions import DecisionStore, Scope, Verdict
+from antiphon.store.decisions import AuditEntry, AuditStore, DecisionStore, Scope, Verdict
 from antiphon.store.schema import FILE_NAME, open_database
 from tests.cli.running import Place
 from tests.limits import limit

@@ -18,9 +18,8 @@ from antiphon.protocol import v1
 from antiphon.protocol.methods import Call
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.permission import PermissionOptionKind as Kind
-from antiphon.store.audit import AuditEntry, AuditStore
 from antiphon.store.database import Database
-from antiphon.store.decisions import DecisionStore
+from antiphon.store.decisions import AuditEntry, AuditStore, DecisionStore
 from tests.client.talker import END, Talker
 
 P = TypeVar("P")

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+from antiphon.connection.outbox import NOISE_KEPT
 from antiphon.connection.reports import Report
-from antiphon.connection.wire import NOISE_KEPT
 from antiphon.errors import Code
 from antiphon.rpc.envelope import NOISE_KEPT as LINE_KEPT
 from antiphon.transports.process import ProcessTransport, spawn

@@ -11,8 +11,8 @@ from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
 from antiphon.errors import RequestError
 from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.client_services import ReadTextFile, ReadTextFileResult
 from antiphon.protocol.v1.content import TextBlock
-from antiphon.protocol.v1.files import ReadTextFile, ReadTextFileResult
 from antiphon.protocol.v1.session import Prompt, SessionUpdate
 from antiphon.transports.framing import MAX_FRAME
 from antiphon.transports.process import spawn

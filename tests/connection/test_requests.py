@@ -13,7 +13,7 @@ from antiphon.connection.reports import Report
 from antiphon.connection.router import Router
 from antiphon.errors import Code, ConnectionClosed, LocalProtocolError, RemoteProtocolError, RequestError
 from antiphon.protocol.v1 import methods as m
-from antiphon.protocol.v1.files import ReadTextFile, ReadTextFileResult
+from antiphon.protocol.v1.client_services import ReadTextFile, ReadTextFileResult
 from antiphon.protocol.v1.session import Cancel, ListSessions, NewSession, NewSessionResult
 from antiphon.transports.memory import memory_pair
 from tests.connection.ends import against_raw, answer

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from antiphon.connection.connection import Connection
+from antiphon.connection.outbox import ANSWERS_LIMIT
 from antiphon.connection.router import Router
-from antiphon.connection.voice import Voice
-from antiphon.connection.wire import ANSWERS_LIMIT
+from antiphon.connection.updates import Voice
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.content import TextBlock
 from antiphon.protocol.v1.session import (

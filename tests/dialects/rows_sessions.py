@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from antiphon.protocol.dialects.nothing import NULL_IS_ENOUGH
-from antiphon.protocol.dialects.sources import BANJO_NOTES, BANJO_WIRE, GO_CLIENT, OPENCODE
+from antiphon.protocol.v1.dialects.rule import BANJO_NOTES, BANJO_WIRE, GO_CLIENT, OPENCODE
+from antiphon.protocol.v1.dialects.table import NULL_IS_ENOUGH
 from tests.dialects.row import Row, wire
 
 __all__ = ["SESSION_ROWS"]

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from antiphon.protocol.dialects.sources import BANJO_NOTES, BANJO_WIRE, BRIDGE, GO_CLIENT, OPENCODE, PROTOCOL_PAGES
-from antiphon.protocol.dialects.updates import DESCRIPTION, INDEX, REST
+from antiphon.protocol.v1.dialects.rule import BANJO_NOTES, BANJO_WIRE, BRIDGE, GO_CLIENT, OPENCODE, PROTOCOL_PAGES
+from antiphon.protocol.v1.dialects.updates import DESCRIPTION, INDEX, REST
 from tests.dialects.row import Row
 
 __all__ = ["UPDATE_ROWS"]

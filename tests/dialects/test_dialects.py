@@ -10,8 +10,8 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from antiphon.protocol.dialects.table import RULES
 from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.dialects.table import RULES
 from antiphon.transports.process import ProcessTransport, spawn
 from tests.dialects.mirror import RESULTS
 from tests.dialects.row import GOOD

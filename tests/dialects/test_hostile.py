@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antiphon.protocol.base import BAD_INPUT, encode
-from antiphon.protocol.dialects.hints import HINTS, Half
-from antiphon.protocol.dialects.table import repair
-from antiphon.protocol.reading import read
+from antiphon.protocol.methods import read
 from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.dialects.hints import HINTS, Half
+from antiphon.protocol.v1.dialects.table import repair
 from tests.dialects.rows import ROWS, Row
 from tests.protocol.strategies import values
 

@@ -10,14 +10,13 @@ import pytest
 from antiphon.errors import AcpError
 from antiphon.protocol import v1
 from antiphon.protocol.base import BAD_INPUT, LEGACY, Choice, Unknown, encode
-from antiphon.protocol.dialects import table
-from antiphon.protocol.dialects.hints import HINTS, METHOD_ALIASES, Half
-from antiphon.protocol.dialects.nothing import NULL_IS_ENOUGH
-from antiphon.protocol.dialects.rule import Rule
-from antiphon.protocol.dialects.table import RULES, repair
-from antiphon.protocol.dialects.updates import KINDS
 from antiphon.protocol.methods import Method, Reading
 from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.dialects import table
+from antiphon.protocol.v1.dialects.hints import HINTS, METHOD_ALIASES, Half
+from antiphon.protocol.v1.dialects.rule import Rule
+from antiphon.protocol.v1.dialects.table import NULL_IS_ENOUGH, RULES, repair
+from antiphon.protocol.v1.dialects.updates import KINDS
 from antiphon.protocol.v1.updates import Update
 from antiphon.protocol.words import Word
 from tests.dialects.rows import ROWS, Row

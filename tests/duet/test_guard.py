@@ -7,10 +7,8 @@ import pytest
 from antiphon.agent.permission import QUESTION, why_refused
 from antiphon.config.settings import find
 from antiphon.protocol import v1
-from antiphon.store.audit import AuditStore
 from antiphon.store.database import Database
-from antiphon.store.decisions import DecisionStore
-from antiphon.store.trust import TrustStore
+from antiphon.store.decisions import AuditStore, DecisionStore, TrustStore
 from tests.duet.guarding import (
     CLAUDE,
     CODEX,

@@ -9,8 +9,8 @@ import pytest
 
 from antiphon.errors import RequestError
 from antiphon.protocol import v1
-from antiphon.store.audit import AuditStore
 from antiphon.store.database import Database
+from antiphon.store.decisions import AuditStore
 from tests.duet.guarding import CLAUDE, CODEX, IDS, OPTIONS, Editor, bash, chosen, configure, ids, opened, texts
 
 # Being called off.

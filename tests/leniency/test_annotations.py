@@ -9,10 +9,10 @@ from msgspec import UNSET, Raw, ValidationError
 
 from antiphon.errors import Code, RemoteProtocolError, RequestError
 from antiphon.protocol.base import decoder, encode
-from antiphon.protocol.dialects.table import RULES
 from antiphon.protocol.methods import Call, Reading
 from antiphon.protocol.salvage import salvage, salvage_with_notes
 from antiphon.protocol.v1 import methods
+from antiphon.protocol.v1.dialects.table import RULES
 from antiphon.protocol.words import Word
 from tests.leniency.samples import CASES, DEFINITIONS, FIELDS, Case, message, packed, sample, wrong_values
 from tests.protocol import names

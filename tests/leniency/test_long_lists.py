@@ -19,7 +19,7 @@ from antiphon.errors import RemoteProtocolError, RequestError
 from antiphon.protocol import salvage
 from antiphon.protocol.base import encode
 from antiphon.protocol.v1 import methods
-from antiphon.protocol.v1.plan import Plan
+from antiphon.protocol.v1.updates import Plan
 from tests.leniency.test_garbage import READERS
 from tests.protocol.parity import wire_names
 from tests.protocol.strategies import messages

@@ -9,12 +9,11 @@ from msgspec import Raw
 from antiphon.protocol.base import Unknown, decoder, encode
 from antiphon.protocol.salvage import MAX_NOTE, MAX_NOTES, salvage, salvage_with_notes
 from antiphon.protocol.v1 import methods
+from antiphon.protocol.v1.client_services import ReadTextFile
 from antiphon.protocol.v1.content import TextBlock
-from antiphon.protocol.v1.files import ReadTextFile
-from antiphon.protocol.v1.messages import AgentMessageChunk
-from antiphon.protocol.v1.plan import Plan
 from antiphon.protocol.v1.session import NewSessionResult, Prompt
 from antiphon.protocol.v1.tools import ContentItem, ToolCall
+from antiphon.protocol.v1.updates import AgentMessageChunk, Plan
 from tests.leniency.samples import CASES, Case, message, open_unions, packed, sample, tag_field
 from tests.protocol import names
 from tests.protocol.parity import split

@@ -4,7 +4,7 @@ import posixpath
 from collections.abc import Callable, Sequence
 
 from antiphon.policy import Action, PolicyMode, Rules, Ruling, Verdict, decide
-from antiphon.protocol.v1.terminals import CreateTerminal
+from antiphon.protocol.v1.client_services import CreateTerminal
 from antiphon.protocol.v1.tools import ToolCall, ToolKind
 
 CWD = "/home/me/song"

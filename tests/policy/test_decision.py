@@ -5,9 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from antiphon.policy import Action, PolicyMode, Remembered, Rule, Rules, Verdict, applicable, decide, suggest
+from antiphon.protocol.v1.client_services import CreateTerminal, EnvVariable, ReadTextFile, WriteTextFile
 from antiphon.protocol.v1.content import TextBlock
-from antiphon.protocol.v1.files import ReadTextFile, WriteTextFile
-from antiphon.protocol.v1.terminals import CreateTerminal, EnvVariable
 from antiphon.protocol.v1.tools import ContentItem, Diff, ToolCall, ToolCallPatch, ToolKind, ToolLocation
 from tests.policy.saying import CWD, files, line, ruling, verdict, words
 

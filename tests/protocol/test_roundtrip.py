@@ -10,17 +10,16 @@ from msgspec import UNSET, UnsetType
 
 from antiphon.protocol.base import Model, decoder, encode
 from antiphon.protocol.v1.auth import Authenticate, AuthMethod, TerminalAuth
+from antiphon.protocol.v1.client_services import EnvVariable
+from antiphon.protocol.v1.common import Failure, SecretModel
 from antiphon.protocol.v1.content import ResourceContents
-from antiphon.protocol.v1.forms import Form
+from antiphon.protocol.v1.elicitation import Form
 from antiphon.protocol.v1.mcp import HttpHeader, HttpServer, McpServer, StdioServer
-from antiphon.protocol.v1.notices import CompactionStatus, CompactionUpdate
 from antiphon.protocol.v1.permission import PermissionOptionKind
 from antiphon.protocol.v1.providers import LlmProtocol, SetProvider
-from antiphon.protocol.v1.requests import Failure
-from antiphon.protocol.v1.secrets import SecretModel
 from antiphon.protocol.v1.session import NewSession, SetConfigOption, StopReason
-from antiphon.protocol.v1.terminals import EnvVariable
 from antiphon.protocol.v1.tools import ToolCall, ToolKind, ToolStatus
+from antiphon.protocol.v1.updates import CompactionStatus, CompactionUpdate
 from antiphon.protocol.words import Word
 from tests.protocol import names
 from tests.protocol.parity import our_types

@@ -4,11 +4,9 @@ import asyncio
 import sys
 from pathlib import Path
 
-from antiphon.store.audit import AuditEntry, AuditStore
-from antiphon.store.decisions import DecisionStore
-from antiphon.store.names import NameStore
+from antiphon.store.decisions import AuditEntry, AuditStore, DecisionStore, TrustStore
 from antiphon.store.schema import open_database
-from antiphon.store.trust import TrustStore
+from antiphon.store.sessions import NameStore
 
 
 async def decide(directory: Path, name: str, count: int) -> None:

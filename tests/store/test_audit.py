@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from antiphon.store.audit import MAX_TEXT, AuditEntry, AuditStore
+from antiphon.store.decisions import MAX_TEXT, AuditEntry, AuditStore
 from antiphon.store.schema import open_database
 from tests.store.shelf import Clock
 

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.store.conversations import ConversationStore
 from antiphon.store.database import Database
 from antiphon.store.errors import NoSuchSession, SessionExists
 from antiphon.store.schema import MIGRATIONS
-from antiphon.store.searching import SearchStore
+from antiphon.store.sessions import ConversationStore, SearchStore
 from tests.store.shelf import create_as_before, file_in, opened
 
 

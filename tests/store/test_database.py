@@ -11,7 +11,7 @@ from sqlite3 import Connection
 
 import pytest
 
-from antiphon.store import opening
+from antiphon.store import file
 from antiphon.store.database import Database
 from antiphon.store.errors import StoreError
 from tests.limits import limit
@@ -184,7 +184,7 @@ async def test_a_writer_waits_for_another_and_a_reader_does_not(tmp_path: Path) 
 async def test_a_lock_that_nobody_gives_back_is_an_error_with_a_hint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening, "LOCK_PATIENCE", 0.05)
+    monkeypatch.setattr(file, "LOCK_PATIENCE", 0.05)
     async with asyncio.timeout(10), Database(tmp_path / "db", WORDS) as database:
         other = sqlite3.connect(tmp_path / "db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
@@ -248,6 +248,7 @@ async def test_when_sqlite_undoes_the_whole_transaction_the_neighbours_are_done_
 
 EXITS = """
 import asyncio, sys
+from antiphon.store import file
 from antiphon.store.database import Database
 
 async def main():

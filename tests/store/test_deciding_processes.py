@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.store.audit import AuditStore
-from antiphon.store.decisions import DecisionStore
-from antiphon.store.names import NameStore
+from antiphon.store.decisions import AuditStore, DecisionStore, TrustStore
 from antiphon.store.schema import open_database
-from antiphon.store.trust import TrustStore
+from antiphon.store.sessions import NameStore
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -3,8 +3,8 @@
 import asyncio
 from pathlib import Path
 
-from antiphon.store.names import NamedSession, NameStore
 from antiphon.store.schema import open_database
+from antiphon.store.sessions import NamedSession, NameStore
 from tests.store.shelf import Clock
 
 

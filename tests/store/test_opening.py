@@ -9,7 +9,7 @@ import pytest
 
 from antiphon.store.database import Database
 from antiphon.store.errors import StoreError
-from antiphon.store.opening import copy_of
+from antiphon.store.file import copy_of
 from tests.store.shelf import file_in, opened
 
 ONE = ("CREATE TABLE one (x)", "INSERT INTO one VALUES ('kept')")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from antiphon.store.decisions import TrustedProject, TrustStore
 from antiphon.store.schema import open_database
-from antiphon.store.trust import TrustedProject, TrustStore
 from tests.store.shelf import Clock
 
 

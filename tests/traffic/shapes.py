@@ -9,21 +9,14 @@ from typing import Any, Literal, NamedTuple
 from antiphon.protocol.base import Unknown
 from antiphon.protocol.v1 import (
     auth,
-    commands,
-    config,
+    client_services,
     elicitation,
-    files,
     initialize,
-    legacy,
-    messages,
-    modes,
-    notices,
     permission,
-    plan,
     session,
-    terminals,
+    settings,
     tools,
-    usage,
+    updates,
 )
 
 __all__ = ["ANSWERED", "ASKED", "EXTENSIONS", "FAILED", "STRAY", "TOLD", "Answer", "Failed", "Said"]  # fmt: skip
@@ -136,7 +129,7 @@ ASKED: tuple[Said, ...] = (
     Said("client", _asked("session/close", b"{%b}" % _AT), session.CloseSession),
     Said("client", _asked("session/delete", b"{%b}" % _AT), session.DeleteSession),
     Said("client", _asked("session/set_mode", b'{%b,"modeId":"go"}' % _AT), session.SetMode),
-    Said("client", _asked("session/set_model", b'{%b,"modelId":"m2"}' % _AT), legacy.SetModel),
+    Said("client", _asked("session/set_model", b'{%b,"modelId":"m2"}' % _AT), settings.SetModel),
     Said(
         "client",
         _asked("session/set_config_option", b'{%b,"configId":"model","value":"m2"}' % _AT),
@@ -168,9 +161,9 @@ ASKED: tuple[Said, ...] = (
         ),
         permission.RequestPermission,
     ),
-    Said("agent", _asked("fs/read_text_file", b'{%b,"path":"/w/a"}' % _AT), files.ReadTextFile),
-    Said("agent", _asked("fs/read_text_file", b'{%b,"path":"/w/a","line":2,"limit":5}' % _AT), files.ReadTextFile),
-    Said("agent", _asked("fs/write_text_file", b'{%b,"path":"/w/a","content":"b"}' % _AT), files.WriteTextFile),
+    Said("agent", _asked("fs/read_text_file", b'{%b,"path":"/w/a"}' % _AT), client_services.ReadTextFile),
+    Said("agent", _asked("fs/read_text_file", b'{%b,"path":"/w/a","line":2,"limit":5}' % _AT), client_services.ReadTextFile),
+    Said("agent", _asked("fs/write_text_file", b'{%b,"path":"/w/a","content":"b"}' % _AT), client_services.WriteTextFile),
     Said(
         "agent",
         _asked(
@@ -178,12 +171,12 @@ ASKED: tuple[Said, ...] = (
             b'{%b,"command":"ls","args":["-l"],"env":[{"name":"A","value":"1"}],"cwd":"/w",'
             b'"outputByteLimit":1000}' % _AT,
         ),
-        terminals.CreateTerminal,
+        client_services.CreateTerminal,
     ),
-    Said("agent", _asked("terminal/output", _TERMINAL), terminals.TerminalOutput),
-    Said("agent", _asked("terminal/wait_for_exit", _TERMINAL), terminals.WaitForExit),
-    Said("agent", _asked("terminal/kill", _TERMINAL), terminals.KillTerminal),
-    Said("agent", _asked("terminal/release", _TERMINAL), terminals.ReleaseTerminal),
+    Said("agent", _asked("terminal/output", _TERMINAL), client_services.TerminalOutput),
+    Said("agent", _asked("terminal/wait_for_exit", _TERMINAL), client_services.WaitForExit),
+    Said("agent", _asked("terminal/kill", _TERMINAL), client_services.KillTerminal),
+    Said("agent", _asked("terminal/release", _TERMINAL), client_services.ReleaseTerminal),
     Said(
         "agent",
         _asked(
@@ -200,18 +193,18 @@ ASKED: tuple[Said, ...] = (
 TOLD: tuple[Said, ...] = (
     Said("client", _told("session/cancel", b"{%b}" % _AT), session.Cancel),
     Said("agent", _news("user_message_chunk", b'"content":{"type":"text","text":"a"},"messageId":"m1"'),
-        messages.UserMessageChunk),
+        updates.UserMessageChunk),
     Said("agent", _news("agent_thought_chunk", b'"content":{"type":"text","text":"a"},"messageId":"m1"'),
-        messages.AgentThoughtChunk),
-    Said("agent", _news("agent_message_chunk", b'"content":{"type":"text","text":""}'), messages.AgentMessageChunk),
+        updates.AgentThoughtChunk),
+    Said("agent", _news("agent_message_chunk", b'"content":{"type":"text","text":""}'), updates.AgentMessageChunk),
     Said(
         "agent",
         _news("agent_message_chunk", b'"content":{"type":"text","text":"a"},"messageId":"m1"', b',"_meta":{"part":1}'),
-        messages.AgentMessageChunk,
+        updates.AgentMessageChunk,
     ),
-    Said("agent", _news("agent_message_chunk", b'"content":' + _IMAGE), messages.AgentMessageChunk),
-    Said("agent", _news("agent_message_chunk", b'"content":' + _RESOURCE), messages.AgentMessageChunk),
-    Said("agent", _news("agent_message_chunk", b'"content":' + _LINK), messages.AgentMessageChunk),
+    Said("agent", _news("agent_message_chunk", b'"content":' + _IMAGE), updates.AgentMessageChunk),
+    Said("agent", _news("agent_message_chunk", b'"content":' + _RESOURCE), updates.AgentMessageChunk),
+    Said("agent", _news("agent_message_chunk", b'"content":' + _LINK), updates.AgentMessageChunk),
     Said(
         "agent",
         _news(
@@ -220,10 +213,10 @@ TOLD: tuple[Said, ...] = (
             b'"description":"Plan",'
             b'"input":{"hint":"what"}},{"name":"go","description":"Go"}]',
         ),
-        commands.AvailableCommandsUpdate,
+        settings.AvailableCommandsUpdate,
     ),
-    Said("agent", _news("config_option_update", b'"configOptions":' + _SETTINGS), config.ConfigOptionUpdate),
-    Said("agent", _news("current_mode_update", b'"currentModeId":"go"'), modes.CurrentModeUpdate),
+    Said("agent", _news("config_option_update", b'"configOptions":' + _SETTINGS), settings.ConfigOptionUpdate),
+    Said("agent", _news("current_mode_update", b'"currentModeId":"go"'), settings.CurrentModeUpdate),
     Said(
         "agent",
         _news(
@@ -231,16 +224,16 @@ TOLD: tuple[Said, ...] = (
             b'"entries":[{"content":"a","priority":"high","status":"completed"},{"content":"b","priority":"medium",'
             b'"status":"in_progress"},{"content":"c","priority":"low","status":"pending"}],"_meta":{"title":"p"}',
         ),
-        plan.Plan,
+        updates.Plan,
     ),
     Said("agent", _news("session_info_update", b'"title":"Greeting","updatedAt":"2030-01-01T00:00:00Z"'),
-        notices.SessionInfoUpdate),
-    Said("agent", _news("session_info_update", b'"_meta":{"queue":{"length":0}}'), notices.SessionInfoUpdate),
-    Said("agent", _news("usage_update", b'"used":10,"size":1000'), usage.UsageUpdate),
+        updates.SessionInfoUpdate),
+    Said("agent", _news("session_info_update", b'"_meta":{"queue":{"length":0}}'), updates.SessionInfoUpdate),
+    Said("agent", _news("usage_update", b'"used":10,"size":1000'), updates.UsageUpdate),
     Said(
         "agent",
         _news("usage_update", b'"used":0,"size":1000,"cost":{"amount":0.25,"currency":"EUR"},"_meta":{"model":"m1"}'),
-        usage.UsageUpdate,
+        updates.UsageUpdate,
     ),
     Said(
         "agent",
@@ -333,7 +326,7 @@ ANSWERED: tuple[Answer, ...] = (
     Answer("session/close", _result(b"{}"), session.CloseSessionResult),
     Answer("session/delete", _result(b"{}"), session.DeleteSessionResult),
     Answer("session/set_mode", _result(b"{}"), session.SetModeResult),
-    Answer("session/set_model", _result(b"{}"), legacy.SetModelResult),
+    Answer("session/set_model", _result(b"{}"), settings.SetModelResult),
     Answer("session/set_config_option", _result(b'{"configOptions":%b}' % _SETTINGS), session.SetConfigOptionResult),
     Answer("session/set_config_option", _result(b"{}"), session.SetConfigOptionResult, ("no settings",)),
     Answer("session/prompt", _result(b'{"stopReason":"cancelled"}'), session.PromptResult),
@@ -349,19 +342,19 @@ ANSWERED: tuple[Answer, ...] = (
     Answer("session/request_permission", _result(b'{"outcome":{"outcome":"selected","optionId":"o1"}}'),
         permission.PermissionResult),
     Answer("session/request_permission", _result(b'{"outcome":{"outcome":"cancelled"}}'), permission.PermissionResult),
-    Answer("fs/read_text_file", _result(b'{"content":"a\\n"}'), files.ReadTextFileResult),
-    Answer("fs/write_text_file", _result(b"{}"), files.WriteTextFileResult),
-    Answer("terminal/create", _result(b'{"terminalId":"t1"}'), terminals.CreateTerminalResult),
-    Answer("terminal/output", _result(b'{"output":"a","truncated":false}'), terminals.TerminalOutputResult),
+    Answer("fs/read_text_file", _result(b'{"content":"a\\n"}'), client_services.ReadTextFileResult),
+    Answer("fs/write_text_file", _result(b"{}"), client_services.WriteTextFileResult),
+    Answer("terminal/create", _result(b'{"terminalId":"t1"}'), client_services.CreateTerminalResult),
+    Answer("terminal/output", _result(b'{"output":"a","truncated":false}'), client_services.TerminalOutputResult),
     Answer(
         "terminal/output",
         _result(b'{"output":"a","truncated":false,"exitStatus":{"exitCode":0,"signal":null}}'),
-        terminals.TerminalOutputResult,
+        client_services.TerminalOutputResult,
     ),
-    Answer("terminal/wait_for_exit", _result(b'{"exitCode":0,"signal":null}'), terminals.WaitForExitResult),
-    Answer("terminal/wait_for_exit", _result(b'{"exitCode":null,"signal":"SIGKILL"}'), terminals.WaitForExitResult),
-    Answer("terminal/kill", _result(b"{}"), terminals.KillTerminalResult),
-    Answer("terminal/release", _result(b"{}"), terminals.ReleaseTerminalResult),
+    Answer("terminal/wait_for_exit", _result(b'{"exitCode":0,"signal":null}'), client_services.WaitForExitResult),
+    Answer("terminal/wait_for_exit", _result(b'{"exitCode":null,"signal":"SIGKILL"}'), client_services.WaitForExitResult),
+    Answer("terminal/kill", _result(b"{}"), client_services.KillTerminalResult),
+    Answer("terminal/release", _result(b"{}"), client_services.ReleaseTerminalResult),
     Answer("elicitation/create", _result(b'{"action":"cancel","_meta":{"reason":"closed"}}'), elicitation.Dismissed),
 )  # fmt: skip
 

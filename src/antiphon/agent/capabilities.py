@@ -7,18 +7,16 @@ from antiphon.errors import LocalProtocolError
 from antiphon.protocol.v1.initialize import (
     AgentAuthCapabilities,
     AgentCapabilities,
-    McpCapabilities,
-    PromptCapabilities,
-    SessionCapabilities,
-)
-from antiphon.protocol.v1.support import (
     CloseSupport,
     DeleteSupport,
     DirectoriesSupport,
     ForkSupport,
     ListSupport,
     LogoutSupport,
+    McpCapabilities,
+    PromptCapabilities,
     ResumeSupport,
+    SessionCapabilities,
     Support,
 )
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
-from antiphon.protocol.v1.elicitation import ContentValue
-from antiphon.protocol.v1.forms import (
+from antiphon.protocol.v1.elicitation import (
     BooleanProperty,
+    ContentValue,
     Form,
     IntegerProperty,
     MultiSelectProperty,

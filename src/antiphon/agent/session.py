@@ -15,7 +15,7 @@ from antiphon.protocol import v1
 
 if TYPE_CHECKING:
     from antiphon.agent.client import Client
-    from antiphon.connection.voice import Voice
+    from antiphon.connection.updates import Voice
     from antiphon.policy import Rules
     from antiphon.protocol.methods import Notice
 

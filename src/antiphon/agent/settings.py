@@ -11,12 +11,10 @@ import msgspec
 
 from antiphon.errors import Code, LocalProtocolError, RequestError
 from antiphon.protocol.base import Unknown
-from antiphon.protocol.v1.config import BooleanConfig, ConfigCategory, SelectConfig, SelectGroup, SelectOption
+from antiphon.protocol.v1.settings import BooleanConfig, ConfigCategory, SelectConfig, SelectGroup, SelectOption
 
 if TYPE_CHECKING:
-    from antiphon.protocol.v1.config import ConfigOption
-    from antiphon.protocol.v1.legacy import ModelState
-    from antiphon.protocol.v1.modes import ModeState
+    from antiphon.protocol.v1.settings import ConfigOption, ModelState, ModeState
 
 __all__ = ["Chosen", "Settings"]
 

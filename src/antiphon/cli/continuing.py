@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from antiphon.errors import Advice, AuthRequired, RequestRefused
-from antiphon.store.names import NameStore
+from antiphon.store.sessions import NameStore
 
 if TYPE_CHECKING:
     from antiphon.client.launch import RunningAgent

@@ -12,11 +12,9 @@ from antiphon.cli.saying import Misused
 from antiphon.config.project_files import NAMES, directories_above
 from antiphon.config.settings import find
 from antiphon.permission.project_trust import trust_project
-from antiphon.store.audit import AuditEntry, AuditStore
 from antiphon.store.database import Database
-from antiphon.store.decisions import Decision, DecisionStore
+from antiphon.store.decisions import AuditEntry, AuditStore, Decision, DecisionStore, TrustStore
 from antiphon.store.schema import open_database
-from antiphon.store.trust import TrustStore
 from antiphon.text import exact_line, prose
 
 __all__ = ["distrust", "revoke", "show_decisions", "show_log", "show_trusted", "trust"]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from antiphon.cli.events import Result
     from antiphon.cli.screen import Screen
     from antiphon.client.session import Session
-    from antiphon.store.audit import AuditEntry
+    from antiphon.store.decisions import AuditEntry
     from antiphon.transcript.entries import CallEntry
 
 __all__ = ["Printer", "QuietPrinter", "TailOf", "TextPrinter", "WordOf", "show_diff"]

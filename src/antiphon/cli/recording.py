@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from antiphon.cli.printing import WordOf
     from antiphon.client.session import Session
-    from antiphon.store.audit import AuditEntry
+    from antiphon.store.decisions import AuditEntry
     from antiphon.transcript.entries import CallEntry
 
 __all__ = ["JsonPrinter", "tokens_event", "usage_event"]

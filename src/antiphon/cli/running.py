@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from antiphon.cli.arguments import Options
     from antiphon.cli.prompting import Prompt
     from antiphon.client.turn import Turn
-    from antiphon.store.audit import AuditEntry
+    from antiphon.store.decisions import AuditEntry
 
 __all__ = ["Runner"]
 

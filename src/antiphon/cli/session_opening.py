@@ -15,7 +15,7 @@ from antiphon.client.session_ids import SHORTEST, find_session
 from antiphon.errors import AcpError, Advice, AuthRequired, Code, NotSupported, RequestRefused, sentence_and_hint
 from antiphon.protocol import v1
 from antiphon.store.errors import StoreError
-from antiphon.store.names import NameStore
+from antiphon.store.sessions import NameStore
 
 if TYPE_CHECKING:
     from antiphon.cli.arguments import Options

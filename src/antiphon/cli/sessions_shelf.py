@@ -10,11 +10,9 @@ from antiphon.client.session_ids import shortened
 from antiphon.duet.history.events import PromptEvent, unpack
 from antiphon.export.session import About, ExportedSession, about, read_session
 from antiphon.protocol import v1
-from antiphon.store.conversations import ConversationStore
 from antiphon.store.database import Database
 from antiphon.store.schema import open_database
-from antiphon.store.searching import SearchStore
-from antiphon.store.sessions import SessionRow, SessionStore
+from antiphon.store.sessions import ConversationStore, SearchStore, SessionRow, SessionStore
 from antiphon.text import one_line, prose
 
 __all__ = ["JOINT", "Shelf", "opened"]

@@ -31,8 +31,7 @@ from antiphon.permission.memory import forget_closed
 from antiphon.permission.settings import BROKEN, rules_in, settings_here
 from antiphon.policy import PolicyMode, Rules
 from antiphon.protocol import v1
-from antiphon.store.audit import AuditEntry, AuditStore
-from antiphon.store.decisions import DecisionStore
+from antiphon.store.decisions import AuditEntry, AuditStore, DecisionStore
 from antiphon.store.errors import StoreError
 from antiphon.store.schema import open_database
 

@@ -13,12 +13,12 @@ from msgspec import Raw, Struct
 
 from antiphon.aio import start_task
 from antiphon.connection.inbox import Inbox
+from antiphon.connection.outbox import Outbox
 from antiphon.connection.reports import Mended
 from antiphon.connection.router import Router, Then
-from antiphon.connection.wire import Wire
 from antiphon.errors import Advice, Code, ConnectionClosed, NotSupported, RequestError, RequestRefused, RequestTimeout
 from antiphon.protocol.base import encode
-from antiphon.protocol.dialects.hints import Reply
+from antiphon.protocol.v1.dialects.hints import Reply
 from antiphon.rpc.envelope import ErrorObject, Request, RequestId
 from antiphon.rpc.peer import CANCELLED, Peer, id_key
 
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 class Answers:
     """The questions of the peer that we are working on."""
 
-    def __init__(self, peer: Peer, wire: Wire, router: Router, inbox: Inbox) -> None:
+    def __init__(self, peer: Peer, wire: Outbox, router: Router, inbox: Inbox) -> None:
         self._peer = peer
         self._wire = wire
         self._router = router

@@ -15,12 +15,11 @@ from msgspec import UNSET, Raw
 
 from antiphon.connection.answers import Answers
 from antiphon.connection.inbox import INBOX_LIMIT, Inbox
+from antiphon.connection.outbox import Direction, Outbox, Tap
 from antiphon.connection.reports import Mended, Observer, Unheard
 from antiphon.connection.router import Router
 from antiphon.connection.stream import CANCEL_GRACE, Backlog, Stream
-from antiphon.connection.updates import Updates
-from antiphon.connection.voice import Voice
-from antiphon.connection.wire import Direction, Tap, Wire
+from antiphon.connection.updates import Updates, Voice
 from antiphon.errors import (
     AcpError,
     ConnectionClosed,
@@ -77,7 +76,7 @@ class Connection:
         self.inbox = Inbox(transport, inbox_limit)
         self._timeout = timeout
         self._transport = transport
-        self._wire = Wire(transport, self.inbox, observer)
+        self._wire = Outbox(transport, self.inbox, observer)
         self._peer = Peer(tolerant=transport.noisy if tolerant is None else tolerant, encode_into=encode_into)
         self._answers = Answers(self._peer, self._wire, self.router, self.inbox)
         self._updates = Updates(self.router, self.inbox, self._wire)

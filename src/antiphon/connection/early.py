@@ -10,11 +10,11 @@ import os
 import select
 from typing import TYPE_CHECKING, Final
 
+from antiphon.errors import StdioClosed
 from antiphon.protocol.base import encode
 from antiphon.protocol.timeouts import START_TIMEOUT
 from antiphon.protocol.v1.methods import INITIALIZE
 from antiphon.rpc.envelope import Request, decode, head_of_answer
-from antiphon.transports.closed import stdio_closed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,19 +36,19 @@ def answer_initialize(
     connection deals with it, as with a second `initialize`, so give the router the same handler.
 
     Raises:
-        LocalProtocolError: stdin or stdout is closed.
+        StdioClosed: stdin or stdout is closed.
     """
     try:
         os.fstat(stdout)
     except OSError:
-        raise stdio_closed() from None
+        raise StdioClosed() from None
     read = b""
     while b"\n" not in read and len(read) < LONGEST:
         try:
             chunk = os.read(stdin, 65536)
         except OSError as error:
             if error.errno == errno.EBADF:  # now, before the event loop takes the free number for a file of its own
-                raise stdio_closed() from None
+                raise StdioClosed() from None
             return read  # not readable this way (set to non-blocking, say): the transport knows what to do
         if not chunk:
             _end_of(stdin)

@@ -7,8 +7,8 @@ from typing import Any, Generic, TypeVar
 from msgspec import Raw
 
 from antiphon.errors import LocalProtocolError
-from antiphon.protocol.dialects.hints import METHOD_ALIASES
 from antiphon.protocol.methods import Call, Notice
+from antiphon.protocol.v1.dialects.hints import METHOD_ALIASES
 
 __all__ = ["Router", "Then"]
 

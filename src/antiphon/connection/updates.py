@@ -4,25 +4,27 @@ A block with anything unusual in it (an answer, another method, a dialect, a bro
 is delivered, and then goes line by line. So nothing is handled twice and nothing out of order.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from antiphon.connection.inbox import Inbox
+from antiphon.connection.outbox import Outbox
 from antiphon.connection.reports import Unheard
 from antiphon.connection.router import Router
-from antiphon.connection.wire import Wire
 from antiphon.protocol.base import BAD_INPUT, decoder, encode
-from antiphon.rpc.envelope import Line, Notification
+from antiphon.rpc.envelope import Line, Notification, head_of_notification
 from antiphon.transports.framing import lines_of
 
 if TYPE_CHECKING:
     from msgspec.json import Decoder
 
     from antiphon.protocol.v1.session import SessionUpdate
+    from antiphon.protocol.v1.updates import Update
 
-__all__ = ["Updates"]
+__all__ = ["Updates", "Voice"]
 
 _NAME: Final = "session/update"
 
@@ -57,7 +59,7 @@ def _frame_decoder() -> "Decoder[Any]":
 class Updates:
     """Delivers session updates: to the session's stream if somebody iterates, else to the router's handler."""
 
-    def __init__(self, router: Router, inbox: Inbox, wire: Wire) -> None:
+    def __init__(self, router: Router, inbox: Inbox, wire: Outbox) -> None:
         self._router = router
         self._inbox = inbox
         self._wire = wire
@@ -164,3 +166,30 @@ def _pieces(block: Line) -> Iterator[Line]:
         start = end
     if start < len(block):
         yield block[start:]
+
+
+# The updates that we send in one session, with everything encoded beforehand that does not change from one to the next.
+
+
+class Voice:
+    """What an agent says in one session. Await each; like `Connection.notify`, they wait while the client is slow.
+
+    A streaming agent does little else, so the verbs are partial applications of one function and build no message objects.
+    """
+
+    update: "Callable[[Update], Awaitable[None]]"
+    """Tell any update."""
+    say: Callable[[str], Awaitable[None]]
+    """A piece of the answer, as text."""
+    think: Callable[[str], Awaitable[None]]
+    """A piece of the model's thinking, as text."""
+
+    def __init__(self, wire: Outbox, session_id: str) -> None:
+        head = head_of_notification("session/update") + b'{"sessionId":%b,"update":' % encode(session_id)
+        self.update = partial(wire.put, head, b"}}\n")
+        self.say = partial(wire.put, head + _text_chunk("agent_message_chunk"), b"}}}}\n")
+        self.think = partial(wire.put, head + _text_chunk("agent_thought_chunk"), b"}}}}\n")
+
+
+def _text_chunk(kind: str) -> bytes:
+    return b'{"sessionUpdate":"%b","content":{"type":"text","text":' % kind.encode()

@@ -25,9 +25,8 @@ from antiphon.duet.session_list import has_session, normal_directory
 from antiphon.duet.settings import EngineState, JointState, put_away
 from antiphon.errors import AcpError, Advice, Code, RequestError
 from antiphon.protocol import v1
-from antiphon.store.conversations import ConversationStore
 from antiphon.store.locks import LiveElsewhere, SessionLock
-from antiphon.store.sessions import SessionStore
+from antiphon.store.sessions import ConversationStore, SessionStore
 
 if TYPE_CHECKING:
     from antiphon.agent.client import Client

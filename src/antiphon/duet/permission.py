@@ -26,8 +26,7 @@ from antiphon.policy import PolicyMode, Rules, Verdict
 from antiphon.policy.decision import READ_ONLY_MODE, read_only_rules
 from antiphon.policy.rules import KINDS, QUIET_KINDS
 from antiphon.protocol import v1
-from antiphon.store.audit import AuditStore
-from antiphon.store.decisions import DecisionStore
+from antiphon.store.decisions import AuditStore, DecisionStore
 
 if TYPE_CHECKING:
     from antiphon.config.settings import Loaded

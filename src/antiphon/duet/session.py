@@ -25,8 +25,8 @@ from antiphon.duet.settings import JointSettings, JointState
 from antiphon.errors import AcpError, Advice, Code, RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
-from antiphon.store.conversations import ConversationStore
 from antiphon.store.errors import StoreError
+from antiphon.store.sessions import ConversationStore
 
 if TYPE_CHECKING:
     from antiphon.agent.session import Session

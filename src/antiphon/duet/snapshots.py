@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, ParamSpec
 
 from antiphon.transports import guard
-from antiphon.transports.exits import release, when_exited
+from antiphon.transports.process import release, when_exited
 
 __all__ = [
     "FILE_LIMIT",

@@ -16,7 +16,7 @@ from antiphon.duet.session_list import list_sessions
 from antiphon.engines.cli_program import ask_version, find_cli, known_version
 from antiphon.errors import AcpError, Advice
 from antiphon.protocol import v1
-from antiphon.store.conversations import ConversationStore
+from antiphon.store.sessions import ConversationStore
 from antiphon.text import one_line, prose
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, Self
 from antiphon.errors import LocalProtocolError, SpawnFailed
 from antiphon.local.ring import Ring
 from antiphon.transports import guard, tree
-from antiphon.transports.exits import all_gone, release, when_exited
+from antiphon.transports.process import all_gone, release, when_exited
 
 __all__ = ["KILL_GRACE", "OUTPUT_LIMIT", "TERM_GRACE", "Command", "Exit"]
 

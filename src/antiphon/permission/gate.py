@@ -27,13 +27,12 @@ from antiphon.policy import Action, PolicyMode, Rule, Rules, Ruling, Verdict, de
 from antiphon.protocol import v1
 from antiphon.protocol.v1.permission import PermissionOptionKind as Kind
 from antiphon.redaction import redact
-from antiphon.store.audit import MAX_TEXT, AuditEntry
+from antiphon.store.decisions import MAX_TEXT, AuditEntry
 from antiphon.store.errors import StoreError
 
 if TYPE_CHECKING:
     from antiphon.local.roots import Workspace
-    from antiphon.store.audit import AuditStore
-    from antiphon.store.decisions import DecisionStore, Scope
+    from antiphon.store.decisions import AuditStore, DecisionStore, Scope
 
 __all__ = [
     "Ask",

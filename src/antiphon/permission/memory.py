@@ -9,11 +9,11 @@ from antiphon.errors import Advice
 from antiphon.policy import Remembered, Rule, RuleError, Verdict, applicable, closed_reason
 from antiphon.store.decisions import Decision, scope_key
 from antiphon.store.errors import StoreError
-from antiphon.store.times import stamp
+from antiphon.store.schema import stamp
 
 if TYPE_CHECKING:
-    from antiphon.store import decisions as kept
     from antiphon.store.decisions import DecisionStore, Scope
+    from antiphon.store.decisions import Verdict as StoredVerdict
 
 __all__ = ["Memory", "forget_closed"]
 
@@ -75,7 +75,7 @@ class Memory:
     ) -> None:
         about = {"session_id": session_id, "project": project, "agent": self._agent}
         if self._decisions is not None:
-            word = cast("kept.Verdict", verdict.value)
+            word = cast("StoredVerdict", verdict.value)
             await self._decisions.remember(rule.text, word, scope, **about, expires_at=expires_at)
             return
         about |= scope_key(scope, session_id, project)

@@ -57,8 +57,8 @@ async def look(family: Family, directories: Sequence[str], database: "Database |
 
 
 async def _digests(database: "Database | None") -> "dict[str, str]":
+    from antiphon.store.decisions import TrustStore
     from antiphon.store.schema import open_database
-    from antiphon.store.trust import TrustStore
 
     if database is not None:
         return dict(await TrustStore(database).digests())
@@ -82,8 +82,8 @@ async def trust_project(directories: Sequence[str], database: "Database | None" 
         NothingToTrust: there is nothing of the kind.
         AcpError: its config file has mistakes, or the store cannot be written.
     """
+    from antiphon.store.decisions import TrustStore
     from antiphon.store.schema import open_database
-    from antiphon.store.trust import TrustStore
 
     sources = find(directories[0])
     config, project = sources.project, sources.directory

@@ -38,8 +38,8 @@ async def _is_trusted(sources: Sources, database: "Database | None") -> bool:
     directory, project = sources.directory, sources.project
     if directory is None or project is None or not project.digest:
         return False
+    from antiphon.store.decisions import TrustStore
     from antiphon.store.schema import open_database
-    from antiphon.store.trust import TrustStore
 
     if database is not None:
         return await TrustStore(database).trusted(str(directory), project.digest)

@@ -15,8 +15,7 @@ from antiphon.policy.paths import Exists, PathResolver, Resolve, nothing_exists,
 from antiphon.policy.patterns import CommandLine
 from antiphon.policy.programs import BASH_LIKE, is_harmless
 from antiphon.policy.rules import FILE_KINDS, KIND_OF, QUIET_KINDS, TOOL_OF_KIND, canonical, worst
-from antiphon.protocol.v1.files import ReadTextFile, WriteTextFile
-from antiphon.protocol.v1.terminals import CreateTerminal
+from antiphon.protocol.v1.client_services import CreateTerminal, ReadTextFile, WriteTextFile
 from antiphon.protocol.v1.tools import Diff, ToolCall, ToolCallPatch, ToolKind
 
 __all__ = ["Action", "FileWork", "file_work", "looks_like_file_work"]

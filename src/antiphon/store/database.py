@@ -20,7 +20,7 @@ from typing import Any, Final, Generic, Self, TypeVar
 
 from antiphon.errors import AcpError, fresh
 from antiphon.store.errors import StoreError, explained
-from antiphon.store.opening import Migration, begin, commit, open_file
+from antiphon.store.file import Migration, begin, commit, open_file
 
 __all__ = ["Database"]
 

@@ -1,21 +1,37 @@
-"""What the user answered with "always": a rule, a verdict, for how far and for how long. Rules are text here, and never read.
+"""Remembered decisions, trusted projects and the audit log.
+
+A decision is what the user answered with "always": a rule, a verdict, for how far and for how long. Rules are text here, and never read.
 
 Rule 1: a decision for a session holds in that session of that agent: two agents may give their sessions the same id.
 Rule 2: a decision for a project, or for everywhere, holds whichever agent asks: it is about what is done, not about who does it.
 Rule 3: what has expired is not told, and goes when the next decision is made.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from sqlite3 import Connection
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from antiphon.store.database import Database
-from antiphon.store.times import stamp, utc_now
+from antiphon.store.schema import stamp, utc_now
 
-__all__ = ["Decision", "DecisionStore", "Scope", "Verdict", "scope_key"]
+if TYPE_CHECKING:
+    from antiphon.config.project_files import ProjectFile
+
+__all__ = [
+    "MAX_TEXT",
+    "AuditEntry",
+    "AuditStore",
+    "Decision",
+    "DecisionStore",
+    "Scope",
+    "TrustStore",
+    "TrustedProject",
+    "Verdict",
+    "scope_key",
+]
 
 Scope: TypeAlias = Literal["session", "project", "everywhere"]
 Verdict: TypeAlias = Literal["allow", "deny"]
@@ -132,3 +148,147 @@ def _time(moment: datetime | str | None) -> str | None:
 def _rows(connection: Connection, where: str, values: Sequence[Any]) -> list[Decision]:
     rows = connection.execute(f"SELECT {_COLUMNS} FROM decision {where} ORDER BY id", values)  # noqa: S608
     return [Decision(*row) for row in rows]
+
+
+# Projects whose own configuration may loosen the policy, and files of theirs that engines may read.
+# Trust is in bytes: a file that has changed is not trusted any more.
+
+
+class TrustedProject(msgspec.Struct, frozen=True):
+    """A directory, and the digest of the configuration in it that was trusted."""
+
+    project: str
+    digest: str
+    trusted_at: str
+
+
+class TrustStore:
+    """The trusted projects in a database. What it wrote is on the disk when a method returns."""
+
+    def __init__(self, database: Database, clock: Callable[[], datetime] = utc_now) -> None:
+        self.database = database
+        self._clock = clock
+
+    async def trust(self, project: str, digest: str) -> TrustedProject:
+        """Trust this text in this project, and no other.
+
+        Raises:
+            ValueError: there is no digest: nothing cannot be trusted.
+        """
+        if not digest:
+            raise ValueError("trust needs the digest of what is trusted")
+        row = TrustedProject(project, digest, stamp(self._clock()))
+        put = "INSERT OR REPLACE INTO trusted_project (project, digest, trusted_at) VALUES (?, ?, ?)"
+        await self.database.run(lambda connection: connection.execute(put, msgspec.structs.astuple(row)).rowcount)
+        return row
+
+    async def trusted(self, project: str, digest: str) -> bool:
+        """Whether exactly this text was trusted there."""
+        find = "SELECT 1 FROM trusted_project WHERE project = ? AND digest = ?"
+        return await self.database.read(
+            lambda connection: connection.execute(find, (project, digest)).fetchone() is not None
+        )
+
+    async def all(self) -> list[TrustedProject]:
+        """Every trusted project."""
+
+        def rows(connection: Connection) -> list[TrustedProject]:
+            found = "SELECT project, digest, trusted_at FROM trusted_project ORDER BY project"
+            return [TrustedProject(*row) for row in connection.execute(found)]
+
+        return await self.database.read(rows)
+
+    async def distrust(self, project: str) -> bool:
+        """Trust it no longer. False: it was not trusted."""
+        delete = "DELETE FROM trusted_project WHERE project = ?"
+        return await self.database.run(lambda connection: connection.execute(delete, (project,)).rowcount > 0)
+
+    # Files that engines read.
+
+    async def trust_files(self, files: "Iterable[ProjectFile]") -> None:
+        """Trust these files as they are. One whose content is unknown is left out."""
+        now = stamp(self._clock())
+        rows = [(file.path, file.digest, now) for file in files if file.digest]
+        put = "INSERT OR REPLACE INTO trusted_file (path, digest, trusted_at) VALUES (?, ?, ?)"
+        await self.database.run(lambda connection: connection.executemany(put, rows).rowcount)
+
+    async def digests(self) -> "Mapping[str, str]":
+        """The digest of each trusted file."""
+        return {row.project: row.digest for row in await self.files()}
+
+    async def files(self) -> list[TrustedProject]:
+        """Every trusted file, in the shape of a project."""
+
+        def rows(connection: Connection) -> list[TrustedProject]:
+            found = "SELECT path, digest, trusted_at FROM trusted_file ORDER BY path"
+            return [TrustedProject(*row) for row in connection.execute(found)]
+
+        return await self.database.read(rows)
+
+    async def distrust_files(self, paths: "Iterable[str]") -> int:
+        """Trust these files no longer. How many of them were trusted."""
+        rows = [(path,) for path in paths]
+        delete = "DELETE FROM trusted_file WHERE path = ?"
+        return await self.database.run(lambda connection: max(connection.executemany(delete, rows).rowcount, 0))
+
+
+# The audit log: every decision about what an agent may do, in the order in which they were made. It is never changed.
+# What is kept of a call is its tool, kind and subject (a command, a path), never its raw input: that may hold whole files and secrets.
+
+MAX_TEXT: Final = 2000
+"""Letters kept of each text: a long command is recognised by its beginning."""
+
+
+class AuditEntry(msgspec.Struct, frozen=True):
+    """One decision: what was wanted, what came of it, and why."""
+
+    agent: str
+    session_id: str
+    cwd: str
+    tool: str
+    kind: str
+    subject: str
+    verdict: str
+    """What was done in the end: `allow` or `deny`."""
+    rule: str
+    """The rule that decided, as it was written; empty if it was none."""
+    source: str
+    """Where the decision came from: the rule's place, `mode`, `remembered`, `user` and so on."""
+    why: str
+    answer: str = ""
+    """What the agent was told: the id of an option; empty where it did not ask."""
+    at: str = ""
+    """When; given by the store."""
+
+
+_AUDIT_COLUMNS: Final = AuditEntry.__struct_fields__
+
+
+class AuditStore:
+    """The list of decisions in a database."""
+
+    def __init__(self, database: Database, clock: Callable[[], datetime] = utc_now) -> None:
+        self.database = database
+        self._clock = clock
+
+    def post(self, entry: AuditEntry) -> None:
+        """Write it down without waiting for the disk. `database.flush()` waits, and raises what went wrong."""
+        entry = msgspec.structs.replace(entry, at=entry.at or stamp(self._clock()))
+        row = [_short(text) for text in msgspec.structs.astuple(entry)]
+        places = ", ".join("?" * len(row))
+        insert = f"INSERT INTO audit ({', '.join(_AUDIT_COLUMNS)}) VALUES ({places})"  # noqa: S608
+        self.database.post(lambda connection: connection.execute(insert, row))
+
+    async def latest(self, limit: int = 50, *, session_id: str | None = None) -> list[AuditEntry]:
+        """The last so many, the oldest of them first; of one session, or of all."""
+        select = f"SELECT {', '.join(_AUDIT_COLUMNS)} FROM audit WHERE session_id = ifnull(?, session_id) ORDER BY id DESC LIMIT ?"  # noqa: S608
+
+        def latest(connection: Connection) -> list[AuditEntry]:
+            return [AuditEntry(*row) for row in connection.execute(select, (session_id, max(limit, 0)))][::-1]
+
+        return await self.database.read(latest)
+
+
+def _short(text: str) -> str:
+    text = text.encode("utf-8", "backslashreplace").decode()  # a path may have letters that SQLite does not take
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"

@@ -1,18 +1,28 @@
-"""Sessions and what was said in them. An update is bytes here: it is kept and given back, never opened."""
+"""Sessions with their history, their conversations in the engines, and their names. An update is bytes here, never decoded."""
 
 import base64
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from sqlite3 import Connection, IntegrityError
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any, Final
 
 import msgspec
 
 from antiphon.store.database import Database
 from antiphon.store.errors import BadCursor, NoSuchSession, SessionExists
-from antiphon.store.times import stamp, utc_now
+from antiphon.store.schema import stamp, utc_now
 
-__all__ = ["MAX_LIST", "SessionRow", "SessionStore", "read_rows"]
+__all__ = [
+    "MAX_LIST",
+    "ConversationStore",
+    "NameStore",
+    "NamedSession",
+    "SearchStore",
+    "SessionRow",
+    "SessionStore",
+    "read_rows",
+]
 
 PAGE_BYTES: Final = 1024 * 1024
 """A page of history ends with the update that passes this: pictures are large, and nobody wants all of them in memory at once."""
@@ -300,3 +310,163 @@ def _unpack_cursor(cursor: str) -> tuple[str, str]:
         return msgspec.json.decode(base64.urlsafe_b64decode(cursor.encode()), type=tuple[str, str])
     except (ValueError, msgspec.DecodeError) as error:
         raise BadCursor("this cursor is not one of ours", hint="list again without a cursor") from error
+
+
+# Which conversation of which engine belongs to which session of ours. The engines store them; here are only their ids.
+
+
+class ConversationStore:
+    """The conversations in a database. What it wrote is on the disk when a method returns. They go with their session."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    async def set_conversations(self, id: str, conversations: Mapping[str, str]) -> None:
+        """From now on the session has these, engine → conversation id, and no others. One that another session had is taken from it.
+
+        Raises:
+            NoSuchSession: it was deleted, or never was.
+        """
+        wanted = list(conversations.items())
+
+        def put(connection: Connection) -> None:
+            found = connection.execute("SELECT key FROM session WHERE id = ?", (id,)).fetchone()
+            if found is None:
+                raise NoSuchSession(id)
+            connection.execute("DELETE FROM conversation WHERE session = ?", found)
+            connection.executemany(
+                "INSERT OR REPLACE INTO conversation (engine, id, session) VALUES (?, ?, ?)",
+                [(engine, conversation, found[0]) for engine, conversation in wanted],
+            )
+
+        await self.database.run(put)
+
+    async def conversations(self) -> dict[tuple[str, str], str]:
+        """All of them: (engine, conversation id) → the id of the session."""
+
+        def every(connection: Connection) -> dict[tuple[str, str], str]:
+            rows = (
+                "SELECT conversation.engine, conversation.id, session.id"
+                " FROM conversation JOIN session ON session.key = conversation.session"
+            )
+            return {(engine, conversation): id for engine, conversation, id in connection.execute(rows)}
+
+        return await self.database.read(every)
+
+    async def by_conversation(self, engine: str, conversation_id: str) -> str | None:
+        """The id of the session that has this conversation."""
+
+        def one(connection: Connection) -> str | None:
+            row = connection.execute(
+                "SELECT session.id FROM conversation JOIN session ON session.key = conversation.session"
+                " WHERE conversation.engine = ? AND conversation.id = ?",
+                (engine, conversation_id),
+            ).fetchone()
+            return None if row is None else str(row[0])
+
+        return await self.database.read(one)
+
+
+# Search in histories without decoding them: what is stored is bytes of JSON, and stays that.
+# So a word is found where it stands in one entry of a history or in the title, and names of JSON fields are words like others. Who wants
+# to search what people see folds a history first.
+
+_LOWER: Final = str.maketrans(ascii_uppercase, ascii_lowercase)
+"""As SQLite's `lower` does it."""
+
+
+class SearchStore:
+    """Searches the sessions of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    async def search(self, engine: str, words: Sequence[str], limit: int = 50) -> list[SessionRow]:
+        """Sessions of an engine in which each of these words stands, the last used first. Case counts for letters beyond ASCII only."""
+        limit = max(1, min(limit, MAX_LIST))
+        places = [(word.translate(_LOWER), _as_stored(word)) for word in words]
+        has = (
+            " AND (instr(lower(title), ?) > 0 OR EXISTS (SELECT 1 FROM history"
+            " WHERE history.session = session.key AND instr(lower(CAST(data AS TEXT)), ?) > 0))"
+        )
+        where = f"WHERE engine = ? AND length > 0{has * len(places)} ORDER BY updated_at DESC, id DESC LIMIT ?"
+        values = (engine, *(text for place in places for text in place), limit)
+        return await self.database.read(lambda connection: read_rows(connection, where, values))
+
+    async def count(self, id: str, beginning: bytes) -> int:
+        """How many entries of a session's history begin with these bytes."""
+        entries = (
+            "SELECT count(*) FROM history JOIN session ON session.key = history.session"
+            " WHERE session.id = ? AND substr(data, 1, ?) = ?"
+        )
+
+        def count(connection: Connection) -> int:
+            return int(connection.execute(entries, (id, len(beginning), beginning)).fetchone()[0])
+
+        return await self.database.read(count)
+
+
+def _as_stored(word: str) -> str:
+    """As the word stands in JSON: with quotes and line ends escaped."""
+    return msgspec.json.encode(word).decode()[1:-1].translate(_LOWER)
+
+
+# Sessions by the names that users give them, and the last one of each directory. The agent has the history.
+# A name belongs to an agent and a directory: `review` here is not `review` there. The empty name is the session that was used last
+# without one, so that it can be continued.
+
+_NAME_COLUMNS: Final = "name, agent, session_id, cwd, used_at"
+
+
+class NamedSession(msgspec.Struct, frozen=True):
+    """Which session of which agent a name means in a directory."""
+
+    name: str
+    agent: str
+    session_id: str
+    cwd: str
+    used_at: str
+
+
+class NameStore:
+    """The names in a database. What it wrote is on the disk when a method returns."""
+
+    def __init__(self, database: Database, clock: Callable[[], datetime] = utc_now) -> None:
+        self.database = database
+        self._clock = clock
+
+    async def put(self, name: str, agent: str, session_id: str, cwd: str) -> NamedSession:
+        """From now on the name means this session, and it is the one that was used last."""
+        row = NamedSession(name, agent, session_id, cwd, stamp(self._clock()))
+        put = (
+            f"INSERT INTO named_session ({_NAME_COLUMNS}) VALUES (?, ?, ?, ?, ?)"  # noqa: S608
+            " ON CONFLICT (agent, cwd, name) DO UPDATE SET session_id = excluded.session_id, used_at = excluded.used_at"
+        )
+        await self.database.run(lambda connection: connection.execute(put, msgspec.structs.astuple(row)).rowcount)
+        return row
+
+    async def get(self, name: str, agent: str, cwd: str) -> NamedSession | None:
+        """The session of this name, if there is one."""
+        return await self._first("WHERE name = ? AND agent = ? AND cwd = ?", (name, agent, cwd))
+
+    async def last(self, agent: str, cwd: str) -> NamedSession | None:
+        """The session that this agent was last used with in this directory, named or not."""
+        return await self._first("WHERE agent = ? AND cwd = ?", (agent, cwd))
+
+    async def list(self) -> "list[NamedSession]":
+        """All that have a name, the last used first."""
+        return await self.database.read(lambda connection: _name_rows(connection, "WHERE name <> ''", ()))
+
+    async def forget(self, name: str) -> int:
+        """Forget this name, wherever it is used; how often that was. The sessions stay with their agents."""
+        forget = "DELETE FROM named_session WHERE name = ?"
+        return await self.database.run(lambda connection: connection.execute(forget, (name,)).rowcount)
+
+    async def _first(self, where: str, values: Sequence[str]) -> NamedSession | None:
+        rows = await self.database.read(lambda connection: _name_rows(connection, where, values))
+        return rows[0] if rows else None
+
+
+def _name_rows(connection: Connection, where: str, values: Sequence[Any]) -> list[NamedSession]:
+    rows = connection.execute(f"SELECT {_NAME_COLUMNS} FROM named_session {where} ORDER BY used_at DESC", values)  # noqa: S608
+    return [NamedSession(*row) for row in rows]

@@ -9,7 +9,6 @@ from typing import Any, Final, Literal, TypeAlias
 from msgspec import UNSET, DecodeError, UnsetType, json, structs
 
 from antiphon.protocol.v1.content import Annotations, ContentBlock, TextBlock
-from antiphon.protocol.v1.notices import CompactionStatus, CompactionUpdate, NoticeSeverity, NoticeUpdate
 from antiphon.protocol.v1.tools import (
     ContentItem,
     ToolCall,
@@ -20,6 +19,7 @@ from antiphon.protocol.v1.tools import (
     ToolLocation,
     ToolStatus,
 )
+from antiphon.protocol.v1.updates import CompactionStatus, CompactionUpdate, NoticeSeverity, NoticeUpdate
 
 __all__ = ["CallEntry", "CompactionEntry", "Entry", "Message", "Notice", "Speaker", "Thought"]
 

@@ -20,16 +20,33 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from msgspec import UnsetType
 
 from antiphon.protocol.base import Unknown
-from antiphon.protocol.v1.commands import AvailableCommandsUpdate, Command
-from antiphon.protocol.v1.config import ConfigOption, ConfigOptionUpdate
 from antiphon.protocol.v1.content import ContentBlock, TextBlock
-from antiphon.protocol.v1.legacy import CurrentModelUpdate
-from antiphon.protocol.v1.messages import AgentMessageChunk, AgentThoughtChunk, MessageChunk, UserMessageChunk
-from antiphon.protocol.v1.modes import CurrentModeUpdate
-from antiphon.protocol.v1.notices import CompactionSummaryChunk, CompactionUpdate, NoticeUpdate, SessionInfoUpdate
-from antiphon.protocol.v1.plan import Plan, PlanContent, PlanEntry, PlanRemoved, PlanStatus, PlanUpdate
+from antiphon.protocol.v1.settings import (
+    AvailableCommandsUpdate,
+    Command,
+    ConfigOption,
+    ConfigOptionUpdate,
+    CurrentModelUpdate,
+    CurrentModeUpdate,
+)
 from antiphon.protocol.v1.tools import ToolCall, ToolCallPatch, ToolCallUpdate
-from antiphon.protocol.v1.usage import UsageUpdate
+from antiphon.protocol.v1.updates import (
+    AgentMessageChunk,
+    AgentThoughtChunk,
+    CompactionSummaryChunk,
+    CompactionUpdate,
+    MessageChunk,
+    NoticeUpdate,
+    Plan,
+    PlanContent,
+    PlanEntry,
+    PlanRemoved,
+    PlanStatus,
+    PlanUpdate,
+    SessionInfoUpdate,
+    UsageUpdate,
+    UserMessageChunk,
+)
 from antiphon.transcript.entries import (
     CallEntry,
     CompactionEntry,

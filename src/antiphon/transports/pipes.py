@@ -10,14 +10,16 @@ import os
 import select
 import stat
 from collections import deque
+from enum import Enum
 from time import perf_counter
 from typing import Final
 
 from antiphon.errors import ConnectionClosed
+from antiphon.life import Life
 from antiphon.transports.base import OUTPUT_HIGH, Transport
 from antiphon.transports.framing import MAX_FRAME, LineFramer
 
-__all__ = ["CLOSE_GRACE", "PipeTransport"]
+__all__ = ["CLOSE_GRACE", "PIPE_INPUT_LIFE", "PIPE_OUTPUT_LIFE", "InputEvent", "InputState", "OutputEvent", "OutputState", "PipeTransport"]  # fmt: skip
 
 _log = logging.getLogger(__name__)
 
@@ -43,6 +45,79 @@ CLOSE_GRACE: Final = 2.0
 """Seconds that a peer may take to read what we still have to say when we close."""
 
 
+class InputState(Enum):
+    """What we do with the descriptor that we read."""
+
+    PAUSED = "paused"
+    READING = "reading"
+    READING_ON = "reading on"
+    """The peer counts as gone, and what it still writes is read so that it can end."""
+    ENDED = "ended"
+    CLOSED = "closed"
+
+
+class InputEvent(Enum):
+    """What can happen to the input."""
+
+    RESUME = "resume"
+    PAUSE = "pause"
+    END = "end"
+    LOSE = "lose"
+    CLOSE = "close"
+
+
+_I, _IE = InputState, InputEvent
+PIPE_INPUT_LIFE: Final = Life(
+    "input of a pipe transport",
+    _I.PAUSED,
+    {
+        _I.PAUSED: {_IE.RESUME: _I.READING, _IE.PAUSE: _I.PAUSED, _IE.END: _I.ENDED, _IE.LOSE: _I.ENDED, _IE.CLOSE: _I.CLOSED},
+        _I.READING: {_IE.RESUME: _I.READING, _IE.PAUSE: _I.PAUSED, _IE.END: _I.ENDED, _IE.LOSE: _I.READING_ON, _IE.CLOSE: _I.CLOSED},
+        _I.READING_ON: {_IE.RESUME: _I.READING_ON, _IE.PAUSE: _I.ENDED, _IE.END: _I.ENDED, _IE.LOSE: _I.READING_ON, _IE.CLOSE: _I.CLOSED},
+        _I.ENDED: {_IE.RESUME: _I.ENDED, _IE.PAUSE: _I.ENDED, _IE.END: _I.ENDED, _IE.LOSE: _I.ENDED, _IE.CLOSE: _I.CLOSED},
+        _I.CLOSED: {_IE.RESUME: _I.CLOSED, _IE.PAUSE: _I.CLOSED, _IE.LOSE: _I.CLOSED},
+    },
+    "A peer is lost before its input ends when it reads no more of what we send.",
+)  # fmt: skip
+
+
+class OutputState(Enum):
+    """What the descriptor that we write to can take."""
+
+    OPEN = "open"
+    FULL = "full"
+    """The peer is slow: what we have waits in memory, and senders wait for it."""
+    BROKEN = "broken"
+    """The peer reads no more. What it still sends is worth reading."""
+    CLOSED = "closed"
+
+
+class OutputEvent(Enum):
+    """What can happen to the output."""
+
+    FILL = "fill"
+    DRAIN = "drain"
+    BREAK = "break"
+    CLOSE = "close"
+
+
+_O, _OE = OutputState, OutputEvent
+PIPE_OUTPUT_LIFE: Final = Life(
+    "output of a pipe transport",
+    _O.OPEN,
+    {
+        _O.OPEN: {_OE.FILL: _O.FULL, _OE.BREAK: _O.BROKEN, _OE.CLOSE: _O.CLOSED},
+        _O.FULL: {_OE.DRAIN: _O.OPEN, _OE.BREAK: _O.BROKEN, _OE.CLOSE: _O.CLOSED},
+        _O.BROKEN: {_OE.BREAK: _O.BROKEN, _OE.CLOSE: _O.CLOSED},
+        _O.CLOSED: {},
+    },
+    "The two halves live apart: a peer that reads no more may still send, and one that has sent its last frame may still read.",
+)
+
+_READS: Final = (InputState.READING, InputState.READING_ON)
+_GONE: Final = (OutputState.BROKEN, OutputState.CLOSED)
+
+
 class PipeTransport(Transport):
     """Reads lines from one descriptor and writes them to another. Owns both."""
 
@@ -51,14 +126,14 @@ class PipeTransport(Transport):
         self._already_read = already_read
         self._read_fd, self._write_fd = read_fd, write_fd
         self._framer = LineFramer(limit)
-        self._full = False  # the pipe takes no more for now
+        self._input = PIPE_INPUT_LIFE.start
+        self._output = PIPE_OUTPUT_LIFE.start
         self._ramp = 1
         self._lingering = False
         self._poll: select.poll | None = None
         self._aside = memoryview(b"")  # what is left of a large frame
         self._senders: deque[asyncio.Future[None]] = deque()  # who waits for room
         self._emptied = asyncio.Event()  # all is sent
-        self._reading = self._ended = self._broken = self._closed = False
         # A file or /dev/null is always ready and cannot be polled.
         self._pollable = not _is_plain_file(read_fd)
         # The mode belongs to everybody who has the descriptor. A terminal is shared with a shell, so it keeps its own.
@@ -66,6 +141,19 @@ class PipeTransport(Transport):
         self._unblocked = [fd for fd in self._unblocked if not os.isatty(fd)]
         for fd in self._unblocked:
             os.set_blocking(fd, False)
+
+    def _input_does(self, event: InputEvent) -> None:
+        """Change the state of the input, and with it whether the loop watches the descriptor."""
+        before, self._input = self._input, PIPE_INPUT_LIFE.next(self._input, event)
+        if (before in _READS) == (self._input in _READS):
+            return
+        if self._input not in _READS:
+            if self._pollable:
+                self.loop.remove_reader(self._read_fd)
+        elif self._pollable:
+            self.loop.add_reader(self._read_fd, self._readable)
+        else:
+            self.loop.call_soon(self._readable)
 
     # Reading.
 
@@ -80,22 +168,13 @@ class PipeTransport(Transport):
                 self.sink.block_received(block)
 
     def pause(self) -> None:
-        if self._reading:
-            self._reading = False
-            if self._pollable:
-                self.loop.remove_reader(self._read_fd)
+        self._input_does(InputEvent.PAUSE)
 
     def resume(self) -> None:
-        if self._reading or self._ended or self._closed:
-            return
-        self._reading = True
-        if self._pollable:
-            self.loop.add_reader(self._read_fd, self._readable)
-        else:
-            self.loop.call_soon(self._readable)
+        self._input_does(InputEvent.RESUME)
 
     def _readable(self) -> None:
-        if not self._reading:
+        if self._input not in _READS:
             return
         for _ in range(READS_PER_TURN):
             try:
@@ -111,11 +190,11 @@ class PipeTransport(Transport):
             # In the middle of a long line the rest is on its way: no need to ask the loop for each piece.
             if self._framer.pending <= READ_SIZE or not self._soon_readable():
                 break
-        if not self._pollable and self._reading:
+        if not self._pollable and self._input in _READS:
             self.loop.call_soon(self._readable)
 
     def linger(self) -> None:
-        if self._reading and self._pollable and not self._lingering:
+        if self._pollable and not self._lingering and self._input in _READS:
             self._lingering = True
             self.loop.call_soon(self._look_out)
 
@@ -126,7 +205,7 @@ class PipeTransport(Transport):
 
     def _soon_readable(self) -> bool:
         """Whether input is there, or comes within the time it would take to fall asleep and be woken."""
-        if not (_SPARE_CORE and self._reading and self._pollable):
+        if not (_SPARE_CORE and self._pollable and self._input in _READS):
             return False
         if self._poll is None:
             self._poll = select.poll()
@@ -139,8 +218,7 @@ class PipeTransport(Transport):
         return True
 
     def _end_of_input(self) -> None:
-        self.pause()
-        self._ended = True
+        self._input_does(InputEvent.END)
         if self.sink is not None:
             for frame in self._framer.end():
                 self.sink.block_received(frame)
@@ -150,7 +228,7 @@ class PipeTransport(Transport):
         self._lose(ConnectionClosed("the peer closed its output"))
 
     def _lose(self, error: ConnectionClosed) -> None:
-        self._ended = True
+        self._input_does(InputEvent.LOSE)
         super()._lose(error)
 
     # Writing.
@@ -161,12 +239,12 @@ class PipeTransport(Transport):
 
     @property
     def deaf(self) -> bool:
-        return self._broken or self._closed
+        return self._output in _GONE
 
     def flush(self) -> None:
-        if not self.out or self._full:
+        if not self.out or self._output is OutputState.FULL:
             return
-        if self._broken or self._closed:
+        if self._output is not OutputState.OPEN:
             self.out.clear()
             return
         try:
@@ -181,7 +259,7 @@ class PipeTransport(Transport):
             if self._senders:
                 self._admit()
         else:
-            self._full = True
+            self._output = PIPE_OUTPUT_LIFE.next(self._output, OutputEvent.FILL)
             self._set_aside(sent)
             self.loop.add_writer(self._write_fd, self._writable)
 
@@ -203,7 +281,7 @@ class PipeTransport(Transport):
         except OSError:
             self._break()
             return
-        self._full = False
+        self._output = PIPE_OUTPUT_LIFE.next(self._output, OutputEvent.DRAIN)
         self.loop.remove_writer(self._write_fd)
         self.flush()
         self._admit()
@@ -211,13 +289,16 @@ class PipeTransport(Transport):
             self._emptied.set()
 
     def _break(self) -> None:
-        """The peer reads no more. What it still says is worth hearing, so reading goes on."""
-        if not self._broken and not self._closed and not self._ended:
+        """The peer reads no more. What it still sends is worth reading, so reading goes on."""
+        if self._output not in _GONE and self._input in (InputState.PAUSED, InputState.READING):
             self.loop.call_later(DEAF_GRACE, self._lose, ConnectionClosed("the peer no longer reads"))
-        self._broken = True
-        if self._full:
+        self._output_does(OutputEvent.BREAK)
+
+    def _output_does(self, event: OutputEvent) -> None:
+        """End the output: what waits is dropped, and senders that wait learn of it."""
+        before, self._output = self._output, PIPE_OUTPUT_LIFE.next(self._output, event)
+        if before is OutputState.FULL:
             self.loop.remove_writer(self._write_fd)
-        self._full = False
         self._aside = memoryview(b"")
         self.out.clear()
         self._admit(len(self._senders))
@@ -227,11 +308,11 @@ class PipeTransport(Transport):
         self.flush()
         if self.unsent < OUTPUT_HIGH:
             await asyncio.sleep(0)  # even if all was sent: a sender that never waits would never hear `session/cancel`
-        elif not self._closed:
+        elif self._output not in _GONE:
             turn: asyncio.Future[None] = self.loop.create_future()
             self._senders.append(turn)
             await turn
-        if self._broken or self._closed:
+        if self._output in _GONE:
             raise ConnectionClosed("the peer no longer reads")
 
     def _admit(self, count: int = 1) -> None:
@@ -239,7 +320,7 @@ class PipeTransport(Transport):
 
         All at once would be a stampede: the first fills the pipe again and the others queue up anew.
         """
-        while count and self._senders and (self.unsent < OUTPUT_HIGH or self._broken or self._closed):
+        while count and self._senders and (self.unsent < OUTPUT_HIGH or self._output in _GONE):
             turn = self._senders.popleft()
             if not turn.done():
                 turn.set_result(None)
@@ -251,7 +332,7 @@ class PipeTransport(Transport):
     # Closing.
 
     async def close(self) -> None:
-        if self._closed:
+        if self._input is InputState.CLOSED:
             return
         await self._send_the_rest()
         self._shut()
@@ -267,18 +348,16 @@ class PipeTransport(Transport):
                 _log.warning("closing with %d bytes unsent: the peer does not read", self.unsent)
 
     def _shut(self) -> None:
-        if self._closed:
-            return
-        self.pause()
-        self._close_output()
-        self._closed = True
-        self._give_back(self._read_fd)
+        if self._input is not InputState.CLOSED:
+            self._close_output()
+            self._input_does(InputEvent.CLOSE)
+            self._give_back(self._read_fd)
 
     def _close_output(self) -> None:
-        if self._write_fd >= 0:
+        if self._output is not OutputState.CLOSED:
             self._break()
+            self._output_does(OutputEvent.CLOSE)
             self._give_back(self._write_fd)
-            self._write_fd = -1
 
     def _give_back(self, fd: int) -> None:
         if fd in self._unblocked:

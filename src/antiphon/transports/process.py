@@ -10,16 +10,79 @@ import os
 import shlex
 import signal
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from antiphon.errors import ConnectionClosed, LocalProtocolError, ProcessDied, SpawnFailed
 from antiphon.transports import guard, tree
-from antiphon.transports.exits import all_gone, release, when_exited
 from antiphon.transports.framing import MAX_FRAME
-from antiphon.transports.pipes import PipeTransport
+from antiphon.transports.guard import Child
+from antiphon.transports.pipes import InputState, OutputEvent, PipeTransport
+from antiphon.transports.watcher import END_LIMIT
 
-__all__ = ["KILL_GRACE", "STDERR_LINES", "STDIN_GRACE", "TERM_GRACE", "ProcessTransport", "spawn"]
+__all__ = [
+    "KILL_GRACE",
+    "STDERR_LINES",
+    "STDIN_GRACE",
+    "TERM_GRACE",
+    "ProcessTransport",
+    "all_gone",
+    "release",
+    "spawn",
+    "when_exited",
+]
+
+# The end of a child, and of all that it started.
+
+RELEASE_LIMIT: Final = END_LIMIT + 1
+"""Seconds that a supervisor may take to end what is left: a little more than it gives itself."""
+
+LOOK_AGAIN: Final = 0.02
+"""Seconds between two looks at what is left of a tree."""
+
+
+def when_exited(loop: asyncio.AbstractEventLoop, child: Child, tell: Callable[[], None]) -> None:
+    """Call `tell` on the loop once the child has exited. It is not reaped before it is released: its group keeps its number as long."""
+    descriptor = child.fileno()
+
+    def look() -> None:
+        if child.ended():
+            loop.remove_reader(descriptor)
+            tell()
+
+    loop.add_reader(descriptor, look)
+
+
+async def release(child: Child) -> None:
+    """Release a child that this loop was to be told of, and wait until its supervisor has ended what was left of it."""
+    descriptor = child.fileno()
+    if descriptor < 0:
+        return
+    loop, gone = asyncio.get_running_loop(), asyncio.Event()
+    loop.remove_reader(descriptor)
+    child.dismiss()
+    loop.add_reader(descriptor, lambda: gone.set() if child.dismissed() else None)
+    try:
+        async with asyncio.timeout(RELEASE_LIMIT):
+            await gone.wait()
+    except TimeoutError:
+        pass
+    finally:
+        loop.remove_reader(descriptor)
+        child.release()
+
+
+async def all_gone(child: Child, seconds: float) -> bool:
+    """Whether the whole tree ends by itself within the time. No thread waits for it: many may end at once, and threads are few."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + seconds
+    while await asyncio.to_thread(tree.processes_with, child.mark, child.supervisor):
+        left = deadline - loop.time()
+        if left <= 0:
+            return False
+        await asyncio.sleep(min(left, LOOK_AGAIN))
+    return True
+
 
 _log = logging.getLogger(__name__)
 
@@ -103,7 +166,7 @@ class ProcessTransport(PipeTransport):
         super()._readable()
 
     def _end_soon(self) -> None:
-        if self._ending is None and not self._closed:
+        if self._ending is None and self._input is not InputState.CLOSED:
             self._ending = self.loop.create_task(self._report_end(), name=f"end of {self.command}")
 
     async def _report_end(self) -> None:
@@ -122,7 +185,7 @@ class ProcessTransport(PipeTransport):
 
     def _is_held_up(self) -> bool:
         """Whether it is us who do not read, because a consumer is slow. When we close, nobody is waited for."""
-        return not self._reading and self._closing is None
+        return self._input not in (InputState.READING, InputState.READING_ON) and self._closing is None
 
     def _take_status(self) -> int | None:
         if self.status is None and self._exited.is_set():
@@ -134,7 +197,7 @@ class ProcessTransport(PipeTransport):
     async def end_input(self) -> None:
         """Close its stdin and go on listening: what it still says is heard, and it has all the time it is given to end by itself."""
         await self._send_the_rest()
-        self._broken = True  # by us: it is not taken for gone because of it
+        self._output_does(OutputEvent.BREAK)  # by us: the peer does not count as gone because of it
         self._close_output()
 
     async def exited(self, seconds: float) -> bool:

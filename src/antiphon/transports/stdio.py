@@ -3,7 +3,7 @@
 import os
 import sys
 
-from antiphon.transports.closed import stdio_closed
+from antiphon.errors import StdioClosed
 from antiphon.transports.framing import MAX_FRAME
 from antiphon.transports.pipes import PipeTransport
 
@@ -21,7 +21,7 @@ def open_stdio(*, limit: int = MAX_FRAME, already_read: bytes = b"") -> PipeTran
     try:
         read_fd, write_fd = os.dup(0), os.dup(1)
     except OSError:
-        raise stdio_closed() from None
+        raise StdioClosed() from None
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)

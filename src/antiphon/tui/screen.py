@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from antiphon.protocol import v1
-from antiphon.protocol.v1.messages import MessageChunk
+from antiphon.protocol.v1.updates import MessageChunk
 from antiphon.transcript.entries import CallEntry, CompactionEntry, Entry, Message, Notice, Thought
 from antiphon.transcript.transcript import Transcript
 from antiphon.tui.blocks import Block, Splitter

@@ -13,150 +13,94 @@ if TYPE_CHECKING:
     from antiphon.protocol.base import Unknown as Unknown
     from antiphon.protocol.base import UnsetType as UnsetType
     from antiphon.protocol.v1.auth import *
-    from antiphon.protocol.v1.commands import *
-    from antiphon.protocol.v1.config import *
+    from antiphon.protocol.v1.client_services import *
+    from antiphon.protocol.v1.common import *
     from antiphon.protocol.v1.content import *
     from antiphon.protocol.v1.elicitation import *
-    from antiphon.protocol.v1.files import *
-    from antiphon.protocol.v1.forms import *
-    from antiphon.protocol.v1.ids import *
     from antiphon.protocol.v1.initialize import *
-    from antiphon.protocol.v1.legacy import *
     from antiphon.protocol.v1.mcp import *
-    from antiphon.protocol.v1.messages import *
-    from antiphon.protocol.v1.modes import *
-    from antiphon.protocol.v1.notices import *
     from antiphon.protocol.v1.permission import *
-    from antiphon.protocol.v1.plan import *
     from antiphon.protocol.v1.providers import *
-    from antiphon.protocol.v1.proxy import *
-    from antiphon.protocol.v1.requests import *
-    from antiphon.protocol.v1.secrets import *
     from antiphon.protocol.v1.session import *
-    from antiphon.protocol.v1.subagents import *
-    from antiphon.protocol.v1.support import *
-    from antiphon.protocol.v1.system_prompt import *
-    from antiphon.protocol.v1.terminals import *
+    from antiphon.protocol.v1.settings import *
     from antiphon.protocol.v1.tools import *
     from antiphon.protocol.v1.updates import *
-    from antiphon.protocol.v1.updating import *
-    from antiphon.protocol.v1.usage import *
 
 _TOPICS = {
     "auth": (
         "AgentAuth", "AuthAccount", "AuthMethod", "AuthState", "AuthStatus", "AuthStatusResult", "AuthStatusUpdate",
         "Authenticate", "AuthenticateResult", "EnvVarAuth", "Logout", "LogoutResult", "TerminalAuth",
     ),
-    "commands": (
-        "AvailableCommandsUpdate", "Command", "CommandInput",
+    "client_services": (
+        "CreateTerminal", "CreateTerminalResult", "EnvVariable", "ExitStatus", "KillTerminal", "KillTerminalResult",
+        "ReadTextFile", "ReadTextFileResult", "ReleaseTerminal", "ReleaseTerminalResult", "TerminalOutput",
+        "TerminalOutputResult", "WaitForExit", "WaitForExitResult", "WriteTextFile", "WriteTextFileResult",
     ),
-    "config": (
-        "BooleanConfig", "ConfigBase", "ConfigCategory", "ConfigOption", "ConfigOptionUpdate", "SelectConfig",
-        "SelectEntry", "SelectGroup", "SelectOption",
+    "common": (
+        "AuthMethodId", "CancelRequest", "CompactionId", "ConfigId", "ElicitationId", "Failure", "GroupId",
+        "HIDDEN", "McpRequestId", "McpServerId", "MessageId", "ModeId", "ModelId", "OptionId", "PlanId",
+        "ProviderId", "RequestId", "SecretModel", "SessionId", "SettingsUpdate", "StateUpdate", "TerminalId",
+        "ToolCallId", "UpdateModel", "ValueId",
     ),
     "content": (
         "Annotations", "AudioBlock", "BlobResource", "ContentBlock", "EmbeddedResource", "ImageBlock",
-        "ResourceContents", "ResourceLink", "Role", "TextBlock", "TextResource",
+        "ResourceContents", "ResourceLink", "Role", "SystemPrompt", "SystemPromptMode", "TextBlock", "TextResource",
     ),
     "elicitation": (
-        "Accepted", "CompleteElicitation", "ContentValue", "CreateElicitation", "CreateElicitationResult", "Declined",
-        "Dismissed", "ElicitationBase", "FormElicitation", "UrlElicitation",
-    ),
-    "files": (
-        "ReadTextFile", "ReadTextFileResult", "WriteTextFile", "WriteTextFileResult",
-    ),
-    "forms": (
-        "BooleanProperty", "EnumOption", "Form", "IntegerProperty", "MultiSelectItems", "MultiSelectProperty",
-        "NumberProperty", "Property", "StringFormat", "StringItems", "StringProperty", "TitledItems",
-    ),
-    "ids": (
-        "AuthMethodId", "CompactionId", "ConfigId", "ElicitationId", "GroupId", "McpRequestId", "McpServerId",
-        "MessageId", "ModeId", "ModelId", "OptionId", "PlanId", "ProviderId", "SessionId", "TerminalId", "ToolCallId",
-        "ValueId",
+        "Accepted", "BooleanProperty", "CompleteElicitation", "ContentValue", "CreateElicitation",
+        "CreateElicitationResult", "Declined", "Dismissed", "ElicitationBase", "EnumOption", "Form",
+        "FormElicitation", "IntegerProperty", "MultiSelectItems", "MultiSelectProperty", "NumberProperty",
+        "Property", "StringFormat", "StringItems", "StringProperty", "TitledItems", "UrlElicitation",
     ),
     "initialize": (
-        "AgentAuthCapabilities", "AgentCapabilities", "AuthCapabilities", "ClientCapabilities",
-        "ClientSessionCapabilities", "ConfigCapabilities", "ElicitationCapabilities", "FileCapabilities",
-        "Implementation", "Initialize", "InitializeResult", "McpCapabilities", "PromptCapabilities",
-        "SessionCapabilities", "SystemPromptCapabilities", "SystemPromptModeCapabilities",
-    ),
-    "legacy": (
-        "CurrentModelUpdate", "ModelChoice", "ModelState", "SessionModel", "SetModel", "SetModelResult",
+        "AgentAuthCapabilities", "AgentCapabilities", "ArchiveSupport", "AuthCapabilities", "AuthStatusSupport",
+        "BooleanConfigSupport", "CancelSupport", "ClientCapabilities", "ClientSessionCapabilities", "CloseSupport",
+        "CompactionSupport", "ConfigCapabilities", "DeleteSupport", "DirectoriesSupport", "ElicitationCapabilities",
+        "FileCapabilities", "ForkSupport", "FormSupport", "Implementation", "Initialize", "InitializeResult",
+        "ListSupport", "LogoutSupport", "McpCapabilities", "NoticeSupport", "OverrideSupport", "PlanSupport",
+        "PromptCapabilities", "ProvidersSupport", "ResumeSupport", "SessionCapabilities", "StatusSupport",
+        "SubagentSupport", "Support", "SystemPromptCapabilities", "SystemPromptModeCapabilities", "TitleSupport",
+        "UrlSupport",
     ),
     "mcp": (
-        "AcpServer", "HttpHeader", "HttpServer", "McpError", "McpMessage", "McpMessageResult", "McpNotice",
-        "McpServer", "SseServer", "StdioServer",
-    ),
-    "messages": (
-        "AgentMessageChunk", "AgentThoughtChunk", "MessageChunk", "SessionMessage", "SessionMessageChunk",
-        "UserMessageChunk",
-    ),
-    "modes": (
-        "CurrentModeUpdate", "Mode", "ModeState",
-    ),
-    "notices": (
-        "CompactionStatus", "CompactionSummaryChunk", "CompactionUpdate", "NoticeSeverity", "NoticeUpdate",
-        "SessionInfoUpdate",
+        "AcpServer", "HttpHeader", "HttpServer", "InitializeProxy", "InitializeProxyResult", "McpError",
+        "McpMessage", "McpMessageResult", "McpNotice", "McpServer", "SseServer", "StdioServer", "SuccessorCall",
+        "SuccessorNotice",
     ),
     "permission": (
         "Cancelled", "PermissionOption", "PermissionOptionKind", "PermissionOutcome", "PermissionResult",
         "RequestPermission", "Selected",
     ),
-    "plan": (
-        "Plan", "PlanContent", "PlanEntry", "PlanFile", "PlanItems", "PlanMarkdown", "PlanPriority", "PlanRemoved",
-        "PlanStatus", "PlanUpdate",
-    ),
     "providers": (
-        "DisableProvider", "DisableProviderResult", "ListProviders", "ListProvidersResult", "LlmProtocol", "Provider",
-        "ProviderConfig", "SetProvider", "SetProviderResult",
-    ),
-    "proxy": (
-        "InitializeProxy", "InitializeProxyResult", "SuccessorCall", "SuccessorNotice",
-    ),
-    "requests": (
-        "CancelRequest", "Failure", "RequestId",
-    ),
-    "secrets": (
-        "HIDDEN", "SecretModel",
+        "DisableProvider", "DisableProviderResult", "ListProviders", "ListProvidersResult", "LlmProtocol",
+        "Provider", "ProviderConfig", "SetProvider", "SetProviderResult",
     ),
     "session": (
         "ArchiveFilter", "ArchiveSession", "ArchiveSessionResult", "Cancel", "CloseSession", "CloseSessionResult",
         "DeleteSession", "DeleteSessionResult", "ForkSession", "ForkSessionResult", "ListSessions",
         "ListSessionsResult", "LoadSession", "LoadSessionResult", "NewSession", "NewSessionResult", "Prompt",
         "PromptResult", "ResumeSession", "ResumeSessionResult", "SessionInfo", "SessionState", "SessionStatus",
-        "SessionStatusResult", "SessionUpdate", "SetConfigOption", "SetConfigOptionResult", "SetMode", "SetModeResult",
-        "SetTitle", "SetTitleResult", "StopReason", "UnarchiveSession", "UnarchiveSessionResult",
+        "SessionStatusResult", "SessionUpdate", "SetConfigOption", "SetConfigOptionResult", "SetMode",
+        "SetModeResult", "SetTitle", "SetTitleResult", "StopReason", "UnarchiveSession", "UnarchiveSessionResult",
+        "Usage",
     ),
-    "subagents": (
-        "ActionRequiredState", "IdleReason", "IdleState", "RunningState", "SubagentSessionCapabilities",
-        "SubagentState", "SubagentUpdate", "UnknownState",
-    ),
-    "support": (
-        "ArchiveSupport", "AuthStatusSupport", "BooleanConfigSupport", "CancelSupport", "CloseSupport",
-        "CompactionSupport", "DeleteSupport", "DirectoriesSupport", "ForkSupport", "FormSupport", "ListSupport",
-        "LogoutSupport", "NoticeSupport", "OverrideSupport", "PlanSupport", "ProvidersSupport", "ResumeSupport",
-        "StatusSupport", "SubagentSupport", "Support", "TitleSupport", "UrlSupport",
-    ),
-    "system_prompt": (
-        "SystemPrompt", "SystemPromptMode",
-    ),
-    "terminals": (
-        "CreateTerminal", "CreateTerminalResult", "EnvVariable", "ExitStatus", "KillTerminal", "KillTerminalResult",
-        "ReleaseTerminal", "ReleaseTerminalResult", "TerminalOutput", "TerminalOutputResult", "WaitForExit",
-        "WaitForExitResult",
+    "settings": (
+        "AvailableCommandsUpdate", "BooleanConfig", "Command", "CommandInput", "ConfigBase", "ConfigCategory",
+        "ConfigOption", "ConfigOptionUpdate", "CurrentModeUpdate", "CurrentModelUpdate", "Mode", "ModeState",
+        "ModelChoice", "ModelState", "SelectConfig", "SelectEntry", "SelectGroup", "SelectOption", "SessionModel",
+        "SetModel", "SetModelResult",
     ),
     "tools": (
         "ContentItem", "Diff", "TerminalItem", "ToolCall", "ToolCallPatch", "ToolCallUpdate", "ToolContent",
         "ToolKind", "ToolLocation", "ToolStatus",
     ),
     "updates": (
-        "Update",
-    ),
-    "updating": (
-        "SettingsUpdate", "StateUpdate", "UpdateModel",
-    ),
-    "usage": (
-        "Cost", "Usage", "UsageUpdate",
+        "ActionRequiredState", "AgentMessageChunk", "AgentThoughtChunk", "CompactionStatus",
+        "CompactionSummaryChunk", "CompactionUpdate", "Cost", "IdleReason", "IdleState", "MessageChunk",
+        "NoticeSeverity", "NoticeUpdate", "Plan", "PlanContent", "PlanEntry", "PlanFile", "PlanItems",
+        "PlanMarkdown", "PlanPriority", "PlanRemoved", "PlanStatus", "PlanUpdate", "RunningState",
+        "SessionInfoUpdate", "SessionMessage", "SessionMessageChunk", "SubagentSessionCapabilities",
+        "SubagentState", "SubagentUpdate", "UnknownState", "Update", "UsageUpdate", "UserMessageChunk",
     ),
 }  # fmt: skip
 _MODULE_OF = {name: f"antiphon.protocol.v1.{topic}" for topic, names in _TOPICS.items() for name in names}

@@ -1,12 +1,11 @@
-"""Signing in and out."""
+"""Authentication: methods, sign-in, sign-out, status."""
 
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import msgspec
 
 from antiphon.protocol.base import Choice, Items, Legacy, Model, OrDefault, Unknown, unstable
-from antiphon.protocol.v1.ids import AuthMethodId
-from antiphon.protocol.v1.secrets import SecretModel
+from antiphon.protocol.v1.common import AuthMethodId, SecretModel
 from antiphon.protocol.words import Word, unknown_reads_as
 
 __all__ = [

@@ -1,14 +1,25 @@
-"""What people and models say to each other: text, images, sound, and pointers to things or the things themselves."""
+"""Content blocks: text, images, audio, links to resources and embedded resources; and the system prompt made of them."""
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from antiphon.protocol.base import Choice, Items, Model, Unknown
+from antiphon.protocol.base import Choice, Items, Model, Unknown, unstable
 from antiphon.protocol.words import Word, unknown_reads_as
 
 __all__ = [
-    "Annotations", "AudioBlock", "BlobResource", "ContentBlock", "EmbeddedResource", "ImageBlock", "ResourceContents",
-    "ResourceLink", "Role", "TextBlock", "TextResource",
-]  # fmt: skip
+    "Annotations",
+    "AudioBlock",
+    "BlobResource",
+    "ContentBlock",
+    "EmbeddedResource",
+    "ImageBlock",
+    "ResourceContents",
+    "ResourceLink",
+    "Role",
+    "SystemPrompt",
+    "SystemPromptMode",
+    "TextBlock",
+    "TextResource",
+]
 
 
 @unknown_reads_as("assistant")
@@ -100,3 +111,24 @@ if TYPE_CHECKING:
     ContentBlock: TypeAlias = TextBlock | ImageBlock | AudioBlock | ResourceLink | EmbeddedResource | Unknown
 else:
     ContentBlock = TextBlock | ImageBlock | AudioBlock | ResourceLink | EmbeddedResource
+
+
+# Instructions that the client gives the model. All of it is unstable.
+
+
+# Reads as itself: an agent must refuse a mode it does not know, never take it for another.
+@unstable
+@unknown_reads_as(None)
+class SystemPromptMode(Word):
+    """What becomes of the agent's own instructions."""
+
+    APPEND = "append"
+    OVERRIDE = "override"
+
+
+@unstable
+class SystemPrompt(Model, frozen=True):
+    """The client's instructions."""
+
+    mode: SystemPromptMode
+    content: list[ContentBlock]

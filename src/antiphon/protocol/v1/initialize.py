@@ -4,35 +4,147 @@ import msgspec
 
 from antiphon.protocol.base import Items, JsonObject, Legacy, Model, Uint, Unstable, unstable
 from antiphon.protocol.v1.auth import AuthMethod
-from antiphon.protocol.v1.support import (
-    ArchiveSupport,
-    AuthStatusSupport,
-    BooleanConfigSupport,
-    CloseSupport,
-    CompactionSupport,
-    DeleteSupport,
-    DirectoriesSupport,
-    ForkSupport,
-    FormSupport,
-    ListSupport,
-    LogoutSupport,
-    NoticeSupport,
-    OverrideSupport,
-    PlanSupport,
-    ProvidersSupport,
-    ResumeSupport,
-    StatusSupport,
-    SubagentSupport,
-    TitleSupport,
-    UrlSupport,
-)
 
 __all__ = [
-    "AgentAuthCapabilities", "AgentCapabilities", "AuthCapabilities", "ClientCapabilities",
-    "ClientSessionCapabilities", "ConfigCapabilities", "ElicitationCapabilities", "FileCapabilities",
-    "Implementation", "Initialize", "InitializeResult", "McpCapabilities", "PromptCapabilities",
-    "SessionCapabilities", "SystemPromptCapabilities", "SystemPromptModeCapabilities",
-]  # fmt: skip
+    "AgentAuthCapabilities",
+    "AgentCapabilities",
+    "ArchiveSupport",
+    "AuthCapabilities",
+    "AuthStatusSupport",
+    "BooleanConfigSupport",
+    "CancelSupport",
+    "ClientCapabilities",
+    "ClientSessionCapabilities",
+    "CloseSupport",
+    "CompactionSupport",
+    "ConfigCapabilities",
+    "DeleteSupport",
+    "DirectoriesSupport",
+    "ElicitationCapabilities",
+    "FileCapabilities",
+    "ForkSupport",
+    "FormSupport",
+    "Implementation",
+    "Initialize",
+    "InitializeResult",
+    "ListSupport",
+    "LogoutSupport",
+    "McpCapabilities",
+    "NoticeSupport",
+    "OverrideSupport",
+    "PlanSupport",
+    "PromptCapabilities",
+    "ProvidersSupport",
+    "ResumeSupport",
+    "SessionCapabilities",
+    "StatusSupport",
+    "SubagentSupport",
+    "Support",
+    "SystemPromptCapabilities",
+    "SystemPromptModeCapabilities",
+    "TitleSupport",
+    "UrlSupport",
+]
+
+# Capabilities without details: that the object is there is the whole message.
+
+
+class Support(Model, frozen=True):
+    """Supported, if present."""
+
+
+class ListSupport(Support, frozen=True):
+    """`session/list`."""
+
+
+class DeleteSupport(Support, frozen=True):
+    """`session/delete`."""
+
+
+class DirectoriesSupport(Support, frozen=True):
+    """Sessions may have more directories than the one they start in."""
+
+
+class ResumeSupport(Support, frozen=True):
+    """`session/resume`."""
+
+
+class CloseSupport(Support, frozen=True):
+    """`session/close`."""
+
+
+@unstable
+class ForkSupport(Support, frozen=True):
+    """`session/fork`."""
+
+
+@unstable
+class ArchiveSupport(Support, frozen=True):
+    """`session/archive` and `session/unarchive`."""
+
+
+@unstable
+class StatusSupport(Support, frozen=True):
+    """`session/status`."""
+
+
+@unstable
+class TitleSupport(Support, frozen=True):
+    """`session/set_title`."""
+
+
+@unstable
+class OverrideSupport(Support, frozen=True):
+    """A system prompt that replaces the agent's own."""
+
+
+@unstable
+class CancelSupport(Support, frozen=True):
+    """A child session may be cancelled."""
+
+
+@unstable
+class AuthStatusSupport(Support, frozen=True):
+    """`auth/status`."""
+
+
+class LogoutSupport(Support, frozen=True):
+    """`logout`."""
+
+
+@unstable
+class ProvidersSupport(Support, frozen=True):
+    """The `providers/…` methods."""
+
+
+class CompactionSupport(Support, frozen=True):
+    """The client shows compactions."""
+
+
+class NoticeSupport(Support, frozen=True):
+    """The client shows notices."""
+
+
+class BooleanConfigSupport(Support, frozen=True):
+    """The client shows on/off settings."""
+
+
+@unstable
+class SubagentSupport(Support, frozen=True):
+    """The client shows child sessions."""
+
+
+@unstable
+class PlanSupport(Support, frozen=True):
+    """The client shows several plans and forms of plan."""
+
+
+class FormSupport(Support, frozen=True):
+    """The client shows forms."""
+
+
+class UrlSupport(Support, frozen=True):
+    """The client opens pages for the user."""
 
 
 class Implementation(Model, frozen=True):

@@ -1,16 +1,28 @@
-"""MCP servers that a session may use, and MCP messages carried over ACP."""
+"""MCP servers of a session, MCP messages carried over ACP, and chains of proxies."""
 
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from antiphon.protocol.base import UNSET, Choice, Exact, JsonObject, Model, OrDefault, Unknown, UnsetType, unstable
-from antiphon.protocol.v1.ids import McpRequestId, McpServerId
-from antiphon.protocol.v1.secrets import SecretModel
-from antiphon.protocol.v1.terminals import EnvVariable
+from antiphon.protocol.v1.client_services import EnvVariable
+from antiphon.protocol.v1.common import McpRequestId, McpServerId, SecretModel
+from antiphon.protocol.v1.initialize import Initialize, InitializeResult
 
 __all__ = [
-    "AcpServer", "HttpHeader", "HttpServer", "McpError", "McpMessage", "McpMessageResult", "McpNotice", "McpServer",
-    "SseServer", "StdioServer",
-]  # fmt: skip
+    "AcpServer",
+    "HttpHeader",
+    "HttpServer",
+    "InitializeProxy",
+    "InitializeProxyResult",
+    "McpError",
+    "McpMessage",
+    "McpMessageResult",
+    "McpNotice",
+    "McpServer",
+    "SseServer",
+    "StdioServer",
+    "SuccessorCall",
+    "SuccessorNotice",
+]
 
 
 class HttpHeader(SecretModel, frozen=True):
@@ -103,3 +115,32 @@ class McpMessageResult(Model, frozen=True):
 
     result: Exact[Any | UnsetType] = UNSET
     error: Exact[McpError | None] = None
+
+
+# Chains of proxies between a client and an agent. All of it is unstable.
+
+
+@unstable
+class InitializeProxy(Initialize, frozen=True):
+    """Open the conversation with a component that has another one behind it."""
+
+
+@unstable
+class InitializeProxyResult(InitializeResult, frozen=True):
+    """The proxy's answer, once the one behind it has answered."""
+
+
+@unstable
+class SuccessorCall(Model, frozen=True):
+    """A request for, or from, the next component in the chain; its answer comes back unchanged."""
+
+    method: str
+    params: Exact[Any | UnsetType] = UNSET
+
+
+@unstable
+class SuccessorNotice(Model, frozen=True):
+    """A notification for, or from, the next component in the chain."""
+
+    method: str
+    params: Exact[Any | UnsetType] = UNSET

@@ -7,36 +7,24 @@ from antiphon.protocol.methods import Call, Method, Notice, Topic
 if TYPE_CHECKING:
     from antiphon.protocol.v1 import (
         auth,
+        client_services,
+        common,
         elicitation,
-        files,
         initialize,
-        legacy,
         mcp,
         permission,
         providers,
-        proxy,
-        requests,
         session,
-        terminals,
+        settings,
     )
 else:  # A type's module is loaded when its method is first used: an editor waits for `initialize`, not for the rest.
-    auth, elicitation, files, initialize, legacy, mcp, permission, providers, proxy, requests, session, terminals = (
+    auth, client_services, common, elicitation, initialize, mcp, permission, providers, session, settings = (
         Topic(f"antiphon.protocol.v1.{topic}")
         for topic in (
-            "auth",
-            "elicitation",
-            "files",
-            "initialize",
-            "legacy",
-            "mcp",
-            "permission",
-            "providers",
-            "proxy",
-            "requests",
-            "session",
-            "terminals",
+            "auth", "client_services", "common", "elicitation", "initialize", "mcp", "permission", "providers", "session",
+            "settings",
         )
-    )
+    )  # fmt: skip
 
 __all__ = [
     "ALL", "ARCHIVE_SESSION", "AUTHENTICATE", "AUTH_STATUS", "AUTH_STATUS_UPDATE", "BY_NAME", "CALLS_BY_NAME",
@@ -85,7 +73,9 @@ SET_CONFIG_OPTION: Final = Call(
 SET_TITLE: Final = Call(
     "session/set_title", session.SetTitle, session.SetTitleResult, side="agent", stability="unstable"
 )
-SET_MODEL: Final = Call("session/set_model", legacy.SetModel, legacy.SetModelResult, side="agent", stability="legacy")
+SET_MODEL: Final = Call(
+    "session/set_model", settings.SetModel, settings.SetModelResult, side="agent", stability="legacy"
+)
 LIST_PROVIDERS: Final = Call(
     "providers/list", providers.ListProviders, providers.ListProvidersResult, side="agent", stability="unstable"
 )
@@ -96,7 +86,7 @@ DISABLE_PROVIDER: Final = Call(
     "providers/disable", providers.DisableProvider, providers.DisableProviderResult, side="agent", stability="unstable"
 )
 PROXY_INITIALIZE: Final = Call(
-    "proxy/initialize", proxy.InitializeProxy, proxy.InitializeProxyResult, side="agent", stability="unstable"
+    "proxy/initialize", mcp.InitializeProxy, mcp.InitializeProxyResult, side="agent", stability="unstable"
 )
 
 # The agent is told.
@@ -107,18 +97,26 @@ MCP_NOTICE: Final = Notice("mcp/message", mcp.McpNotice, side="agent", stability
 REQUEST_PERMISSION: Final = Call(
     "session/request_permission", permission.RequestPermission, permission.PermissionResult, side="client"
 )
-READ_TEXT_FILE: Final = Call("fs/read_text_file", files.ReadTextFile, files.ReadTextFileResult, side="client")
-WRITE_TEXT_FILE: Final = Call("fs/write_text_file", files.WriteTextFile, files.WriteTextFileResult, side="client")
+READ_TEXT_FILE: Final = Call(
+    "fs/read_text_file", client_services.ReadTextFile, client_services.ReadTextFileResult, side="client"
+)
+WRITE_TEXT_FILE: Final = Call(
+    "fs/write_text_file", client_services.WriteTextFile, client_services.WriteTextFileResult, side="client"
+)
 CREATE_TERMINAL: Final = Call(
-    "terminal/create", terminals.CreateTerminal, terminals.CreateTerminalResult, side="client"
+    "terminal/create", client_services.CreateTerminal, client_services.CreateTerminalResult, side="client"
 )
 TERMINAL_OUTPUT: Final = Call(
-    "terminal/output", terminals.TerminalOutput, terminals.TerminalOutputResult, side="client"
+    "terminal/output", client_services.TerminalOutput, client_services.TerminalOutputResult, side="client"
 )
-WAIT_FOR_EXIT: Final = Call("terminal/wait_for_exit", terminals.WaitForExit, terminals.WaitForExitResult, side="client")
-KILL_TERMINAL: Final = Call("terminal/kill", terminals.KillTerminal, terminals.KillTerminalResult, side="client")
+WAIT_FOR_EXIT: Final = Call(
+    "terminal/wait_for_exit", client_services.WaitForExit, client_services.WaitForExitResult, side="client"
+)
+KILL_TERMINAL: Final = Call(
+    "terminal/kill", client_services.KillTerminal, client_services.KillTerminalResult, side="client"
+)
 RELEASE_TERMINAL: Final = Call(
-    "terminal/release", terminals.ReleaseTerminal, terminals.ReleaseTerminalResult, side="client"
+    "terminal/release", client_services.ReleaseTerminal, client_services.ReleaseTerminalResult, side="client"
 )
 CREATE_ELICITATION: Final = Call("elicitation/create", _Elicitation, _Answer, side="client")
 MCP_MESSAGE: Final = Call("mcp/message", mcp.McpMessage, mcp.McpMessageResult, side="client", stability="unstable")
@@ -129,9 +127,9 @@ COMPLETE_ELICITATION: Final = Notice("elicitation/complete", elicitation.Complet
 AUTH_STATUS_UPDATE: Final = Notice("auth/status_update", auth.AuthStatusUpdate, side="client", stability="unstable")
 
 # Both ways.
-CANCEL_REQUEST: Final = Notice("$/cancel_request", requests.CancelRequest, side="both")
-PROXY_SUCCESSOR: Final = Call("proxy/successor", proxy.SuccessorCall, _AnyJson, side="both", stability="unstable")
-PROXY_SUCCESSOR_NOTICE: Final = Notice("proxy/successor", proxy.SuccessorNotice, side="both", stability="unstable")
+CANCEL_REQUEST: Final = Notice("$/cancel_request", common.CancelRequest, side="both")
+PROXY_SUCCESSOR: Final = Call("proxy/successor", mcp.SuccessorCall, _AnyJson, side="both", stability="unstable")
+PROXY_SUCCESSOR_NOTICE: Final = Notice("proxy/successor", mcp.SuccessorNotice, side="both", stability="unstable")
 
 ALL: Final[tuple[Method[Any], ...]] = tuple(value for value in dict(globals()).values() if isinstance(value, Method))
 """Every method, calls and notices."""

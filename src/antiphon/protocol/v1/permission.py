@@ -1,9 +1,9 @@
-"""Asking the user before a tool runs."""
+"""Permission requests: the user is asked before a tool runs."""
 
 from typing import TYPE_CHECKING, TypeAlias
 
 from antiphon.protocol.base import Model, Unknown
-from antiphon.protocol.v1.ids import OptionId, SessionId
+from antiphon.protocol.v1.common import OptionId, SessionId
 from antiphon.protocol.v1.tools import ToolCallPatch
 from antiphon.protocol.words import Word, unknown_reads_as
 

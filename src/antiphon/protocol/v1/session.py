@@ -5,15 +5,11 @@ from typing import Any
 import msgspec
 
 from antiphon.protocol.base import UNSET, Exact, Items, Legacy, Model, OrDefault, UnsetType, Unstable, unstable
-from antiphon.protocol.v1.config import ConfigOption
-from antiphon.protocol.v1.content import ContentBlock
-from antiphon.protocol.v1.ids import ConfigId, ModeId, SessionId
-from antiphon.protocol.v1.legacy import ModelChoice, ModelState
+from antiphon.protocol.v1.common import ConfigId, ModeId, SessionId
+from antiphon.protocol.v1.content import ContentBlock, SystemPrompt
 from antiphon.protocol.v1.mcp import McpServer
-from antiphon.protocol.v1.modes import ModeState
-from antiphon.protocol.v1.system_prompt import SystemPrompt
-from antiphon.protocol.v1.updates import Update
-from antiphon.protocol.v1.usage import Usage
+from antiphon.protocol.v1.settings import ConfigOption, ModelChoice, ModelState, ModeState
+from antiphon.protocol.v1.updates import Update, Usage
 from antiphon.protocol.words import Word, unknown_reads_as
 
 __all__ = [

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from antiphon.protocol.base import UNSET, Items, Legacy, Model, Uint, Unknown, UnsetType
+from antiphon.protocol.v1.common import TerminalId, ToolCallId, UpdateModel
 from antiphon.protocol.v1.content import ContentBlock
-from antiphon.protocol.v1.ids import TerminalId, ToolCallId
-from antiphon.protocol.v1.updating import UpdateModel
 from antiphon.protocol.words import Word, unknown_reads_as
 
 __all__ = [

@@ -20,7 +20,7 @@ from antiphon.engines.labels import sentence
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.base import BAD_INPUT
-from antiphon.store.times import stamp
+from antiphon.store.schema import stamp
 
 __all__ = ["Listing", "Summary", "read_summary", "read_time"]
 

@@ -10,7 +10,12 @@ accepts (such as `toolKind` beside a correct `sessionUpdate`) arrive as the lega
 from collections.abc import Callable
 from typing import Final
 
-from antiphon.protocol.dialects.rule import (
+from antiphon.protocol.v1.dialects.rule import (
+    BANJO_WIRE,
+    BRIDGE,
+    GO_CLIENT,
+    OPENCODE,
+    PROTOCOL_PAGES,
     Change,
     Fields,
     Raw,
@@ -25,8 +30,7 @@ from antiphon.protocol.dialects.rule import (
     text_of,
     with_meta,
 )
-from antiphon.protocol.dialects.sources import BANJO_WIRE, BRIDGE, GO_CLIENT, OPENCODE, PROTOCOL_PAGES
-from antiphon.protocol.dialects.tool_calls import with_new_text
+from antiphon.protocol.v1.dialects.tool_calls import with_new_text
 
 __all__ = ["DESCRIPTION", "INDEX", "KINDS", "REST", "UPDATE_RULES"]
 

@@ -4,7 +4,11 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from antiphon.protocol.dialects.rule import (
+from antiphon.protocol.v1.dialects.rule import (
+    BANJO_NOTES,
+    BRIDGE,
+    GO_CLIENT,
+    OPENCODE,
     Change,
     Fields,
     Raw,
@@ -17,7 +21,6 @@ from antiphon.protocol.dialects.rule import (
     packed,
     text_of,
 )
-from antiphon.protocol.dialects.sources import BANJO_NOTES, BRIDGE, GO_CLIENT, OPENCODE
 
 __all__ = ["BLOCK_TYPES", "CONTENT_RULES"]
 

@@ -2,7 +2,10 @@
 
 from typing import Final
 
-from antiphon.protocol.dialects.rule import (
+from antiphon.protocol.v1.dialects.rule import (
+    BRIDGE,
+    GO_CLIENT,
+    OPENCODE,
     Change,
     Fields,
     Raw,
@@ -15,7 +18,6 @@ from antiphon.protocol.dialects.rule import (
     renamed,
     text_of,
 )
-from antiphon.protocol.dialects.sources import BRIDGE, GO_CLIENT, OPENCODE
 
 __all__ = ["INITIALIZE_RULES"]
 

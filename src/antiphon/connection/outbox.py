@@ -14,7 +14,7 @@ from antiphon.protocol.base import encode_into
 from antiphon.rpc.envelope import Noise
 from antiphon.transports.base import OUTPUT_HIGH, Transport
 
-__all__ = ["Direction", "Tap", "Wire"]
+__all__ = ["Direction", "Outbox", "Tap"]
 
 Direction = Literal["in", "out"]
 Tap = Callable[[Direction, float, bytes], None]
@@ -34,14 +34,14 @@ class _Drain:
 
     __slots__ = ("_wire",)
 
-    def __init__(self, wire: "Wire") -> None:
+    def __init__(self, wire: "Outbox") -> None:
         self._wire = wire
 
     def __await__(self) -> Generator[Any, Any, None]:
         return self._wire.drain().__await__()
 
 
-class Wire:
+class Outbox:
     """The outgoing half of a connection, and its observers."""
 
     def __init__(self, transport: Transport, inbox: Inbox, observer: Observer | None) -> None:

@@ -6,17 +6,49 @@ came. Rules see whatever a peer cares to send: they test for the type of a value
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Raw
 
-from antiphon.protocol.dialects.hints import Half
+from antiphon.protocol.v1.dialects.hints import Half
 
 __all__ = [
-    "Answer", "Change", "Fields", "Raw", "Rule", "each", "fields_of", "forget_parts", "in_turn", "inside", "is_null",
-    "items_of", "named_values", "opened", "packed", "renamed", "text_of", "with_meta",
-]  # fmt: skip
+    "BANJO_NOTES",
+    "BANJO_WIRE",
+    "BRIDGE",
+    "GO_CLIENT",
+    "OPENCODE",
+    "PROTOCOL_PAGES",
+    "Answer",
+    "Change",
+    "Fields",
+    "Raw",
+    "Rule",
+    "each",
+    "fields_of",
+    "forget_parts",
+    "in_turn",
+    "inside",
+    "is_null",
+    "items_of",
+    "named_values",
+    "opened",
+    "packed",
+    "renamed",
+    "text_of",
+    "with_meta",
+]
+
+# The documents that the rules come from. Real peers are named in the rules themselves, with their versions.
+
+BANJO_NOTES: Final = "Banjo ACP notes"
+BANJO_WIRE: Final = "Banjo wire formats"
+OPENCODE: Final = "OpenCode-derived ACP spec"
+GO_CLIENT: Final = "Go client reference"
+BRIDGE: Final = "bridge reference"
+PROTOCOL_PAGES: Final = "examples on the protocol's own pages"
+
 
 T = TypeVar("T")
 Fields = dict[str, Raw]

@@ -6,19 +6,35 @@ from typing import Final
 import msgspec
 
 from antiphon.protocol.base import BAD_INPUT
-from antiphon.protocol.dialects.content import CONTENT_RULES
-from antiphon.protocol.dialects.hints import Half, Reply
-from antiphon.protocol.dialects.initialize import INITIALIZE_RULES
-from antiphon.protocol.dialects.mcp import MCP_RULES
-from antiphon.protocol.dialects.nothing import NOTHING_RULES
-from antiphon.protocol.dialects.permission import PERMISSION_RULES
-from antiphon.protocol.dialects.rule import Answer, Fields, Rule, fields_of, forget_parts, is_null
-from antiphon.protocol.dialects.session import SESSION_RULES
-from antiphon.protocol.dialects.terminals import TERMINAL_RULES
-from antiphon.protocol.dialects.tool_calls import TOOL_CALL_RULES
-from antiphon.protocol.dialects.updates import UPDATE_RULES
+from antiphon.protocol.v1.dialects.content import CONTENT_RULES
+from antiphon.protocol.v1.dialects.hints import Half, Reply
+from antiphon.protocol.v1.dialects.initialize import INITIALIZE_RULES
+from antiphon.protocol.v1.dialects.rule import OPENCODE, Answer, Fields, Rule, fields_of, forget_parts, is_null
+from antiphon.protocol.v1.dialects.session import MCP_RULES, SESSION_RULES
+from antiphon.protocol.v1.dialects.tool_calls import PERMISSION_RULES, TERMINAL_RULES, TOOL_CALL_RULES
+from antiphon.protocol.v1.dialects.updates import UPDATE_RULES
 
-__all__ = ["RULES", "repair"]
+__all__ = ["NOTHING_RULES", "NULL_IS_ENOUGH", "RULES", "repair"]
+
+# Empty results: `null` where the schema has an object without required fields.
+
+NULL_IS_ENOUGH: Final = (
+    "authenticate", "fs/write_text_file", "logout", "providers/disable", "providers/set", "session/archive",
+    "session/close", "session/delete", "session/load", "session/resume", "session/set_mode", "session/set_model",
+    "session/unarchive", "terminal/kill", "terminal/release", "terminal/wait_for_exit",
+)  # fmt: skip
+"""Calls whose answer may be empty. Not `mcp/message`: there, saying neither result nor error is a mistake."""
+
+
+def _no_change(fields: Fields) -> Fields | None:
+    """An object is left as it is."""
+    return None
+
+
+NOTHING_RULES: Final = tuple(
+    Rule("null for an empty answer", OPENCODE, method, "result", _no_change, null=b"{}") for method in NULL_IS_ENOUGH
+)
+
 
 RULES: Final[tuple[Rule, ...]] = (
     # The order counts within a method: from the outside in, so that a rule finds things where the schema has them.

@@ -1,18 +1,59 @@
-"""Commands that the client runs for the agent, in terminals the user can watch."""
+"""Files and terminals that the client serves to the agent."""
 
 from typing import ClassVar
 
 import msgspec
 
 from antiphon.protocol.base import Exact, Legacy, Model, OrDefault, Uint
-from antiphon.protocol.v1.ids import SessionId, TerminalId
-from antiphon.protocol.v1.secrets import SecretModel
+from antiphon.protocol.v1.common import SecretModel, SessionId, TerminalId
 
 __all__ = [
-    "CreateTerminal", "CreateTerminalResult", "EnvVariable", "ExitStatus", "KillTerminal", "KillTerminalResult",
-    "ReleaseTerminal", "ReleaseTerminalResult", "TerminalOutput", "TerminalOutputResult", "WaitForExit",
+    "CreateTerminal",
+    "CreateTerminalResult",
+    "EnvVariable",
+    "ExitStatus",
+    "KillTerminal",
+    "KillTerminalResult",
+    "ReadTextFile",
+    "ReadTextFileResult",
+    "ReleaseTerminal",
+    "ReleaseTerminalResult",
+    "TerminalOutput",
+    "TerminalOutputResult",
+    "WaitForExit",
     "WaitForExitResult",
-]  # fmt: skip
+    "WriteTextFile",
+    "WriteTextFileResult",
+]
+
+# Files as the client sees them, unsaved edits included.
+
+
+class ReadTextFile(Model, frozen=True):
+    """Ask for a text file, or for `limit` lines from `line` on, counted from 1."""
+
+    session_id: SessionId
+    path: str
+    line: Exact[Uint | None] = None
+    limit: Exact[Uint | None] = None
+
+
+class ReadTextFileResult(Model, frozen=True):
+    """The text."""
+
+    content: str
+
+
+class WriteTextFile(Model, frozen=True):
+    """Write a whole text file."""
+
+    session_id: SessionId
+    path: str
+    content: str
+
+
+class WriteTextFileResult(Model, frozen=True):
+    """Written."""
 
 
 class EnvVariable(SecretModel, frozen=True):
