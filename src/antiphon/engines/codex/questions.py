@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from antiphon.agent.asking import Asking
 from antiphon.engines.codex.approvals import Asker
-from antiphon.engines.codex.approvals.gate import changed_files, decided_by_mode
+from antiphon.engines.codex.approvals.asker import changed_files, decided_by_mode
 from antiphon.engines.codex.files import NewDirectories
 from antiphon.engines.questions import Pending
 from antiphon.errors import Code

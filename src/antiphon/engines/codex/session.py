@@ -23,7 +23,8 @@ from antiphon.engines.codex.server import Server, ServerRefused, clearly, ended
 from antiphon.engines.codex.settings import MODE, MODEL, Choosing
 from antiphon.engines.codex.stored_threads import turns_of
 from antiphon.engines.codex.thread import OpenThread
-from antiphon.engines.codex.translate import Translator, news
+from antiphon.engines.codex.translate import Translator
+from antiphon.engines.codex.translate.events import ModelChanged, News, TurnEnded
 from antiphon.engines.events import Telling, mirrors
 from antiphon.engines.labels import title_of
 from antiphon.engines.project import is_trust, trust_by_command
@@ -60,9 +61,9 @@ class CodexSession(EngineSession):
         self._telling = Telling(
             session,
             {
-                news.ModelChanged: lambda changed: self._choosing.model_is(changed.model),
+                ModelChanged: lambda changed: self._choosing.model_is(changed.model),
                 wire.ThreadSettings: self._choosing.settings_are,
-                news.TurnEnded: self._turn_ended,
+                TurnEnded: self._turn_ended,
             },
         )
         self._answering = Answering(session, self._translator, self._telling, self._choosing)
@@ -192,7 +193,7 @@ class CodexSession(EngineSession):
                 self._waiting.failed(id, RequestError(Code.INTERNAL_ERROR, f"Codex: {wrong}"))
             raise
 
-    async def _tell_all(self, told: "Iterable[news.News]") -> None:
+    async def _tell_all(self, told: "Iterable[News]") -> None:
         for each in told:
             try:
                 await self._telling.tell(each)
@@ -234,7 +235,7 @@ class CodexSession(EngineSession):
         for each in self._translator.close_open():
             await self._telling.tell(each)
 
-    async def _turn_ended(self, over: "news.TurnEnded") -> None:
+    async def _turn_ended(self, over: "TurnEnded") -> None:
         if self._waiting is not None:
             self._waiting.ended(over.ids, over.end)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from antiphon.engines.codex.approvals.permissions import described
+from antiphon.engines.codex.approvals.asker import described
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 from tests.engines.codex.ask.user import PERMISSIONS, User, answer, asks

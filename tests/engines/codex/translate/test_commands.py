@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.engines.codex.translate.commands import TAIL
-from antiphon.engines.codex.translate.wording import command_line, shell_line
+from antiphon.engines.codex.translate.commands import TAIL, command_line, shell_line
 from antiphon.protocol import v1
 from tests.engines.codex.translate.stage import CWD, Stage
 

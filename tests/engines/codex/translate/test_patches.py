@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.engines.codex.translate.patches import BadPatch, applied, hunks_of, reverted
+from antiphon.engines.codex.translate.file_changes import BadPatch, applied, hunks_of, reverted
 
 LINES = st.lists(
     st.sampled_from(["a", "b", "c", "", "-x", "+y", "@@ no", "\\ no", "form\x0cfeed", "car\r"]), max_size=12

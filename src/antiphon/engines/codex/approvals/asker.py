@@ -1,29 +1,410 @@
 """From a question of the server to its answer. Whatever goes wrong on the way, nothing is allowed by it."""
 
 import asyncio
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.approvals.changes import ask_about_changes
-from antiphon.engines.codex.approvals.commands import ask_about_command
-from antiphon.engines.codex.approvals.decisions import NEW, OLD
-from antiphon.engines.codex.approvals.permissions import NOTHING, ask_for_permissions
-from antiphon.engines.codex.approvals.questions import NO_ANSWERS, ask_questions
-from antiphon.engines.codex.approvals.servers import ask_for_server
-from antiphon.engines.questions import CANCEL, DECLINE, Body, CalledOff, Refused, why, withdrawn
-from antiphon.errors import AcpError, TurnOver
+from antiphon.engines.codex.approvals.options import (
+    NEW,
+    OLD,
+    ONCE,
+    REJECT,
+    SESSION,
+    STOP,
+    Offer,
+    Words,
+    as_json,
+    decided,
+    explained,
+    offers_for,
+    offers_of_old,
+)
+from antiphon.engines.codex.modes import is_held
+from antiphon.engines.codex.translate.commands import command_line, shell_line
+from antiphon.engines.labels import one_line, prose, sentence
+from antiphon.engines.labels import shown as named
+from antiphon.engines.project import action_of
+from antiphon.engines.questions import (
+    CANCEL,
+    DECLINE,
+    Answer,
+    Body,
+    CalledOff,
+    Choice,
+    Question,
+    Refused,
+    Silence,
+    ask_by_form,
+    ask_on_page,
+    ask_one_by_one,
+    fill_in_form,
+    noted,
+    pick,
+    pick_alone,
+    text,
+    why,
+    withdrawn,
+)
+from antiphon.errors import AcpError, NotSupported, TurnOver
+from antiphon.policy import PolicyMode, Rules, Verdict, decide
 from antiphon.protocol import v1
+from antiphon.text import exact, fenced
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from antiphon.agent.asking import Asking
     from antiphon.agent.session import Session
+    from antiphon.engines.codex.settings import Choosing
 
-__all__ = ["Asker"]
+__all__ = [
+    "NOTHING",
+    "NO_ANSWERS",
+    "Asker",
+    "ask_about_changes",
+    "ask_about_command",
+    "ask_for_permissions",
+    "ask_for_server",
+    "ask_questions",
+    "changed_files",
+    "decided_by_mode",
+    "described",
+]
+
+# May the agent do more than its sandbox allows, in this turn or in all of the session? What is granted is what was shown.
+
+NOTHING: Final[Body] = {"permissions": {}, "scope": "turn"}
+
+_Kind = v1.PermissionOptionKind
+_TURN: Final = v1.PermissionOption("allow_turn", "Allow in this turn", _Kind.ALLOW_ONCE)
+_SESSION: Final = v1.PermissionOption("allow_session", "Allow in this session", _Kind.ALLOW_ALWAYS)
+_REJECT: Final = v1.PermissionOption("reject", "Reject", _Kind.REJECT_ONCE)
+
+_ACCESS: Final = {"read": "Read", "write": "Read and write", "deny": "Keep out of"}
+_PLACES: Final = {
+    "root": "all files of this machine",
+    "minimal": "the files that programs need to run",
+    "project_roots": "the project",
+    "tmpdir": "the directory for temporary files",
+    "slash_tmp": "`/tmp`",
+}
+
+
+async def ask_for_permissions(asked: wire.PermissionsApproval, stage: "Asking", call: v1.ToolCallPatch | None) -> Body:
+    """Ask for all of it at once. The server has no item for this, so the question is a call of its own."""
+    wanted = described(asked.permissions)
+    if not wanted:
+        return dict(NOTHING)
+    base = v1.ToolCallPatch(
+        asked.item_id,
+        title="Do more than the sandbox allows",
+        kind=v1.ToolKind.OTHER,
+        content=[text("\n".join(f"- {each}" for each in wanted))],
+        raw_input={"permissions": asked.permissions},
+    )
+    chosen = await pick_alone(stage, explained(base, [asked.reason]), [_TURN, _SESSION, _REJECT])
+    if chosen is _TURN:
+        return {"permissions": asked.permissions, "scope": "turn"}
+    if chosen is _SESSION:
+        return {"permissions": asked.permissions, "scope": "session"}
+    return dict(NOTHING)
+
+
+def described(permissions: Mapping[str, Any]) -> list[str]:
+    """Each thing that is asked for, in a line. What there are no words for is shown as it is."""
+    found, rest = list[str](), dict[str, Any]()
+    for name, value in permissions.items():
+        if value is None or value == {}:
+            continue
+        if name == "network" and isinstance(value, dict) and set(value) == {"enabled"}:
+            found.extend(["Use the network"] if value["enabled"] else [])
+        elif name == "fileSystem" and isinstance(value, dict):
+            found.extend(_files(value))
+        else:
+            rest[name] = value
+    return [*found, *([_as_it_is(rest)] if rest else [])]
+
+
+def _files(wanted: Mapping[str, Any]) -> Iterator[str]:
+    lines = list[str]()
+    for name in ("read", "write"):  # the older form, which newer servers send along
+        lines.extend(_line(name, f"`{exact(path)}`") for path in wanted.get(name) or () if isinstance(path, str))
+    for entry in wanted.get("entries") or ():
+        lines.append(_entry(entry))
+    yield from dict.fromkeys(lines)
+    known = ("read", "write", "entries", "globScanMaxDepth")
+    rest = {name: value for name, value in wanted.items() if name not in known and value is not None}
+    if rest:
+        yield _as_it_is(rest)
+
+
+def _entry(entry: Any) -> str:
+    access, path = (entry.get("access"), entry.get("path")) if isinstance(entry, dict) else (None, None)
+    if access not in _ACCESS or not isinstance(path, dict):
+        return _as_it_is(entry)
+    match path:
+        case {"type": "path", "path": str(name)}:
+            return _line(access, f"`{exact(name)}`")
+        case {"type": "glob_pattern", "pattern": str(pattern)}:
+            return _line(access, f"`{exact(pattern)}`")
+        case {"type": "special", "value": {"kind": str(kind), **more}} if kind in _PLACES:
+            inside = more.get("subpath")
+            return _line(access, f"`{inside}` in {_PLACES[kind]}" if inside else _PLACES[kind])
+        case _:
+            return _as_it_is(entry)
+
+
+def _line(access: str, what: str) -> str:
+    return f"{_ACCESS[access]} {what}"
+
+
+def _as_it_is(value: Any) -> str:
+    return "\n" + as_json(value)
+
+
+# Questions of the model to the user. An answer is a list of texts by the question's id.
+
+NO_ANSWERS: Final[Body] = {"answers": {}}
+
+NOTE: Final = "user_note: "
+"""What Codex puts before the words that a user adds to a choice."""
+
+
+async def ask_questions(asked: wire.UserInputAsked, stage: "Asking", call: v1.ToolCallPatch | None) -> Body:
+    """Ask all of them. The model goes on without the answers that it does not get."""
+    questions = [_question(each) for each in asked.questions]
+    if not questions:
+        return dict(NO_ANSWERS)
+    # The server may set a time, after which it wants to hear that there is no answer.
+    limit = asked.auto_resolution_ms / 1000 if asked.auto_resolution_ms else None
+    try:
+        async with asyncio.timeout(limit):
+            if stage.session.client.shows_forms:
+                answers = await ask_by_form(stage, questions, "Codex", None)
+            else:
+                answers = await _without_forms(asked, stage, questions)
+    except TimeoutError:
+        return dict(NO_ANSWERS)
+    if isinstance(answers, Silence):
+        return dict(NO_ANSWERS)
+    texts = {each.id: _texts(answer) for each, answer in zip(asked.questions, answers, strict=True)}
+    return {"answers": {id: {"answers": found} for id, found in texts.items() if found}}
+
+
+def _question(asked: wire.Question) -> Question:
+    choices = [Choice(each.label, each.description) for each in asked.options or ()]
+    return Question(asked.question, choices, asked.header or None, other=asked.is_other, secret=asked.is_secret)
+
+
+async def _without_forms(
+    asked: wire.UserInputAsked, stage: "Asking", questions: Sequence[Question]
+) -> list[Answer] | Silence:
+    """The server has no item for its questions, so they are a call of their own."""
+    if not any(each.choices for each in questions):
+        raise NotSupported("the client shows no forms, and these questions have no choices")
+    id, title = asked.item_id, "Codex has a question"
+    await stage.update(v1.ToolCall(id, title))
+    status = v1.ToolStatus.FAILED
+    try:
+        answers = await ask_one_by_one(stage, questions, v1.ToolCallPatch(id, title=title))
+        if not isinstance(answers, Silence):
+            status = v1.ToolStatus.COMPLETED
+        return answers
+    finally:
+        with suppress(AcpError):  # whatever kept us from the answer is told already
+            await stage.session.update(v1.ToolCallUpdate(id, status=status))
+
+
+def _texts(answer: Answer) -> list[str]:
+    own = [] if answer.own is None else [f"{NOTE}{answer.own}" if answer.picked else answer.own]
+    return [*answer.picked, *own]
+
+
+# An MCP server asks the user something; or Codex does, about one of its tools: the same method, told apart by `_meta`.
+
+_ALLOW: Final = v1.PermissionOption("allow", "Allow once", _Kind.ALLOW_ONCE)
+_TOOL_IN_SESSION: Final = v1.PermissionOption(
+    "allow_session", "Always allow this tool in this session", _Kind.ALLOW_ALWAYS
+)
+_ALWAYS: Final = v1.PermissionOption("allow_always_tool", "Always allow this tool, in all projects", _Kind.ALLOW_ALWAYS)
+_REJECT_TOOL: Final = v1.PermissionOption("reject", "Reject", _Kind.REJECT_ONCE)
+_YES: Final = v1.PermissionOption("accept", "Yes", _Kind.ALLOW_ONCE)
+_NO: Final = v1.PermissionOption("decline", "No", _Kind.REJECT_ONCE)
+
+_PERSIST: Final = {_TOOL_IN_SESSION.option_id: "session", _ALWAYS.option_id: "always"}
+_FORMS: Final = ("form", "openai/form", "openaiForm", None)
+
+
+async def ask_for_server(asked: wire.Elicitation, stage: "Asking", call: v1.ToolCallPatch | None) -> Body:
+    """Ask whatever it is."""
+    if asked.mode == "url":
+        # Codex does not pass on when the user is done there, so the client is not told either.
+        body, _ = await ask_on_page(stage, _message(asked), asked.url)
+        return body
+    if asked.mode not in _FORMS:
+        raise NotSupported(f"a question in the way of {noted(asked.mode)} cannot be shown")
+    if asked.is_for_tool:
+        return await _ask_about_tool(asked, stage, call)
+    if not asked.fields and not stage.session.client.shows_forms:
+        return await _yes_or_no(asked, stage)
+    return await fill_in_form(stage, _message(asked), asked.requested_schema)
+
+
+def _message(asked: wire.Elicitation) -> str:
+    """Who asks is said first: the words are the server's own."""
+    return prose(f"{asked.server_name or 'An MCP server'} asks: {asked.message}")
+
+
+async def _ask_about_tool(asked: wire.Elicitation, stage: "Asking", call: v1.ToolCallPatch | None) -> Body:
+    options = [_ALLOW, *_lasting(asked, stage), _REJECT_TOOL]
+    described = (asked.meta or {}).get("tool_description")
+    notes = [asked.message, described if isinstance(described, str) else None]
+    if call is None:
+        chosen = await pick_alone(stage, explained(_tool_call(asked, stage), notes), options)
+    else:
+        chosen = await pick(stage, explained(call, notes), options)
+    if chosen is None or chosen is _REJECT_TOOL:
+        return dict(DECLINE)
+    persist = _PERSIST.get(chosen.option_id)
+    return {"action": "accept", "content": None, "_meta": None if persist is None else {"persist": persist}}
+
+
+def _lasting(asked: wire.Elicitation, stage: "Asking") -> Iterator[v1.PermissionOption]:
+    offered = (asked.meta or {}).get("persist")
+    offered = offered if isinstance(offered, list) else [offered]
+    if "session" in offered:
+        yield _TOOL_IN_SESSION
+    # Codex keeps it with the server in its own settings; a server that the client brought is not there.
+    ours = any(getattr(server, "name", None) == asked.server_name for server in stage.session.mcp_servers)
+    if "always" in offered and not ours:
+        yield _ALWAYS
+
+
+def _tool_call(asked: wire.Elicitation, stage: "Asking") -> v1.ToolCallPatch:
+    """The question as a call of its own. A client's rules see neither name nor arguments, so that none for another tool can allow it."""
+    arguments = (asked.meta or {}).get("tool_params")
+    return v1.ToolCallPatch(
+        stage.next_id("question"),
+        title=sentence(asked.message) or f"Use a tool of {asked.server_name}",
+        kind=v1.ToolKind.OTHER,
+        content=[text(as_json(arguments))] if arguments else [],
+        raw_input={},
+    )
+
+
+async def _yes_or_no(asked: wire.Elicitation, stage: "Asking") -> Body:
+    """A form with nothing to fill in, for clients without forms."""
+    message = _message(asked)
+    call = v1.ToolCallPatch(
+        stage.next_id("question"), title=sentence(message), kind=v1.ToolKind.OTHER, content=[text(noted(message))]
+    )
+    chosen = await pick_alone(stage, call, [_YES, _NO], question=True)
+    return {"action": "accept", "content": {}} if chosen is _YES else dict(DECLINE)
+
+
+# May these changes be made? The changes themselves stand in the call.
+
+
+async def ask_about_changes(
+    asked: wire.FileApproval | wire.ApplyPatchApproval, stage: "Asking", call: v1.ToolCallPatch | None
+) -> Body:
+    """Ask about changes to files, in either protocol."""
+    words = NEW if isinstance(asked, wire.FileApproval) else OLD
+    base = _change_call(asked) if call is None else call
+    paths = list(dict.fromkeys(_paths(base)))
+    offers = [Offer(ONCE, words.once), Offer(REJECT, words.decline), Offer(STOP, words.stop)]
+    if paths:
+        always = f"Always allow {_which(asked, paths, stage.session.cwd)} in this session"
+        option = v1.PermissionOption(SESSION, always, v1.PermissionOptionKind.ALLOW_ALWAYS)
+        offers.insert(1, Offer(option, words.session))
+    unknown = None if paths else "Codex does not say which files would be changed, and how."
+    root = (
+        f"It asks to write anywhere in `{exact(asked.grant_root)}` for the rest of the session."
+        if asked.grant_root
+        else None
+    )
+    ask = pick_alone if call is None else pick
+    chosen = await ask(stage, explained(base, [asked.reason], [unknown, root]), [offer.option for offer in offers])
+    return decided(offers, chosen, words)
+
+
+def _which(asked: wire.FileApproval | wire.ApplyPatchApproval, paths: list[str], cwd: str) -> str:
+    """It is the files that are remembered, and not the directory that they are in."""
+    if asked.grant_root:
+        return f"changes in `{one_line(asked.grant_root)}`"
+    if len(paths) == 1 and paths[0].isprintable() and "`" not in paths[0]:
+        return f"changes to `{named(paths[0], cwd)}`"
+    return f"changes to these {len(paths)} files" if len(paths) > 1 else "changes to this file"
+
+
+def _paths(call: v1.ToolCallPatch) -> Iterable[str]:
+    yield from (each.path for each in call.content or () if isinstance(each, v1.Diff))
+    yield from (place.path for place in call.locations or ())
+
+
+def _change_call(asked: wire.FileApproval | wire.ApplyPatchApproval) -> v1.ToolCallPatch:
+    """The question as a call of its own: nobody has told what would be changed."""
+    id = asked.item_id if isinstance(asked, wire.FileApproval) else asked.call_id
+    return v1.ToolCallPatch(id, title="Change files", kind=v1.ToolKind.EDIT, name="Edit", raw_input={})
+
+
+# May this command run? Or: may it have this input, may it reach this host.
+
+
+async def ask_about_command(
+    asked: wire.CommandApproval | wire.ExecApproval, stage: "Asking", call: v1.ToolCallPatch | None
+) -> Body:
+    """Ask about a command, in either protocol."""
+    if isinstance(asked, wire.ExecApproval):
+        offers, words, alone = offers_of_old(), OLD, call is None
+    else:
+        offers, words = offers_for(asked), NEW
+        # What is asked about is a part of the call, which goes on whatever comes of this.
+        alone = call is None or asked.approval_id not in (None, asked.item_id)
+    base = _command_call(asked, stage) if alone or call is None else call
+    ours = [*_facts(asked, stage), *(offer.note for offer in offers)]
+    chosen = await (pick_alone if alone else pick)(
+        stage, explained(base, [asked.reason], ours), [offer.option for offer in offers]
+    )
+    return decided(offers, chosen, words)
+
+
+def _command_call(asked: wire.CommandApproval | wire.ExecApproval, stage: "Asking") -> v1.ToolCallPatch:
+    """The question as a call of its own."""
+    if isinstance(asked, wire.ExecApproval):
+        id, line, title = asked.approval_id or asked.call_id, shell_line(asked.command), None
+    else:
+        id, line = asked.approval_id or asked.item_id, command_line(asked.command or "")
+        title = None if asked.kind == "command" else "Send input to a running command"
+        if asked.network_approval_context is not None:
+            title = one_line(f"Network access to {asked.network_approval_context.host}")
+    return v1.ToolCallPatch(
+        id,
+        title=title or one_line(line) or "Run a command",
+        kind=v1.ToolKind.EXECUTE,
+        name="Bash",
+        content=[text(fenced(exact(line), "sh"))] if line else [],
+        # Never what the call itself runs: a client's rules would take it for that.
+        raw_input={"command": line, "cwd": asked.cwd or stage.session.cwd},
+    )
+
+
+def _facts(asked: wire.CommandApproval | wire.ExecApproval, stage: "Asking") -> Iterator[str]:
+    if asked.cwd is not None and asked.cwd != stage.session.cwd:
+        yield f"It runs in `{exact(asked.cwd)}`."
+    if isinstance(asked, wire.ExecApproval):
+        return
+    network = asked.network_approval_context
+    if network is not None:
+        yield f"It wants to reach `{exact(network.host)}`" + (f" ({network.protocol})." if network.protocol else ".")
+    more = described(asked.additional_permissions or {})
+    if more:
+        yield "It wants more than the sandbox allows:\n" + "\n".join(f"- {each}" for each in more)
 
 
 class _Way(msgspec.Struct, frozen=True):
@@ -87,3 +468,61 @@ class Asker:
         title = "Codex wanted to ask something and could not, so it was declined"
         with suppress(AcpError):  # a client that is gone
             await self._session.notice(title, reason, v1.NoticeSeverity.WARNING)
+
+
+# Answers in the user's place, in the modes in which they are not asked about edits.
+# In these modes Codex works in a read-only sandbox and asks before it writes: a patch by itself, a command if the model asks to run it
+# outside of the sandbox. The policy then decides as it does for every engine in `acceptEdits`: work on files of the workspace is accepted,
+# but for files that name programs to run; the user is asked about those, and about every other command. In `dontAsk` it is declined.
+
+
+def decided_by_mode(
+    session: "Session", choosing: "Choosing", params: "wire.Request | wire.Unread", call: "v1.ToolCallPatch | None"
+) -> "Body | None":
+    """Return the answer to a request of Codex that the mode decides; None if the user is asked, or the guard of a joint session."""
+    if not choosing.accepts_edits:
+        return None
+    guarded = session.rules is not None
+    if guarded and (not choosing.never_asks or is_held(session.rules)):
+        return None  # the guard knows the mode too, and what was decided for always
+    words = _words_for(params)
+    if words is not None and call is not None and _is_plain(params) and _accepted(session, choosing, call):
+        return {"decision": words.once}
+    if guarded or not choosing.never_asks:
+        return None
+    if words is not None:
+        return words.declined
+    if isinstance(params, wire.PermissionsApproval):
+        return dict(NOTHING)
+    return dict(DECLINE) if isinstance(params, wire.Elicitation) else None
+
+
+def changed_files(params: "wire.Request | wire.Unread", call: "v1.ToolCallPatch") -> Iterable[str]:
+    """Return the files that a request is about, if it is about changes to files."""
+    if not isinstance(params, wire.FileApproval | wire.ApplyPatchApproval) or not isinstance(call.raw_input, dict):
+        return []
+    named = [call.raw_input.get("path"), *(call.raw_input.get("paths") or ())]
+    return [path for path in named if isinstance(path, str) and os.path.isabs(path)]
+
+
+def _words_for(params: "wire.Request | wire.Unread") -> Words | None:
+    """The words of the protocol that a command or a change is decided in; None for any other request."""
+    if isinstance(params, wire.CommandApproval | wire.FileApproval):
+        return NEW
+    return OLD if isinstance(params, wire.ExecApproval | wire.ApplyPatchApproval) else None
+
+
+def _is_plain(params: "wire.Request | wire.Unread") -> bool:
+    """Whether it is about the call as it is shown: a command, or changes to these files, and no more than that."""
+    if isinstance(params, wire.CommandApproval):
+        own_call = params.approval_id in (None, params.item_id)
+        more = params.network_approval_context is not None or params.additional_permissions
+        return params.kind == "command" and bool(params.command) and own_call and not more
+    return isinstance(params, wire.ExecApproval) or not getattr(params, "grant_root", None)
+
+
+def _accepted(session: "Session", choosing: "Choosing", call: "v1.ToolCallPatch") -> bool:
+    rules = session.rules or Rules()
+    action = action_of(session, call, also=choosing.also_writable)
+    ruling = decide(action, Rules(deny=rules.deny, ask=rules.ask), PolicyMode.ACCEPT_EDITS)
+    return ruling.verdict is Verdict.ALLOW

@@ -8,11 +8,9 @@ import msgspec
 
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.translate.calls import Call, Calls, Shown
-from antiphon.engines.codex.translate.changes import show_changes
-from antiphon.engines.codex.translate.commands import kind_of_command, places_of_command
-from antiphon.engines.codex.translate.content import json_text
-from antiphon.engines.codex.translate.tools import mcp_name
-from antiphon.engines.codex.translate.wording import command_line, shell_line
+from antiphon.engines.codex.translate.commands import command_line, kind_of_command, places_of_command, shell_line
+from antiphon.engines.codex.translate.file_changes import show_changes
+from antiphon.engines.codex.translate.tools import json_text, mcp_name
 from antiphon.engines.labels import one_line, prose, shown_text
 from antiphon.protocol import v1
 from antiphon.protocol.base import UNSET

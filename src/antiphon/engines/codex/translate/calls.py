@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from antiphon.engines.bounded import Recent
-from antiphon.engines.codex.translate.news import News
+from antiphon.engines.codex.translate.events import News
 from antiphon.engines.labels import as_object
 from antiphon.protocol import v1
 from antiphon.protocol.base import UNSET, JsonObject

@@ -1,11 +1,13 @@
 """Commands: the line that was really asked for, what they print while they run, and all of it at the end."""
 
+import re
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
+from urllib.parse import quote
 
 from antiphon.engines.codex.translate.calls import Call, Calls, Outcome, Shown, terminal_exit
-from antiphon.engines.codex.translate.news import News
-from antiphon.engines.codex.translate.wording import command_line
+from antiphon.engines.codex.translate.events import News
 from antiphon.engines.codex.wire import CommandAction, CommandExecution
 from antiphon.engines.events import Mirror
 from antiphon.engines.labels import absolute, one_line, shown_text
@@ -13,7 +15,58 @@ from antiphon.protocol import v1
 from antiphon.protocol.base import JsonObject
 from antiphon.text import fenced, strip_ansi
 
-__all__ = ["TAIL", "Commands", "kind_of_command", "places_of_command"]
+__all__ = [
+    "TAIL",
+    "Commands",
+    "command_line",
+    "file_uri",
+    "kind_of_command",
+    "places_of_command",
+    "seconds",
+    "shell_line",
+]
+
+# How Codex's own things are put into words: command lines without the shell around them, addresses of files.
+
+_SHELLS: Final = frozenset({"ash", "bash", "dash", "fish", "ksh", "sh", "zsh"})
+_WINDOWS_SHELLS: Final = frozenset({"cmd", "powershell", "pwsh"})
+_RUN_THIS: Final = frozenset({"-c", "-lc", "-cl", "-ic", "-ilc", "-lic", "-command", "/c"})
+
+
+def file_uri(path: str) -> str:
+    """The address of a file."""
+    return path if "://" in path else "file://" + quote(path if path.startswith("/") else f"/{path}", errors="replace")
+
+
+def command_line(command: str) -> str:
+    """What was really asked for: `/bin/bash -lc 'ls -l'` → `ls -l`."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return command
+    return _inner(words) or command
+
+
+def shell_line(words: Sequence[str]) -> str:
+    """The same of a command that comes word by word."""
+    return _inner(words) or shlex.join(words)
+
+
+def _inner(words: Sequence[str]) -> str | None:
+    if len(words) < 3:
+        return None
+    program = re.split(r"[/\\]", words[0])[-1].lower().removesuffix(".exe")
+    if program in _SHELLS:
+        return words[2] if len(words) == 3 and words[1] in _RUN_THIS else None
+    if program in _WINDOWS_SHELLS and words[-2].lower() in _RUN_THIS:
+        return words[-1]
+    return None
+
+
+def seconds(milliseconds: int) -> str:
+    """`1.5 s`."""
+    return f"{milliseconds // 1000} s" if milliseconds >= 100_000 else f"{milliseconds / 1000:.3g} s"
+
 
 TAIL: Final = 4096
 """Characters of its output that are shown as text while a command runs. Each update repeats them; the end has everything."""

@@ -7,10 +7,19 @@ as it repeats what was told before; where it goes on, the message that the user 
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from antiphon.engines.codex.wire import AgentMessage, ExitedReviewMode, ProposedPlan, Reasoning
+from antiphon.engines.bounded import tokens
+from antiphon.engines.codex.wire import (
+    AgentMessage,
+    ExitedReviewMode,
+    PlanUpdated,
+    ProposedPlan,
+    RateLimits,
+    Reasoning,
+    TokenUsage,
+)
 from antiphon.protocol import v1
 
-__all__ = ["Messages"]
+__all__ = ["Compaction", "Gauge", "Limits", "Messages", "plan_of"]
 
 Chunk = v1.AgentMessageChunk | v1.AgentThoughtChunk
 _BETWEEN_PARTS: Final = "\n\n"
@@ -178,3 +187,136 @@ class Messages:
             same = next((told for told in held.like if told.text.startswith(text)), None)
             if same is not None:
                 yield from self._goes_on(id, same, same.text)
+
+
+# The plan, as a list of things to do.
+
+_PLAN_STATUS: Final = {
+    "pending": v1.PlanStatus.PENDING,
+    "inProgress": v1.PlanStatus.IN_PROGRESS,
+    "in_progress": v1.PlanStatus.IN_PROGRESS,
+    "completed": v1.PlanStatus.COMPLETED,
+}
+
+
+def plan_of(update: PlanUpdated) -> v1.Plan:
+    """The whole plan. Why it changed has no place in it but `_meta`."""
+    entries = [
+        v1.PlanEntry(
+            content=step.step,
+            priority=v1.PlanPriority.MEDIUM,
+            status=_PLAN_STATUS.get(step.status, v1.PlanStatus.PENDING),
+        )
+        for step in update.plan
+    ]
+    meta = {"codex": {"explanation": update.explanation}} if update.explanation else None
+    return v1.Plan(entries=entries, meta=meta)
+
+
+# The context is made shorter: an item says that it begins and that it is done. Older servers only say the latter.
+
+_STATUS = v1.CompactionStatus
+
+
+class Compaction:
+    """Keeps apart which one is told of."""
+
+    def __init__(self) -> None:
+        self._open: str | None = None
+        self._done: set[str] = set()
+        """Those of the running turn."""
+
+    def turn_began(self) -> None:
+        """What was done before is over."""
+        self._done.clear()
+
+    def started(self, id: str) -> Iterator[v1.CompactionUpdate]:
+        """It begins."""
+        if id not in self._done and id != self._open:
+            self._open = id
+            yield v1.CompactionUpdate(compaction_id=id, status=_STATUS.IN_PROGRESS)
+
+    def completed(self, id: str) -> Iterator[v1.CompactionUpdate]:
+        """It is done."""
+        if id in self._done:
+            return
+        self._done.add(id)
+        if self._open == id:
+            self._open = None
+        yield v1.CompactionUpdate(compaction_id=id, status=_STATUS.COMPLETED)
+
+    def told_at_last(self, turn_id: str | None) -> Iterator[v1.CompactionUpdate]:
+        """The older word for it, which newer servers say beside the other."""
+        if self._open is None and not self._done:
+            yield from self.completed(turn_id or "compaction")
+
+    def over(self, *, interrupted: bool) -> Iterator[v1.CompactionUpdate]:
+        """The turn is over, so nothing is being compacted any more."""
+        if self._open is not None:
+            id, self._open = self._open, None
+            status = _STATUS.CANCELLED if interrupted else _STATUS.FAILED
+            yield v1.CompactionUpdate(compaction_id=id, status=status)
+
+
+# How full the context is, what the thread has used so far, and when a limit is lifted.
+
+LAST_TIME = 253_402_300_799
+"""The end of the year 9999, after which nothing that tells times can tell one."""
+
+
+class Gauge:
+    """A thread's gauge, told when it changes."""
+
+    def __init__(self) -> None:
+        self.usage: v1.Usage | None = None
+        """All tokens of the thread so far."""
+        self._told: v1.UsageUpdate | None = None
+
+    @property
+    def total(self) -> int:
+        """The same in one number."""
+        return self.usage.total_tokens if self.usage is not None else 0
+
+    def tokens(self, usage: TokenUsage) -> Sequence[v1.UsageUpdate]:
+        """A request was answered."""
+        total = usage.total
+        self.usage = v1.Usage(
+            total_tokens=tokens(total.total_tokens),
+            input_tokens=tokens(total.input_tokens),
+            output_tokens=tokens(total.output_tokens),
+            thought_tokens=tokens(total.reasoning_output_tokens),
+            cached_read_tokens=tokens(total.cached_input_tokens),
+            cached_write_tokens=tokens(total.cache_write_input_tokens),
+        )
+        used, size = usage.last.total_tokens, usage.model_context_window
+        if used <= 0 or not size or size < 0:  # an answer that was cut short counts nothing
+            return ()
+        update = v1.UsageUpdate(used=tokens(used), size=tokens(size))
+        if update == self._told:
+            return ()
+        self._told = update
+        return (update,)
+
+
+class Limits:
+    """An account's limits. News of them come in pieces: what is missing in one is as it was."""
+
+    def __init__(self) -> None:
+        self._limits = RateLimits()
+
+    def updated(self, limits: RateLimits) -> None:
+        """They are told again."""
+        self._limits = RateLimits(
+            primary=limits.primary or self._limits.primary,
+            secondary=limits.secondary or self._limits.secondary,
+            rate_limit_reached_type=limits.rate_limit_reached_type,
+        )
+
+    def resets_at(self) -> float | None:
+        """When one may go on: as soon as the last of the limits that are used up is lifted."""
+        windows = [each for each in (self._limits.primary, self._limits.secondary) if each is not None]
+        used_up = [each for each in windows if each.used_percent >= 100]
+        if not used_up and self._limits.rate_limit_reached_type is not None:
+            used_up = sorted(windows, key=lambda each: each.used_percent)[-1:]
+        resets_at = max((each.resets_at or 0 for each in used_up), default=0)
+        return float(resets_at) if 0 < resets_at <= LAST_TIME else None

@@ -7,22 +7,17 @@ from typing import Any, Final
 from antiphon.engines.bounded import Recent, tally
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.translate.approvals import Approvals
-from antiphon.engines.codex.translate.calls import Calls
-from antiphon.engines.codex.translate.changes import Changes, Reader
+from antiphon.engines.codex.translate.calls import Call, Calls
 from antiphon.engines.codex.translate.commands import Commands
-from antiphon.engines.codex.translate.compaction import Compaction
-from antiphon.engines.codex.translate.endings import end_of, note_on
-from antiphon.engines.codex.translate.errors import message_of
-from antiphon.engines.codex.translate.items import Items
-from antiphon.engines.codex.translate.messages import Messages
-from antiphon.engines.codex.translate.news import News
-from antiphon.engines.codex.translate.notices import REPORTS, retry, told
-from antiphon.engines.codex.translate.plan import plan_of
-from antiphon.engines.codex.translate.usage import Gauge, Limits
-from antiphon.engines.events import Titled, TurnEnded
+from antiphon.engines.codex.translate.events import REPORTS, News, end_of, message_of, note_on, retry, told
+from antiphon.engines.codex.translate.file_changes import Changes, Reader
+from antiphon.engines.codex.translate.messages import Compaction, Gauge, Limits, Messages, plan_of
+from antiphon.engines.codex.translate.tools import TOOLS, block_of_input, outcome_of, show
+from antiphon.engines.events import Notice, Titled, TurnEnded
 from antiphon.protocol import v1
+from antiphon.protocol.base import Unknown
 
-__all__ = ["Translator"]
+__all__ = ["Items", "Translator"]
 
 _NOT_NEWS: Final = frozenset({
     "account/gatewayOAuth/changed", "account/login/completed", "account/rateLimits/updated", "account/updated", "app/list/updated",
@@ -219,3 +214,96 @@ class Translator:
     def _goal_updated(self, params: wire.GoalUpdated) -> Iterable[News]:
         goal, self._goal = self._goal, params.goal
         return REPORTS["thread/goal/updated"](params) if goal != params.goal else ()
+
+
+# Each kind of item to whoever tells of it, when it starts and when it is complete.
+
+
+class Items:
+    """Those of one thread."""
+
+    def __init__(
+        self,
+        cwd: str,
+        calls: Calls,
+        messages: Messages,
+        commands: Commands,
+        changes: Changes,
+        compaction: Compaction,
+        unknown: "Counter[str]",
+    ) -> None:
+        self._cwd = cwd
+        self._calls = calls
+        self._unknown = unknown
+        self._starts: dict[type, Callable[[Any], Iterable[News]]] = {
+            wire.AgentMessage: messages.started,
+            wire.ProposedPlan: messages.started,
+            wire.Reasoning: messages.started,
+            wire.CommandExecution: commands.started,
+            wire.FileChange: changes.started,
+            wire.ContextCompaction: lambda item: compaction.started(item.id),
+            wire.EnteredReviewMode: _review_begins,
+            wire.FunctionCallOutput: _nothing,  # it is complete already
+            **dict.fromkeys(TOOLS.keys() - {wire.FunctionCallOutput}, self._call_begins),
+        }
+        self._ends: dict[type, Callable[[Any], Iterable[News]]] = {
+            wire.AgentMessage: messages.said,
+            wire.ProposedPlan: messages.said,
+            wire.Reasoning: messages.thought,
+            wire.FileChange: changes.completed,
+            wire.ContextCompaction: lambda item: compaction.completed(item.id),
+            wire.ExitedReviewMode: messages.reviewed,
+            wire.HookPrompt: _hooks,
+            wire.UserMessage: _nothing,  # whoever said it knows it
+            wire.EnteredReviewMode: _nothing,
+            wire.CommandExecution: lambda item: commands.completed(item, replay=False),
+            **dict.fromkeys(TOOLS, self._call_ends),
+            Unknown: self._strange,
+        }
+        self._replays: dict[type, Callable[[Any], Iterable[News]]] = {
+            wire.UserMessage: _user,
+            wire.EnteredReviewMode: _review_begins,
+            wire.CommandExecution: lambda item: commands.completed(item, replay=True),
+        }
+
+    def started(self, item: wire.Item) -> Iterable[News]:
+        """An item begins."""
+        return self._starts.get(type(item), _nothing)(item)
+
+    def completed(self, item: wire.Item, *, replay: bool) -> Iterable[News]:
+        """An item is complete, now or in a history."""
+        handler = self._replays.get(type(item)) if replay else None
+        return (handler or self._ends.get(type(item), _nothing))(item)
+
+    def _call_begins(self, item: Any) -> Iterable[News]:
+        return self._calls.begin(Call(item.id, show(item, self._cwd)))
+
+    def _call_ends(self, item: Any) -> Iterable[News]:
+        if isinstance(item, wire.FunctionCallOutput) and self._calls.is_known(item.id):
+            return ()  # the call has an item of its own
+        return self._calls.finish(Call(item.id, show(item, self._cwd)), outcome_of(item))
+
+    def _strange(self, item: Unknown) -> Iterable[News]:
+        tally(self._unknown, f"item {item.kind}")
+        return ()
+
+
+def _nothing(_: object) -> Iterable[News]:
+    return ()
+
+
+def _review_begins(item: wire.EnteredReviewMode) -> Iterable[News]:
+    return (Notice("A review begins", item.review or None),)
+
+
+def _user(item: wire.UserMessage) -> Iterator[News]:
+    for piece in item.content:
+        block = block_of_input(piece)
+        if block is not None:
+            yield v1.UserMessageChunk(content=block, message_id=item.id)
+
+
+def _hooks(item: wire.HookPrompt) -> Iterator[News]:
+    text = "\n".join(fragment.text for fragment in item.fragments if fragment.text)
+    if text:
+        yield Notice("A hook says to the model", text)

@@ -4,16 +4,121 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from antiphon.engines.codex.wire.base import Part
-from antiphon.engines.codex.wire.inputs import UserInput
 from antiphon.protocol.base import Items, Unknown
 
+if TYPE_CHECKING:
+    from antiphon.protocol.base import Unknown
+
 __all__ = [
-    "AgentMessage", "AgentState", "CollabAgentToolCall", "CommandAction", "CommandExecution", "ContextCompaction", "DynamicToolCall",
-    "EnteredReviewMode", "ExitedReviewMode", "FileChange", "FileUpdate", "FunctionCallOutput", "HookFragment", "HookPrompt",
-    "ImageFailure", "ImageGeneration", "ImageView", "Item", "McpError", "McpResult", "McpToolCall", "ProposedPlan", "Reasoning",
-    "Sleep", "SubAgentActivity", "UpdateKind", "UserMessage", "WebAction", "WebSearch",
-]  # fmt: skip
+    "AgentMessage",
+    "AgentState",
+    "AudioInput",
+    "CollabAgentToolCall",
+    "CommandAction",
+    "CommandExecution",
+    "ContextCompaction",
+    "DynamicToolCall",
+    "EnteredReviewMode",
+    "ExitedReviewMode",
+    "FileChange",
+    "FileUpdate",
+    "FunctionCallOutput",
+    "HookFragment",
+    "HookPrompt",
+    "ImageFailure",
+    "ImageGeneration",
+    "ImageInput",
+    "ImageView",
+    "Item",
+    "LocalAudio",
+    "LocalImage",
+    "McpError",
+    "McpResult",
+    "McpToolCall",
+    "Mention",
+    "OfThread",
+    "Part",
+    "ProposedPlan",
+    "Reasoning",
+    "SkillInput",
+    "Sleep",
+    "SubAgentActivity",
+    "TextInput",
+    "UpdateKind",
+    "UserInput",
+    "UserMessage",
+    "WebAction",
+    "WebSearch",
+]
+
+# What every part of a line shares: names in camelCase, unknown fields ignored, and what is not essential may be missing.
+
+
+class Part(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, rename="camel"):
+    """Base of every part. Frozen, and outside the garbage collector's rounds, because trees of them have no cycles."""
+
+
+class OfThread(Part, frozen=True):
+    """Something that is said about one thread, or about none in particular."""
+
+    thread_id: str | None = None
+    turn_id: str | None = None
+
+
+# What a user says, piece by piece.
+
+
+class TextInput(Part, frozen=True, tag_field="type", tag="text"):
+    """Words."""
+
+    text: str = ""
+
+
+class ImageInput(Part, frozen=True, tag_field="type", tag="image"):
+    """A picture: its address, which may hold the data, or its number in the service's own store."""
+
+    url: str | None = None
+    file_id: str | None = None
+
+
+class LocalImage(Part, frozen=True, tag_field="type", tag="localImage"):
+    """A picture in a file."""
+
+    path: str
+
+
+class AudioInput(Part, frozen=True, tag_field="type", tag="audio"):
+    """Sound, by its address, which may hold the data."""
+
+    url: str
+
+
+class LocalAudio(Part, frozen=True, tag_field="type", tag="localAudio"):
+    """Sound in a file."""
+
+    path: str
+
+
+class SkillInput(Part, frozen=True, tag_field="type", tag="skill"):
+    """A skill to use."""
+
+    name: str
+    path: str
+
+
+class Mention(Part, frozen=True, tag_field="type", tag="mention"):
+    """Something that is only named."""
+
+    name: str
+    path: str
+
+
+if TYPE_CHECKING:
+    UserInput: TypeAlias = (
+        TextInput | ImageInput | LocalImage | AudioInput | LocalAudio | SkillInput | Mention | Unknown
+    )
+else:
+    UserInput = TextInput | ImageInput | LocalImage | AudioInput | LocalAudio | SkillInput | Mention
 
 
 class UserMessage(Part, frozen=True, tag_field="type", tag="userMessage"):

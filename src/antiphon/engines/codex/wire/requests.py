@@ -4,14 +4,37 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from antiphon.engines.codex.wire.base import OfThread, Part
-from antiphon.engines.codex.wire.items import CommandAction
+from antiphon.engines.codex.wire.items import CommandAction, OfThread, Part
+from antiphon.engines.codex.wire.notifications import Thread, Turn
 from antiphon.protocol.base import Items, JsonObject
 
 __all__ = [
-    "REQUESTS", "ApplyPatchApproval", "CommandApproval", "DynamicCall", "Elicitation", "ExecApproval", "FileApproval", "LegacyChange",
-    "NetworkContext", "ParsedCommand", "PermissionsApproval", "Question", "QuestionOption", "Request", "ThreadRequest", "UserInputAsked",
-]  # fmt: skip
+    "REQUESTS",
+    "Account",
+    "AccountRead",
+    "ApplyPatchApproval",
+    "CommandApproval",
+    "DynamicCall",
+    "Effort",
+    "Elicitation",
+    "ExecApproval",
+    "FileApproval",
+    "LegacyChange",
+    "Model",
+    "ModelPage",
+    "NetworkContext",
+    "ParsedCommand",
+    "PermissionsApproval",
+    "Question",
+    "QuestionOption",
+    "Request",
+    "ThreadOpened",
+    "ThreadPage",
+    "ThreadRequest",
+    "TurnBegun",
+    "TurnPage",
+    "UserInputAsked",
+]
 
 
 class NetworkContext(Part, frozen=True):
@@ -193,3 +216,83 @@ REQUESTS: Final[dict[str, type[Part]]] = {
     "execCommandApproval": ExecApproval,
     "applyPatchApproval": ApplyPatchApproval,
 }
+
+
+# Answers of the server to what we ask, as far as they are read here.
+
+
+class ThreadOpened(Part, frozen=True):
+    """A thread was started, resumed, forked or read, and how it is set up."""
+
+    thread: Thread
+    model: str | None = None
+    model_provider: str | None = None
+    reasoning_effort: str | None = None
+    cwd: str | None = None
+    approval_policy: Any = None
+    sandbox: Any = None
+    collaboration_mode: Any = None
+
+
+class ThreadPage(Part, frozen=True):
+    """Some of the threads."""
+
+    data: Items[Thread] = msgspec.field(default_factory=list)
+    next_cursor: str | None = None
+
+
+class TurnPage(Part, frozen=True):
+    """Some of a thread's turns."""
+
+    data: Items[Turn] = msgspec.field(default_factory=list)
+    next_cursor: str | None = None
+
+
+class TurnBegun(Part, frozen=True):
+    """A turn begins, or the running one has taken in what was said."""
+
+    turn: Turn | None = None
+    turn_id: str | None = None
+
+
+class Effort(Part, frozen=True):
+    """How hard a model may think."""
+
+    reasoning_effort: str
+    description: str = ""
+
+
+class Model(Part, frozen=True):
+    """A model on offer."""
+
+    id: str
+    model: str = ""
+    display_name: str = ""
+    description: str = ""
+    hidden: bool = False
+    is_default: bool = False
+    default_reasoning_effort: str | None = None
+    supported_reasoning_efforts: Items[Effort] = msgspec.field(default_factory=list)
+    input_modalities: Items[str] = msgspec.field(default_factory=list)
+
+
+class ModelPage(Part, frozen=True):
+    """Some of the models."""
+
+    data: Items[Model] = msgspec.field(default_factory=list)
+    next_cursor: str | None = None
+
+
+class Account(Part, frozen=True):
+    """Who is signed in, and how."""
+
+    type: str = ""
+    email: str | None = None
+    plan_type: str | None = None
+
+
+class AccountRead(Part, frozen=True):
+    """Nobody is signed in where there is no account; whether anybody must be is the other half."""
+
+    account: Account | None = None
+    requires_openai_auth: bool = False

@@ -5,19 +5,102 @@ forgives wrong optional fields and keeps unknown kinds of items, so that a newer
 """
 
 import re
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
-from antiphon.engines.codex.wire.base import Part
-from antiphon.engines.codex.wire.lines import Answer, Asked, Failure, Garbled, Line, Told, Unread
+from antiphon.engines.codex.wire.items import Part
 from antiphon.engines.codex.wire.notifications import NOTIFICATIONS
 from antiphon.engines.codex.wire.requests import REQUESTS
-from antiphon.errors import RemoteProtocolError
+from antiphon.errors import Code, RemoteProtocolError
 from antiphon.protocol.base import BAD_INPUT
 from antiphon.protocol.salvage import salvage
 
-__all__ = ["decode", "read"]
+if TYPE_CHECKING:
+    from antiphon.engines.codex.wire.notifications import Notification
+    from antiphon.engines.codex.wire.requests import Request
+
+__all__ = [
+    "Answer",
+    "Asked",
+    "Failure",
+    "Garbled",
+    "Line",
+    "RequestId",
+    "Told",
+    "Unread",
+    "answer",
+    "decode",
+    "notification",
+    "read",
+    "refusal",
+    "request",
+]
+
+# The four sorts of lines that the app server writes.
+
+RequestId: TypeAlias = int | str
+"""The server counts its questions from 0."""
+
+
+class Failure(Part, frozen=True):
+    """Why a request of ours was refused."""
+
+    code: int = 0
+    message: str = ""
+    data: Any = None
+
+
+class Unread(Part, frozen=True):
+    """Parameters that we have no type for, or that do not fit it; `error` says what is wrong with them."""
+
+    raw: msgspec.Raw = msgspec.Raw(b"{}")
+    thread_id: str | None = None
+    error: str | None = None
+
+
+class Told(Part, frozen=True):
+    """A notification."""
+
+    method: str
+    params: "Notification | Unread"
+
+    @property
+    def thread_id(self) -> str | None:
+        """The thread that it is about."""
+        return self.params.thread_id
+
+
+class Asked(Part, frozen=True):
+    """A question; the server waits for one answer with the same id, which may be 0."""
+
+    id: RequestId
+    method: str
+    params: "Request | Unread"
+
+    @property
+    def thread_id(self) -> str | None:
+        """The thread that it is about."""
+        return self.params.thread_id
+
+
+class Answer(Part, frozen=True):
+    """The answer to a request of ours: a result, which `read` opens, or a failure."""
+
+    id: RequestId
+    result: msgspec.Raw = msgspec.Raw(b"null")
+    error: Failure | None = None
+
+
+class Garbled(Part, frozen=True):
+    """A line that is no JSON, no message, or lacks something essential."""
+
+    text_head: str
+    error: str
+
+
+Line: TypeAlias = Told | Asked | Answer | Garbled
+
 
 HEAD: Final = 200
 """Characters of a garbled line that are kept for the log; it may be megabytes long."""
@@ -147,3 +230,32 @@ def _mended(line: bytes) -> bytes:
 def _garbled(line: bytes, error: Exception) -> Garbled:
     reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
     return Garbled(text_head=line[: HEAD * 4].decode(errors="replace")[:HEAD], error=reason[:HEAD])
+
+
+# What we write to the app server: whole lines, their end included. JSON-RPC without the field that says so.
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def request(id: RequestId, method: str, params: Any = None) -> bytes:
+    """Ask for something."""
+    return _line({"method": method, "id": id, "params": {} if params is None else params})
+
+
+def notification(method: str, params: Any = None) -> bytes:
+    """Say something."""
+    return _line({"method": method} if params is None else {"method": method, "params": params})
+
+
+def answer(id: RequestId, result: Any) -> bytes:
+    """Answer a question of the server."""
+    return _line({"id": id, "result": result})
+
+
+def refusal(id: RequestId, message: str, code: int = Code.INTERNAL_ERROR) -> bytes:
+    """Say that a question cannot be answered."""
+    return _line({"id": id, "error": {"code": code, "message": message}})
+
+
+def _line(value: dict[str, Any]) -> bytes:
+    return _encode(value) + b"\n"

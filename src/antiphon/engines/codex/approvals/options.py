@@ -1,19 +1,111 @@
-"""What an approval of a command can amount to, beyond this once. Pure.
+"""What can be decided about a command or a change, in the words of the newer and of the older protocol. Pure."""
 
-Rule 1: an option says exactly what it allows, or it is not offered.
-Rule 2: what lasts beyond the session is offered only where the server offers it; "in this session" also where it merely does not
-mention it, because it never does for a plain command and keeps to it all the same.
-"""
-
+import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from antiphon.engines.codex import wire
-from antiphon.engines.codex.approvals.decisions import NEW, OLD, ONCE, REJECT, SESSION, STOP, Offer
-from antiphon.protocol import v1
+import msgspec
 
-__all__ = ["offers_for", "offers_of_old"]
+from antiphon.engines.codex import wire
+from antiphon.engines.questions import Body, noted, shown, text
+from antiphon.protocol import v1
+from antiphon.text import exact, fenced
+
+__all__ = [
+    "NEW",
+    "OLD",
+    "ONCE",
+    "REJECT",
+    "SESSION",
+    "STOP",
+    "Offer",
+    "Words",
+    "as_json",
+    "decided",
+    "explained",
+    "offers_for",
+    "offers_of_old",
+]
+
+_Kind = v1.PermissionOptionKind
+SESSION: Final = "allow_session"
+ONCE: Final = v1.PermissionOption("allow", "Allow once", _Kind.ALLOW_ONCE)
+REJECT: Final = v1.PermissionOption("reject", "Reject", _Kind.REJECT_ONCE)
+STOP: Final = v1.PermissionOption("reject_and_stop", "Reject and stop", _Kind.REJECT_ONCE)
+
+REJECTED: Final = "The user rejected this: it did not happen, and nothing was changed."
+"""Read by the model. Only the older protocol has a place for it."""
+
+
+class Words(msgspec.Struct, frozen=True):
+    """How a protocol says what was decided."""
+
+    once: Any
+    session: Any
+    decline: Any
+    stop: Any
+
+    @property
+    def declined(self) -> Body:
+        """It does not happen, and the turn goes on."""
+        return {"decision": self.decline}
+
+    @property
+    def stopped(self) -> Body:
+        """It does not happen, and the turn ends."""
+        return {"decision": self.stop}
+
+
+NEW: Final = Words("accept", "acceptForSession", "decline", "cancel")
+# A server that knows `denied` only as a word takes what it cannot read for just that.
+OLD: Final = Words("approved", "approved_for_session", {"denied": {"rejection": REJECTED}}, "abort")
+
+
+class Offer(msgspec.Struct, frozen=True):
+    """An option, the decision that it stands for, and what has to be said about it beside its name."""
+
+    option: v1.PermissionOption
+    decision: Any
+    note: str | None = None
+
+
+def decided(offers: list[Offer], chosen: v1.PermissionOption | None, words: Words) -> Body:
+    """The answer. What was not on offer is no approval."""
+    for offer in offers:
+        if offer.option is chosen:
+            return {"decision": offer.decision}
+    return words.declined
+
+
+# What a question says besides what the call shows already. Pure.
+
+
+def explained(call: v1.ToolCallPatch, notes: Iterable[str | None], ours: Iterable[str | None] = ()) -> v1.ToolCallPatch:
+    """The call with the notes that say something new, each once. Those of ours say what is allowed, and are never cut."""
+    known = [call.title or "", *_texts(call)]
+    said = list[str]()
+    for note in (*map(noted, notes), *ours):
+        if note and not any(note in one for one in known):
+            known.append(note)
+            said.append(note)
+    return shown(call, content=[*(call.content or []), text("\n\n".join(said))]) if said else call
+
+
+def _texts(call: v1.ToolCallPatch) -> list[str]:
+    items = [each.content for each in call.content or () if isinstance(each, v1.ContentItem)]
+    return [item.text for item in items if isinstance(item, v1.TextBlock)]
+
+
+def as_json(value: Any) -> str:
+    """What there are no words for, as it is."""
+    return fenced(exact(json.dumps(value, ensure_ascii=False, indent=2)), "json")
+
+
+# What an approval of a command can amount to, beyond this once. Pure.
+# Rule 1: an option says exactly what it allows, or it is not offered.
+# Rule 2: what lasts beyond the session is offered only where the server offers it; "in this session" also where it merely does not
+# mention it, because it never does for a plain command and keeps to it all the same.
 
 MAX_NAME: Final = 160
 """Longest name of an option, in characters. A longer prefix is shown above the options instead."""
@@ -23,7 +115,6 @@ MAX_PREFIX: Final = 1000
 
 KEPT: Final = "What is allowed in all projects is kept among Codex's own rules, until it is removed there."
 
-_Kind = v1.PermissionOptionKind
 _AMEND: Final = "acceptWithExecpolicyAmendment"
 _NETWORK: Final = "applyNetworkPolicyAmendment"
 

@@ -1,0 +1,362 @@
+"""What the server's words come to: updates for the client, and news for the session itself."""
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from antiphon.engines.codex import wire
+from antiphon.engines.codex.wire import ErrorFacts, ThreadSettings, Turn, TurnError
+from antiphon.engines.events import (
+    Common,
+    End,
+    EndError,
+    Mirror,
+    ModeChanged,
+    ModelChanged,
+    Notice,
+    SignInNeeded,
+    Titled,
+    TurnEnded,
+)
+from antiphon.engines.labels import one_line
+from antiphon.errors import Code
+from antiphon.protocol import v1
+from antiphon.protocol.base import BAD_INPUT
+
+__all__ = [
+    "REPORTS",
+    "End",
+    "EndError",
+    "Mirror",
+    "ModeChanged",
+    "ModelChanged",
+    "News",
+    "Notice",
+    "SignInNeeded",
+    "ThreadSettings",
+    "Titled",
+    "TurnEnded",
+    "end_of",
+    "error_of",
+    "kind_of",
+    "message_of",
+    "note_on",
+    "retry",
+    "status_of",
+    "told",
+]
+
+News: TypeAlias = v1.Update | Common | ThreadSettings
+"""`ThreadSettings` as the server has it: the thread is set up like this now, whoever did it."""
+
+
+# What went wrong between Codex and its model, as one of a few kinds, each with what to do about it.
+
+_HINTS: Final = {
+    "auth": "sign in with `antiphon agent --engine codex --login`, or set a valid API key, and send the prompt again",
+    "usage_limit": "wait for the limit to end, choose another model, or sign in with another account or an API key",
+    "rate_limit": "too many requests at once: wait a minute and send the prompt again",
+    "overloaded": "the service is busy: wait a moment and send the prompt again, or choose another model",
+    "billing": "add credit or a means of payment to the account, or sign in with another one",
+    "access": "the account may not do this: choose another model, or sign in with another account",
+    "model_not_found": "choose another model",
+    "prompt_too_long": "compact the conversation with /compact, attach less, or start a new session",
+    "too_large": "send fewer or smaller images and files, or start a new session",
+    "connection": "check the network, the proxy and the provider's address, and send the prompt again",
+    "invalid_request": "change the prompt or the model, or start a new session",
+    "server_error": "the trouble is at the service: wait a moment and send the prompt again",
+    "configuration": "set it where the agent is started, or name another provider in Codex's configuration, and open a new session",
+    "sandbox": "check the sandbox of Codex, or choose a mode that needs none",
+    "denied": "the automatic reviewer said no too often: tell Codex another way, or choose a mode in which you are asked",
+    "busy": "wait until the running turn is over, or cancel it, and send the prompt again",
+    "rollback": "start a new session, or send the prompt again",
+    "api": "send the prompt again; if that does not help, choose another model or start a new session",
+}
+
+_BY_NAME: Final = {
+    "contextWindowExceeded": "prompt_too_long", "sessionBudgetExceeded": "budget", "usageLimitExceeded": "usage_limit",
+    "rateLimitExceeded": "rate_limit", "flexUnavailable": "overloaded", "serverOverloaded": "overloaded",
+    "policyCapacityUnavailable": "overloaded", "modelNotFound": "model_not_found", "cyberPolicy": "refusal",
+    "misalignmentPolicyViolation": "refusal", "tooManyDenials": "denied", "internalServerError": "server_error",
+    "unauthorized": "auth", "badRequest": "invalid_request", "threadRollbackFailed": "rollback", "sandboxError": "sandbox",
+    "httpConnectionFailed": "connection", "responseStreamConnectionFailed": "connection",
+    "responseStreamDisconnected": "connection", "responseTooManyFailedAttempts": "connection", "activeTurnNotSteerable": "busy",
+}  # fmt: skip
+"""What Codex calls it."""
+
+_VAGUE: Final = frozenset({"api", "connection", "invalid_request"})
+"""Kinds that a status or the text may know better."""
+
+_BY_STATUS: Final = {
+    401: "auth", 402: "billing", 403: "access", 413: "too_large", 429: "rate_limit", 503: "overloaded",
+    529: "overloaded",
+}  # fmt: skip
+
+_SIGNS: Final = tuple((re.compile(pattern, re.IGNORECASE), kind) for pattern, kind in (
+    (r"\bmax_output_tokens\b", "max_tokens"),
+    (r"\bcontent_filter\b|\bcyber_policy\b", "refusal"),
+    (r"\bcontext_length_exceeded\b|\bcontext window\b", "prompt_too_long"),
+    (r"\bmodel_not_found\b|\b404 not found: .*\bmodel\b", "model_not_found"),
+    (r"\bmissing environment variable\b", "configuration"),
+    (r"\bnot logged in\b|\binvalid_api_key\b|\bmissing bearer\b|\b401 unauthorized\b", "auth"),
+    (r"\binsufficient_quota\b", "billing"),
+    (r"\busage_limit_reached\b|\bhit your usage limit\b", "usage_limit"),
+    (r"\brate_limit_exceeded\b|\b429 too many\b", "rate_limit"),
+    (r"\bserver_is_overloaded\b|\bat capacity\b", "overloaded"),
+    (r"\bstream disconnected\b|\berror sending request\b|\bconnection (?:refused|reset|closed)\b|\bdns error\b", "connection"),
+    (r"\binvalid_request_error\b", "invalid_request"),
+))  # fmt: skip
+"""Where only the text tells."""
+
+
+def kind_of(error: TurnError) -> str:
+    """The kind; three of them are stop reasons of the protocol and no errors: `max_tokens`, `refusal`, `budget`."""
+    name, _ = _info(error)
+    kind = _BY_NAME.get(name, "api")
+    if kind not in _VAGUE:
+        return kind
+    status = status_of(error)
+    if status in _BY_STATUS:
+        return _BY_STATUS[status]
+    text = f"{error.message} {error.additional_details or ''}"
+    said = next((sign_kind for sign, sign_kind in _SIGNS if sign.search(text)), None)
+    if said is not None and (said != "connection" or kind == "api"):
+        return said
+    if status is not None and status >= 400:
+        return "server_error" if status >= 500 else "invalid_request"
+    return kind
+
+
+def status_of(error: TurnError) -> int | None:
+    """The HTTP status behind it."""
+    name, facts = _info(error)
+    if facts is not None and facts.http_status_code is not None:
+        return facts.http_status_code
+    return 401 if name == "unauthorized" else None
+
+
+def message_of(error: TurnError) -> str:
+    """What Codex says about it. The body of an answer that it passes on as it came is opened."""
+    message = _opened(error.message.strip()) or "Codex ended the turn with an error that it did not name"
+    details = _opened((error.additional_details or "").strip())
+    return f"{message}\n{details}" if details and details not in message else message
+
+
+def error_of(error: TurnError, resets_at: float | None) -> EndError:
+    """The error, with what to do about it."""
+    kind = kind_of(error)
+    limited = kind in ("usage_limit", "rate_limit")
+    hint = _HINTS.get(kind, _HINTS["api"])
+    if kind == "usage_limit" and resets_at is not None:
+        until = datetime.fromtimestamp(resets_at, UTC).isoformat(timespec="seconds")
+        hint = f"wait until {until}, choose another model, or sign in with another account or an API key"
+    return EndError(
+        kind=kind,
+        code=Code.AUTH_REQUIRED if kind == "auth" else Code.INTERNAL_ERROR,
+        message=message_of(error),
+        hint=hint,
+        status=status_of(error),
+        resets_at=resets_at if limited else None,
+    )
+
+
+def _info(error: TurnError) -> tuple[str, ErrorFacts | None]:
+    info = error.codex_error_info
+    if isinstance(info, dict):
+        return next(iter(info.items()), ("", None))
+    return info or "", None
+
+
+def _opened(text: str) -> str:
+    if not text.startswith("{"):
+        return text
+    try:
+        body: Any = msgspec.json.decode(text)
+    except BAD_INPUT:
+        return text
+    for inner in (body.get("error"), body.get("detail"), body):
+        said = inner.get("message") if isinstance(inner, dict) else inner
+        if isinstance(said, str) and said:
+            return said
+    return text
+
+
+# How a turn ended: a stop reason of the protocol, or an error that says what to do. Never neither.
+
+_STOPS: Final = {
+    "max_tokens": v1.StopReason.MAX_TOKENS,
+    "refusal": v1.StopReason.REFUSAL,
+    "budget": v1.StopReason.MAX_TURN_REQUESTS,
+}
+"""Kinds of errors that the protocol has a word for."""
+
+_NOTES: Final = {
+    v1.StopReason.MAX_TOKENS: "The answer was cut off because it got too long",
+    v1.StopReason.REFUSAL: "The answer was refused",
+    v1.StopReason.MAX_TURN_REQUESTS: "The budget of the session is used up",
+}
+
+
+def end_of(turn: Turn, last: TurnError | None, usage: v1.Usage | None, resets_at: float | None) -> End:
+    """How the turn ended. `last` is the error that was told last in it, `resets_at` when a used up limit is lifted."""
+    if turn.status == "interrupted":
+        return End(stop_reason=v1.StopReason.CANCELLED, usage=usage)
+    error = turn.error or (last if turn.status == "failed" else None)
+    if error is None and turn.status != "failed":
+        return End(stop_reason=v1.StopReason.END_TURN, usage=usage)
+    error = error or TurnError()
+    stop = _STOPS.get(kind_of(error))
+    if stop is not None:
+        return End(stop_reason=stop, usage=usage)
+    return End(error=error_of(error, resets_at), usage=usage)
+
+
+def note_on(end: End, error: TurnError | None) -> Notice | None:
+    """What Codex says about an end that is no error to the protocol but that the user should understand."""
+    title = _NOTES.get(end.stop_reason) if end.stop_reason is not None else None
+    return Notice(title, message_of(error), v1.NoticeSeverity.WARNING) if title and error is not None else None
+
+
+# What Codex wants the user to know that belongs to no message: warnings, retries, what hooks and reviewers decided.
+
+_INFO: Final = v1.NoticeSeverity.INFO
+_WARNING: Final = v1.NoticeSeverity.WARNING
+
+_LOUD: Final = frozenset({"error", "feedback", "stop", "warning"})
+"""What hooks say to the user; the rest is for the model."""
+
+_NOT_APPROVED: Final = {
+    "denied": "The automatic reviewer said no",
+    "timedOut": "The automatic reviewer did not answer in time",
+    "aborted": "The automatic review was broken off",
+}
+_HOOKS: Final = {"failed": "failed", "blocked": "blocked it", "stopped": "stopped the turn"}
+_GOALS: Final = {
+    "active": "Goal", "paused": "Goal paused", "blocked": "Goal blocked", "usageLimited": "Goal held up by a usage limit",
+    "budgetLimited": "Goal held up by its budget", "complete": "Goal reached",
+}  # fmt: skip
+
+
+def told(text: str, severity: v1.NoticeSeverity = _WARNING, details: str | None = None) -> Notice:
+    """A text as a notice: its first line on top, the whole below if there is more. A line that is too long for the top stands below alone."""
+    first = text.strip().partition("\n")[0]
+    title = one_line(first)
+    whole = text.strip() if title != text.strip() else ""
+    if title != first:
+        title = "Codex warns" if severity == _WARNING else "Codex says"
+    description = "\n".join(part for part in (whole, (details or "").strip()) if part)
+    return Notice(title or "Codex has something to say", description or None, severity)
+
+
+def retry(error: wire.TurnError) -> Notice:
+    """The connection to the model broke, and Codex tries again."""
+    message, _, details = message_of(error).partition("\n")
+    return Notice(one_line(message), details or None, _WARNING)
+
+
+def _warning(params: wire.Warned) -> Iterator[News]:
+    yield told(params.message)
+
+
+def _config(params: wire.ConfigWarning) -> Iterator[News]:
+    details = params.details or ""
+    if params.path and params.path not in details:
+        place = f":{params.range.start.line}:{params.range.start.column}" if params.range else ""
+        details = f"{params.path}{place}: {details}" if details else f"{params.path}{place}"
+    yield told(params.summary, _WARNING, details)
+
+
+def _deprecation(params: wire.DeprecationNotice) -> Iterator[News]:
+    if "`thread/" not in params.summary:  # about the protocol: a word to whoever wrote the client
+        yield told(params.summary, _INFO, params.details)
+
+
+def _rerouted(params: wire.ModelRerouted) -> Iterator[News]:
+    reasons = {"highRiskCyberActivity": "The request looks like risky work on security."}
+    yield Notice(
+        one_line(f"{params.to_model} answers instead of {params.from_model}"),
+        reasons.get(params.reason, params.reason) or None,
+        _WARNING,
+    )
+    if params.to_model:
+        yield ModelChanged(params.to_model)
+
+
+def _verified(params: wire.ModelVerified) -> Iterator[News]:
+    if params.verifications:
+        yield told("The account was checked before the model answered", _INFO, ", ".join(params.verifications))
+
+
+def _buffering(params: wire.SafetyBuffering) -> Iterator[News]:
+    if params.show_buffering_ui:
+        faster = f"{params.faster_model} would answer faster." if params.faster_model else None
+        yield Notice("The answer is being checked before it is shown", faster, _INFO)
+
+
+def _recovery(params: wire.AuthRecovery) -> Iterator[News]:
+    yield told(params.message or f"The sign-in at {params.provider} is being renewed", _INFO)
+
+
+def _server(params: wire.McpStartup) -> Iterator[News]:
+    if params.status != "failed":
+        return
+    hint = "Sign in again: `codex mcp login " + params.name + "`" if params.failure_reason else None
+    details = "\n".join(part for part in (params.error, hint) if part)
+    yield Notice(one_line(f"The MCP server {params.name} did not start"), details or None, _WARNING)
+
+
+def _login(params: wire.McpLogin) -> Iterator[News]:
+    if params.success:
+        yield Notice(one_line(f"Signed in at the MCP server {params.name}"))
+    else:
+        yield Notice(one_line(f"The sign-in at the MCP server {params.name} failed"), params.error, _WARNING)
+
+
+def _hook(params: wire.HookCompleted) -> Iterator[News]:
+    run = params.run
+    entries = [entry.text for entry in run.entries if entry.kind in _LOUD and entry.text]
+    said = "\n".join([*([run.status_message] if run.status_message else []), *entries])
+    if run.status in _HOOKS:
+        yield Notice(f"A {run.event_name} hook {_HOOKS[run.status]}", said or run.source_path, _WARNING)
+    elif entries:
+        yield Notice(f"A {run.event_name} hook says", said, _INFO)
+
+
+def _review(params: wire.ReviewCompleted) -> Iterator[News]:
+    verdict = _NOT_APPROVED.get(params.review.status)
+    if verdict is None:
+        return
+    action = params.action if isinstance(params.action, dict) else {}
+    what = next((action[name] for name in ("command", "toolName", "target", "program") if action.get(name)), "")
+    details = [str(what), params.review.rationale or ""]
+    yield Notice(verdict, "\n".join(part for part in details if part) or None, _WARNING)
+
+
+def _strict(_: wire.ThreadTold) -> Iterator[News]:
+    yield Notice("What Codex does is reviewed more strictly from now on", None, _INFO)
+
+
+def _goal(params: wire.GoalUpdated) -> Iterator[News]:
+    yield Notice(one_line(f"{_GOALS.get(params.goal.status, 'Goal')}: {params.goal.objective}"), None, _INFO)
+
+
+def _folders(params: wire.WorldWritable) -> Iterator[News]:
+    more = f"\nand {params.extra_count} more" if params.extra_count > 0 else ""
+    paths = "\n".join(params.sample_paths)
+    yield Notice(
+        "Everybody may write to some folders, which the sandbox cannot protect", paths + more or None, _WARNING
+    )
+
+
+REPORTS: Final[dict[str, Callable[[Any], Iterator[News]]]] = {
+    "warning": _warning, "guardianWarning": _warning, "configWarning": _config, "deprecationNotice": _deprecation,
+    "model/rerouted": _rerouted, "model/verification": _verified, "model/safetyBuffering/updated": _buffering,
+    "modelProvider/authRecoveryStarted": _recovery, "modelProvider/authRecoveryCompleted": _recovery,
+    "mcpServer/startupStatus/updated": _server, "mcpServer/oauthLogin/completed": _login, "hook/completed": _hook,
+    "item/autoApprovalReview/completed": _review, "autoApprovalReview/strictReviewRequired": _strict,
+    "thread/goal/updated": _goal, "windows/worldWritableWarning": _folders,
+}  # fmt: skip
+"""By method, what there is to say."""
