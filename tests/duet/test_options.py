@@ -19,7 +19,7 @@ from antiphon.duet.settings import (
     on_route,
     shown_id,
 )
-from antiphon.engines.claude.settings import Offer as ClaudeOffer
+from antiphon.engines.claude.settings import ClaudeOffer as ClaudeOffer
 from antiphon.engines.claude.settings import choices_of as claude_choices
 from antiphon.engines.codex.settings import choices_of as codex_choices
 from antiphon.protocol import v1

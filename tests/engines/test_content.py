@@ -13,7 +13,16 @@ from antiphon.client.files import Files
 from antiphon.connection.router import Router
 from antiphon.engines import content
 from antiphon.engines.base import Engine, EngineSession
-from antiphon.engines.content import Context, Document, Picture, Piece, Text, begins_with_command, pieces_of, reader_of
+from antiphon.engines.content import (
+    ContextPiece,
+    DocumentPiece,
+    PicturePiece,
+    Piece,
+    TextPiece,
+    begins_with_command,
+    pieces_of,
+    reader_of,
+)
 from antiphon.engines.host import Host
 from antiphon.errors import RequestRefused
 from antiphon.protocol import v1
@@ -63,36 +72,45 @@ async def read_by_client(
 
 
 async def test_text_alone_is_text() -> None:
-    assert await read_by_nobody(v1.TextBlock("hello")) == [Text("hello")]
+    assert await read_by_nobody(v1.TextBlock("hello")) == [TextPiece("hello")]
 
 
 async def test_texts_stay_apart() -> None:
-    assert await read_by_nobody(v1.TextBlock("one"), v1.TextBlock("two")) == [Text("one\n\ntwo")]
-    assert await read_by_nobody(v1.TextBlock("one\n"), v1.TextBlock("two")) == [Text("one\ntwo")]
+    assert await read_by_nobody(v1.TextBlock("one"), v1.TextBlock("two")) == [TextPiece("one\n\ntwo")]
+    assert await read_by_nobody(v1.TextBlock("one\n"), v1.TextBlock("two")) == [TextPiece("one\ntwo")]
 
 
 async def test_a_link_in_a_sentence_leaves_it_a_sentence() -> None:
     blocks = (v1.TextBlock("look at "), link("file:///w/a.py"), v1.TextBlock(", please"))
-    assert await read_by_nobody(*blocks) == [Text("look at [@a.py](file:///w/a.py), please")]
+    assert await read_by_nobody(*blocks) == [TextPiece("look at [@a.py](file:///w/a.py), please")]
 
 
 async def test_links_without_spaces_around_them_get_some() -> None:
     blocks = (v1.TextBlock("see"), link("file:///w/a.py"), link("file:///w/b.py"), v1.TextBlock("and"))
-    assert await read_by_nobody(*blocks) == [Text("see [@a.py](file:///w/a.py) [@b.py](file:///w/b.py) and")]
+    assert await read_by_nobody(*blocks) == [TextPiece("see [@a.py](file:///w/a.py) [@b.py](file:///w/b.py) and")]
 
 
 async def test_pictures_keep_their_place() -> None:
     blocks = (v1.TextBlock("this"), v1.ImageBlock(PNG, "image/png"), v1.TextBlock("or that"), v1.TextBlock("?"))
-    assert await read_by_nobody(*blocks) == [Text("this"), Picture("image/png", PNG), Text("or that\n\n?")]
+    assert await read_by_nobody(*blocks) == [
+        TextPiece("this"),
+        PicturePiece("image/png", PNG),
+        TextPiece("or that\n\n?"),
+    ]
 
 
 async def test_blank_text_beside_a_picture_is_left_out() -> None:
-    assert await read_by_nobody(v1.ImageBlock(PNG, "image/png"), v1.TextBlock(" \n")) == [Picture("image/png", PNG)]
+    assert await read_by_nobody(v1.ImageBlock(PNG, "image/png"), v1.TextBlock(" \n")) == [
+        PicturePiece("image/png", PNG)
+    ]
 
 
 async def test_a_command_comes_first_whatever_stood_before_it() -> None:
     blocks = (link("file:///w/a.py"), v1.ImageBlock(PNG, "image/png"), v1.TextBlock(" /review now"))
-    assert await read_by_nobody(*blocks) == [Text("/review now [@a.py](file:///w/a.py)"), Picture("image/png", PNG)]
+    assert await read_by_nobody(*blocks) == [
+        TextPiece("/review now [@a.py](file:///w/a.py)"),
+        PicturePiece("image/png", PNG),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -111,8 +129,8 @@ async def test_lines_of_a_link_are_read_through_the_client(workspace: Path) -> N
     uri = f"file://{workspace}/a.py#L42:43"
     pieces, asked = await read_by_client(workspace, [v1.TextBlock("why"), link(uri)])
     assert pieces == [
-        Context(f"{workspace}/a.py, lines 42-43:\n```py\nline 42\nline 43\n```"),
-        Text(f"why [@a.py lines 42-43]({uri})"),
+        ContextPiece(f"{workspace}/a.py, lines 42-43:\n```py\nline 42\nline 43\n```"),
+        TextPiece(f"why [@a.py lines 42-43]({uri})"),
     ]
     assert [(each.path, each.line, each.limit) for each in asked] == [(f"{workspace}/a.py", 42, 2)]
 
@@ -120,13 +138,13 @@ async def test_lines_of_a_link_are_read_through_the_client(workspace: Path) -> N
 async def test_what_is_not_saved_yet_is_read(workspace: Path) -> None:
     (workspace / "a.md").write_text("old", encoding="utf-8")
     pieces, _ = await read_by_client(workspace, [link("a.md")], {"a.md": "new"})
-    assert pieces[0] == Context(f"{workspace}/a.md:\n```md\nnew\n```")
+    assert pieces[0] == ContextPiece(f"{workspace}/a.md:\n```md\nnew\n```")
 
 
 async def test_a_long_file_is_cut_and_it_is_said(workspace: Path) -> None:
     (workspace / "a.txt").write_text("x\n" * 5000, encoding="utf-8")
     pieces, asked = await read_by_client(workspace, [link("a.txt")])
-    assert isinstance(pieces[0], Context)
+    assert isinstance(pieces[0], ContextPiece)
     assert "only up to line 2000" in pieces[0].text
     assert pieces[0].text.count("x\n") == 2000
     assert asked[0].limit == content.LINK_LINES + 1
@@ -135,14 +153,14 @@ async def test_a_long_file_is_cut_and_it_is_said(workspace: Path) -> None:
 async def test_a_file_that_is_just_short_enough_is_whole(workspace: Path) -> None:
     (workspace / "a.txt").write_text("x\n" * 2000, encoding="utf-8")
     pieces, _ = await read_by_client(workspace, [link("a.txt")])
-    assert isinstance(pieces[0], Context)
+    assert isinstance(pieces[0], ContextPiece)
     assert "only up to" not in pieces[0].text
 
 
 async def test_long_lines_are_cut_at_a_lines_end(workspace: Path) -> None:
     (workspace / "a.txt").write_text(("x" * 60_000 + "\n") * 3, encoding="utf-8")
     pieces, _ = await read_by_client(workspace, [link("a.txt#L1-3")])
-    assert isinstance(pieces[0], Context)
+    assert isinstance(pieces[0], ContextPiece)
     assert "only up to line 1;" in pieces[0].text
     assert len(pieces[0].text) < content.LINK_CHARS
 
@@ -150,7 +168,7 @@ async def test_long_lines_are_cut_at_a_lines_end(workspace: Path) -> None:
 async def test_lines_after_the_end_are_told(workspace: Path) -> None:
     (workspace / "a.txt").write_text("x\n", encoding="utf-8")
     pieces, _ = await read_by_client(workspace, [link("a.txt#L90")])
-    assert pieces[0] == Context(f"{workspace}/a.txt, line 90: there is no text.")
+    assert pieces[0] == ContextPiece(f"{workspace}/a.txt, line 90: there is no text.")
 
 
 async def test_what_cannot_be_read_stays_a_link(workspace: Path) -> None:
@@ -158,7 +176,7 @@ async def test_what_cannot_be_read_stays_a_link(workspace: Path) -> None:
     for uri in ("none.txt#L3", "/etc/hosts", "binary"):
         pieces, asked = await read_by_client(workspace, [v1.TextBlock("see"), link(uri)])
         assert len(asked) == 1
-        assert [type(piece) for piece in pieces] == [Text]
+        assert [type(piece) for piece in pieces] == [TextPiece]
         assert uri in str(pieces[0])
 
 
@@ -172,7 +190,7 @@ async def test_folders_pictures_and_large_files_are_not_even_asked_for(workspace
     pieces, asked = await read_by_client(workspace, blocks)
     assert not asked
     assert pieces == [
-        Text(
+        TextPiece(
             "[@src/](file:///w/src/) [@src](file:///w/src) (inode/directory) [@a.png](file:///w/a.png) (image/png, 2 KiB) "
             "[@big.log](file:///w/big.log) (text/plain, 1 MiB)"
         )
@@ -187,7 +205,7 @@ async def test_a_client_that_never_answers_is_not_waited_for(workspace: Path, mo
         raise AssertionError
 
     pieces = await pieces_of([link("a.py"), link("b.py")], read=read, cwd="/w", pictures=())
-    assert pieces == [Text("[@a.py](a.py) [@b.py](b.py)")]
+    assert pieces == [TextPiece("[@a.py](a.py) [@b.py](b.py)")]
 
 
 async def test_a_client_that_gives_the_whole_file_is_cut_to_the_lines() -> None:
@@ -195,7 +213,7 @@ async def test_a_client_that_gives_the_whole_file_is_cut_to_the_lines() -> None:
         return "".join(f"{n}\n" for n in range(1, 50))
 
     pieces = await pieces_of([link("a#L10:11")], read=read, cwd="/w", pictures=())
-    assert pieces[0] == Context("/w/a, lines 10-11:\n```\n10\n11\n```")
+    assert pieces[0] == ContextPiece("/w/a, lines 10-11:\n```\n10\n11\n```")
 
 
 async def test_context_has_an_end() -> None:
@@ -204,17 +222,17 @@ async def test_context_has_an_end() -> None:
 
     pieces = await pieces_of([link(f"{n}.txt") for n in range(10)], read=read, cwd="/w", pictures=())
     assert len(pieces) == 5
-    assert isinstance(pieces[-1], Text)
+    assert isinstance(pieces[-1], TextPiece)
     assert pieces[-1].text.count("[@") == 10
 
 
 async def test_pages_elsewhere_are_named_by_their_titles() -> None:
     page = v1.ResourceLink("page", "https://example.com/a", title="A [good] page", description="how to sing")
-    assert await read_by_nobody(page) == [Text("[A \\[good\\] page](https://example.com/a) (how to sing)")]
+    assert await read_by_nobody(page) == [TextPiece("[A \\[good\\] page](https://example.com/a) (how to sing)")]
 
 
 async def test_addresses_with_spaces_stay_links() -> None:
-    assert await read_by_nobody(link("/w/a (1).py")) == [Text("[@a (1).py](</w/a (1).py>)")]
+    assert await read_by_nobody(link("/w/a (1).py")) == [TextPiece("[@a (1).py](</w/a (1).py>)")]
 
 
 # What is sent along.
@@ -223,38 +241,38 @@ async def test_addresses_with_spaces_stay_links() -> None:
 async def test_embedded_text_is_context_and_mentioned() -> None:
     resource = v1.EmbeddedResource(v1.TextResource("a = 1\n", "file:///w/a.py#L3:4", "text/x-python"))
     assert await read_by_nobody(v1.TextBlock("fix "), resource) == [
-        Context("/w/a.py, lines 3-4:\n```py\na = 1\n```"),
-        Text("fix [@a.py lines 3-4](file:///w/a.py#L3:4)"),
+        ContextPiece("/w/a.py, lines 3-4:\n```py\na = 1\n```"),
+        TextPiece("fix [@a.py lines 3-4](file:///w/a.py#L3:4)"),
     ]
 
 
 async def test_fences_are_longer_than_those_in_the_text() -> None:
     resource = v1.EmbeddedResource(v1.TextResource("````\ncode\n````", "zed:///agent/rule/1"))
     pieces = await read_by_nobody(resource)
-    assert pieces[0] == Context("zed:///agent/rule/1:\n`````\n````\ncode\n````\n`````")
+    assert pieces[0] == ContextPiece("zed:///agent/rule/1:\n`````\n````\ncode\n````\n`````")
 
 
 async def test_embedded_text_that_is_too_long_is_named() -> None:
     resource = v1.EmbeddedResource(v1.TextResource("x" * (content.TOTAL_CHARS + 1), "file:///w/a.txt"))
     assert await read_by_nobody(resource) == [
-        Text("[@a.txt](file:///w/a.txt) (391 KiB of text: too long to be put here)")
+        TextPiece("[@a.txt](file:///w/a.txt) (391 KiB of text: too long to be put here)")
     ]
 
 
 async def test_an_embedded_picture_is_a_picture() -> None:
     resource = v1.EmbeddedResource(v1.BlobResource(PNG, "file:///w/a.png", "image/png"))
-    assert await read_by_nobody(resource) == [Text("[@a.png](file:///w/a.png)"), Picture("image/png", PNG)]
+    assert await read_by_nobody(resource) == [TextPiece("[@a.png](file:///w/a.png)"), PicturePiece("image/png", PNG)]
 
 
 async def test_an_embedded_document_is_one() -> None:
     resource = v1.EmbeddedResource(v1.BlobResource(PDF, "file:///w/a.pdf", "application/pdf"))
-    assert (await read_by_nobody(resource))[1] == Document("application/pdf", PDF)
+    assert (await read_by_nobody(resource))[1] == DocumentPiece("application/pdf", PDF)
 
 
 async def test_an_embedded_blob_that_is_text_is_read_as_text() -> None:
     data = base64.b64encode("é".encode("latin-1")).decode()
     resource = v1.EmbeddedResource(v1.BlobResource(data, "file:///w/a.csv", "text/csv; charset=iso-8859-1"))
-    assert (await read_by_nobody(resource))[0] == Context("/w/a.csv:\n```csv\né\n```")
+    assert (await read_by_nobody(resource))[0] == ContextPiece("/w/a.csv:\n```csv\né\n```")
 
 
 async def test_what_the_engine_does_not_take_is_named_with_type_and_size() -> None:
@@ -265,7 +283,7 @@ async def test_what_the_engine_does_not_take_is_named_with_type_and_size() -> No
         v1.EmbeddedResource(v1.BlobResource(encoded("?"), "file:///w/b")),
     )
     assert await read_by_nobody(*blocks) == [
-        Text(
+        TextPiece(
             "[audio: audio/wav, 2.93 KiB, which the model cannot be shown] "
             "[image: image/bmp, 100 bytes, which the model cannot be shown] "
             "[@a.zip](file:///w/a.zip) (application/zip, 2 bytes, which the model cannot be shown) "
@@ -277,47 +295,47 @@ async def test_what_the_engine_does_not_take_is_named_with_type_and_size() -> No
 async def test_a_drawing_in_svg_is_given_as_its_text() -> None:
     pieces = await read_by_nobody(v1.ImageBlock(encoded("<svg/>"), "image/svg+xml", uri="file:///w/a.svg"))
     assert pieces == [
-        Context("/w/a.svg:\n```svg\n<svg/>\n```"),
-        Text("[@a.svg](file:///w/a.svg) (image/svg+xml, 6 bytes)"),
+        ContextPiece("/w/a.svg:\n```svg\n<svg/>\n```"),
+        TextPiece("[@a.svg](file:///w/a.svg) (image/svg+xml, 6 bytes)"),
     ]
     nameless = await read_by_nobody(v1.ImageBlock(encoded("<svg/>"), "image/svg+xml"))
-    assert nameless == [Context("The image:\n```\n<svg/>\n```"), Text("[image: image/svg+xml, 6 bytes]")]
+    assert nameless == [ContextPiece("The image:\n```\n<svg/>\n```"), TextPiece("[image: image/svg+xml, 6 bytes]")]
 
 
 async def test_broken_base64_is_told_and_not_sent() -> None:
     assert await read_by_nobody(v1.ImageBlock("@@@", "image/png")) == [
-        Text("[image: image/png, its base64 is broken, so it was left out]")
+        TextPiece("[image: image/png, its base64 is broken, so it was left out]")
     ]
     assert await read_by_nobody(v1.ImageBlock("", "image/png")) == [
-        Text("[image: image/png, its base64 is broken, so it was left out]")
+        TextPiece("[image: image/png, its base64 is broken, so it was left out]")
     ]
 
 
 async def test_a_picture_is_what_its_bytes_say() -> None:
-    assert await read_by_nobody(v1.ImageBlock(PNG, "image/jpeg")) == [Picture("image/png", PNG)]
+    assert await read_by_nobody(v1.ImageBlock(PNG, "image/jpeg")) == [PicturePiece("image/png", PNG)]
     assert await read_by_nobody(v1.ImageBlock(f"data:image/png;base64,{PNG}", "IMAGE/PNG")) == [
-        Picture("image/png", PNG)
+        PicturePiece("image/png", PNG)
     ]
     pretending = await read_by_nobody(v1.ImageBlock(encoded("no picture"), "image/png"))
-    assert pretending == [Text("[image: application/octet-stream, 10 bytes, which the model cannot be shown]")]
+    assert pretending == [TextPiece("[image: application/octet-stream, 10 bytes, which the model cannot be shown]")]
 
 
 async def test_a_picture_that_is_too_large_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(content, "MEDIA_LIMIT", 4)
     assert await read_by_nobody(v1.ImageBlock(PNG, "image/png")) == [
-        Text("[image: image/png, 17 bytes, too large to be shown to the model]")
+        TextPiece("[image: image/png, 17 bytes, too large to be shown to the model]")
     ]
 
 
 async def test_a_picture_without_data_is_its_address() -> None:
     assert await read_by_nobody(v1.ImageBlock("", "image/png", uri="https://example.com/a.png")) == [
-        Text("https://example.com/a.png")
+        TextPiece("https://example.com/a.png")
     ]
 
 
 async def test_content_of_an_unknown_kind_is_named() -> None:
     assert await read_by_nobody(v1.Unknown("video", b"{}")) == [
-        Text("[video: content of a kind that cannot be shown to the model]")
+        TextPiece("[video: content of a kind that cannot be shown to the model]")
     ]
 
 

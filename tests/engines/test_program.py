@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.engines.process import Program
+from antiphon.engines.process import LineProcess
 from antiphon.errors import ConnectionClosed, ProcessDied, SpawnFailed
 from tests.transports.children import gone
 
 ECHO = "import sys\nfor line in sys.stdin.buffer:\n    sys.stdout.buffer.write(line)\n    sys.stdout.buffer.flush()"
 
 
-async def start(code: str, tmp_path: Path) -> Program:
-    return await Program.start([sys.executable, "-c", code], cwd=str(tmp_path), env=os.environ)
+async def start(code: str, tmp_path: Path) -> LineProcess:
+    return await LineProcess.start([sys.executable, "-c", code], cwd=str(tmp_path), env=os.environ)
 
 
 async def test_what_is_said_comes_back_in_order(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ async def test_lines_that_come_together_are_heard_together_and_announced_once(tm
     announced: list[bool] = []
     code = "import os, sys\nos.write(1, b'one\\ntwo\\n\\nthree\\n')\nsys.stdin.read()"
     command = [sys.executable, "-c", code]
-    program = await Program.start(
+    program = await LineProcess.start(
         command, cwd=str(tmp_path), env=os.environ, before=lambda: announced.append(program.end is None)
     )
     assert await anext(program.handfuls()) == [b"one", b"two", b"three"]
@@ -102,4 +102,4 @@ async def test_who_does_not_listen_slows_it_down_and_loses_nothing(tmp_path: Pat
 
 async def test_a_program_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
     with pytest.raises(SpawnFailed, match="no-such-program"):
-        await Program.start(["no-such-program"], cwd=str(tmp_path), env=os.environ)
+        await LineProcess.start(["no-such-program"], cwd=str(tmp_path), env=os.environ)

@@ -20,7 +20,7 @@ from antiphon.engines.base import Engine
 from antiphon.engines.claude.engine import Claude
 from antiphon.engines.codex.engine import Codex
 from antiphon.engines.host import Host
-from antiphon.engines.process import Running
+from antiphon.engines.process import KeptProcess
 from antiphon.errors import AcpError, ConnectionClosed, RequestRefused, SpawnFailed
 from antiphon.protocol import v1
 from antiphon.protocol.methods import Call
@@ -81,7 +81,7 @@ class SlowOwner(Owner):
 async def one_process(world: World) -> None:
     """Several use a process; each waits for its answer or for its end, as a prompt does."""
     owner = SlowOwner(world)
-    running: Running[Fake] = Running(owner)
+    running: KeptProcess[Fake] = KeptProcess(owner)
 
     async def use() -> None:
         await world.pause(8)

@@ -9,7 +9,7 @@ import pytest
 from antiphon.engines.cli_program import (
     LARGEST,
     VERSIONS,
-    Remembered,
+    CliMemory,
     SessionSettings,
     notes_folder,
     read_notes,
@@ -19,9 +19,9 @@ from antiphon.engines.cli_program import (
 
 def test_what_was_told_is_known_the_next_time_and_by_this_version_alone(tmp_path: Path) -> None:
     told = {"models": [{"value": "big"}], "commands": []}
-    Remembered("claude", "2.1.0").save(told)
-    assert Remembered("claude", "2.1.0").load() == told
-    assert Remembered("claude", "2.1.1").load() is None and Remembered("codex", "2.1.0").load() is None
+    CliMemory("claude", "2.1.0").save(told)
+    assert CliMemory("claude", "2.1.0").load() == told
+    assert CliMemory("claude", "2.1.1").load() is None and CliMemory("codex", "2.1.0").load() is None
 
 
 @pytest.mark.parametrize("id", ["0198f3a2-77c1", "../../etc/passwd", "a/b", "x" * 500])
@@ -39,7 +39,7 @@ def test_what_was_chosen_in_a_session_is_known_until_it_is_forgotten(id: str) ->
 
 
 def test_nobody_else_can_read_it() -> None:
-    kept = Remembered("claude", "2.1.0")
+    kept = CliMemory("claude", "2.1.0")
     kept.save({"a": 1})
     assert stat.S_IMODE(kept.path.stat().st_mode) == 0o600
     assert stat.S_IMODE(kept.path.parent.stat().st_mode) == 0o700
@@ -48,7 +48,7 @@ def test_nobody_else_can_read_it() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"\xff", b"[" * 100_000, b" " * (LARGEST + 1)])
 def test_what_is_damaged_counts_as_nothing_and_is_replaced(data: bytes) -> None:
-    kept = Remembered("claude", "2.1.0")
+    kept = CliMemory("claude", "2.1.0")
     kept.save({"a": 1})
     kept.path.write_bytes(data)
     assert kept.load() is None
@@ -57,7 +57,7 @@ def test_what_is_damaged_counts_as_nothing_and_is_replaced(data: bytes) -> None:
 
 
 def test_the_same_again_is_not_written_again() -> None:
-    kept = Remembered("claude", "2.1.0")
+    kept = CliMemory("claude", "2.1.0")
     kept.save({"a": 1})
     before = kept.path.stat()
     kept.save({"a": 1})
@@ -66,26 +66,26 @@ def test_the_same_again_is_not_written_again() -> None:
 
 
 def test_a_version_is_never_a_path() -> None:
-    kept = Remembered("claude", "../../../etc/x\0y")
+    kept = CliMemory("claude", "../../../etc/x\0y")
     kept.save({"a": 1})
     assert kept.load() == {"a": 1} and "/" not in kept.path.name and ".." not in kept.path.parts
 
 
 def test_old_versions_are_forgotten() -> None:
     for number in range(VERSIONS + 3):
-        kept = Remembered("claude", f"1.0.{number}")
+        kept = CliMemory("claude", f"1.0.{number}")
         kept.save({"n": number})
         os.utime(kept.path, ns=(number, number))
-    Remembered("codex", "1.0").save({"other": True})
-    assert Remembered("claude", "1.0.0").load() is None
-    assert Remembered("claude", f"1.0.{VERSIONS + 2}").load() == {"n": VERSIONS + 2}
-    assert len([*Remembered("claude", "1").path.parent.iterdir()]) == VERSIONS + 1
+    CliMemory("codex", "1.0").save({"other": True})
+    assert CliMemory("claude", "1.0.0").load() is None
+    assert CliMemory("claude", f"1.0.{VERSIONS + 2}").load() == {"n": VERSIONS + 2}
+    assert len([*CliMemory("claude", "1").path.parent.iterdir()]) == VERSIONS + 1
 
 
 def test_where_nothing_can_be_written_nothing_fails(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder", encoding="utf-8")
-    kept = Remembered("claude", "2.1.0", blocked / "below")
+    kept = CliMemory("claude", "2.1.0", blocked / "below")
     kept.save({"a": 1})
     assert kept.load() is None
     assert write_notes(blocked / "x" / "y", {}) is False and read_notes(blocked / "x" / "y") is None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.engines.process import TRIES, Program, Running
+from antiphon.engines.process import TRIES, KeptProcess, LineProcess
 from antiphon.errors import ConnectionClosed, SpawnFailed
 from tests.transports.children import gone
 
@@ -91,7 +91,7 @@ async def others_work() -> None:
 
 async def test_what_a_given_up_process_still_has_to_say_is_heard_before_the_next_one_starts() -> None:
     owner = Owner()
-    running: Running[Fake] = Running(owner)
+    running: KeptProcess[Fake] = KeptProcess(owner)
     first = await running.ready()
     owner.may_hear.clear()
     first.say("late")
@@ -110,7 +110,7 @@ async def test_what_a_given_up_process_still_has_to_say_is_heard_before_the_next
 async def test_two_who_are_in_a_hurry_share_one_start() -> None:
     owner = Owner()
     owner.may_start.clear()
-    running: Running[Fake] = Running(owner)
+    running: KeptProcess[Fake] = KeptProcess(owner)
     running.start_soon()
     waiting = [asyncio.create_task(running.ready()) for _ in range(2)]
     await others_work()
@@ -124,7 +124,7 @@ async def test_two_who_are_in_a_hurry_share_one_start() -> None:
 async def test_who_stops_waiting_does_not_stop_the_start() -> None:
     owner = Owner()
     owner.may_start.clear()
-    running: Running[Fake] = Running(owner)
+    running: KeptProcess[Fake] = KeptProcess(owner)
     impatient = asyncio.create_task(running.ready())
     await others_work()
     impatient.cancel()
@@ -139,7 +139,7 @@ async def test_who_stops_waiting_does_not_stop_the_start() -> None:
 async def test_a_start_that_fails_is_told_and_tried_again() -> None:
     owner = Owner()
     owner.no_start = SpawnFailed("sing", OSError("there is none"))
-    running: Running[Fake] = Running(owner)
+    running: KeptProcess[Fake] = KeptProcess(owner)
     running.start_soon()
     for _ in range(2):
         with pytest.raises(SpawnFailed, match="there is none"):
@@ -152,7 +152,7 @@ async def test_a_start_that_fails_is_told_and_tried_again() -> None:
 async def test_a_process_that_is_of_no_use_is_ended_and_the_next_one_waits_for_that() -> None:
     owner = Owner()
     owner.no_beginning = ConnectionClosed("it says nothing")
-    running: Running[Fake] = Running(owner)
+    running: KeptProcess[Fake] = KeptProcess(owner)
     with pytest.raises(ConnectionClosed, match="it says nothing"):
         await running.ready()
     owner.no_beginning = None
@@ -163,7 +163,7 @@ async def test_a_process_that_is_of_no_use_is_ended_and_the_next_one_waits_for_t
 
 async def test_a_line_that_goes_wrong_does_not_silence_the_others(caplog: pytest.LogCaptureFixture) -> None:
     owner = Owner()
-    running: Running[Fake] = Running(owner)
+    running: KeptProcess[Fake] = KeptProcess(owner)
     process = await running.ready()
     for line in ("one", "nonsense", "two"):
         process.say(line)
@@ -175,7 +175,7 @@ async def test_a_line_that_goes_wrong_does_not_silence_the_others(caplog: pytest
 
 async def test_one_that_dies_by_itself_is_followed_by_another() -> None:
     owner = Owner()
-    running: Running[Fake] = Running(owner)
+    running: KeptProcess[Fake] = KeptProcess(owner)
     first = await running.ready()
     first.say("last words")
     first.die()
@@ -189,7 +189,7 @@ async def test_one_that_dies_by_itself_is_followed_by_another() -> None:
 async def test_a_process_that_dies_as_soon_as_it_is_ready_is_not_handed_out() -> None:
     owner = Owner()
     owner.dying = 2
-    running: Running[Fake] = Running(owner)
+    running: KeptProcess[Fake] = KeptProcess(owner)
     process = await running.ready()
     assert process.end is None and process is running.process
     assert owner.book == ["start 1", "end 1", "start 2", "end 2", "start 3"]
@@ -199,7 +199,7 @@ async def test_a_process_that_dies_as_soon_as_it_is_ready_is_not_handed_out() ->
 async def test_processes_that_all_die_at_once_are_not_started_for_ever() -> None:
     owner = Owner()
     owner.dying = 1000
-    running: Running[Fake] = Running(owner)
+    running: KeptProcess[Fake] = KeptProcess(owner)
     with pytest.raises(ConnectionClosed, match="is dead"):
         await running.ready()
     assert len(owner.started) == TRIES
@@ -208,7 +208,7 @@ async def test_processes_that_all_die_at_once_are_not_started_for_ever() -> None
 
 async def test_after_the_end_nothing_is_started_any_more() -> None:
     owner = Owner()
-    running: Running[Fake] = Running(owner)
+    running: KeptProcess[Fake] = KeptProcess(owner)
     process = await running.ready()
     await running.close()
     assert process.end is not None and owner.book == ["start 1", "end 1"]
@@ -220,7 +220,7 @@ async def test_after_the_end_nothing_is_started_any_more() -> None:
 async def test_what_is_just_being_started_is_ended_too() -> None:
     owner = Owner()
     owner.may_start.clear()
-    running: Running[Fake] = Running(owner)
+    running: KeptProcess[Fake] = KeptProcess(owner)
     running.start_soon()
     await others_work()
     await running.close()
@@ -237,23 +237,23 @@ class RealOwner:
         self.heard: asyncio.Queue[bytes] = asyncio.Queue()
         self.over: asyncio.Queue[int] = asyncio.Queue()
 
-    async def start(self) -> Program:
+    async def start(self) -> LineProcess:
         code = "import sys\nprint('hello', flush=True)\nsys.stdin.read()"
-        return await Program.start([sys.executable, "-c", code], cwd=str(self._folder), env=os.environ)
+        return await LineProcess.start([sys.executable, "-c", code], cwd=str(self._folder), env=os.environ)
 
-    async def began(self, process: Program) -> None:
+    async def began(self, process: LineProcess) -> None:
         assert await self.heard.get() == b"hello"
 
-    async def hear(self, process: Program, line: bytes) -> None:
+    async def hear(self, process: LineProcess, line: bytes) -> None:
         self.heard.put_nowait(line)
 
-    async def ended(self, process: Program) -> None:
+    async def ended(self, process: LineProcess) -> None:
         self.over.put_nowait(process.pid)
 
 
 async def test_a_real_program_that_is_killed_is_followed_by_another(tmp_path: Path) -> None:
     owner = RealOwner(tmp_path)
-    running: Running[Program] = Running(owner)
+    running: KeptProcess[LineProcess] = KeptProcess(owner)
     first = await running.ready()
     os.kill(first.pid, signal.SIGKILL)
     assert await owner.over.get() == first.pid

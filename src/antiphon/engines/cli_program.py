@@ -22,14 +22,14 @@ __all__ = [
     "CLAUDE",
     "CODEX",
     "Cli",
+    "CliMemory",
     "CliMissing",
+    "CliOutput",
     "CliProblem",
     "CliTooOld",
     "Found",
-    "Remembered",
     "SessionSettings",
     "Source",
-    "Told",
     "ask",
     "ask_version",
     "check_version",
@@ -51,7 +51,7 @@ FRESH: Final = 24 * 3600.0
 _VERSION: Final = re.compile(r"(?<![\w.])v?(\d+(?:\.\d+)+(?:[-+][0-9A-Za-z.-]+)?)")
 
 
-class Told(msgspec.Struct, frozen=True):
+class CliOutput(msgspec.Struct, frozen=True):
     """What a program said before it ended."""
 
     status: int
@@ -123,7 +123,7 @@ def check_version(found: Found, version: str) -> str:
     return version
 
 
-def ask(found: Found, *words: str, cwd: str | None = None, limit: float = PATIENCE) -> Told:
+def ask(found: Found, *words: str, cwd: str | None = None, limit: float = PATIENCE) -> CliOutput:
     """Run the program for an answer, with nothing to read. It blocks; what does not answer in time is killed.
 
     Raises:
@@ -140,7 +140,7 @@ def ask(found: Found, *words: str, cwd: str | None = None, limit: float = PATIEN
         shown = " ".join((found.path, *words))
         raise CliMissing(f"{found.cli.title} does not answer: `{shown}` took more than {limit:g} s", hint)
     status, out, err = told
-    return Told(status, out.decode(errors="replace"), err.decode(errors="replace"))
+    return CliOutput(status, out.decode(errors="replace"), err.decode(errors="replace"))
 
 
 def _sign(path: str) -> list[int]:
@@ -175,7 +175,7 @@ _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _log = logging.getLogger(__name__)
 
 
-class Remembered:
+class CliMemory:
     """What one version of a CLI told: a JSON object, in a file of its own."""
 
     def __init__(self, name: str, version: str, folder: Path | None = None) -> None:

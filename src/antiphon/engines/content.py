@@ -32,17 +32,17 @@ __all__ = [
     "TOTAL_CHARS",
     "BadBlob",
     "Blob",
-    "Context",
-    "Document",
-    "Picture",
+    "ContextPiece",
+    "DocumentPiece",
+    "LinkTarget",
+    "PicturePiece",
     "Piece",
-    "Place",
     "Reader",
-    "Text",
+    "TextPiece",
     "begins_with_command",
+    "link_target",
     "opened",
     "pieces_of",
-    "place_of",
     "reader_of",
     "text_of",
 ]
@@ -134,7 +134,7 @@ _WINDOWS: Final = re.compile(r"^/?([A-Za-z]:[\\/].*|\\\\.+)$")
 """A path with a drive or a share: it means something to the client, and nothing here."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class LinkTarget(msgspec.Struct, frozen=True):
     """Where a link leads on the client's machine."""
 
     path: str
@@ -161,7 +161,7 @@ class Place(msgspec.Struct, frozen=True):
         return f"line {self.first}" if self.last == self.first else f"lines {self.first}-{self.last}"
 
 
-def place_of(uri: str, cwd: str) -> Place | None:
+def link_target(uri: str, cwd: str) -> LinkTarget | None:
     """What a link means as a file or folder; None if it leads anywhere else."""
     if _WINDOWS.match(uri):  # its drive would read as a scheme
         path, _, fragment = uri.partition("#")
@@ -182,11 +182,11 @@ def place_of(uri: str, cwd: str) -> Place | None:
             return None
 
 
-def _place(path: str, fragment: str, query: dict[str, list[str]], cwd: str) -> Place | None:
+def _place(path: str, fragment: str, query: dict[str, list[str]], cwd: str) -> LinkTarget | None:
     if not path or "\0" in path:
         return None
     first, last = _lines(fragment) or _lines(query.get("line", [""])[0]) or (None, None)
-    return Place(_absolute(path, cwd), first, last, query.get("symbol", [None])[0])
+    return LinkTarget(_absolute(path, cwd), first, last, query.get("symbol", [None])[0])
 
 
 def _lines(words: str) -> tuple[int, int] | None:
@@ -229,33 +229,33 @@ Reader: TypeAlias = Callable[[str, int | None, int | None], Awaitable[str]]
 """Path, first line and number of lines → the text. Raises `RequestError` where it cannot."""
 
 
-class Text(msgspec.Struct, frozen=True):
+class TextPiece(msgspec.Struct, frozen=True):
     """Words of the user."""
 
     text: str
 
 
-class Context(msgspec.Struct, frozen=True):
+class ContextPiece(msgspec.Struct, frozen=True):
     """The text of something that the words mention."""
 
     text: str
 
 
-class Picture(msgspec.Struct, frozen=True):
+class PicturePiece(msgspec.Struct, frozen=True):
     """A picture of a kind that the engine takes, base64."""
 
     mime_type: str
     data: str
 
 
-class Document(msgspec.Struct, frozen=True):
+class DocumentPiece(msgspec.Struct, frozen=True):
     """A document of a kind that the engine takes, base64."""
 
     mime_type: str
     data: str
 
 
-Piece: TypeAlias = Text | Context | Picture | Document
+Piece: TypeAlias = TextPiece | ContextPiece | PicturePiece | DocumentPiece
 
 _COMMAND: Final = re.compile(r"\s*/[A-Za-z0-9_][\w:.-]*(?:\s|$)")
 _OPENS: Final = tuple(" \t\n([{<\"'`")
@@ -293,7 +293,7 @@ async def pieces_of(
         first = next(each for each in blocks if isinstance(each, v1.TextBlock) and each.text.strip())
         rest = [each for each in blocks if each is not first]
         blocks = [v1.TextBlock(first.text.lstrip()), *rest]
-    links = [_Link(block, place_of(block.uri, cwd)) for block in blocks if isinstance(block, v1.ResourceLink)]
+    links = [_Link(block, link_target(block.uri, cwd)) for block in blocks if isinstance(block, v1.ResourceLink)]
     texts = iter(await asyncio.gather(*(link.text(read) for link in links)))
     gathered = _Gathered(cwd, pictures, documents)
     for block in blocks:
@@ -318,7 +318,7 @@ def _first_words(blocks: "Sequence[v1.ContentBlock]") -> str:
 class _Link:
     """A link, and its text if it is one to a file that can be read."""
 
-    def __init__(self, block: v1.ResourceLink, place: Place | None) -> None:
+    def __init__(self, block: v1.ResourceLink, place: LinkTarget | None) -> None:
         self._block = block
         self._place = place
 
@@ -336,7 +336,7 @@ class _Link:
             return None
         return None if "\0" in text else _excerpt(place, text, asked)
 
-    def _is_text(self, place: Place) -> bool:
+    def _is_text(self, place: LinkTarget) -> bool:
         mime, size = self._block.mime_type or "", self._block.size or 0
         if place.is_folder or mime == "inode/directory":
             return False
@@ -345,7 +345,7 @@ class _Link:
         return place.first is not None or size <= LINK_BYTES
 
 
-def _excerpt(place: Place, text: str, asked: int) -> str:
+def _excerpt(place: LinkTarget, text: str, asked: int) -> str:
     """The text of a file with its path and lines, so that it can be cited; what is too long is cut at a line's end, and it is said."""
     start, lines = place.first or 1, text.splitlines(keepends=True)
     if (
@@ -389,7 +389,7 @@ class _Gathered:
 
     def pieces(self) -> list[Piece]:
         blank = [
-            part for part in self._parts if isinstance(part, Text) and not part.text.strip()
+            part for part in self._parts if isinstance(part, TextPiece) and not part.text.strip()
         ]  # models refuse those
         return [*self._context, *(part for part in self._parts if part not in blank)]
 
@@ -411,21 +411,21 @@ class _Gathered:
 
     def _words(self) -> str:
         last = self._parts[-1] if self._parts else None
-        return last.text if isinstance(last, Text) else ""
+        return last.text if isinstance(last, TextPiece) else ""
 
     def _add(self, text: str, between: str) -> None:
         if words := self._words():
-            self._parts[-1] = Text(words + between + text)
+            self._parts[-1] = TextPiece(words + between + text)
         else:
-            self._parts.append(Text(text))
+            self._parts.append(TextPiece(text))
 
     # What is attached.
 
     def link(self, block: v1.ResourceLink, text: str | None) -> None:
-        mention = _mention(block.uri, place_of(block.uri, self._cwd), block.title or block.name)
+        mention = _mention(block.uri, link_target(block.uri, self._cwd), block.title or block.name)
         if text is not None and self._has_room(text):
             self.mention(mention)
-            self._context.append(Context(text))
+            self._context.append(ContextPiece(text))
             return
         about = (block.description, block.mime_type, size_in_words(block.size) if block.size else "")
         facts = ", ".join(each for each in about if each)
@@ -465,19 +465,19 @@ class _Gathered:
             self._name(uri, what, [f"{size} of text: too long to be put here"])
             return
         self._name(uri, what, facts)
-        place = place_of(uri, self._cwd)
+        place = link_target(uri, self._cwd)
         where = uri or f"The {what}"
         if place is not None:
             where = f"{place.path}, {place.lines}" if place.lines else place.path
-        self._context.append(Context(_quoted(where, text, "" if place is None else place.path)))
+        self._context.append(ContextPiece(_quoted(where, text, "" if place is None else place.path)))
 
     def _show(self, blob: Blob, uri: str, what: str, facts: list[str]) -> None:
         if len(blob.bytes) > MEDIA_LIMIT:
             self._name(uri, what, [*facts, "too large to be shown to the model"])
             return
-        if place_of(uri, self._cwd) is not None:
+        if link_target(uri, self._cwd) is not None:
             self._name(uri, what, [])
-        kind = Picture if blob.mime_type in self._pictures else Document
+        kind = PicturePiece if blob.mime_type in self._pictures else DocumentPiece
         self._parts.append(kind(blob.mime_type, blob.data))
         self._mentioned = False
 
@@ -485,7 +485,7 @@ class _Gathered:
         """Mention something with what is known of it."""
         known = ", ".join(fact for fact in facts if fact)
         if uri:
-            mention = _mention(uri, place_of(uri, self._cwd), "")
+            mention = _mention(uri, link_target(uri, self._cwd), "")
             self.mention(f"{mention} ({known})" if known else mention)
         else:
             self.mention(f"[{what}: {known}]" if known else f"[{what}]")
@@ -497,7 +497,7 @@ class _Gathered:
         return True
 
 
-def _mention(uri: str, place: Place | None, title: str) -> str:
+def _mention(uri: str, place: LinkTarget | None, title: str) -> str:
     """A link in Markdown, with the lines in its name."""
     if place is None:
         return f"[{_escaped(title)}]({_address(uri)})" if title and title != uri else uri

@@ -25,17 +25,17 @@ __all__ = [
     "EXIT_WAIT",
     "MIRROR_BYTES",
     "VARIABLE",
-    "Common",
-    "End",
-    "EndError",
+    "CommonEvent",
+    "EngineNotice",
     "Mirror",
     "ModeChanged",
     "ModelChanged",
-    "Notice",
     "SignInNeeded",
-    "Telling",
-    "Titled",
+    "TitleChanged",
+    "TurnEnd",
     "TurnEnded",
+    "TurnFailure",
+    "UpdateSender",
     "mirror",
     "mirrors",
 ]
@@ -45,7 +45,7 @@ class _News(msgspec.Struct, frozen=True):
     """Base of what is told to the session and not, as it stands, to the client."""
 
 
-class Notice(_News, frozen=True):
+class EngineNotice(_News, frozen=True):
     """Something the user should know that belongs to no message."""
 
     title: str
@@ -65,7 +65,7 @@ class ModelChanged(_News, frozen=True):
     model: str
 
 
-class Titled(_News, frozen=True):
+class TitleChanged(_News, frozen=True):
     """The session has a name."""
 
     title: str
@@ -86,7 +86,7 @@ class SignInNeeded(_News, frozen=True):
     text: str
 
 
-class EndError(msgspec.Struct, frozen=True):
+class TurnFailure(msgspec.Struct, frozen=True):
     """What kept a turn from its end, by kind, and what to do about it."""
 
     kind: str
@@ -114,11 +114,11 @@ class EndError(msgspec.Struct, frozen=True):
         return RequestError(self.code, self.message, data)
 
 
-class End(msgspec.Struct, frozen=True):
+class TurnEnd(msgspec.Struct, frozen=True):
     """How a turn ended: for a reason that the protocol has a word for, or with an error."""
 
     stop_reason: v1.StopReason | None = None
-    error: EndError | None = None
+    error: TurnFailure | None = None
     usage: v1.Usage | None = None
     cost: v1.Cost | None = None
 
@@ -126,26 +126,26 @@ class End(msgspec.Struct, frozen=True):
 class TurnEnded(_News, frozen=True):
     """A turn is over: the one of these prompts, or one that the program had started by itself."""
 
-    end: End
+    end: TurnEnd
     ids: tuple[str, ...] = ()
     by_itself: bool = False
 
 
-Common: TypeAlias = Notice | ModeChanged | ModelChanged | Titled | Mirror | SignInNeeded | TurnEnded
+CommonEvent: TypeAlias = EngineNotice | ModeChanged | ModelChanged | TitleChanged | Mirror | SignInNeeded | TurnEnded
 """What all engines tell."""
 
 
 # --- What a translator has to tell, told to the client: most of it are updates already, the rest depends on what the client can show
 
 
-class Telling:
+class UpdateSender:
     """To one client. An engine adds what it does with news of its own."""
 
     def __init__(self, session: "Session", special: "Mapping[type, Callable[[Any], Awaitable[None]]]") -> None:
         self._session = session
         self._special: dict[type, Callable[[Any], Awaitable[None]]] = {
-            Notice: self._notice,
-            Titled: self._title,
+            EngineNotice: self._notice,
+            TitleChanged: self._title,
             Mirror: self._mirror,
             SignInNeeded: self._sign_in,
             v1.CompactionUpdate: self._compaction,
@@ -158,10 +158,10 @@ class Telling:
         special = self._special.get(type(each))
         return self._session.update(each) if special is None else special(each)
 
-    async def _notice(self, notice: Notice) -> None:
+    async def _notice(self, notice: EngineNotice) -> None:
         await self._session.notice(notice.title, notice.description, notice.severity)
 
-    async def _title(self, titled: Titled) -> None:
+    async def _title(self, titled: TitleChanged) -> None:
         await self._session.entitle(titled.title)
 
     async def _mirror(self, command: Mirror) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from antiphon.transports.base import Frame
 
-__all__ = ["TRIES", "Owner", "Program", "ProgramPeer", "Running", "Spoken", "answer_of"]
+__all__ = ["TRIES", "KeptProcess", "LineProcess", "ProcessOwner", "ProgramPeer", "Spoken", "answer_of"]
 
 # --- A program on pipes that speaks in lines: started, heard in order, spoken to, and ended with everything it started
 # What the engines that drive a CLI have in common. It is the one module of the engines that knows a transport (ADR 0018).
@@ -103,7 +103,7 @@ class _Ear:
             loop.call_later(BREATH, self._child.resume)
 
 
-class Program:
+class LineProcess:
     """A running program. Who hears its lines slowly slows it down; nothing piles up here."""
 
     def __init__(self, child: ProcessTransport, before: "Callable[[], None] | None" = None) -> None:
@@ -168,7 +168,7 @@ class Program:
 class ProgramPeer:
     """Somebody to talk to behind a program: what all of them share. The lines are their own."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: LineProcess) -> None:
         self._program = program
 
     @classmethod
@@ -180,7 +180,7 @@ class ProgramPeer:
         before: "Callable[[], None] | None" = None,
     ) -> Self:
         """Start one; `before` as a `Program` has it. Raises `SpawnFailed`."""
-        return cls(await Program.start(command, cwd=cwd, env=environment, before=before))
+        return cls(await LineProcess.start(command, cwd=cwd, env=environment, before=before))
 
     @property
     def pid(self) -> int:
@@ -226,7 +226,7 @@ class Spoken(Protocol[L]):
 P = TypeVar("P", bound=Spoken[object])
 
 
-class Owner(Protocol[P, H]):
+class ProcessOwner(Protocol[P, H]):
     """Who has the process, and hears from it."""
 
     async def start(self) -> P:
@@ -242,10 +242,10 @@ class Owner(Protocol[P, H]):
         """It says no more, whoever ended it."""
 
 
-class Running(Generic[P]):
+class KeptProcess(Generic[P]):
     """The process of one owner."""
 
-    def __init__(self, owner: Owner[P, Any]) -> None:
+    def __init__(self, owner: ProcessOwner[P, Any]) -> None:
         self._owner = owner
         self._starting: asyncio.Task[P] | None = None
         self._pumps: set[asyncio.Task[None]] = set()

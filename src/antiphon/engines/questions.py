@@ -26,14 +26,14 @@ __all__ = [
     "CANCEL",
     "DECLINE",
     "MAX_NOTE",
-    "Answer",
+    "AnswerChoice",
     "Body",
-    "CalledOff",
-    "Choice",
-    "Pending",
-    "Question",
-    "Refused",
-    "Silence",
+    "NoAnswer",
+    "OpenQuestions",
+    "QuestionCancelled",
+    "RefusedByPolicy",
+    "UserAnswer",
+    "UserQuestion",
     "ask_by_form",
     "ask_on_page",
     "ask_one_by_one",
@@ -61,11 +61,11 @@ _WORDS: Final = "words"
 _Kind = v1.PermissionOptionKind
 
 
-class CalledOff(AcpError):
+class QuestionCancelled(AcpError):
     """The client called the question off, because the turn is being cancelled."""
 
 
-class Refused(AcpError):
+class RefusedByPolicy(AcpError):
     """A policy said no in the user's place; the text says why."""
 
 
@@ -81,10 +81,10 @@ async def pick(
     asked = v1.RequestPermission(stage.session.id, call, list(options), meta=QUESTION if question else None)
     answer = await stage.request(m.REQUEST_PERMISSION, asked)
     if isinstance(answer.outcome, v1.Cancelled):
-        raise CalledOff("the question was called off")
+        raise QuestionCancelled("the question was called off")
     permission = Permission(answer.outcome, options)
     if not permission and (why := why_refused(answer)) is not None:
-        raise Refused(why)
+        raise RefusedByPolicy(why)
     return permission.option
 
 
@@ -207,7 +207,7 @@ _NONE: Final = v1.PermissionOption("none_of_these", "None of these", _Kind.REJEC
 _DONE: Final = v1.PermissionOption("done", "Done", _Kind.ALLOW_ONCE)
 
 
-class Choice(msgspec.Struct, frozen=True):
+class AnswerChoice(msgspec.Struct, frozen=True):
     """One of the answers that the model offers."""
 
     label: str
@@ -217,11 +217,11 @@ class Choice(msgspec.Struct, frozen=True):
     """What a form says about it to clients that know more."""
 
 
-class Question(msgspec.Struct, frozen=True):
+class UserQuestion(msgspec.Struct, frozen=True):
     """One of the questions. Without choices the user answers in their own words."""
 
     text: str
-    choices: Sequence[Choice] = ()
+    choices: Sequence[AnswerChoice] = ()
     header: str | None = None
     several: bool = False
     other: bool = True
@@ -229,14 +229,14 @@ class Question(msgspec.Struct, frozen=True):
     secret: bool = False
 
 
-class Answer(msgspec.Struct, frozen=True):
+class UserAnswer(msgspec.Struct, frozen=True):
     """What was chosen, and what the user wrote."""
 
     picked: Sequence[str] = ()
     own: str | None = None
 
 
-class Silence(enum.Enum):
+class NoAnswer(enum.Enum):
     """Why there are no answers."""
 
     DECLINED = "the user would rather not say"
@@ -247,8 +247,8 @@ class Silence(enum.Enum):
 
 
 async def ask_by_form(
-    stage: "Asking", questions: Sequence[Question], who: str, about: str | None
-) -> list[Answer] | Silence:
+    stage: "Asking", questions: Sequence[UserQuestion], who: str, about: str | None
+) -> list[UserAnswer] | NoAnswer:
     """All at once; one answer for each question. `about` is the id of a call that the client knows."""
     asked = v1.FormElicitation(
         message=questions[0].text if len(questions) == 1 else f"{who} has {len(questions)} questions.",
@@ -260,12 +260,12 @@ async def ask_by_form(
         case v1.Accepted(content=content):
             return list(_filled_in(questions, content or {}))
         case v1.Declined():
-            return Silence.DECLINED
+            return NoAnswer.DECLINED
         case _:
-            return Silence.CLOSED
+            return NoAnswer.CLOSED
 
 
-def _fields(questions: Sequence[Question]) -> Iterator[tuple[str, v1.Property]]:
+def _fields(questions: Sequence[UserQuestion]) -> Iterator[tuple[str, v1.Property]]:
     for place, each in enumerate(questions):
         title = each.header or each.text
         # A question alone is the message of the form already.
@@ -299,14 +299,14 @@ def _other(place: int) -> str:
     return f"question_{place + 1}_other"
 
 
-def _filled_in(questions: Sequence[Question], content: Mapping[str, v1.ContentValue]) -> Iterator[Answer]:
+def _filled_in(questions: Sequence[UserQuestion], content: Mapping[str, v1.ContentValue]) -> Iterator[UserAnswer]:
     """What is in no list is taken for the user's own words."""
     for place, each in enumerate(questions):
         found, own = _texts(content.get(_field(place))), _texts(content.get(_other(place)))
         if each.choices:
-            yield Answer(found, own[0] if own else None)
+            yield UserAnswer(found, own[0] if own else None)
         else:
-            yield Answer(own=found[0] if found else None)
+            yield UserAnswer(own=found[0] if found else None)
 
 
 def _texts(value: v1.ContentValue | None) -> list[str]:
@@ -318,19 +318,19 @@ def _texts(value: v1.ContentValue | None) -> list[str]:
 
 
 async def ask_one_by_one(
-    stage: "Asking", questions: Sequence[Question], call: v1.ToolCallPatch
-) -> list[Answer] | Silence:
+    stage: "Asking", questions: Sequence[UserQuestion], call: v1.ToolCallPatch
+) -> list[UserAnswer] | NoAnswer:
     """One answer for each question. Those without choices cannot be asked like this, and stay unanswered."""
-    answers = list[Answer]()
+    answers = list[UserAnswer]()
     for each in questions:
         labels = await (_several(each, stage, call) if each.several else _one(each, stage, call))
-        answers.append(Answer(labels))
+        answers.append(UserAnswer(labels))
     if isinstance(call.title, str):  # clients may have taken the questions for the title of the call
         await stage.update(v1.ToolCallUpdate(call.tool_call_id, title=call.title))
-    return answers if any(answer.picked for answer in answers) else Silence.DECLINED
+    return answers if any(answer.picked for answer in answers) else NoAnswer.DECLINED
 
 
-async def _one(question: Question, stage: "Asking", call: v1.ToolCallPatch) -> list[str]:
+async def _one(question: UserQuestion, stage: "Asking", call: v1.ToolCallPatch) -> list[str]:
     ids = _ids(question.choices)
     if not ids:
         return []
@@ -339,7 +339,7 @@ async def _one(question: Question, stage: "Asking", call: v1.ToolCallPatch) -> l
     return [ids[chosen].label] if chosen in ids else []
 
 
-async def _several(question: Question, stage: "Asking", call: v1.ToolCallPatch) -> list[str]:
+async def _several(question: UserQuestion, stage: "Asking", call: v1.ToolCallPatch) -> list[str]:
     """Again and again, until the user is done. None of these takes back what was chosen."""
     left, labels = _ids(question.choices), list[str]()
     while left:
@@ -355,13 +355,13 @@ async def _several(question: Question, stage: "Asking", call: v1.ToolCallPatch) 
     return labels
 
 
-def _ids(choices: Iterable[Choice]) -> dict[str, Choice]:
+def _ids(choices: Iterable[AnswerChoice]) -> dict[str, AnswerChoice]:
     return {f"option_{place + 1}": choice for place, choice in enumerate(choices)}
 
 
 async def _pick(
-    question: Question,
-    choices: Iterable[Choice],
+    question: UserQuestion,
+    choices: Iterable[AnswerChoice],
     stage: "Asking",
     call: v1.ToolCallPatch,
     options: Sequence[v1.PermissionOption],
@@ -377,7 +377,7 @@ async def _pick(
     return _NONE.option_id if chosen is None else chosen.option_id
 
 
-def _described(choice: Choice) -> str:
+def _described(choice: AnswerChoice) -> str:
     about = f"**{choice.label}**: {choice.description}" if choice.description else f"**{choice.label}**"
     return f"{about}\n\n{choice.preview}" if choice.preview else about
 
@@ -385,7 +385,7 @@ def _described(choice: Choice) -> str:
 # --- Questions of a program that wait for the user: each is a task, several at a time, and any of them may be withdrawn
 
 
-class Pending:
+class OpenQuestions:
     """The open questions of one session, by the key that the program knows them by."""
 
     def __init__(self) -> None:

@@ -1,10 +1,10 @@
 """How `claude` is started."""
 
-from antiphon.engines.claude.launch import Launch, command_of, environment_of, may_bypass
+from antiphon.engines.claude.launch import ClaudeLaunch, command_of, environment_of, may_bypass
 
 
 def words(**fields: object) -> str:
-    return " ".join(command_of(Launch(program="claude", conversation="id", **fields)))  # type: ignore[arg-type]
+    return " ".join(command_of(ClaudeLaunch(program="claude", conversation="id", **fields)))  # type: ignore[arg-type]
 
 
 def test_a_new_conversation_is_given_its_id() -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from antiphon.engines.claude.settings import Offer, choices_of, commands_of, forbids_bypass, model_shown, offer_of
+from antiphon.engines.claude.settings import ClaudeOffer, choices_of, commands_of, forbids_bypass, model_shown, offer_of
 from antiphon.protocol import v1
 
 INITIALIZED: dict[str, Any] = {
@@ -20,11 +20,13 @@ INITIALIZED: dict[str, Any] = {
 }  # fmt: skip
 
 
-def offer(**applied: object) -> Offer:
+def offer(**applied: object) -> ClaudeOffer:
     return offer_of(INITIALIZED, {"applied": applied})
 
 
-def shown(of: Offer, *, bypass: bool = False, mode: str = "default", model: str = "default", effort: str = "") -> Any:
+def shown(
+    of: ClaudeOffer, *, bypass: bool = False, mode: str = "default", model: str = "default", effort: str = ""
+) -> Any:
     return choices_of(of, bypass=bypass, mode=mode, model=model, effort=effort)
 
 
@@ -36,7 +38,7 @@ def test_what_the_cli_says_is_on_offer() -> None:
 
 
 def test_an_answer_of_another_shape_gives_what_can_be_understood() -> None:
-    assert offer_of({}, {}) == Offer()
+    assert offer_of({}, {}) == ClaudeOffer()
     odd = offer_of(
         {"models": [{"value": 7}, {"value": "x"}, None], "commands": "none"}, {"applied": {"model": 3, "effort": []}}
     )

@@ -5,20 +5,20 @@ from typing import cast
 
 import pytest
 
-from antiphon.engines.claude.process import Process
-from antiphon.engines.claude.prompt import Waiting
-from antiphon.engines.events import End, EndError
+from antiphon.engines.claude.process import ClaudeProcess
+from antiphon.engines.claude.prompt import ClaudePrompt
+from antiphon.engines.events import TurnEnd, TurnFailure
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 
-PLAIN = End(stop_reason=v1.StopReason.END_TURN)
-REFUSED = End(stop_reason=v1.StopReason.REFUSAL)
-OVERLOADED = End(error=EndError("overloaded", Code.INTERNAL_ERROR, "too many singers"))
+PLAIN = TurnEnd(stop_reason=v1.StopReason.END_TURN)
+REFUSED = TurnEnd(stop_reason=v1.StopReason.REFUSAL)
+OVERLOADED = TurnEnd(error=TurnFailure("overloaded", Code.INTERNAL_ERROR, "too many singers"))
 
 
-def waiting(*added: str) -> Waiting:
+def waiting(*added: str) -> ClaudePrompt:
     """For the prompt `a` and what was added to it."""
-    made = Waiting(cast("Process", None), "a")
+    made = ClaudePrompt(cast("ClaudeProcess", None), "a")
     for id in added:
         made.add(id)
     return made
@@ -53,7 +53,7 @@ async def test_an_answer_that_names_nobody_is_for_all() -> None:
 
 @pytest.mark.parametrize("trouble", [REFUSED, OVERLOADED], ids=["refused", "overloaded"])
 @pytest.mark.parametrize("first", [True, False])
-async def test_trouble_with_one_of_them_is_the_end_of_all(trouble: End, first: bool) -> None:
+async def test_trouble_with_one_of_them_is_the_end_of_all(trouble: TurnEnd, first: bool) -> None:
     one = waiting("b")
     one.answered(["a"], trouble if first else PLAIN)
     one.answered(["b"], PLAIN if first else trouble)

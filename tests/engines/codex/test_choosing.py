@@ -7,8 +7,8 @@ import pytest
 
 from antiphon.agent.turn import Turn
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.server import ServerRefused
-from antiphon.engines.codex.settings import Choosing
+from antiphon.engines.codex.server import CodexRefused
+from antiphon.engines.codex.settings import CodexSettings
 from antiphon.errors import AcpError, ConnectionClosed
 from tests.agent.editor import FULL, only_prompt, playing
 
@@ -40,7 +40,7 @@ async def learning(server: Any, mode: str | None, times: int = 2, **opened: Any)
     found: list[Any] = []
 
     async def prompt(turn: Turn) -> None:
-        choosing = Choosing(turn.session)
+        choosing = CodexSettings(turn.session)
         choosing.begin([], msgspec.convert({"thread": {"id": "t"}, "model": "choir", **opened}, wire.ThreadOpened))
         if mode is not None:
             choosing.set_option("mode", mode)
@@ -59,7 +59,7 @@ async def learning(server: Any, mode: str | None, times: int = 2, **opened: Any)
 ASKS = {"approvalPolicy": "on-request", "sandboxPolicy": {"type": "readOnly"}}
 
 
-@pytest.mark.parametrize("trouble", [ServerRefused("config/read", "no"), ["something else"]], ids=["refused", "ill"])
+@pytest.mark.parametrize("trouble", [CodexRefused("config/read", "no"), ["something else"]], ids=["refused", "ill"])
 async def test_a_configuration_that_is_not_known_widens_nothing(trouble: Any) -> None:
     first, second = await learning(Configuration(trouble, {"config": WIDE}), "acceptEdits")
     assert first == {**ASKS, "summary": "auto", "collaborationMode": first["collaborationMode"]}
@@ -74,7 +74,7 @@ async def test_a_server_that_dies_is_asked_again_after_its_restart() -> None:
 
 @pytest.mark.parametrize("mode", [None, "default", "bypassPermissions"])
 async def test_other_modes_need_no_configuration_and_it_is_asked_for_again(mode: str | None) -> None:
-    server = Configuration(ServerRefused("config/read", "no"), {"config": WIDE})
+    server = Configuration(CodexRefused("config/read", "no"), {"config": WIDE})
     first, second, third = await learning(server, mode, 3)
     assert (first["summary"], second["summary"], third["summary"]) == ("auto", "concise", "concise")
 
@@ -104,7 +104,7 @@ async def test_a_configuration_of_the_users_own_that_lets_codex_write_the_worksp
     found: list[Any] = []
 
     async def prompt(turn: Turn) -> None:
-        choosing = Choosing(turn.session)
+        choosing = CodexSettings(turn.session)
         opened = {"thread": {"id": "t"}, "model": "choir", "approvalPolicy": approval, "sandbox": sandbox}
         choosing.begin([], msgspec.convert(opened, wire.ThreadOpened))
         started = choosing.begin_turn()
@@ -115,7 +115,7 @@ async def test_a_configuration_of_the_users_own_that_lets_codex_write_the_worksp
         await choosing.settings_are(msgspec.convert(now, wire.ThreadSettings, strict=False))
         found.append(choosing.mode)
         found.append(choosing.accepts_edits)
-        other = Choosing(turn.session)  # the same session, opened once more
+        other = CodexSettings(turn.session)  # the same session, opened once more
         other.follow(choosing)
         opened |= {"approvalPolicy": now["approvalPolicy"], "sandbox": now["sandboxPolicy"]}
         other.begin([], msgspec.convert(opened, wire.ThreadOpened))

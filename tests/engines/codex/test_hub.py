@@ -17,11 +17,11 @@ import pytest
 from antiphon.agent.session import Session
 from antiphon.catalogue.programs import CODEX, Found
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.hub import Hub
+from antiphon.engines.codex.hub import CodexHub
 from antiphon.engines.codex.login import kept_login
-from antiphon.engines.codex.rollout import Unseen
-from antiphon.engines.codex.server import Server, ended
-from antiphon.engines.codex.settings import Choosing
+from antiphon.engines.codex.rollout import UnseenItems
+from antiphon.engines.codex.server import CodexServer, ended
+from antiphon.engines.codex.settings import CodexSettings
 from antiphon.engines.codex.stored_threads import list_threads, turns_of
 from antiphon.engines.codex.thread import OpenThread
 from antiphon.engines.codex.translate.translator import Translator
@@ -64,10 +64,10 @@ class Ear:
     async def hear(self, told: wire.Told) -> None:
         self._note(told.method)
 
-    def asked(self, server: Server, question: wire.Asked) -> None:
+    def asked(self, server: CodexServer, question: wire.Asked) -> None:
         self._note(question.method)
 
-    async def lost(self, server: Server) -> None:
+    async def lost(self, server: CodexServer) -> None:
         self._note("lost")
 
     def displaced(self) -> None:
@@ -80,12 +80,12 @@ class Ear:
         self.news.set()
 
 
-def hub_of(path: str = "codex") -> Hub:
-    return Hub(Found(CODEX, path, cast("Any", "path")))
+def hub_of(path: str = "codex") -> CodexHub:
+    return CodexHub(Found(CODEX, path, cast("Any", "path")))
 
 
 @asynccontextmanager
-async def late_server(tmp_path: Path) -> AsyncIterator[tuple[Hub, Path]]:
+async def late_server(tmp_path: Path) -> AsyncIterator[tuple[CodexHub, Path]]:
     program, notes, script = tmp_path / "codex", tmp_path / "notes.txt", tmp_path / "late.py"
     script.write_text(LATE, encoding="utf-8")
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{script}" "{notes}"\n', encoding="utf-8")
@@ -97,16 +97,16 @@ async def late_server(tmp_path: Path) -> AsyncIterator[tuple[Hub, Path]]:
         await hub.close()
 
 
-def thread_in(hub: Hub, ear: Ear) -> OpenThread:
+def thread_in(hub: CodexHub, ear: Ear) -> OpenThread:
     session = cast("Session", SimpleNamespace(id="s", cwd="/w", directories=(), mcp_servers=(), rules=None))
-    return OpenThread(session, hub, Choosing(session), Unseen(), ear)
+    return OpenThread(session, hub, CodexSettings(session), UnseenItems(), ear)
 
 
 async def test_one_session_that_fails_does_not_keep_the_others_from_hearing() -> None:
     hub, ears = hub_of(), [Ear(), Ear(fails=True), Ear()]
     for number, ear in enumerate(ears):
         hub.listen(str(number), ear)
-    server = cast("Server", None)
+    server = cast("CodexServer", None)
     await hub.hear(server, cast("wire.Told", WARNING))
     await hub.ended(server)
     assert [ear.heard for ear in ears] == [["configWarning", "lost"], [], ["configWarning", "lost"]]
@@ -125,7 +125,7 @@ async def test_only_who_listens_to_a_thread_can_give_it_up() -> None:
 async def test_the_sub_agents_of_a_session_are_forgotten_with_it_down_to_the_last() -> None:
     hub, ear = hub_of(), Ear()
     hub.listen("t", ear)
-    server = cast("Server", SimpleNamespace(refuse=lambda id, *_: ear.heard.append(f"refused {id}")))
+    server = cast("CodexServer", SimpleNamespace(refuse=lambda id, *_: ear.heard.append(f"refused {id}")))
     for child, parent in (("c", "t"), ("g", "c")):
         raw = msgspec.json.encode({
             "method": "thread/started", "params": {"thread": {"id": child, "parentThreadId": parent, "turns": []}}
@@ -213,7 +213,7 @@ BUSY = "Error: failed to initialize sqlite state runtime under /home/x/.codex: f
 
 
 @asynccontextmanager
-async def raced_server(tmp_path: Path, failures: int, words: str) -> AsyncIterator[tuple[Hub, Path]]:
+async def raced_server(tmp_path: Path, failures: int, words: str) -> AsyncIterator[tuple[CodexHub, Path]]:
     command, starts, script = tmp_path / "codex", tmp_path / "starts", tmp_path / "raced.py"
     script.write_text(RACED, encoding="utf-8")
     line = shlex.join([sys.executable, str(script), str(starts), str(failures), words])

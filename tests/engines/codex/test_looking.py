@@ -7,8 +7,8 @@ import pytest
 
 from antiphon.agent.session import Session
 from antiphon.engines.codex.modes import PROFILE, config_with_profile, has_rules
-from antiphon.engines.codex.settings import Choosing
-from antiphon.engines.codex.thread import Configured
+from antiphon.engines.codex.settings import CodexSettings
+from antiphon.engines.codex.thread import CodexConfig
 
 
 @pytest.fixture
@@ -36,16 +36,16 @@ def test_what_is_no_file_of_rules_is_none(tmp_path: Path, home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [Configured(sandbox_mode="workspace-write"), Configured(default_permissions=":workspace")]
+    "said", [CodexConfig(sandbox_mode="workspace-write"), CodexConfig(default_permissions=":workspace")]
 )
-def test_what_the_user_has_said_about_the_sandbox_goes_on_to_hold(said: Configured) -> None:
+def test_what_the_user_has_said_about_the_sandbox_goes_on_to_hold(said: CodexConfig) -> None:
     assert set(config_with_profile(said)) == {"permissions"}
-    assert config_with_profile(Configured())["default_permissions"] == ":read-only"
+    assert config_with_profile(CodexConfig())["default_permissions"] == ":read-only"
 
 
 def begun(mode: str, *, looking: bool, profile: bool) -> dict[str, Any]:
     session = Session("s", "/w", None, ["/also"])  # type: ignore[arg-type]  # nobody is asked here
-    choosing = Choosing(session)
+    choosing = CodexSettings(session)
     choosing.set_option("mode", mode)
     session.looking, choosing.has_profile = looking, profile
     return choosing.begin_turn()

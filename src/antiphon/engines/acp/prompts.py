@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from antiphon.engines.content import Picture, Piece, begins_with_command, pieces_of, reader_of
+from antiphon.engines.content import PicturePiece, Piece, begins_with_command, pieces_of, reader_of
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
@@ -47,6 +47,6 @@ async def _in_words(turn: "Turn", block: v1.ContentBlock, takes: v1.PromptCapabi
 
 
 def _block(piece: Piece) -> v1.ContentBlock:
-    if isinstance(piece, Picture):
+    if isinstance(piece, PicturePiece):
         return v1.ImageBlock(data=piece.data, mime_type=piece.mime_type)
     return v1.TextBlock(getattr(piece, "text", ""))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from antiphon.engines.cli_program import Remembered
+from antiphon.engines.cli_program import CliMemory
 from antiphon.protocol.v1.auth import AgentAuth, EnvVarAuth
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Ways:
     """Those of one agent, which is known by its command."""
 
     def __init__(self, name: str, command: "Sequence[str]") -> None:
-        self._notes = Remembered(f"{name}-ways", f"{zlib.crc32(chr(0).join(command).encode()):08x}")
+        self._notes = CliMemory(f"{name}-ways", f"{zlib.crc32(chr(0).join(command).encode()):08x}")
 
     def remembered(self) -> "list[AuthMethod]":
         """What it offered last time."""

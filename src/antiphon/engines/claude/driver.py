@@ -18,10 +18,10 @@ import msgspec
 from antiphon.config.project_files import CLAUDE
 from antiphon.engines.claude import settings, wire
 from antiphon.engines.claude.grants import settings_with
-from antiphon.engines.claude.launch import EDIT_HOOKS, HOOKS, Launch, ServerFile, command_of, environment_of
+from antiphon.engines.claude.launch import EDIT_HOOKS, HOOKS, ClaudeLaunch, ServerFile, command_of, environment_of
 from antiphon.engines.claude.login import sign_in_needed
-from antiphon.engines.claude.process import ControlRefused, Process
-from antiphon.engines.claude.prompt import Waiting, message_of
+from antiphon.engines.claude.process import ClaudeProcess, ClaudeRefused
+from antiphon.engines.claude.prompt import ClaudePrompt, message_of
 from antiphon.engines.claude.translate.events import (
     CommandsChanged,
     ConversationReset,
@@ -30,12 +30,12 @@ from antiphon.engines.claude.translate.events import (
     News,
     SignInNeeded,
     Started,
-    Titled,
+    TitleChanged,
     TurnEnded,
 )
-from antiphon.engines.events import Telling, mirrors
+from antiphon.engines.events import UpdateSender, mirrors
 from antiphon.engines.labels import title_of
-from antiphon.engines.process import TRIES, Running
+from antiphon.engines.process import TRIES, KeptProcess
 from antiphon.engines.project import Project, is_trust, trust_by_command
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
 from antiphon.protocol import v1
@@ -47,11 +47,11 @@ if TYPE_CHECKING:
     from antiphon.agent.session import Session
     from antiphon.agent.turn import Turn
     from antiphon.engines.claude.history import History
-    from antiphon.engines.claude.questions import Answering
+    from antiphon.engines.claude.questions import ClaudeQuestions
     from antiphon.engines.claude.session import Place
-    from antiphon.engines.claude.settings import Choosing
+    from antiphon.engines.claude.settings import ClaudeSettings
     from antiphon.engines.claude.translate.translator import Translator
-    from antiphon.engines.events import End, EndError
+    from antiphon.engines.events import TurnEnd, TurnFailure
 
 __all__ = ["ClaudeDriver"]
 
@@ -73,12 +73,12 @@ _log = logging.getLogger(__name__)
 class ClaudeDriver:
     """What one session talks about."""
 
-    def __init__(self, session: "Session", place: "Place", history: "History", choosing: "Choosing") -> None:
+    def __init__(self, session: "Session", place: "Place", history: "History", choosing: "ClaudeSettings") -> None:
         self._session = session
         self._place = place
         self._history = history
         self._choosing = choosing
-        self._telling = Telling(
+        self._telling = UpdateSender(
             session,
             {
                 ModeChanged: lambda changed: choosing.mode_is(changed.mode),
@@ -93,9 +93,9 @@ class ClaudeDriver:
         self._project = Project(session, "Claude Code", CLAUDE)
         self._trusted = False
         """Whether the process was started with the settings of the project."""
-        self._running: Running[Process] = Running(self)
-        self._waiting: Waiting | None = None
-        self._last_error: EndError | None = None
+        self._running: KeptProcess[ClaudeProcess] = KeptProcess(self)
+        self._waiting: ClaudePrompt | None = None
+        self._last_error: TurnFailure | None = None
         self._can: frozenset[str] = frozenset()
         self._titled = place.source == place.id
 
@@ -106,10 +106,10 @@ class ClaudeDriver:
         return self._new_translator()
 
     @cached_property
-    def _answering(self) -> "Answering":
-        from antiphon.engines.claude.questions import Answering
+    def _answering(self) -> "ClaudeQuestions":
+        from antiphon.engines.claude.questions import ClaudeQuestions
 
-        return Answering(self._session, self._translator, self._telling)
+        return ClaudeQuestions(self._session, self._translator, self._telling)
 
     def _new_translator(self, replay: bool = False) -> "Translator":
         from antiphon.engines.claude.translate.translator import Translator
@@ -136,7 +136,7 @@ class ClaudeDriver:
 
     # Being the owner of a process.
 
-    async def start(self) -> Process:
+    async def start(self) -> ClaudeProcess:
         """A process for its own conversation if there is one by now, else for where it comes from."""
         place = self._place
         own = await asyncio.to_thread(self._history.find, place.id)
@@ -146,7 +146,7 @@ class ClaudeDriver:
                 str(uuid.uuid4()),
             )  # nothing was said in it, and the CLI neither resumes it nor begins it again
         self._trusted = await self._project.look()
-        launch = Launch(
+        launch = ClaudeLaunch(
             program=place.program,
             cwd=self._session.cwd,
             trusted=self._trusted,
@@ -161,7 +161,7 @@ class ClaudeDriver:
         # What comes in together leaves together: words of the model are small, and each write wakes the client.
         gather = self._session.client.connection.transport.gather
         try:
-            return await Process.start(command_of(launch), self._session.cwd, environment_of(os.environ), gather)
+            return await ClaudeProcess.start(command_of(launch), self._session.cwd, environment_of(os.environ), gather)
         except BaseException:
             self._servers.remove()
             raise
@@ -173,7 +173,7 @@ class ClaudeDriver:
 
         return settings_for(self._session)
 
-    async def began(self, process: Process) -> None:
+    async def began(self, process: ClaudeProcess) -> None:
         """Ask what it has on offer, show where that differs from what was remembered, and remember it."""
         _ = self._answering  # imported now, while the CLI starts
         self._last_error = None
@@ -189,7 +189,7 @@ class ClaudeDriver:
         self._servers.remove()  # it has been read: what is secret in it is not kept
         try:
             told = await process.control("get_settings")
-        except ControlRefused:  # an older one
+        except ClaudeRefused:  # an older one
             told = {}
         if settings.forbids_bypass(told):
             self._choosing.bypass = False
@@ -198,14 +198,14 @@ class ClaudeDriver:
             offer: dict[str, Any] = msgspec.to_builtins(self._choosing.offer)
             await asyncio.to_thread(self._place.remembered.save, offer)
 
-    def hear(self, process: Process, line: wire.Line) -> "Awaitable[None]":
+    def hear(self, process: ClaudeProcess, line: wire.Line) -> "Awaitable[None]":
         """One line of it. Nearly all are a word of the model, which is told without a coroutine."""
         if type(line) is not wire.StreamEvent:
             return self._hear_line(process, line)
         told = self._translator.feed(line)
         return self._telling.tell(told[0]) if len(told) == 1 else self._hear_all(told)
 
-    async def _hear_line(self, process: Process, line: wire.Line) -> None:
+    async def _hear_line(self, process: ClaudeProcess, line: wire.Line) -> None:
         match line:
             case wire.ControlRequest():
                 self._answering.ask(process, line)
@@ -250,7 +250,7 @@ class ClaudeDriver:
                 self._place.id, self._place.source = id, None
             case SignInNeeded(text=text) if self._waiting:
                 self._waiting.fail(sign_in_needed(said=text))
-            case Titled():
+            case TitleChanged():
                 self._titled = True
                 await self._telling.tell(each)
             case _:
@@ -263,7 +263,7 @@ class ClaudeDriver:
         if started.model is not None:
             await self._choosing.model_is(started.model)
 
-    async def ended(self, process: Process) -> None:
+    async def ended(self, process: ClaudeProcess) -> None:
         """It is gone: whoever waits for it is told, and what it left open is closed."""
         self._answering.withdraw_all(process)
         if self._translator.unknown:
@@ -309,7 +309,7 @@ class ClaudeDriver:
         process = await self._ready_for_project()
         self._last_error = None  # of what it did by itself
         # No await from here to the end of `Waiting`: `ended` is called once, and fails the prompt that waits at that moment.
-        waiting = self._waiting = Waiting(process, str(uuid.uuid4()))
+        waiting = self._waiting = ClaudePrompt(process, str(uuid.uuid4()))
         process.prompt(content, waiting.id)
         try:
             end = await asyncio.shield(waiting.end)  # it is still waited for when the turn is called off
@@ -339,11 +339,11 @@ class ClaudeDriver:
         """Call off what it does by itself: there is no prompt that waits for its end."""
         process = self._running.process
         if process is not None and self._waiting is None:
-            with suppress(ControlRefused, ConnectionClosed):
+            with suppress(ClaudeRefused, ConnectionClosed):
                 await process.control("interrupt", {"cancel_queued": True})
             self._answering.withdraw_all(process)
 
-    async def _ready_for_project(self) -> Process:
+    async def _ready_for_project(self) -> ClaudeProcess:
         """The process; another one, if it was started with other settings of the project than those that are trusted now.
 
         Raises:
@@ -361,7 +361,7 @@ class ClaudeDriver:
             death = process.end
         raise self._gone(death)
 
-    async def ready(self) -> Process:
+    async def ready(self) -> ClaudeProcess:
         """The process, once it can be spoken to.
 
         Raises:
@@ -369,21 +369,21 @@ class ClaudeDriver:
         """
         try:
             return await self._running.ready()
-        except (ConnectionClosed, ControlRefused) as error:
+        except (ConnectionClosed, ClaudeRefused) as error:
             raise self._gone(error) from error
         except RequestError:
             raise
         except AcpError as error:
             raise RequestError(Code.INTERNAL_ERROR, "Claude Code does not start", str(error)) from error
 
-    async def _call_off(self, process: Process, waiting: Waiting) -> None:
+    async def _call_off(self, process: ClaudeProcess, waiting: ClaudePrompt) -> None:
         """Interrupt the turn and wait for its end. One that does not end has a process that hangs: it is replaced."""
         try:
             async with asyncio.timeout(INTERRUPT_LIMIT):
                 answer = await process.control("interrupt", {"cancel_queued": True})
                 if waiting.id not in answer.get("cancelled", ()):
                     await asyncio.wait([waiting.end])
-        except (TimeoutError, ControlRefused, ConnectionClosed) as error:
+        except (TimeoutError, ClaudeRefused, ConnectionClosed) as error:
             _log.warning("Claude Code (pid %d) does not stop, so it is ended: %s", process.pid, error)
             self._running.give_up(process)
         finally:
@@ -413,7 +413,7 @@ async def _nothing(_: object) -> None:
     """For the session alone."""
 
 
-def _outcome(end: "End | None") -> "Outcome":
+def _outcome(end: "TurnEnd | None") -> "Outcome":
     if end is None:
         return v1.StopReason.CANCELLED
     if end.error is None:

@@ -109,9 +109,9 @@ class Claude(Engine):
     async def _begin(self, session: "Session") -> "ClaudeSession":
         found, version = await _find()
         from antiphon.engines.claude.session import ClaudeSession
-        from antiphon.engines.cli_program import Remembered
+        from antiphon.engines.cli_program import CliMemory
 
-        return ClaudeSession(session, found, self._kept(), Remembered(found.cli.name, version))
+        return ClaudeSession(session, found, self._kept(), CliMemory(found.cli.name, version))
 
     def _kept(self) -> "History":
         if self._history is None:

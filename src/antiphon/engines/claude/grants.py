@@ -38,7 +38,7 @@ _PATTERN: Final = frozenset("*?[]{}()!\\")
 """What a rule does not take for a part of a path. Paths that have it get no rule: it would allow others than it says."""
 
 
-class Rule(msgspec.Struct, frozen=True):
+class ClaudeRule(msgspec.Struct, frozen=True):
     """One rule as the CLI writes it."""
 
     tool: str
@@ -102,9 +102,9 @@ def _asked_on_purpose(request: "wire.CanUseTool") -> bool:
     )
 
 
-def _suggested(suggestions: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Rule, bool]]:
+def _suggested(suggestions: Iterable[Mapping[str, Any]]) -> Iterator[tuple[ClaudeRule, bool]]:
     """Every rule, and whether the CLI itself would keep it for longer than the session."""
-    seen = set[Rule]()
+    seen = set[ClaudeRule]()
     for suggestion in suggestions:
         if suggestion.get("type") != "addRules" or suggestion.get("behavior") != "allow":
             continue
@@ -115,13 +115,13 @@ def _suggested(suggestions: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Rule,
                 yield rule, suggestion.get("destination") != "session"
 
 
-def _rule(value: Any) -> Rule | None:
+def _rule(value: Any) -> ClaudeRule | None:
     if not isinstance(value, dict):
         return None
     tool, content = value.get("toolName"), value.get("ruleContent")
     if not isinstance(tool, str) or not tool or not isinstance(content, str | None):
         return None
-    return Rule(tool, content)
+    return ClaudeRule(tool, content)
 
 
 def _edits(request: "wire.CanUseTool", roots: Sequence[str]) -> Grant | None:
@@ -134,9 +134,9 @@ def _edits(request: "wire.CanUseTool", roots: Sequence[str]) -> Grant | None:
     root = next((root for root in map(os.path.normpath, roots) if path.startswith(f"{root}/")), None)
     match request.decision_reason_type:
         case None if root is not None:
-            rule, what = Rule("Edit", f"/{root}/**"), f"edits in `{root}`"
+            rule, what = ClaudeRule("Edit", f"/{root}/**"), f"edits in `{root}`"
         case "workingDir" if root is None and os.path.isabs(path):
-            rule, what = Rule("Edit", f"/{path}"), f"edits to `{path}`"
+            rule, what = ClaudeRule("Edit", f"/{path}"), f"edits to `{path}`"
         case _:  # sensitive files, plan mode: no rule stands above that
             return None
     named = root or path
@@ -147,7 +147,7 @@ def _edits(request: "wire.CanUseTool", roots: Sequence[str]) -> Grant | None:
     return Grant(option, (_add([rule], "session"),))
 
 
-def _grant(id: str, places: Sequence[tuple[str, Sequence[Rule]]], *updates: dict[str, Any]) -> Grant:
+def _grant(id: str, places: Sequence[tuple[str, Sequence[ClaudeRule]]], *updates: dict[str, Any]) -> Grant:
     phrase = ", and ".join(f"{_listed(rules)} {where}" for where, rules in places)
     note = None
     if len(phrase) > MAX_NAME:
@@ -158,12 +158,12 @@ def _grant(id: str, places: Sequence[tuple[str, Sequence[Rule]]], *updates: dict
     return Grant(option, updates, note)
 
 
-def _listed(rules: Sequence[Rule]) -> str:
+def _listed(rules: Sequence[ClaudeRule]) -> str:
     *most, last = map(str, rules)
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _add(rules: Iterable[Rule], destination: str) -> dict[str, Any]:
+def _add(rules: Iterable[ClaudeRule], destination: str) -> dict[str, Any]:
     written = [
         {"toolName": each.tool, **({} if each.content is None else {"ruleContent": each.content})} for each in rules
     ]

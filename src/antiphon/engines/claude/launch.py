@@ -17,7 +17,16 @@ from antiphon.protocol import v1
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["EDIT_HOOKS", "HOOKS", "Launch", "ServerFile", "command_of", "environment_of", "may_bypass", "servers_of"]
+__all__ = [
+    "EDIT_HOOKS",
+    "HOOKS",
+    "ClaudeLaunch",
+    "ServerFile",
+    "command_of",
+    "environment_of",
+    "may_bypass",
+    "servers_of",
+]
 
 STREAMING: Final = (
     "-p", "--verbose", "--input-format", "stream-json", "--output-format", "stream-json",
@@ -41,7 +50,7 @@ _NESTED: Final = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"
 """What Claude Code tells its own children. We may be one of them; the program that we start is not."""
 
 
-class Launch(msgspec.Struct, frozen=True, kw_only=True):
+class ClaudeLaunch(msgspec.Struct, frozen=True, kw_only=True):
     """What a process is started for. None means: as the user's own settings have it."""
 
     program: str
@@ -65,7 +74,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the mode without questions may be chosen later."""
 
 
-def command_of(launch: Launch) -> list[str]:
+def command_of(launch: ClaudeLaunch) -> list[str]:
     """The words of the command line."""
     words = [launch.program, *STREAMING]
     if launch.source is None:

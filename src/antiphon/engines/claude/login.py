@@ -19,7 +19,7 @@ WAYS: Final = {"subscription": (), "console": ("--console",)}
 """How the user wants to pay → what the CLI is told. The first is what it does unless told otherwise."""
 
 
-class Standing(msgspec.Struct, rename="camel"):
+class SignInStatus(msgspec.Struct, rename="camel"):
     """What `claude auth status` says; there is more that nobody here needs."""
 
     logged_in: bool
@@ -55,7 +55,7 @@ def check_signed_in(found: Found, method_id: str) -> None:
     # At home: the settings of a project may name a program that gives a key, and it would be run.
     told = ask(found, "auth", "status", "--json", cwd=home())
     try:
-        standing = msgspec.json.decode(told.out, type=Standing)
+        standing = msgspec.json.decode(told.out, type=SignInStatus)
     except msgspec.DecodeError:
         said = (told.err or told.out).strip().partition("\n")[0][:200]
         raise RequestError(

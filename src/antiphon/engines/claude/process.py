@@ -5,19 +5,19 @@ import itertools
 from typing import TYPE_CHECKING, Any, Final
 
 from antiphon.engines.claude import wire
-from antiphon.engines.process import Program, ProgramPeer
+from antiphon.engines.process import LineProcess, ProgramPeer
 from antiphon.errors import AcpError, ConnectionClosed, fresh
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-__all__ = ["CONTROL_LIMIT", "ControlRefused", "Process"]
+__all__ = ["CONTROL_LIMIT", "ClaudeProcess", "ClaudeRefused"]
 
 CONTROL_LIMIT: Final = 10.0
 """Seconds that the CLI may take to answer a control request. Most take a few milliseconds."""
 
 
-class ControlRefused(AcpError):
+class ClaudeRefused(AcpError):
     """The CLI says no to a control request, or does not answer."""
 
     def __init__(self, subtype: str, error: str, code: str = "") -> None:
@@ -26,10 +26,10 @@ class ControlRefused(AcpError):
         self.error_code = code
 
 
-class Process(ProgramPeer):
+class ClaudeProcess(ProgramPeer):
     """A living one. Iterate `lines`: answers to our control requests are taken out of it on the way."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: LineProcess) -> None:
         super().__init__(program)
         self._waiting: dict[str, tuple[str, asyncio.Future[dict[str, Any]]]] = {}
         self._numbers = itertools.count(1)
@@ -54,7 +54,7 @@ class Process(ProgramPeer):
         if line.ok:
             answer.set_result(line.response)
         else:
-            answer.set_exception(ControlRefused(subtype, line.error, line.error_code))
+            answer.set_exception(ClaudeRefused(subtype, line.error, line.error_code))
 
     # To the CLI.
 
@@ -80,7 +80,7 @@ class Process(ProgramPeer):
         try:
             return await asyncio.wait_for(answer, limit)
         except TimeoutError:
-            raise ControlRefused(subtype, f"no answer within {limit:g} seconds") from None
+            raise ClaudeRefused(subtype, f"no answer within {limit:g} seconds") from None
         finally:
             del self._waiting[request_id]
 

@@ -22,14 +22,14 @@ from antiphon.engines.questions import (
     CANCEL,
     DECLINE,
     MAX_NOTE,
-    Answer,
+    AnswerChoice,
     Body,
-    CalledOff,
-    Choice,
-    Pending,
-    Question,
-    Refused,
-    Silence,
+    NoAnswer,
+    OpenQuestions,
+    QuestionCancelled,
+    RefusedByPolicy,
+    UserAnswer,
+    UserQuestion,
     ask_by_form,
     ask_on_page,
     ask_one_by_one,
@@ -49,11 +49,11 @@ from antiphon.text import exact
 if TYPE_CHECKING:
     from antiphon.agent.asking import Visit
     from antiphon.agent.session import Session
-    from antiphon.engines.claude.process import Process
+    from antiphon.engines.claude.process import ClaudeProcess
     from antiphon.engines.claude.translate.translator import Translator
-    from antiphon.engines.events import Telling
+    from antiphon.engines.events import UpdateSender
 
-__all__ = ["Answering", "Asker", "allow", "ask_about_plan", "ask_for_server", "ask_questions", "deny"]
+__all__ = ["Asker", "ClaudeQuestions", "allow", "ask_about_plan", "ask_for_server", "ask_questions", "deny"]
 
 # --- What the CLI is told: a tool may run, or it may not and why
 
@@ -108,25 +108,25 @@ async def ask_questions(request: "wire.CanUseTool", stage: "Asking", call: v1.To
     else:
         answers = await ask_one_by_one(stage, questions, call)
     match answers:
-        case Silence.DECLINED:
+        case NoAnswer.DECLINED:
             return deny(DECLINED)
-        case Silence.CLOSED:
+        case NoAnswer.CLOSED:
             return deny(CLOSED)
         case _:
             return _answered(request, questions, answers)
 
 
-def _question(asked: _Question) -> Question:
+def _question(asked: _Question) -> UserQuestion:
     choices = [_choice(each) for each in asked.options]
-    return Question(asked.question, choices, asked.header, several=asked.multi_select)
+    return UserQuestion(asked.question, choices, asked.header, several=asked.multi_select)
 
 
-def _choice(offered: _Choice) -> Choice:
+def _choice(offered: _Choice) -> AnswerChoice:
     meta = None if offered.preview is None else {"claudeCode": {"preview": offered.preview}}
-    return Choice(offered.label, offered.description, offered.preview, meta)
+    return AnswerChoice(offered.label, offered.description, offered.preview, meta)
 
 
-def _answered(request: "wire.CanUseTool", questions: Sequence[Question], answers: Sequence[Answer]) -> Body:
+def _answered(request: "wire.CanUseTool", questions: Sequence[UserQuestion], answers: Sequence[UserAnswer]) -> Body:
     texts, notes = dict[str, str](), dict[str, dict[str, str]]()
     for question, answer in zip(questions, answers, strict=True):
         own = [answer.own] if answer.own is not None else []
@@ -246,9 +246,9 @@ class Asker:
             if withdrawn():
                 raise
             return deny(CALLED_OFF, interrupt=True)  # the turn has ended, and its questions with it
-        except CalledOff:
+        except QuestionCancelled:
             return deny(CALLED_OFF, interrupt=True)
-        except Refused as refused:
+        except RefusedByPolicy as refused:
             return deny(f"This tool call is not allowed here: it did not run, and nothing was changed. {refused}")
         except AcpError as error:
             return deny(f"The user could not be asked, so this did not run: {why(error)}")
@@ -342,22 +342,22 @@ def _texts(call: v1.ToolCallPatch) -> Iterator[str]:
 _log = logging.getLogger(__name__)
 
 
-class Answering:
+class ClaudeQuestions:
     """Of one session. Questions belong to it and not to a turn, because sub-agents ask between turns too."""
 
-    def __init__(self, session: "Session", translator: "Translator", telling: "Telling") -> None:
+    def __init__(self, session: "Session", translator: "Translator", telling: "UpdateSender") -> None:
         self._session = session
         self._stage = Asking(session)
         self._asker = Asker(session)
         self._translator = translator
         self._telling = telling
-        self._pending = Pending()
+        self._pending = OpenQuestions()
 
-    def ask(self, process: "Process", line: wire.ControlRequest) -> None:
+    def ask(self, process: "ClaudeProcess", line: wire.ControlRequest) -> None:
         """Begin to ask the user, and answer the CLI when they have."""
         self._pending.begin((process.pid, line.request_id), self._answer(process, line))
 
-    async def _answer(self, process: "Process", line: wire.ControlRequest) -> None:
+    async def _answer(self, process: "ClaudeProcess", line: wire.ControlRequest) -> None:
         try:
             body = await self._body(line)
         except Exception as error:  # a question that cannot be asked must not leave the CLI waiting
@@ -389,11 +389,11 @@ class Answering:
         if elicitation_id is not None:
             await self._asker.page_done(elicitation_id)
 
-    def withdraw(self, process: "Process", request_id: str) -> None:
+    def withdraw(self, process: "ClaudeProcess", request_id: str) -> None:
         """The CLI does not want to know any more."""
         self._pending.withdraw((process.pid, request_id))
 
-    def withdraw_all(self, process: "Process") -> None:
+    def withdraw_all(self, process: "ClaudeProcess") -> None:
         """Nor anything else that this process asked."""
         self._pending.withdraw_all(lambda key: isinstance(key, tuple) and key[0] == process.pid)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from antiphon.engines.base import EngineSession
 from antiphon.engines.claude.launch import may_bypass
-from antiphon.engines.claude.settings import MODE, MODEL, Choosing
+from antiphon.engines.claude.settings import MODE, MODEL, ClaudeSettings
 from antiphon.engines.cli_program import SessionSettings
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from antiphon.agent.turn import Turn
     from antiphon.engines.claude.driver import ClaudeDriver
     from antiphon.engines.claude.history import History
-    from antiphon.engines.cli_program import Found, Remembered
+    from antiphon.engines.cli_program import CliMemory, Found
 
 __all__ = ["ClaudeSession", "Place"]
 
@@ -26,7 +26,7 @@ __all__ = ["ClaudeSession", "Place"]
 class Place:
     """Which conversation it is, and by which program it is held."""
 
-    def __init__(self, program: str, remembered: "Remembered") -> None:
+    def __init__(self, program: str, remembered: "CliMemory") -> None:
         self.program = program
         self.remembered = remembered
         """What this version of the program told the last time."""
@@ -39,11 +39,11 @@ class Place:
 class ClaudeSession(EngineSession):
     """Claude Code at work."""
 
-    def __init__(self, session: "Session", found: "Found", history: "History", remembered: "Remembered") -> None:
+    def __init__(self, session: "Session", found: "Found", history: "History", remembered: "CliMemory") -> None:
         self.session = session
         self._history = history
         self._place = Place(found.path, remembered)
-        self._choosing = Choosing(session, bypass=may_bypass(os.environ))
+        self._choosing = ClaudeSettings(session, bypass=may_bypass(os.environ))
         self._open: ClaudeDriver | None = None
 
     # Opening.

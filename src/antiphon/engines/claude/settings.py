@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
     from antiphon.agent.session import Session
     from antiphon.engines.claude import wire
-    from antiphon.engines.claude.process import Process
+    from antiphon.engines.claude.process import ClaudeProcess
 
 __all__ = [
     "EFFORT",
     "MODE",
     "MODEL",
     "MODES",
-    "Choosing",
+    "ClaudeOffer",
+    "ClaudeSettings",
     "CliModel",
-    "Offer",
     "choices_of",
     "commands_of",
     "model_shown",
@@ -75,7 +75,7 @@ class CliCommand(msgspec.Struct, frozen=True):
     argument_hint: str | None = msgspec.field(default=None, name="argumentHint")
 
 
-class Offer(msgspec.Struct, frozen=True):
+class ClaudeOffer(msgspec.Struct, frozen=True):
     """What one version of the CLI has on offer, as it is remembered."""
 
     models: list[CliModel] = msgspec.field(default_factory=lambda: [CliModel("default", display_name="Default")])
@@ -94,12 +94,12 @@ class Choice(msgspec.Struct, frozen=True):
     options: list[v1.ConfigOption]
 
 
-def offer_of(initialized: dict[str, Any], told: dict[str, Any]) -> Offer:
+def offer_of(initialized: dict[str, Any], told: dict[str, Any]) -> ClaudeOffer:
     """From the CLI's answers to `initialize` and `get_settings`."""
     applied = _object(told.get("applied"))
-    models = _each(initialized.get("models"), CliModel) or Offer().models
+    models = _each(initialized.get("models"), CliModel) or ClaudeOffer().models
     resolved = applied.get("model")
-    return Offer(
+    return ClaudeOffer(
         models,
         _each(initialized.get("commands"), CliCommand),
         _text(initialized.get("current_permission_mode")) or "default",
@@ -122,7 +122,7 @@ def model_shown(models: Sequence[CliModel], name: str, current: str) -> str:
     return meant[0] if meant else name
 
 
-def choices_of(offer: Offer, *, bypass: bool, mode: str, model: str, effort: str) -> Choice:
+def choices_of(offer: ClaudeOffer, *, bypass: bool, mode: str, model: str, effort: str) -> Choice:
     """Modes, models and settings, with what is chosen."""
     models = _with(offer.models, model)
     chosen = next(each for each in models if each.value == model)
@@ -169,7 +169,7 @@ def choices_of(offer: Offer, *, bypass: bool, mode: str, model: str, effort: str
     )
 
 
-def commands_of(offer: Offer) -> list[v1.Command]:
+def commands_of(offer: ClaudeOffer) -> list[v1.Command]:
     """The slash commands, for a client."""
     theirs = [
         v1.Command(
@@ -244,14 +244,14 @@ def _each(values: object, kind: type[T]) -> list[T]:
 # --- What is chosen in a session, kept the same on both sides: the client changes it, the CLI changes it, each hears of the other
 
 
-class Choosing:
+class ClaudeSettings:
     """Mode, model and effort of one session."""
 
     def __init__(self, session: "Session", *, bypass: bool) -> None:
         self._session = session
         self.bypass = bypass
         """Whether the mode without questions is on offer."""
-        self.offer = Offer()
+        self.offer = ClaudeOffer()
         self._mode = self._model = "default"
         self._effort = ""
         self._told = {MODE: False, MODEL: False, EFFORT: False}
@@ -260,9 +260,9 @@ class Choosing:
     async def begin(self, remembered: dict[str, Any] | None, kept: "Mapping[str, str]" = MappingProxyType({})) -> None:
         """Show what the CLI had on offer the last time, with the model and effort that were chosen in this session before."""
         try:
-            self.offer = msgspec.convert(remembered, Offer)
+            self.offer = msgspec.convert(remembered, ClaudeOffer)
         except msgspec.ValidationError:
-            self.offer = Offer()
+            self.offer = ClaudeOffer()
         self._mode, self._model, self._effort = self.offer.mode, self.offer.model, self.offer.effort
         if model := kept.get(MODEL):
             self._model, self._told[MODEL] = model, True
@@ -276,7 +276,7 @@ class Choosing:
         values = {MODE: self._mode, MODEL: self._model, EFFORT: self._effort}
         return {name: value for name, value in values.items() if self._told[name] and value}
 
-    async def learn(self, offer: Offer) -> None:
+    async def learn(self, offer: ClaudeOffer) -> None:
         """What it really has on offer, and what it begins with."""
         new_commands = offer.commands != self.offer.commands
         self.offer = offer
@@ -292,7 +292,7 @@ class Choosing:
 
     # The client changes something.
 
-    async def set_mode(self, process: "Process", mode: str) -> None:
+    async def set_mode(self, process: "ClaudeProcess", mode: str) -> None:
         """Another mode, now."""
         self._setting = mode
         try:
@@ -308,14 +308,14 @@ class Choosing:
         self._told[MODE] = True
         self._show()
 
-    async def set_model(self, process: "Process", model: str) -> None:
+    async def set_model(self, process: "ClaudeProcess", model: str) -> None:
         """Another model, from the next step on."""
         await _set(process, "set_model", {"model": model})
         self._model = model
         self._told[MODEL] = True
         self._show()
 
-    async def set_option(self, process: "Process", name: str, value: str) -> None:
+    async def set_option(self, process: "ClaudeProcess", name: str, value: str) -> None:
         """A setting, in the way of newer clients."""
         if name == MODE:
             await self.set_mode(process, value)
@@ -377,12 +377,12 @@ class Choosing:
             await session.tell_model(session.models.current_model_id)
 
 
-async def _set(process: "Process", subtype: str, fields: dict[str, Any]) -> None:
-    from antiphon.engines.claude.process import ControlRefused  # late: `session/new` needs no process
+async def _set(process: "ClaudeProcess", subtype: str, fields: dict[str, Any]) -> None:
+    from antiphon.engines.claude.process import ClaudeRefused  # late: `session/new` needs no process
 
     try:
         await process.control(subtype, fields)
-    except ControlRefused as error:
+    except ClaudeRefused as error:
         raise RequestError(Code.INVALID_PARAMS, "Invalid params", error.error) from error
     except ConnectionClosed as error:
         hint = "choose it again: the conversation goes on in a new process"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.server import ServerRefused
+from antiphon.engines.codex.server import CodexRefused
 from antiphon.engines.project import TRUST
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from antiphon.agent.session import Session
     from antiphon.agent.turn import Turn
-    from antiphon.engines.codex.server import Server
+    from antiphon.engines.codex.server import CodexServer
 
 __all__ = ["AT_ONCE", "COMMANDS", "NEXT_TURN", "REPORTS", "run_command", "status_of"]
 
@@ -42,7 +42,7 @@ AT_ONCE: Final = frozenset({"rename", "archive", "status", "mcp", "skills"})
 """Those that begin no turn: the answer is all there is to wait for."""
 
 
-async def run_command(turn: "Turn", name: str, rest: str, server: "Server", thread: str) -> str | None:
+async def run_command(turn: "Turn", name: str, rest: str, server: "CodexServer", thread: str) -> str | None:
     """Do what it says. The id of the turn that it begins, if it begins one."""
     match name:
         case "review" | "review-branch" | "review-commit":
@@ -114,14 +114,14 @@ class _SkillPage(msgspec.Struct, frozen=True):
     data: Items[_SkillFolder] = msgspec.field(default_factory=list)
 
 
-async def status_of(server: "Server", session: "Session") -> str:
+async def status_of(server: "CodexServer", session: "Session") -> str:
     """The account, the settings of the session, and the limits of the account."""
     account = await server.call("account/read", {}, wire.AccountRead)
     lines = [f"- Account: {_account(account)}", f"- Session: `{session.id}`"]
     lines += [f"- {name}: {value}" for name, value in _settings(session).items()]
     try:
         limits = await server.call("account/rateLimits/read", {}, _Limits)
-    except ServerRefused:  # only accounts with a plan have limits
+    except CodexRefused:  # only accounts with a plan have limits
         return "\n".join(lines)
     found = limits.rate_limits
     windows = (found.primary, found.secondary) if found is not None else ()
@@ -157,7 +157,7 @@ def _window(window: wire.RateLimitWindow) -> str:
     return f"{span}: {window.used_percent:g} % used{until}"
 
 
-async def _mcp(server: "Server", thread: str) -> str:
+async def _mcp(server: "CodexServer", thread: str) -> str:
     page = await server.call("mcpServerStatus/list", {"threadId": thread, "limit": 100}, _McpPage)
     if not page.data:
         return "There are no MCP servers."
@@ -168,7 +168,7 @@ async def _mcp(server: "Server", thread: str) -> str:
     )
 
 
-async def _skills(server: "Server", thread: str) -> str:
+async def _skills(server: "CodexServer", thread: str) -> str:
     opened = await server.call("thread/read", {"threadId": thread}, wire.ThreadOpened)
     page = await server.call("skills/list", {"cwds": [opened.thread.cwd] if opened.thread.cwd else []}, _SkillPage)
     found = [skill for folder in page.data for skill in folder.skills if skill.enabled]
@@ -177,7 +177,7 @@ async def _skills(server: "Server", thread: str) -> str:
     return "\n".join(f"- `${each.name}`: {each.short_description or each.description}" for each in found)
 
 
-REPORTS: "Final[dict[str, Callable[[Server, str], Awaitable[str]]]]" = {
+REPORTS: "Final[dict[str, Callable[[CodexServer, str], Awaitable[str]]]]" = {
     "mcp": _mcp,
     "skills": _skills,
 }

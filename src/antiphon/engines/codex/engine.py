@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from antiphon.agent.session import Session
     from antiphon.engines.cli_program import Found
-    from antiphon.engines.codex.hub import Hub
+    from antiphon.engines.codex.hub import CodexHub
     from antiphon.engines.codex.session import CodexSession
     from antiphon.protocol import v1
 
@@ -64,7 +64,7 @@ class Codex(Engine):
     read_only = "plan"
 
     def __init__(self) -> None:
-        self._hub: Hub | None = None
+        self._hub: CodexHub | None = None
 
     # Sessions.
 
@@ -122,7 +122,7 @@ class Codex(Engine):
 
         return CodexSession(session, hub)
 
-    async def _starting(self) -> "Hub":
+    async def _starting(self) -> "CodexHub":
         """The hub, with a server that starts while the rest is imported."""
         import asyncio
 
@@ -131,14 +131,14 @@ class Codex(Engine):
         await asyncio.sleep(0)  # now
         return hub
 
-    async def _shared(self) -> "Hub":
+    async def _shared(self) -> "CodexHub":
         """The one hub. It is made when the program has been found, which may be at the second try: people install it in between."""
         if self._hub is None:
             found = await _find()
-            from antiphon.engines.codex.hub import Hub
+            from antiphon.engines.codex.hub import CodexHub
 
             if self._hub is None:  # somebody else was quicker
-                self._hub = Hub(found)
+                self._hub = CodexHub(found)
         return self._hub
 
     # The account.

@@ -11,8 +11,8 @@ from antiphon.engines.bounded import trim
 from antiphon.engines.cli_program import home, notes_folder, read_notes, write_notes
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.login import Mark, kept_login
-from antiphon.engines.codex.server import Server, plain
-from antiphon.engines.process import Running
+from antiphon.engines.codex.server import CodexServer, plain
+from antiphon.engines.process import KeptProcess
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from antiphon.engines.cli_program import Found
 
-__all__ = ["EARLY", "Hub", "Listener", "Names"]
+__all__ = ["EARLY", "CodexHub", "ThreadListener", "ThreadNames"]
 
 INTRODUCTION: Final = {
     "clientInfo": {"name": "antiphon", "title": "Antiphon", "version": __version__},
@@ -56,7 +56,7 @@ UNLOAD_AT_ONCE: Final = ("-c", "thread_unload_delay_secs=0")
 """By default a server keeps a thread loaded for a while after the last client left it, and no other server can open it then."""
 
 
-class Listener(Protocol):
+class ThreadListener(Protocol):
     """A thread's session."""
 
     def expect(self) -> None:
@@ -65,17 +65,17 @@ class Listener(Protocol):
     def hear(self, told: wire.Told) -> "Awaitable[None]":
         """The server says something about it."""
 
-    def asked(self, server: Server, question: wire.Asked) -> None:
+    def asked(self, server: CodexServer, question: wire.Asked) -> None:
         """The server asks something about it."""
 
-    async def lost(self, server: Server) -> None:
+    async def lost(self, server: CodexServer) -> None:
         """The server is gone."""
 
     def displaced(self) -> None:
         """Another session has the thread now."""
 
 
-class Names:
+class ThreadNames:
     """Sessions that go on in another thread than the one that they are called after."""
 
     def __init__(self) -> None:
@@ -95,21 +95,21 @@ class Names:
         return next((session for session, thread in self._threads.items() if thread == thread_id), thread_id)
 
 
-class Hub:
+class CodexHub:
     """For one engine."""
 
     def __init__(self, found: "Found") -> None:
         self.found = found
-        self._running: Running[Server] = Running(self)
-        self._listeners: dict[str, Listener] = {}
+        self._running: KeptProcess[CodexServer] = KeptProcess(self)
+        self._listeners: dict[str, ThreadListener] = {}
         self._parents: dict[str, str] = {}
-        self.names = Names()
+        self.names = ThreadNames()
         self._early: dict[str, wire.Told] = {}
-        self._models: tuple[Server, list[wire.Model]] | None = None
+        self._models: tuple[CodexServer, list[wire.Model]] | None = None
         self.login: Mark = None
         """The login that the server has read."""
 
-    async def ready(self) -> Server:
+    async def ready(self) -> CodexServer:
         """The server, once it can be spoken to.
 
         Raises:
@@ -122,7 +122,7 @@ class Hub:
         except AcpError as error:
             raise RequestError(Code.INTERNAL_ERROR, "Codex does not start", plain(str(error))) from error
 
-    async def _started(self) -> Server:
+    async def _started(self) -> CodexServer:
         """The server. One that ends because another was making the databases of a new home at that moment is started again."""
         for pause in AGAIN:
             try:
@@ -138,16 +138,16 @@ class Hub:
         """Begin to start it."""
         self._running.start_soon()
 
-    def give_up(self, server: Server) -> None:
+    def give_up(self, server: CodexServer) -> None:
         """It hangs: end it. Whoever needs one gets another."""
         self._running.give_up(server)
 
-    def give_up_unused(self, server: Server) -> None:
+    def give_up_unused(self, server: CodexServer) -> None:
         """End it if no session needs it."""
         if not self._listeners:
             self.give_up(server)
 
-    def listen(self, thread_id: str, listener: Listener) -> None:
+    def listen(self, thread_id: str, listener: ThreadListener) -> None:
         """Give what concerns a thread to this session, and to no other."""
         before = self._listeners.get(thread_id)
         self._listeners[thread_id] = listener
@@ -174,11 +174,11 @@ class Hub:
         write_notes(path, notes)
         return False
 
-    def listener_of(self, thread_id: str) -> Listener | None:
+    def listener_of(self, thread_id: str) -> ThreadListener | None:
         """The session of a thread, if it is open here."""
         return self._listeners.get(thread_id)
 
-    def forget(self, thread_id: str, listener: Listener) -> bool:
+    def forget(self, thread_id: str, listener: ThreadListener) -> bool:
         """This session does not listen to it any more. False: it did not, or another one does."""
         if self._listeners.get(thread_id) is not listener:
             return False
@@ -212,23 +212,23 @@ class Hub:
 
     # Being the owner of a process.
 
-    async def start(self) -> Server:
+    async def start(self) -> CodexServer:
         """A server, in the user's own environment: it finds its home, its login and its settings there. Not in the project's directory."""
         self._early.clear()  # the next one has its own
         self.login = kept_login()
         command = [self.found.path, "app-server", *UNLOAD_AT_ONCE]
-        return await Server.start(command, home(), harmless_git(environment_for("codex")), self._expect)
+        return await CodexServer.start(command, home(), harmless_git(environment_for("codex")), self._expect)
 
     def _expect(self) -> None:
         for each in self._listeners.values():
             each.expect()
 
-    async def began(self, server: Server) -> None:
+    async def began(self, server: CodexServer) -> None:
         """Introduce ourselves."""
         await server.request("initialize", INTRODUCTION)
         server.notify("initialized")
 
-    def hear(self, server: Server, line: "wire.Told | wire.Asked | wire.Garbled") -> "Awaitable[None]":
+    def hear(self, server: CodexServer, line: "wire.Told | wire.Asked | wire.Garbled") -> "Awaitable[None]":
         """Give a word to whom it concerns. Nearly all are a word of the model, which is told without a coroutine."""
         if type(line) is wire.Told and type(line.params) is wire.Delta:
             listener = self._listeners.get(line.params.thread_id or "")
@@ -236,7 +236,7 @@ class Hub:
                 return listener.hear(line)
         return self._hear(server, line)
 
-    async def _hear(self, server: Server, line: "wire.Told | wire.Asked | wire.Garbled") -> None:
+    async def _hear(self, server: CodexServer, line: "wire.Told | wire.Asked | wire.Garbled") -> None:
         match line:
             case wire.Garbled():
                 _log.warning("Codex said what nobody understands: %.200s", line.text_head)
@@ -275,14 +275,14 @@ class Hub:
             case _:
                 pass
 
-    def _of(self, thread_id: str | None) -> Listener | None:
+    def _of(self, thread_id: str | None) -> ThreadListener | None:
         seen: set[str] = set()
         while thread_id is not None and thread_id not in self._listeners and thread_id not in seen:
             seen.add(thread_id)
             thread_id = self._parents.get(thread_id)
         return self._listeners.get(thread_id) if thread_id is not None else None
 
-    async def ended(self, server: Server) -> None:
+    async def ended(self, server: CodexServer) -> None:
         """All threads hear of it; each comes back with its next prompt."""
         for each in list(self._listeners.values()):
             try:

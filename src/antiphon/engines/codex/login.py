@@ -15,8 +15,8 @@ from antiphon.engines.codex.engine import API_KEY, KEYS, METHODS
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
 
 if TYPE_CHECKING:
-    from antiphon.engines.codex.hub import Hub
-    from antiphon.engines.codex.server import Server
+    from antiphon.engines.codex.hub import CodexHub
+    from antiphon.engines.codex.server import CodexServer
 
 __all__ = ["WAYS", "Mark", "kept_login", "login", "must_be_signed_in", "sign_in", "sign_in_needed", "sign_out"]
 
@@ -47,7 +47,7 @@ def login(way: str = "") -> NoReturn:
         ) from error
 
 
-async def must_be_signed_in(hub: "Hub") -> "Server":
+async def must_be_signed_in(hub: "CodexHub") -> "CodexServer":
     """The server, if it may work: somebody is signed in, or the model's provider wants no login.
 
     Raises:
@@ -61,7 +61,7 @@ async def must_be_signed_in(hub: "Hub") -> "Server":
     return server
 
 
-async def sign_in(hub: "Hub", method_id: str) -> None:
+async def sign_in(hub: "CodexHub", method_id: str) -> None:
     """What a client asks for once the user has chosen a way: take the key, or see whether the terminal's login has worked.
 
     Raises:
@@ -83,7 +83,7 @@ async def sign_in(hub: "Hub", method_id: str) -> None:
             raise sign_in_needed(method_id=method_id)
 
 
-async def sign_out(hub: "Hub") -> None:
+async def sign_out(hub: "CodexHub") -> None:
     """Let Codex forget its login.
 
     Raises:
@@ -123,7 +123,7 @@ def sign_in_needed(said: str = "", method_id: str | None = None) -> RequestError
     )
 
 
-def _may_be_old(hub: "Hub", standing: wire.AccountRead) -> bool:
+def _may_be_old(hub: "CodexHub", standing: wire.AccountRead) -> bool:
     """Whether there may be another login than the one that the server knows. Whoever works with that must not be disturbed for nothing."""
     if not standing.requires_openai_auth or (standing.account is not None and standing.account.type == "chatgpt"):
         return False
@@ -134,7 +134,7 @@ def _may_work(standing: wire.AccountRead) -> bool:
     return standing.account is not None or not standing.requires_openai_auth
 
 
-async def _standing(hub: "Hub") -> "tuple[Server, wire.AccountRead]":
+async def _standing(hub: "CodexHub") -> "tuple[CodexServer, wire.AccountRead]":
     server = await hub.ready()
     try:
         return server, await _account(server)
@@ -143,18 +143,18 @@ async def _standing(hub: "Hub") -> "tuple[Server, wire.AccountRead]":
         return server, await _account(server)
 
 
-async def _account(server: "Server") -> wire.AccountRead:
-    from antiphon.engines.codex.server import ServerRefused
+async def _account(server: "CodexServer") -> wire.AccountRead:
+    from antiphon.engines.codex.server import CodexRefused
 
     try:
         return await server.call("account/read", {}, wire.AccountRead)
-    except ServerRefused as error:
+    except CodexRefused as error:
         raise RequestError(
             Code.INTERNAL_ERROR, "Codex does not say whether you are signed in", error.message
         ) from error
 
 
-async def _with_new_login(hub: "Hub", server: "Server") -> "tuple[Server, wire.AccountRead]":
+async def _with_new_login(hub: "CodexHub", server: "CodexServer") -> "tuple[CodexServer, wire.AccountRead]":
     """The server, started again if somebody has signed in since: it reads its login when it starts, and never again."""
     import asyncio
 
@@ -168,12 +168,12 @@ def _has_login(found: Found) -> bool:
     return ask(found, "login", "status", cwd=home()).status == 0
 
 
-async def _request(hub: "Hub", method: str, params: dict[str, str] | None, what: str) -> None:
-    from antiphon.engines.codex.server import ServerRefused
+async def _request(hub: "CodexHub", method: str, params: dict[str, str] | None, what: str) -> None:
+    from antiphon.engines.codex.server import CodexRefused
 
     server = await hub.ready()
     try:
         await server.request(method, params)
-    except ServerRefused as error:
+    except CodexRefused as error:
         raise RequestError(Code.INTERNAL_ERROR, f"Codex could not {what}", error.message) from error
     hub.login = kept_login()  # the server has written it itself

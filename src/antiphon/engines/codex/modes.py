@@ -24,7 +24,7 @@ from antiphon.policy.rules import FILE_KINDS, KIND_OF
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from antiphon.engines.codex.thread import Configured
+    from antiphon.engines.codex.thread import CodexConfig
     from antiphon.policy import Rule, Rules
 
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
     "MODES",
     "PROFILE",
     "WORKSPACE",
-    "Setup",
+    "ModeSetup",
     "config_with_profile",
     "has_rules",
     "held",
@@ -47,7 +47,7 @@ __all__ = [
 WORKSPACE: Final = "workspace-write"
 
 
-class Setup(msgspec.Struct, frozen=True):
+class ModeSetup(msgspec.Struct, frozen=True):
     """What a mode is made of, in Codex's words."""
 
     approval: Any
@@ -63,7 +63,7 @@ MODES: Final = {
             "Default",
             "Reads freely, and asks before it edits files; what else the sandbox stops is asked or fails",
         ),
-        Setup("on-request", "read-only"),
+        ModeSetup("on-request", "read-only"),
     ),
     "acceptEdits": (
         v1.Mode(
@@ -71,15 +71,15 @@ MODES: Final = {
             "Accept edits",
             "Edits files of the workspace without asking, but for those that name programs to run; commands only read, or are asked",
         ),
-        Setup("on-request", WORKSPACE),
+        ModeSetup("on-request", WORKSPACE),
     ),
     "plan": (
         v1.Mode("plan", "Plan", "Looks, asks you questions and plans"),
-        Setup("on-request", "read-only", plans=True),
+        ModeSetup("on-request", "read-only", plans=True),
     ),
     "dontAsk": (
         v1.Mode("dontAsk", "Don't ask", "Edits files of the workspace and never asks: what would be asked is declined"),
-        Setup("never", WORKSPACE),
+        ModeSetup("never", WORKSPACE),
     ),
     "bypassPermissions": (
         v1.Mode(
@@ -87,7 +87,7 @@ MODES: Final = {
             "Bypass permissions",
             "Never asks, and without a sandbox: only where nothing can be harmed",
         ),
-        Setup("never", "danger-full-access"),
+        ModeSetup("never", "danger-full-access"),
     ),
 }
 """Id → how it is shown, and what it is made of."""
@@ -98,7 +98,7 @@ CONFIGURED: Final = v1.Mode("configured", "As configured", "What your own Codex 
 _TYPES: Final = {"read-only": "readOnly", WORKSPACE: "workspaceWrite", "danger-full-access": "dangerFullAccess"}
 
 
-def setup_of(mode: str) -> Setup | None:
+def setup_of(mode: str) -> ModeSetup | None:
     """What a mode is made of; None for the user's own combination."""
     return MODES[mode][1] if mode in MODES else None
 
@@ -119,7 +119,7 @@ def modes_with(current: str) -> list[v1.Mode]:
 
 
 def sandbox_policy(
-    setup: Setup, usual: Setup | None, roots: "list[str]", known: "dict[str, Any] | None"
+    setup: ModeSetup, usual: ModeSetup | None, roots: "list[str]", known: "dict[str, Any] | None"
 ) -> dict[str, Any]:
     """The sandbox as a turn takes it. `known` is how the user's own configuration has the workspace; `usual` is the mode's own setup.
 
@@ -153,9 +153,9 @@ def sandbox_policy(
 # `untrusted` asks about every edit and every command. A command that is allowed then runs in the sandbox first, so that has to let it write.
 # In `plan` commands are how Codex looks around, and its sandbox lets none of them change anything.
 
-_ASKS_EDITS: Final = Setup("on-request", "read-only")
-_ASKS_ALL: Final = Setup("untrusted", WORKSPACE)
-_ASKS_ALL_UNBOUND: Final = Setup("untrusted", "danger-full-access")
+_ASKS_EDITS: Final = ModeSetup("on-request", "read-only")
+_ASKS_ALL: Final = ModeSetup("untrusted", WORKSPACE)
+_ASKS_ALL_UNBOUND: Final = ModeSetup("untrusted", "danger-full-access")
 
 
 def is_held(rules: "Rules | None") -> bool:
@@ -163,7 +163,7 @@ def is_held(rules: "Rules | None") -> bool:
     return rules is not None and any(_about(rule) for rule in (*rules.deny, *rules.ask))
 
 
-def held(setup: Setup, rules: "Rules | None" = None) -> Setup:
+def held(setup: ModeSetup, rules: "Rules | None" = None) -> ModeSetup:
     """What is sent for a mode, where these rules hold."""
     if setup.plans:
         return setup
@@ -223,7 +223,7 @@ def _any_in(folder: Path) -> bool:
         return True
 
 
-def config_with_profile(found: "Configured") -> dict[str, Any]:
+def config_with_profile(found: "CodexConfig") -> dict[str, Any]:
     """What a thread is opened with so that a turn can be given the profile. What the user has said about the sandbox goes on to hold."""
     config: dict[str, Any] = {"permissions": {PROFILE: {"filesystem": {":root": "read", _NOWHERE: "deny"}}}}
     if found.sandbox_mode is None and found.default_permissions is None:

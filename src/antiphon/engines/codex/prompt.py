@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 from antiphon.aio import ignore_result
 from antiphon.engines.content import (
     MEDIA_LIMIT,
-    Context,
-    Document,
-    Picture,
+    ContextPiece,
+    DocumentPiece,
+    PicturePiece,
     Piece,
-    Text,
+    TextPiece,
+    link_target,
     pieces_of,
-    place_of,
     reader_of,
 )
 from antiphon.protocol import v1
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from antiphon.agent.turn import Turn
-    from antiphon.engines.events import End
+    from antiphon.engines.events import TurnEnd
     from antiphon.errors import AcpError
 
-__all__ = ["PICTURES", "Waiting", "input_of", "text_input"]
+__all__ = ["PICTURES", "CodexPrompt", "input_of", "text_input"]
 
 PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """What the model sees."""
@@ -47,9 +47,9 @@ def text_input(text: str) -> dict[str, Any]:
 
 def _input(piece: Piece) -> dict[str, Any]:
     match piece:
-        case Text(text=text) | Context(text=text):
+        case TextPiece(text=text) | ContextPiece(text=text):
             return text_input(text)
-        case Picture(mime_type=mime, data=data) | Document(mime_type=mime, data=data):
+        case PicturePiece(mime_type=mime, data=data) | DocumentPiece(mime_type=mime, data=data):
             return {"type": "image", "url": f"data:{mime};base64,{data}"}
 
 
@@ -58,7 +58,7 @@ def _linked(turn: "Turn") -> Iterator[str]:
     for block in turn.prompt:
         if not isinstance(block, v1.ResourceLink):
             continue
-        place = place_of(block.uri, turn.session.cwd)
+        place = link_target(block.uri, turn.session.cwd)
         if place is not None and _is_picture(block.mime_type, place.path):
             yield place.path
 
@@ -75,15 +75,15 @@ def _is_picture(named: str | None, path: str) -> bool:
 # --- A prompt that waits for the end of its turn. The server may tell the end before we know which turn is ours
 
 
-class Waiting:
+class CodexPrompt:
     """For one turn."""
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
-        self.end: asyncio.Future[End] = loop.create_future()
+        self.end: asyncio.Future[TurnEnd] = loop.create_future()
         self.end.add_done_callback(ignore_result)  # a prompt that was called off asks for no error
         self._id: asyncio.Future[str | None] = loop.create_future()
-        self._ends: dict[str, End] = {}
+        self._ends: dict[str, TurnEnd] = {}
         self._started: str | None = None
         self._next = False
 
@@ -98,9 +98,9 @@ class Waiting:
         if id in self._ends:
             self._finish(self._ends[id])
         elif id is None:
-            from antiphon.engines.events import End
+            from antiphon.engines.events import TurnEnd
 
-            self._finish(End())
+            self._finish(TurnEnd())
 
     def is_next_turn(self) -> None:
         """It is the turn that starts now: the server does not say which."""
@@ -114,7 +114,7 @@ class Waiting:
         if self._next and not self._id.done():
             self.is_turn(id)
 
-    def ended(self, ids: "Sequence[str]", end: "End") -> None:
+    def ended(self, ids: "Sequence[str]", end: "TurnEnd") -> None:
         """A turn of the thread is over."""
         self._ends.update(dict.fromkeys(ids, end))
         if self._id.done() and self._id.result() in ids:
@@ -132,6 +132,6 @@ class Waiting:
         if not self.end.done():
             self.end.set_exception(error)
 
-    def _finish(self, end: "End") -> None:
+    def _finish(self, end: "TurnEnd") -> None:
         if not self.end.done():
             self.end.set_result(end)

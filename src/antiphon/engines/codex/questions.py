@@ -7,39 +7,41 @@ from antiphon.agent.asking import Asking
 from antiphon.engines.codex.approvals import Asker
 from antiphon.engines.codex.approvals.asker import changed_files, decided_by_mode
 from antiphon.engines.codex.files import NewDirectories
-from antiphon.engines.questions import Pending
+from antiphon.engines.questions import OpenQuestions
 from antiphon.errors import Code
 
 if TYPE_CHECKING:
     from antiphon.agent.session import Session
     from antiphon.engines.codex import wire
-    from antiphon.engines.codex.server import Server
-    from antiphon.engines.codex.settings import Choosing
+    from antiphon.engines.codex.server import CodexServer
+    from antiphon.engines.codex.settings import CodexSettings
     from antiphon.engines.codex.translate import Translator
-    from antiphon.engines.events import Telling
+    from antiphon.engines.events import UpdateSender
 
-__all__ = ["Answering"]
+__all__ = ["CodexQuestions"]
 
 _log = logging.getLogger(__name__)
 
 
-class Answering:
+class CodexQuestions:
     """Of one session. Questions belong to it and not to a turn, because sub-agents ask between turns too."""
 
-    def __init__(self, session: "Session", translator: "Translator", telling: "Telling", choosing: "Choosing") -> None:
+    def __init__(
+        self, session: "Session", translator: "Translator", telling: "UpdateSender", choosing: "CodexSettings"
+    ) -> None:
         self._stage = Asking(session)
         self._asker = Asker(session)
         self._translator = translator
         self._telling = telling
         self._choosing = choosing
-        self._pending = Pending()
+        self._pending = OpenQuestions()
         self._directories = NewDirectories()
 
-    def ask(self, server: "Server", question: "wire.Asked") -> None:
+    def ask(self, server: "CodexServer", question: "wire.Asked") -> None:
         """Begin to ask the user, and answer the server when they have."""
         self._pending.begin((server.pid, question.id), self._answer(server, question))
 
-    async def _answer(self, server: "Server", question: "wire.Asked") -> None:
+    async def _answer(self, server: "CodexServer", question: "wire.Asked") -> None:
         try:
             call = self._translator.patch_of(question.params)
             result = decided_by_mode(self._stage.session, self._choosing, question.params, call)
@@ -62,7 +64,7 @@ class Answering:
         """The turn has ended, and with it all of its changes."""
         self._directories.remove_empty()
 
-    def withdraw(self, server: "Server", id: "wire.RequestId") -> None:
+    def withdraw(self, server: "CodexServer", id: "wire.RequestId") -> None:
         """The server does not want to know any more."""
         self._pending.withdraw((server.pid, id))
 

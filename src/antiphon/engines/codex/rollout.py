@@ -11,7 +11,7 @@ from antiphon.engines.codex import wire
 from antiphon.engines.codex.translate.refused import Refused, Said
 from antiphon.protocol.base import BAD_INPUT
 
-__all__ = ["LARGEST", "RAW", "RAW_EVENTS", "Missing", "Rollout", "Unseen"]
+__all__ = ["LARGEST", "RAW", "RAW_EVENTS", "MissingItems", "Rollout", "UnseenItems"]
 
 LARGEST: Final = 16 * 1024 * 1024
 """Bytes that are read at once. More is not looked through."""
@@ -73,7 +73,7 @@ class _Told(msgspec.Struct, frozen=True):
     item: Said = Said()
 
 
-class Unseen:
+class UnseenItems:
     """Of one thread."""
 
     def __init__(self) -> None:
@@ -105,12 +105,12 @@ class Unseen:
         self._refused.turn_ended()
         return found
 
-    async def history(self) -> "Missing":
+    async def history(self) -> "MissingItems":
         """Those of all that was said before."""
-        return Missing(await asyncio.to_thread(_recalled, self._path) if self._path else {})
+        return MissingItems(await asyncio.to_thread(_recalled, self._path) if self._path else {})
 
 
-class Missing:
+class MissingItems:
     """Items that a history lacks, by the item that came after them."""
 
     def __init__(self, before: dict[str, list[wire.Item]]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from antiphon.engines.codex import wire
-from antiphon.engines.process import Program, ProgramPeer
+from antiphon.engines.process import LineProcess, ProgramPeer
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError, fresh
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "REQUEST_LIMIT",
-    "Server",
-    "ServerRefused",
+    "CodexRefused",
+    "CodexServer",
     "clearly",
     "ended",
     "is_archived",
@@ -35,7 +35,7 @@ REQUEST_LIMIT: Final = 60.0
 T = TypeVar("T")
 
 
-class ServerRefused(AcpError):
+class CodexRefused(AcpError):
     """The server says no to a request, or does not answer."""
 
     def __init__(self, method: str, message: str, code: int = 0) -> None:
@@ -44,10 +44,10 @@ class ServerRefused(AcpError):
         self.code = code
 
 
-class Server(ProgramPeer):
+class CodexServer(ProgramPeer):
     """A living one. Iterate `lines`: answers to our requests are taken out of it on the way."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: LineProcess) -> None:
         super().__init__(program)
         self._waiting: dict[wire.RequestId, tuple[str, asyncio.Future[Any], Callable[[msgspec.Raw], Any]]] = {}
         self._numbers = itertools.count(1)
@@ -72,7 +72,7 @@ class Server(ProgramPeer):
         if answer.done():
             return
         if line.error is not None:
-            answer.set_exception(ServerRefused(method, line.error.message, line.error.code))
+            answer.set_exception(CodexRefused(method, line.error.message, line.error.code))
             return
         try:
             answer.set_result(read(line.result))
@@ -120,7 +120,7 @@ class Server(ProgramPeer):
         try:
             return await asyncio.wait_for(answer, limit)
         except TimeoutError:
-            raise ServerRefused(method, f"no answer within {limit:g} seconds") from None
+            raise CodexRefused(method, f"no answer within {limit:g} seconds") from None
         finally:
             del self._waiting[id]
 
@@ -164,13 +164,13 @@ def clearly() -> Iterator[None]:
     """
     try:
         yield
-    except ServerRefused as error:
+    except CodexRefused as error:
         raise refused(error) from error
     except ConnectionClosed as error:
         raise ended(error) from error
 
 
-def refused(error: ServerRefused, key: str | None = None) -> RequestError:
+def refused(error: CodexRefused, key: str | None = None) -> RequestError:
     """The server's no. `key` is what is wrong in its configuration, where that is why."""
     said = error.message
     if _UNKNOWN_THREAD.search(said):
@@ -195,12 +195,12 @@ def refused(error: ServerRefused, key: str | None = None) -> RequestError:
     return RequestError(Code.INTERNAL_ERROR, f"Codex refuses: {said}")
 
 
-def is_open_elsewhere(error: ServerRefused) -> bool:
+def is_open_elsewhere(error: CodexRefused) -> bool:
     """Whether a server still has the thread: the same one closes it, or another one writes in it."""
     return _OPEN_ELSEWHERE.search(error.message) is not None
 
 
-def is_archived(error: ServerRefused) -> bool:
+def is_archived(error: CodexRefused) -> bool:
     """Whether that is why."""
     return _ARCHIVED.search(error.message) is not None
 
@@ -220,11 +220,11 @@ def plain(text: str) -> str:
     return _COLOURS.sub("", text)
 
 
-async def key_at_fault(server: "Server") -> str | None:
+async def key_at_fault(server: "CodexServer") -> str | None:
     """The key of its configuration that the server cannot read: empty if it does not say which, None if it can read all."""
     try:
         await server.request("config/read", {})
-    except ServerRefused as error:
+    except CodexRefused as error:
         found = _KEY.search(error.message)
         return found[1] if found is not None else ""
     return None

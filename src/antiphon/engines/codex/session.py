@@ -16,16 +16,16 @@ from antiphon.engines.codex.commands import AT_ONCE, COMMANDS, NEXT_TURN, run_co
 from antiphon.engines.codex.files import text_before
 from antiphon.engines.codex.hub import EARLY
 from antiphon.engines.codex.login import sign_in_needed
-from antiphon.engines.codex.prompt import Waiting, input_of
-from antiphon.engines.codex.questions import Answering
-from antiphon.engines.codex.rollout import RAW, Unseen
-from antiphon.engines.codex.server import Server, ServerRefused, clearly, ended
-from antiphon.engines.codex.settings import MODE, MODEL, Choosing
+from antiphon.engines.codex.prompt import CodexPrompt, input_of
+from antiphon.engines.codex.questions import CodexQuestions
+from antiphon.engines.codex.rollout import RAW, UnseenItems
+from antiphon.engines.codex.server import CodexRefused, CodexServer, clearly, ended
+from antiphon.engines.codex.settings import MODE, MODEL, CodexSettings
 from antiphon.engines.codex.stored_threads import turns_of
 from antiphon.engines.codex.thread import OpenThread
 from antiphon.engines.codex.translate import Translator
 from antiphon.engines.codex.translate.events import ModelChanged, News, TurnEnded
-from antiphon.engines.events import Telling, mirrors
+from antiphon.engines.events import UpdateSender, mirrors
 from antiphon.engines.labels import title_of
 from antiphon.engines.project import is_trust, trust_by_command
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from antiphon.agent.hooks import Outcome
     from antiphon.agent.session import Session
     from antiphon.agent.turn import Turn
-    from antiphon.engines.codex.hub import Hub
+    from antiphon.engines.codex.hub import CodexHub
 
 __all__ = ["CodexSession"]
 
@@ -53,12 +53,12 @@ _log = logging.getLogger(__name__)
 class CodexSession(EngineSession):
     """Codex at work."""
 
-    def __init__(self, session: "Session", hub: "Hub") -> None:
+    def __init__(self, session: "Session", hub: "CodexHub") -> None:
         self.session = session
         self._hub = hub
-        self._choosing = Choosing(session)
+        self._choosing = CodexSettings(session)
         self._translator = self._new_translator()
-        self._telling = Telling(
+        self._telling = UpdateSender(
             session,
             {
                 ModelChanged: lambda changed: self._choosing.model_is(changed.model),
@@ -66,11 +66,11 @@ class CodexSession(EngineSession):
                 TurnEnded: self._turn_ended,
             },
         )
-        self._answering = Answering(session, self._translator, self._telling, self._choosing)
-        self._unseen = Unseen()
+        self._answering = CodexQuestions(session, self._translator, self._telling, self._choosing)
+        self._unseen = UnseenItems()
         self._thread = OpenThread(session, hub, self._choosing, self._unseen, self)
         self._told_once: Recent[str] = Recent()
-        self._waiting: Waiting | None = None
+        self._waiting: CodexPrompt | None = None
         self._turn: str | None = None
         self._titled = False
         self._heard = asyncio.Event()
@@ -204,11 +204,11 @@ class CodexSession(EngineSession):
                     raise
                 _log.exception("news of Codex could not be told: %.200r", each)
 
-    def asked(self, server: Server, question: wire.Asked) -> None:
+    def asked(self, server: CodexServer, question: wire.Asked) -> None:
         """It asks something about it."""
         self._answering.ask(server, question)
 
-    async def lost(self, server: Server) -> None:
+    async def lost(self, server: CodexServer) -> None:
         """The server is gone: whoever waits is told, and what it left open is closed."""
         self._turn = None
         if self._waiting is not None:
@@ -255,7 +255,7 @@ class CodexSession(EngineSession):
         if not self._titled and (title := title_of(turn.text)):
             self._titled = True
             await self.session.entitle(title)
-        waiting = self._waiting = Waiting()
+        waiting = self._waiting = CodexPrompt()
         # A task of its own: a turn that is called off while it begins must still be known, or it could not be interrupted.
         beginning = asyncio.create_task(self._begin(server, turn, content, waiting))
         try:
@@ -273,14 +273,16 @@ class CodexSession(EngineSession):
             return v1.PromptResult(end.stop_reason or v1.StopReason.END_TURN, end.usage)
         raise sign_in_needed(end.error.message) if end.error.code == Code.AUTH_REQUIRED else end.error.refusal()
 
-    async def _at_once(self, server: Server, turn: "Turn", name: str, rest: str) -> None:
+    async def _at_once(self, server: CodexServer, turn: "Turn", name: str, rest: str) -> None:
         """A command that begins no turn: there is nothing to interrupt, and who calls it off stops waiting."""
         with clearly():
             await run_command(turn, name, rest, server, self._thread.id)
         if name == "archive":
             self._thread.left()
 
-    async def _begin(self, server: Server, turn: "Turn", content: list[dict[str, Any]], waiting: Waiting) -> None:
+    async def _begin(
+        self, server: CodexServer, turn: "Turn", content: list[dict[str, Any]], waiting: CodexPrompt
+    ) -> None:
         try:
             with clearly():
                 id = await self._started_turn(server, turn, content)
@@ -292,7 +294,7 @@ class CodexSession(EngineSession):
             else:
                 waiting.is_turn(id)
 
-    async def _started_turn(self, server: Server, turn: "Turn", content: list[dict[str, Any]]) -> str | None:
+    async def _started_turn(self, server: CodexServer, turn: "Turn", content: list[dict[str, Any]]) -> str | None:
         """Start the turn of a prompt; its id, or None if there is none to wait for."""
         if turn.command is not None and turn.command[0] in {command.name for command in COMMANDS}:
             if rights := self._choosing.begin_rights():  # a command takes none, and may be the first turn in the mode
@@ -303,12 +305,12 @@ class CodexSession(EngineSession):
         begun = await server.call("turn/start", params, wire.TurnBegun)
         return begun.turn.id if begun.turn is not None else begun.turn_id
 
-    async def _call_off(self, server: Server, waiting: Waiting) -> None:
+    async def _call_off(self, server: CodexServer, waiting: CodexPrompt) -> None:
         """Interrupt the turn, wait for its end, and end the commands that it left running. A server that hangs is replaced."""
         try:
             async with asyncio.timeout(INTERRUPT_LIMIT):
                 if (id := await waiting.id()) is not None:
-                    with suppress(ServerRefused):  # it has just ended
+                    with suppress(CodexRefused):  # it has just ended
                         await server.request("turn/interrupt", {"threadId": self._thread.id, "turnId": id})
                     await asyncio.wait([waiting.end])
                 await self._thread.clean(server)
@@ -334,7 +336,7 @@ class CodexSession(EngineSession):
             return
         with suppress(ConnectionClosed):
             if turn is not None:
-                with suppress(ServerRefused):  # it has just ended
+                with suppress(CodexRefused):  # it has just ended
                     await server.request("turn/interrupt", {"threadId": self._thread.id, "turnId": turn})
             await self._thread.clean(server)
         self._answering.withdraw_all()
@@ -349,7 +351,7 @@ class CodexSession(EngineSession):
                 await server.request(
                     "turn/steer", {"threadId": self._thread.id, "expectedTurnId": id, "input": content}
                 )
-            except ServerRefused:  # it has just ended
+            except CodexRefused:  # it has just ended
                 return False
         return True
 

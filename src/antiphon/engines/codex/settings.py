@@ -8,7 +8,7 @@ from antiphon.engines.codex.modes import (
     MODES,
     PROFILE,
     WORKSPACE,
-    Setup,
+    ModeSetup,
     held,
     is_held,
     mode_under,
@@ -16,8 +16,8 @@ from antiphon.engines.codex.modes import (
     sandbox_policy,
     setup_of,
 )
-from antiphon.engines.codex.server import ServerRefused
-from antiphon.engines.codex.thread import configured
+from antiphon.engines.codex.server import CodexRefused
+from antiphon.engines.codex.thread import read_config
 from antiphon.errors import Code, RemoteProtocolError, RequestError
 from antiphon.protocol import v1
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from antiphon.agent.session import Session
     from antiphon.engines.codex import wire
-    from antiphon.engines.codex.server import Server
+    from antiphon.engines.codex.server import CodexServer
     from antiphon.engines.codex.wire import Model
 
-__all__ = ["EFFORT", "MODE", "MODEL", "SUMMARIES", "SUMMARY", "Choice", "Choosing", "choices_of"]
+__all__ = ["EFFORT", "MODE", "MODEL", "SUMMARIES", "SUMMARY", "Choice", "CodexSettings", "choices_of"]
 
 MODE: Final = "mode"
 MODEL: Final = "model"
@@ -124,7 +124,7 @@ _NOT_KNOWN: Final = (
 _ACCEPTING: Final = frozenset({"acceptEdits", "dontAsk"})
 
 
-class Choosing:
+class CodexSettings:
     """Mode, model, effort and summary of one session."""
 
     def __init__(self, session: "Session") -> None:
@@ -142,7 +142,7 @@ class Choosing:
         """Mode, model and effort as they were last sent: that Codex has taken them over is no news."""
         self._rights: tuple[object, object] | None = None
         """Approval and sandbox as they were last sent, where they are other than the mode's own."""
-        self._own: Setup | None = None
+        self._own: ModeSetup | None = None
         """The user's own settings, if they match no mode and let Codex write the workspace without asking."""
         self._workspace: dict[str, Any] | None = None
         self.has_profile = False
@@ -168,7 +168,7 @@ class Choosing:
         if EFFORT not in self._chosen and effort:
             self._effort = effort
 
-    async def learn(self, server: "Server") -> None:
+    async def learn(self, server: "CodexServer") -> None:
         """Before the first turn: what the user has set up for Codex, so that our own words for it do not undo that.
 
         Raises:
@@ -177,8 +177,8 @@ class Choosing:
         if self._learnt:
             return
         try:
-            found = await configured(server, self._session.cwd)
-        except (ServerRefused, RemoteProtocolError) as error:
+            found = await read_config(server, self._session.cwd)
+        except (CodexRefused, RemoteProtocolError) as error:
             setup = self._setup_of_turn
             if setup is not None and setup.sandbox == WORKSPACE and self._workspace is None:
                 raise RequestError(
@@ -191,7 +191,7 @@ class Choosing:
             self._summary = found.model_reasoning_summary
             await self._show_and_tell()
 
-    def follow(self, other: "Choosing") -> None:
+    def follow(self, other: "CodexSettings") -> None:
         """Choose what was chosen in another session."""
         self.mode, self.model, self._effort, self._summary = other.mode, other.model, other._effort, other._summary
         self._chosen, self._rights, self._own = set(other._chosen), other._rights, other._own
@@ -217,17 +217,17 @@ class Choosing:
     # For Codex.
 
     @property
-    def _setup(self) -> "Setup | None":
+    def _setup(self) -> "ModeSetup | None":
         """What the mode is made of, if one was chosen."""
         setup = setup_of(self.mode) if MODE in self._chosen else None
         return None if setup is None else held(setup, self._session.rules)
 
     @property
-    def _own_mode(self) -> "Setup | None":
+    def _own_mode(self) -> "ModeSetup | None":
         return None if self.mode in MODES else self._own
 
     @property
-    def _setup_of_turn(self) -> "Setup | None":
+    def _setup_of_turn(self) -> "ModeSetup | None":
         """The same for a turn, also where no mode was chosen: the user's own configuration may let Codex do anything unasked."""
         if self._setup is not None:
             return self._setup
@@ -237,7 +237,7 @@ class Choosing:
             return held(MODES["default"][1], rules) if is_held(rules) else None
         sent = held(own, rules)
         if own is self._own_mode and not is_held(rules):
-            sent = Setup(own.approval, sent.sandbox)
+            sent = ModeSetup(own.approval, sent.sandbox)
         return sent if is_held(rules) or sent != own else None
 
     def begin_rights(self) -> dict[str, Any]:
@@ -362,6 +362,6 @@ def _kind_of(sandbox: object) -> object:
     return sandbox.get("type") if isinstance(sandbox, dict) else sandbox
 
 
-def _unasked(approval: object, sandbox: object) -> Setup | None:
+def _unasked(approval: object, sandbox: object) -> ModeSetup | None:
     """A combination that lets Codex write the workspace unasked; None for any other."""
-    return Setup(approval, WORKSPACE) if _kind_of(sandbox) == "workspaceWrite" and approval != "untrusted" else None
+    return ModeSetup(approval, WORKSPACE) if _kind_of(sandbox) == "workspaceWrite" and approval != "untrusted" else None

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.server import ServerRefused, clearly, refused
+from antiphon.engines.codex.server import CodexRefused, clearly, refused
 from antiphon.engines.labels import title_of
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
@@ -12,8 +12,8 @@ from antiphon.protocol import v1
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from antiphon.engines.codex.hub import Hub
-    from antiphon.engines.codex.server import Server
+    from antiphon.engines.codex.hub import CodexHub
+    from antiphon.engines.codex.server import CodexServer
 
 __all__ = ["PAGE", "TURNS_PAGE", "delete_thread", "list_threads", "turns_of"]
 
@@ -24,7 +24,7 @@ SOURCES: Final = ("cli", "vscode", "exec", "appServer")
 """Where threads of people come from; those of sub-agents are part of theirs."""
 
 
-async def list_threads(hub: "Hub", query: v1.ListSessions) -> v1.ListSessionsResult:
+async def list_threads(hub: "CodexHub", query: v1.ListSessions) -> v1.ListSessionsResult:
     """A page of threads, the last used first.
 
     Raises:
@@ -41,7 +41,7 @@ async def list_threads(hub: "Hub", query: v1.ListSessions) -> v1.ListSessionsRes
         server = await hub.ready()
         try:
             page = await server.call("thread/list", params, wire.ThreadPage)
-        except ServerRefused as error:
+        except CodexRefused as error:
             if query.cursor is None:
                 raise
             wrong = f"{error.message}: begin again without a cursor"
@@ -51,7 +51,7 @@ async def list_threads(hub: "Hub", query: v1.ListSessions) -> v1.ListSessionsRes
     )
 
 
-async def delete_thread(hub: "Hub", session_id: str) -> None:
+async def delete_thread(hub: "CodexHub", session_id: str) -> None:
     """Forget a thread for good. One that does not exist is no error.
 
     Raises:
@@ -61,7 +61,7 @@ async def delete_thread(hub: "Hub", session_id: str) -> None:
         server = await hub.ready()
         try:
             await server.request("thread/delete", {"threadId": hub.names.thread_of(session_id)})
-        except ServerRefused as error:
+        except CodexRefused as error:
             if refused(error).code != Code.RESOURCE_NOT_FOUND:
                 raise
 
@@ -88,7 +88,7 @@ TURNS_PAGE: Final = 50
 """Turns in one page: a turn may hold megabytes of output."""
 
 
-async def turns_of(server: "Server", thread: str) -> "AsyncIterator[list[wire.Turn]]":
+async def turns_of(server: "CodexServer", thread: str) -> "AsyncIterator[list[wire.Turn]]":
     """Oldest first, with everything that is known of each."""
     cursor: str | None = None
     known: set[str] = set()
@@ -102,7 +102,7 @@ async def turns_of(server: "Server", thread: str) -> "AsyncIterator[list[wire.Tu
         }
         try:
             page = await server.call("thread/turns/list", params, wire.TurnPage)
-        except ServerRefused:
+        except CodexRefused:
             if cursor is not None:
                 raise
             read = await server.call("thread/read", {"threadId": thread, "includeTurns": True}, wire.ThreadOpened)

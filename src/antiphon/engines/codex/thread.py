@@ -14,8 +14,8 @@ from antiphon.engines.codex.login import must_be_signed_in
 from antiphon.engines.codex.modes import config_with_profile, has_rules
 from antiphon.engines.codex.rollout import RAW_EVENTS
 from antiphon.engines.codex.server import (
-    Server,
-    ServerRefused,
+    CodexRefused,
+    CodexServer,
     clearly,
     is_archived,
     is_open_elsewhere,
@@ -29,11 +29,11 @@ from antiphon.protocol import v1
 
 if TYPE_CHECKING:
     from antiphon.agent.session import Session
-    from antiphon.engines.codex.hub import Hub, Listener
-    from antiphon.engines.codex.rollout import Unseen
-    from antiphon.engines.codex.settings import Choosing
+    from antiphon.engines.codex.hub import CodexHub, ThreadListener
+    from antiphon.engines.codex.rollout import UnseenItems
+    from antiphon.engines.codex.settings import CodexSettings
 
-__all__ = ["Configured", "OpenThread", "configured", "servers_of"]
+__all__ = ["CodexConfig", "OpenThread", "read_config", "servers_of"]
 
 # --- The MCP servers of a session as Codex's configuration has them. They go to it over its pipe, so nothing secret is written down
 
@@ -71,7 +71,7 @@ class _Project(msgspec.Struct, frozen=True):
     trust_level: str | None = None
 
 
-class Configured(msgspec.Struct, frozen=True):
+class CodexConfig(msgspec.Struct, frozen=True):
     """The part of it that is read here."""
 
     approval_policy: str | dict[str, Any] | None = None
@@ -117,10 +117,10 @@ class Configured(msgspec.Struct, frozen=True):
 
 
 class _Read(msgspec.Struct, frozen=True):
-    config: Configured = Configured()
+    config: CodexConfig = CodexConfig()
 
 
-async def configured(server: "Server", cwd: str) -> Configured:
+async def read_config(server: "CodexServer", cwd: str) -> CodexConfig:
     """As it stands for this directory.
 
     Raises:
@@ -141,10 +141,15 @@ class OpenThread:
     """Of one session, which listens to it."""
 
     def __init__(
-        self, session: "Session", hub: "Hub", choosing: "Choosing", unseen: "Unseen", listener: "Listener"
+        self,
+        session: "Session",
+        hub: "CodexHub",
+        choosing: "CodexSettings",
+        unseen: "UnseenItems",
+        listener: "ThreadListener",
     ) -> None:
         self.id = ""
-        self.server: Server | None = None
+        self.server: CodexServer | None = None
         """Where it is open; None if it has to be opened again."""
         self._session = session
         self._hub = hub
@@ -178,7 +183,7 @@ class OpenThread:
         with clearly():
             return await self._open(await self._signed_in(), method, params)
 
-    async def _signed_in(self) -> Server:
+    async def _signed_in(self) -> CodexServer:
         try:
             return await must_be_signed_in(self._hub)
         except RequestError as error:
@@ -187,7 +192,7 @@ class OpenThread:
                 raise
         return server  # it cannot read its configuration and falls back on one that wants a login; it says so when a thread is opened
 
-    async def ready(self) -> Server:
+    async def ready(self) -> CodexServer:
         """The server, with the thread open in it."""
         with clearly():
             server = await self._hub.ready()
@@ -195,7 +200,7 @@ class OpenThread:
                 await self._again(server)
         return server
 
-    async def _again(self, server: Server) -> None:
+    async def _again(self, server: CodexServer) -> None:
         try:
             await self._open(server, "thread/resume", {"threadId": self.id})
         except RequestError as error:
@@ -205,10 +210,10 @@ class OpenThread:
             await self._open(server, "thread/start", {})
             self._hub.names.moved(self._session.id, self.id)
 
-    async def _open(self, server: Server, method: str, params: dict[str, Any]) -> wire.ThreadOpened:
+    async def _open(self, server: CodexServer, method: str, params: dict[str, Any]) -> wire.ThreadOpened:
         try:
             return await self._when_released(server, method, params)
-        except ServerRefused as error:
+        except CodexRefused as error:
             if method == "thread/resume" and is_archived(error):
                 await server.request("thread/unarchive", {"threadId": params["threadId"]})
                 return await self._asked_for(server, method, params)
@@ -217,18 +222,18 @@ class OpenThread:
                 self._hub.give_up_unused(server)  # the next one looks at the file again
             raise refused(error, key) from error
 
-    async def _when_released(self, server: Server, method: str, params: dict[str, Any]) -> wire.ThreadOpened:
+    async def _when_released(self, server: CodexServer, method: str, params: dict[str, Any]) -> wire.ThreadOpened:
         """Open a thread, and wait for a moment if a server is still closing it."""
         for delay in RELEASE_DELAYS:
             try:
                 return await self._asked_for(server, method, params)
-            except ServerRefused as error:
+            except CodexRefused as error:
                 if not is_open_elsewhere(error):
                     raise
             await asyncio.sleep(delay)
         return await self._asked_for(server, method, params)
 
-    async def _asked_for(self, server: Server, method: str, params: dict[str, Any]) -> wire.ThreadOpened:
+    async def _asked_for(self, server: CodexServer, method: str, params: dict[str, Any]) -> wire.ThreadOpened:
         session, starts = self._session, method == "thread/start"
         wanted: dict[str, Any] = {"cwd": session.cwd, **params, **(RAW_EVENTS if starts else {})}
         config = await self._config(await self._configured(server))
@@ -256,13 +261,13 @@ class OpenThread:
             left = True
             raise
 
-    async def _configured(self, server: Server) -> Configured:
+    async def _configured(self, server: CodexServer) -> CodexConfig:
         try:
-            return await configured(server, self._session.cwd)
-        except ServerRefused:
-            return Configured()  # the request that follows is refused for the same reason, and says it better
+            return await read_config(server, self._session.cwd)
+        except CodexRefused:
+            return CodexConfig()  # the request that follows is refused for the same reason, and says it better
 
-    async def _config(self, found: Configured) -> dict[str, Any]:
+    async def _config(self, found: CodexConfig) -> dict[str, Any]:
         """Return what the thread is opened with: whether the project's settings count, and a profile for turns that only look."""
         above = directories_above(self._session.cwd)
         places = dict.fromkeys([*above, *filter(None, map(main_repository, above))])
@@ -293,11 +298,11 @@ class OpenThread:
             return
         if await self._level_now() == self._level:
             return
-        with suppress(ServerRefused, ConnectionClosed):
+        with suppress(CodexRefused, ConnectionClosed):
             await server.request("thread/unsubscribe", {"threadId": self.id}, CLOSE_LIMIT)
         self.left()
 
-    def _opened(self, server: Server, thread: wire.Thread, *, live: bool) -> None:
+    def _opened(self, server: CodexServer, thread: wire.Thread, *, live: bool) -> None:
         """Listen from now on: what the server says about it comes right behind its answer."""
         if self.id != thread.id:
             self._hub.forget(self.id, self._listener)
@@ -305,7 +310,7 @@ class OpenThread:
         self._unseen.opened(thread, live=live)
         self._hub.listen(thread.id, self._listener)
 
-    def _unwanted(self, server: Server, id: str) -> None:
+    def _unwanted(self, server: CodexServer, id: str) -> None:
         if self._hub.listener_of(id) is None:
             server.send("thread/unsubscribe", {"threadId": id})
 
@@ -319,9 +324,9 @@ class OpenThread:
         """It is not open any more: it is archived, or was opened by somebody else. The next prompt opens it again."""
         self.server = None
 
-    async def clean(self, server: Server) -> None:
+    async def clean(self, server: CodexServer) -> None:
         """End the commands that outlived their turn."""
-        with suppress(ServerRefused):
+        with suppress(CodexRefused):
             await server.request("thread/backgroundTerminals/clean", {"threadId": self.id}, CLOSE_LIMIT)
 
     async def close(self) -> None:
@@ -329,7 +334,7 @@ class OpenThread:
         server = self.server
         if not self._hub.forget(self.id, self._listener) or server is None or server.end is not None:
             return
-        with suppress(ServerRefused, ConnectionClosed):
+        with suppress(CodexRefused, ConnectionClosed):
             await self.clean(server)
             if self._hub.listener_of(self.id) is None:
                 await server.request("thread/unsubscribe", {"threadId": self.id}, CLOSE_LIMIT)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from antiphon.engines.claude import wire
-from antiphon.engines.claude.translate.events import News, Notice, Started, TurnEnded
+from antiphon.engines.claude.translate.events import EngineNotice, News, Started, TurnEnded
 from antiphon.engines.claude.translate.translator import Translator
 from antiphon.protocol import v1
 
@@ -145,7 +145,7 @@ def _about_the_session(each: News) -> str:
             return f"turn ended {how}{ids}{by}"
         case Started():
             return f"started {each.model} {each.mode}"
-        case Notice():
+        case EngineNotice():
             return f"notice {each.severity}: {each.title}"
         case _:
             return (

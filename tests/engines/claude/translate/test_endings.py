@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from antiphon.engines.claude.translate.events import End, end_of, reset_in, reset_moment
+from antiphon.engines.claude.translate.events import TurnEnd, end_of, reset_in, reset_moment
 from antiphon.engines.claude.wire import Assistant, Message, ModelUsage, RateLimitInfo, Result, TextBlock, Usage
 from antiphon.errors import Code
 from antiphon.protocol import v1
@@ -98,7 +98,7 @@ def test_an_error_has_a_kind_and_says_what_to_do(case: str, line: Result, last: 
 
 
 def failed(line: Result, last: Assistant | None = None, limit: RateLimitInfo | None = None, **more: Any) -> Any:
-    end: End = end_of(line, last, limit, **more)
+    end: TurnEnd = end_of(line, last, limit, **more)
     assert end.error is not None
     return end.error
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from antiphon.engines.claude import wire
-from antiphon.engines.claude.translate.events import Notice, SignInNeeded
+from antiphon.engines.claude.translate.events import EngineNotice, SignInNeeded
 from antiphon.engines.claude.translate.notices import notices_of
 from antiphon.protocol import v1
 
@@ -18,41 +18,41 @@ def limit(**fields: Any) -> wire.RateLimit:
 
 TOLD = [
     (wire.ApiRetry(attempt=1, max_retries=10, retry_delay_ms=2000, error_status=529, error="overloaded"),
-     Notice("Claude is overloaded, retrying in 2 s (1 of 10)", None, WARNING)),
+     EngineNotice("Claude is overloaded, retrying in 2 s (1 of 10)", None, WARNING)),
     (wire.ApiRetry(attempt=2, max_retries=2, retry_delay_ms=540, error="unknown"),
-     Notice("No connection to Claude, retrying in 1 s (2 of 2)", None, WARNING)),
-    (wire.ApiRetry(error_status=418, error="unknown"), Notice("Claude answered with an error (418), retrying", None, WARNING)),
+     EngineNotice("No connection to Claude, retrying in 1 s (2 of 2)", None, WARNING)),
+    (wire.ApiRetry(error_status=418, error="unknown"), EngineNotice("Claude answered with an error (418), retrying", None, WARNING)),
     (limit(status="allowed_warning", rate_limit_type="five_hour", utilization=0.91, resets_at=1_760_000_000),
-     Notice("91 % of the 5-hour limit is used", "It resets at 2025-10-09 08:53 UTC.", WARNING)),
-    (limit(status="allowed_warning"), Notice("The usage limit is near", None, WARNING)),
-    (limit(status="rejected", rate_limit_type="seven_day"), Notice("The weekly limit is reached", None, ERROR)),
+     EngineNotice("91 % of the 5-hour limit is used", "It resets at 2025-10-09 08:53 UTC.", WARNING)),
+    (limit(status="allowed_warning"), EngineNotice("The usage limit is near", None, WARNING)),
+    (limit(status="rejected", rate_limit_type="seven_day"), EngineNotice("The weekly limit is reached", None, ERROR)),
     (limit(status="rejected", is_using_overage=True),
-     Notice("The usage limit is reached; extra usage is used from now on", None, WARNING)),
-    (wire.Informational(content="Continuing once", level="notice"), Notice("Continuing once", None, INFO)),
-    (wire.Informational(content="Careful\nmore of it", level="warning"), Notice("Careful", "more of it", WARNING)),
-    (wire.Notification(text="Look", priority="high"), Notice("Look", None, WARNING)),
+     EngineNotice("The usage limit is reached; extra usage is used from now on", None, WARNING)),
+    (wire.Informational(content="Continuing once", level="notice"), EngineNotice("Continuing once", None, INFO)),
+    (wire.Informational(content="Careful\nmore of it", level="warning"), EngineNotice("Careful", "more of it", WARNING)),
+    (wire.Notification(text="Look", priority="high"), EngineNotice("Look", None, WARNING)),
     (wire.PermissionDenied(tool_name="Bash", message="Needs approval. IMPORTANT: You *may* try others."),
-     Notice("Bash was refused without asking", "Needs approval.", WARNING)),
+     EngineNotice("Bash was refused without asking", "Needs approval.", WARNING)),
     (wire.PermissionDenied(tool_name="mcp__s__t", decision_reason="A rule says so"),
-     Notice("t (s) was refused without asking", "A rule says so", WARNING)),
+     EngineNotice("t (s) was refused without asking", "A rule says so", WARNING)),
     (wire.HookResponse(hook_name="SessionStart:startup", stdout="Welcome\n", exit_code=0),
-     Notice("Hook SessionStart:startup", "Welcome", INFO)),
-    (wire.HookResponse(hook_name="Stop", stderr="boom", exit_code=2), Notice("The hook Stop failed with exit code 2", "boom", WARNING)),
-    (wire.HookResponse(hook_name="Stop", outcome="error"), Notice("The hook Stop failed", None, WARNING)),
+     EngineNotice("Hook SessionStart:startup", "Welcome", INFO)),
+    (wire.HookResponse(hook_name="Stop", stderr="boom", exit_code=2), EngineNotice("The hook Stop failed with exit code 2", "boom", WARNING)),
+    (wire.HookResponse(hook_name="Stop", outcome="error"), EngineNotice("The hook Stop failed", None, WARNING)),
     (wire.Init(mcp_servers=[wire.McpServer(name="good", status="connected"), wire.McpServer(name="bad", status="failed")]),
-     Notice("The MCP server bad could not be started", "Its tools are missing. Check its command or address.", WARNING)),
+     EngineNotice("The MCP server bad could not be started", "Its tools are missing. Check its command or address.", WARNING)),
     (wire.Init(mcp_servers=[wire.McpServer(name="shy", status="needs-auth")]),
-     Notice("The MCP server shy wants you to sign in", "Its tools are missing until then. Sign in with /mcp in a terminal.", WARNING)),
-    (wire.Init(plugin_errors=[{"plugin": "p", "message": "broken"}]), Notice("The plugin p has trouble", "broken", WARNING)),
+     EngineNotice("The MCP server shy wants you to sign in", "Its tools are missing until then. Sign in with /mcp in a terminal.", WARNING)),
+    (wire.Init(plugin_errors=[{"plugin": "p", "message": "broken"}]), EngineNotice("The plugin p has trouble", "broken", WARNING)),
     (wire.Refused(original_model="m"),
-     Notice("The model declined to answer", "Put the request in other words, or choose another model.", WARNING)),
+     EngineNotice("The model declined to answer", "Put the request in other words, or choose another model.", WARNING)),
     (wire.FellBack(original_model="a", fallback_model="b", direction="retry"),
-     Notice("a declined to answer; b answers instead", None, WARNING)),
+     EngineNotice("a declined to answer; b answers instead", None, WARNING)),
     (wire.AuthRequired(content="Please run /login"), SignInNeeded("Please run /login")),
-    (wire.AuthStatus(error="no such account"), Notice("The sign-in failed", "no such account", ERROR)),
-    (wire.PluginInstall(status="failed", name="p", error="offline"), Notice("The plugin p could not be installed", "offline", WARNING)),
+    (wire.AuthStatus(error="no such account"), EngineNotice("The sign-in failed", "no such account", ERROR)),
+    (wire.PluginInstall(status="failed", name="p", error="offline"), EngineNotice("The plugin p could not be installed", "offline", WARNING)),
     (wire.Result(subtype="error_max_turns", errors=["Reached maximum number of turns (1)"]),
-     Notice("Reached maximum number of turns (1)", None, WARNING)),
+     EngineNotice("Reached maximum number of turns (1)", None, WARNING)),
 ]  # fmt: skip
 
 QUIET = [
@@ -86,10 +86,10 @@ def test_the_user_is_left_in_peace(line: object) -> None:
 
 def test_a_long_message_keeps_its_beginning_as_the_title() -> None:
     (notice,) = notices_of(wire.Informational(content="word " * 1000))
-    assert isinstance(notice, Notice) and notice.description is not None
+    assert isinstance(notice, EngineNotice) and notice.description is not None
     assert len(notice.title) <= 200 and len(notice.description) <= 2000
 
 
 def test_a_hook_that_speaks_in_colours_is_read_without_them() -> None:
     (notice,) = notices_of(wire.HookResponse(hook_name="h", stdout="\x1b[31mred\x1b[0m"))
-    assert notice == Notice("Hook h", "red", INFO)
+    assert notice == EngineNotice("Hook h", "red", INFO)

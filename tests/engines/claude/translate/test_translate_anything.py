@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from antiphon.engines.claude import wire
 from antiphon.engines.claude.grants import grants
-from antiphon.engines.claude.translate.events import Notice, TurnEnded
+from antiphon.engines.claude.translate.events import EngineNotice, TurnEnded
 from antiphon.engines.claude.translate.translator import Translator
 from antiphon.engines.claude.wire.codec import Line
-from antiphon.engines.events import EndError
+from antiphon.engines.events import TurnFailure
 from antiphon.protocol import v1
 from antiphon.protocol.base import encode
 from tests.engines.anything import anything
@@ -152,7 +152,7 @@ def test_a_limit_that_ends_at_no_moment_is_told_without_one(seconds: float) -> N
     translator = Translator("/work")
     info = wire.RateLimitInfo(status="rejected", resets_at=seconds, rate_limit_type="five_hour")
     [notice] = translator.feed(wire.RateLimit(rate_limit_info=info))
-    assert isinstance(notice, Notice) and notice.description is None
+    assert isinstance(notice, EngineNotice) and notice.description is None
     ended = translator.feed(wire.Result(subtype="success", is_error=True, result="You've hit your limit"))[-1]
     assert isinstance(ended, TurnEnded) and ended.end.error is not None
     assert ended.end.error.resets_at is None and ended.end.error.refusal().data == {
@@ -163,7 +163,7 @@ def test_a_limit_that_ends_at_no_moment_is_told_without_one(seconds: float) -> N
 
 @pytest.mark.parametrize("seconds", HOSTILE)
 def test_an_error_with_an_odd_moment_can_still_be_answered(seconds: float) -> None:
-    data = EndError(kind="x", code=1, message="m", resets_at=seconds).refusal().data
+    data = TurnFailure(kind="x", code=1, message="m", resets_at=seconds).refusal().data
     assert data == {"kind": "x"} or (seconds == -1 and data == {"kind": "x", "resetsAt": "1969-12-31T23:59:59+00:00"})
 
 

@@ -7,13 +7,13 @@ import pytest
 from antiphon.engines.claude.translate.events import (
     CommandsChanged,
     ConversationReset,
+    EngineNotice,
     ModeChanged,
     ModelChanged,
     News,
-    Notice,
     SignInNeeded,
     Started,
-    Titled,
+    TitleChanged,
     TurnEnded,
 )
 from antiphon.engines.claude.translate.translator import Translator
@@ -49,7 +49,7 @@ def test_the_start_of_a_turn_says_how_the_session_stands_and_names_a_failed_serv
     started = first[0]
     assert isinstance(started, Started)
     assert (started.model, started.mode) == ("m-1", "plan")
-    assert len(first) == 2 and isinstance(first[1], Notice) and "bad" in first[1].title
+    assert len(first) == 2 and isinstance(first[1], EngineNotice) and "bad" in first[1].title
     assert again == [started]
 
 
@@ -172,7 +172,7 @@ def test_compaction_is_told_however_it_goes(lines: list[dict[str, Any]], expecte
     ("line", "expected"),
     [
         (system("status", status=None, permissionMode="acceptEdits"), ModeChanged("acceptEdits")),
-        (system("session_title_changed", title="A name"), Titled("A name")),
+        (system("session_title_changed", title="A name"), TitleChanged("A name")),
     ],
 )
 def test_changes_by_the_cli_itself_are_told(line: dict[str, Any], expected: News) -> None:
@@ -201,7 +201,7 @@ def test_a_limit_is_told_once_and_ends_up_in_the_turns_error() -> None:
     failed = said(text("Limit reached"), id="e", error="rate_limit", is_api_error_message=True)
     heard = told(limit, limit, failed, result(is_error=True, terminal_reason="api_error", result="Limit reached"))
     end = heard[-1]
-    assert [type(each) for each in heard] == [Notice, TurnEnded]
+    assert [type(each) for each in heard] == [EngineNotice, TurnEnded]
     assert isinstance(end, TurnEnded) and end.end.error is not None and end.end.error.resets_at == 1900000000
 
 
@@ -212,7 +212,7 @@ def test_an_old_cli_that_nobody_is_signed_in_to_says_so() -> None:
 def test_an_old_hook_is_a_notice() -> None:
     hook = system("hook_response", hook_name="Start", stdout="", stderr="it broke", exit_code=1)
     (heard,) = told(hook)
-    assert isinstance(heard, Notice) and heard.description == "it broke"
+    assert isinstance(heard, EngineNotice) and heard.description == "it broke"
 
 
 def test_a_turn_says_whose_it_was() -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.translate import News, Translator
-from antiphon.engines.events import Mirror, ModelChanged, Notice, Titled, TurnEnded
+from antiphon.engines.events import EngineNotice, Mirror, ModelChanged, TitleChanged, TurnEnded
 from antiphon.protocol import v1
 from antiphon.protocol.base import UNSET
 
@@ -167,9 +167,9 @@ def _line(news: News) -> str:
 
 def _other(news: News) -> str:
     match news:
-        case Notice():
+        case EngineNotice():
             return f"notice {news.severity}: {news.title}" + (f" | {news.description}" if news.description else "")
-        case Titled():
+        case TitleChanged():
             return f"title {news.title}"
         case ModelChanged():
             return f"model {news.model}"

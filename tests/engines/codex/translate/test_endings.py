@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from antiphon.engines.events import EndError, TurnEnded
+from antiphon.engines.events import TurnEnded, TurnFailure
 from antiphon.errors import Code
 from antiphon.protocol import v1
 from tests.engines.codex.translate.stage import VERSIONS, Stage, failure
@@ -31,7 +31,7 @@ def end_of(stage: Stage) -> TurnEnded:
     return end
 
 
-def error_in(info: Any, message: str = "It went wrong") -> EndError:
+def error_in(info: Any, message: str = "It went wrong") -> TurnFailure:
     stage = Stage()
     stage.begin()
     stage.over("failed", failure(message, info))

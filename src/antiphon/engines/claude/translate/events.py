@@ -8,7 +8,16 @@ import msgspec
 
 from antiphon.engines.bounded import MOST_TOKENS, tokens
 from antiphon.engines.claude.wire import Assistant, RateLimitInfo, Result
-from antiphon.engines.events import End, EndError, Mirror, ModeChanged, ModelChanged, Notice, SignInNeeded, Titled
+from antiphon.engines.events import (
+    EngineNotice,
+    Mirror,
+    ModeChanged,
+    ModelChanged,
+    SignInNeeded,
+    TitleChanged,
+    TurnEnd,
+    TurnFailure,
+)
 from antiphon.errors import Code
 from antiphon.protocol import v1
 
@@ -21,17 +30,17 @@ if TYPE_CHECKING:
 __all__ = [
     "CommandsChanged",
     "ConversationReset",
-    "End",
-    "EndError",
+    "EngineNotice",
     "Mirror",
     "ModeChanged",
     "ModelChanged",
     "News",
-    "Notice",
     "SignInNeeded",
     "Started",
-    "Titled",
+    "TitleChanged",
+    "TurnEnd",
     "TurnEnded",
+    "TurnFailure",
     "cost_of",
     "end_of",
     "error_of",
@@ -71,18 +80,18 @@ class ConversationReset(_News, frozen=True):
 class TurnEnded(_News, frozen=True):
     """A turn is over. Without ids and with an `origin` the CLI had started it by itself."""
 
-    end: End
+    end: TurnEnd
     user_message_uuids: "Sequence[str]" = ()
     origin: "JsonObject | None" = None
 
 
 News: TypeAlias = (
     v1.Update
-    | Notice
+    | EngineNotice
     | ModeChanged
     | ModelChanged
     | CommandsChanged
-    | Titled
+    | TitleChanged
     | Started
     | ConversationReset
     | Mirror
@@ -112,13 +121,13 @@ _FAILED: Final = frozenset({
 
 def end_of(
     result: Result, last: Assistant | None = None, limit: RateLimitInfo | None = None, *, now: float | None = None
-) -> End:
+) -> TurnEnd:
     """How the turn ended. `last` is the last message that was said in it, `limit` what was last heard of the limits."""
     if last is not None and last.parent_tool_use_id is not None:
         last = None  # a sub-agent's trouble is not the turn's
     reason = _reason(result, last)
     error = error_of(result, last, limit, now=now) if reason is None else None
-    return End(stop_reason=reason, error=error, usage=usage_of(result), cost=cost_of(result))
+    return TurnEnd(stop_reason=reason, error=error, usage=usage_of(result), cost=cost_of(result))
 
 
 def usage_of(result: Result) -> v1.Usage | None:
@@ -250,7 +259,7 @@ def says_limit(text: str) -> bool:
 
 def error_of(
     result: Result, last: Assistant | None = None, limit: RateLimitInfo | None = None, *, now: float | None = None
-) -> EndError:
+) -> TurnFailure:
     """What went wrong in a turn that ended with this result, after this message, under this limit.
 
     `now` is there for messages without a time, whose limit ends at an hour of the day.
@@ -268,7 +277,9 @@ def error_of(
             f"wait until {moment_text(resets_at)}, choose another model, or sign in with another account or an API key"
         )
     code = {"auth": Code.AUTH_REQUIRED, "session_not_found": Code.RESOURCE_NOT_FOUND}.get(kind, Code.INTERNAL_ERROR)
-    return EndError(kind=kind, code=code, message=_message(text, kind), hint=hint, status=status, resets_at=resets_at)
+    return TurnFailure(
+        kind=kind, code=code, message=_message(text, kind), hint=hint, status=status, resets_at=resets_at
+    )
 
 
 def text_of(result: Result, last: Assistant | None = None) -> str:

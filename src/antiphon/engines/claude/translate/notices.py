@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from antiphon.engines.claude import wire
 from antiphon.engines.claude.translate.content import text
 from antiphon.engines.claude.translate.descriptions import server_tool
-from antiphon.engines.claude.translate.events import Notice, SignInNeeded, moment_text, reset_moment
+from antiphon.engines.claude.translate.events import EngineNotice, SignInNeeded, moment_text, reset_moment
 from antiphon.engines.claude.translate.results import failure_in
 from antiphon.engines.labels import one_line, prose, sentence
 from antiphon.protocol import v1
@@ -62,7 +62,7 @@ def _retry(line: wire.ApiRetry) -> "Sequence[News]":
     delay = line.retry_delay_ms or 0
     wait = f" in {max(round(delay / 1000), 1)} s" if 0 < delay < _LONGEST_WAIT else ""
     count = f" ({line.attempt} of {line.max_retries})" if line.attempt and line.max_retries else ""
-    return (Notice(f"{trouble}, retrying{wait}{count}", None, _WARNING),)
+    return (EngineNotice(f"{trouble}, retrying{wait}{count}", None, _WARNING),)
 
 
 def _limit(line: wire.RateLimit) -> "Sequence[News]":
@@ -71,13 +71,13 @@ def _limit(line: wire.RateLimit) -> "Sequence[News]":
     ends = reset_moment(info.resets_at)
     until = f"It resets at {moment_text(ends)}." if ends is not None else None
     if info.status == "rejected" and info.is_using_overage:
-        return (Notice(f"The {name} is reached; extra usage is used from now on", until, _WARNING),)
+        return (EngineNotice(f"The {name} is reached; extra usage is used from now on", until, _WARNING),)
     if info.status == "rejected":
-        return (Notice(f"The {name} is reached", until, _ERROR),)
+        return (EngineNotice(f"The {name} is reached", until, _ERROR),)
     if info.status == "allowed_warning":
         part = info.utilization or 0
         used = f"{round(part * 100)} % of the {name} is used" if 0 < part <= _FULL else f"The {name} is near"
-        return (Notice(used, until, _WARNING),)
+        return (EngineNotice(used, until, _WARNING),)
     return ()
 
 
@@ -97,7 +97,7 @@ def _denied(line: wire.PermissionDenied) -> "Sequence[News]":
     server = server_tool(line.tool_name)
     name = f"{server[1]} ({server[0]})" if server else line.tool_name or "A tool"
     why = line.decision_reason or failure_in(line.message)
-    return (Notice(f"{one_line(name)} was refused without asking", sentence(why, _LONGEST) or None, _WARNING),)
+    return (EngineNotice(f"{one_line(name)} was refused without asking", sentence(why, _LONGEST) or None, _WARNING),)
 
 
 def _hook(line: wire.HookResponse) -> "Sequence[News]":
@@ -111,7 +111,7 @@ def _hook(line: wire.HookResponse) -> "Sequence[News]":
     name = one_line(line.hook_name or line.hook_event or "", 80) or "A hook"
     code = f" with exit code {line.exit_code}" if line.exit_code else ""
     return (
-        Notice(
+        EngineNotice(
             f"The hook {name} failed{code}" if failed else f"Hook {name}", said or None, _WARNING if failed else _INFO
         ),
     )
@@ -122,24 +122,26 @@ def _servers(line: wire.Init) -> "Sequence[News]":
     for server in line.mcp_servers:
         if server.status in _SERVERS:
             trouble, remedy = _SERVERS[server.status]
-            found.append(Notice(f"The MCP server {one_line(server.name, 80)} {trouble}", remedy, _WARNING))
+            found.append(EngineNotice(f"The MCP server {one_line(server.name, 80)} {trouble}", remedy, _WARNING))
     for error in line.plugin_errors:
         name = one_line(text(error, "plugin") or "?", 80)
-        found.append(Notice(f"The plugin {name} has trouble", _plain(text(error, "message") or "") or None, _WARNING))
+        found.append(
+            EngineNotice(f"The plugin {name} has trouble", _plain(text(error, "message") or "") or None, _WARNING)
+        )
     return found
 
 
 def _refused(line: wire.Refused) -> "Sequence[News]":
     why = _plain(line.api_refusal_explanation or line.content)
     remedy = "Put the request in other words, or choose another model."
-    return (Notice("The model declined to answer", f"{why} {remedy}" if why else remedy, _WARNING),)
+    return (EngineNotice("The model declined to answer", f"{why} {remedy}" if why else remedy, _WARNING),)
 
 
 def _fell_back(line: wire.FellBack) -> "Sequence[News]":
     if line.direction == "revert":
         return ()
     title = f"{line.original_model or 'The model'} declined to answer; {line.fallback_model or 'another one'} answers instead"
-    return (Notice(one_line(title), _plain(line.content) or None, _WARNING),)
+    return (EngineNotice(one_line(title), _plain(line.content) or None, _WARNING),)
 
 
 def _sign_in(line: wire.AuthRequired) -> "Sequence[News]":
@@ -148,7 +150,7 @@ def _sign_in(line: wire.AuthRequired) -> "Sequence[News]":
 
 def _signing_in(line: wire.AuthStatus) -> "Sequence[News]":
     if line.error:
-        return (Notice("The sign-in failed", _plain(line.error), _ERROR),)
+        return (EngineNotice("The sign-in failed", _plain(line.error), _ERROR),)
     return ()
 
 
@@ -156,7 +158,7 @@ def _plugin(line: wire.PluginInstall) -> "Sequence[News]":
     if line.status != "failed":
         return ()
     return (
-        Notice(
+        EngineNotice(
             f"The plugin {one_line(line.name or '?', 80)} could not be installed",
             _plain(line.error or "") or None,
             _WARNING,
@@ -181,7 +183,7 @@ def _said(words: str, severity: v1.NoticeSeverity) -> "Sequence[News]":
         return ()
     first, _, rest = words.partition("\n")
     short = sentence(first)
-    return (Notice(short, (words if short != first.strip() else rest.strip()) or None, severity),)
+    return (EngineNotice(short, (words if short != first.strip() else rest.strip()) or None, severity),)
 
 
 def _plain(words: str) -> str:

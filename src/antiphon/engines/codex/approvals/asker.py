@@ -32,13 +32,13 @@ from antiphon.engines.project import action_of
 from antiphon.engines.questions import (
     CANCEL,
     DECLINE,
-    Answer,
+    AnswerChoice,
     Body,
-    CalledOff,
-    Choice,
-    Question,
-    Refused,
-    Silence,
+    NoAnswer,
+    QuestionCancelled,
+    RefusedByPolicy,
+    UserAnswer,
+    UserQuestion,
     ask_by_form,
     ask_on_page,
     ask_one_by_one,
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
     from antiphon.agent.asking import Asking
     from antiphon.agent.session import Session
-    from antiphon.engines.codex.settings import Choosing
+    from antiphon.engines.codex.settings import CodexSettings
 
 __all__ = [
     "NOTHING",
@@ -190,20 +190,20 @@ async def ask_questions(asked: wire.UserInputAsked, stage: "Asking", call: v1.To
                 answers = await _without_forms(asked, stage, questions)
     except TimeoutError:
         return dict(NO_ANSWERS)
-    if isinstance(answers, Silence):
+    if isinstance(answers, NoAnswer):
         return dict(NO_ANSWERS)
     texts = {each.id: _texts(answer) for each, answer in zip(asked.questions, answers, strict=True)}
     return {"answers": {id: {"answers": found} for id, found in texts.items() if found}}
 
 
-def _question(asked: wire.Question) -> Question:
-    choices = [Choice(each.label, each.description) for each in asked.options or ()]
-    return Question(asked.question, choices, asked.header or None, other=asked.is_other, secret=asked.is_secret)
+def _question(asked: wire.Question) -> UserQuestion:
+    choices = [AnswerChoice(each.label, each.description) for each in asked.options or ()]
+    return UserQuestion(asked.question, choices, asked.header or None, other=asked.is_other, secret=asked.is_secret)
 
 
 async def _without_forms(
-    asked: wire.UserInputAsked, stage: "Asking", questions: Sequence[Question]
-) -> list[Answer] | Silence:
+    asked: wire.UserInputAsked, stage: "Asking", questions: Sequence[UserQuestion]
+) -> list[UserAnswer] | NoAnswer:
     """The server has no item for its questions, so they are a call of their own."""
     if not any(each.choices for each in questions):
         raise NotSupported("the client shows no forms, and these questions have no choices")
@@ -212,7 +212,7 @@ async def _without_forms(
     status = v1.ToolStatus.FAILED
     try:
         answers = await ask_one_by_one(stage, questions, v1.ToolCallPatch(id, title=title))
-        if not isinstance(answers, Silence):
+        if not isinstance(answers, NoAnswer):
             status = v1.ToolStatus.COMPLETED
         return answers
     finally:
@@ -220,7 +220,7 @@ async def _without_forms(
             await stage.session.update(v1.ToolCallUpdate(id, status=status))
 
 
-def _texts(answer: Answer) -> list[str]:
+def _texts(answer: UserAnswer) -> list[str]:
     own = [] if answer.own is None else [f"{NOTE}{answer.own}" if answer.picked else answer.own]
     return [*answer.picked, *own]
 
@@ -455,9 +455,9 @@ class Asker:
             if withdrawn():
                 raise
             return dict(way.called_off)  # the turn has ended, and its questions with it
-        except (CalledOff, TurnOver):
+        except (QuestionCancelled, TurnOver):
             return dict(way.called_off)
-        except Refused:  # by a rule or a mode that the user has set: no news for them
+        except RefusedByPolicy:  # by a rule or a mode that the user has set: no news for them
             return dict(way.declined)
         except AcpError as error:
             await self._tell(why(error))
@@ -477,7 +477,7 @@ class Asker:
 
 
 def decided_by_mode(
-    session: "Session", choosing: "Choosing", params: "wire.Request | wire.Unread", call: "v1.ToolCallPatch | None"
+    session: "Session", choosing: "CodexSettings", params: "wire.Request | wire.Unread", call: "v1.ToolCallPatch | None"
 ) -> "Body | None":
     """Return the answer to a request of Codex that the mode decides; None if the user is asked, or the guard of a joint session."""
     if not choosing.accepts_edits:
@@ -521,7 +521,7 @@ def _is_plain(params: "wire.Request | wire.Unread") -> bool:
     return isinstance(params, wire.ExecApproval) or not getattr(params, "grant_root", None)
 
 
-def _accepted(session: "Session", choosing: "Choosing", call: "v1.ToolCallPatch") -> bool:
+def _accepted(session: "Session", choosing: "CodexSettings", call: "v1.ToolCallPatch") -> bool:
     rules = session.rules or Rules()
     action = action_of(session, call, also=choosing.also_writable)
     ruling = decide(action, Rules(deny=rules.deny, ask=rules.ask), PolicyMode.ACCEPT_EDITS)

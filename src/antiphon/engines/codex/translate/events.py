@@ -10,16 +10,16 @@ import msgspec
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.wire import ErrorFacts, ThreadSettings, Turn, TurnError
 from antiphon.engines.events import (
-    Common,
-    End,
-    EndError,
+    CommonEvent,
+    EngineNotice,
     Mirror,
     ModeChanged,
     ModelChanged,
-    Notice,
     SignInNeeded,
-    Titled,
+    TitleChanged,
+    TurnEnd,
     TurnEnded,
+    TurnFailure,
 )
 from antiphon.engines.labels import one_line
 from antiphon.errors import Code
@@ -28,17 +28,17 @@ from antiphon.protocol.base import BAD_INPUT
 
 __all__ = [
     "REPORTS",
-    "End",
-    "EndError",
+    "EngineNotice",
     "Mirror",
     "ModeChanged",
     "ModelChanged",
     "News",
-    "Notice",
     "SignInNeeded",
     "ThreadSettings",
-    "Titled",
+    "TitleChanged",
+    "TurnEnd",
     "TurnEnded",
+    "TurnFailure",
     "end_of",
     "error_of",
     "kind_of",
@@ -49,7 +49,7 @@ __all__ = [
     "told",
 ]
 
-News: TypeAlias = v1.Update | Common | ThreadSettings
+News: TypeAlias = v1.Update | CommonEvent | ThreadSettings
 """`ThreadSettings` as the server has it: the thread is set up like this now, whoever did it."""
 
 
@@ -145,7 +145,7 @@ def message_of(error: TurnError) -> str:
     return f"{message}\n{details}" if details and details not in message else message
 
 
-def error_of(error: TurnError, resets_at: float | None) -> EndError:
+def error_of(error: TurnError, resets_at: float | None) -> TurnFailure:
     """The error, with what to do about it."""
     kind = kind_of(error)
     limited = kind in ("usage_limit", "rate_limit")
@@ -153,7 +153,7 @@ def error_of(error: TurnError, resets_at: float | None) -> EndError:
     if kind == "usage_limit" and resets_at is not None:
         until = datetime.fromtimestamp(resets_at, UTC).isoformat(timespec="seconds")
         hint = f"wait until {until}, choose another model, or sign in with another account or an API key"
-    return EndError(
+    return TurnFailure(
         kind=kind,
         code=Code.AUTH_REQUIRED if kind == "auth" else Code.INTERNAL_ERROR,
         message=message_of(error),
@@ -200,24 +200,24 @@ _NOTES: Final = {
 }
 
 
-def end_of(turn: Turn, last: TurnError | None, usage: v1.Usage | None, resets_at: float | None) -> End:
+def end_of(turn: Turn, last: TurnError | None, usage: v1.Usage | None, resets_at: float | None) -> TurnEnd:
     """How the turn ended. `last` is the error that was told last in it, `resets_at` when a used up limit is lifted."""
     if turn.status == "interrupted":
-        return End(stop_reason=v1.StopReason.CANCELLED, usage=usage)
+        return TurnEnd(stop_reason=v1.StopReason.CANCELLED, usage=usage)
     error = turn.error or (last if turn.status == "failed" else None)
     if error is None and turn.status != "failed":
-        return End(stop_reason=v1.StopReason.END_TURN, usage=usage)
+        return TurnEnd(stop_reason=v1.StopReason.END_TURN, usage=usage)
     error = error or TurnError()
     stop = _STOPS.get(kind_of(error))
     if stop is not None:
-        return End(stop_reason=stop, usage=usage)
-    return End(error=error_of(error, resets_at), usage=usage)
+        return TurnEnd(stop_reason=stop, usage=usage)
+    return TurnEnd(error=error_of(error, resets_at), usage=usage)
 
 
-def note_on(end: End, error: TurnError | None) -> Notice | None:
+def note_on(end: TurnEnd, error: TurnError | None) -> EngineNotice | None:
     """What Codex says about an end that is no error to the protocol but that the user should understand."""
     title = _NOTES.get(end.stop_reason) if end.stop_reason is not None else None
-    return Notice(title, message_of(error), v1.NoticeSeverity.WARNING) if title and error is not None else None
+    return EngineNotice(title, message_of(error), v1.NoticeSeverity.WARNING) if title and error is not None else None
 
 
 # What Codex wants the user to know that belongs to no message: warnings, retries, what hooks and reviewers decided.
@@ -240,7 +240,7 @@ _GOALS: Final = {
 }  # fmt: skip
 
 
-def told(text: str, severity: v1.NoticeSeverity = _WARNING, details: str | None = None) -> Notice:
+def told(text: str, severity: v1.NoticeSeverity = _WARNING, details: str | None = None) -> EngineNotice:
     """A text as a notice: its first line on top, the whole below if there is more. A line that is too long for the top stands below alone."""
     first = text.strip().partition("\n")[0]
     title = one_line(first)
@@ -248,13 +248,13 @@ def told(text: str, severity: v1.NoticeSeverity = _WARNING, details: str | None 
     if title != first:
         title = "Codex warns" if severity == _WARNING else "Codex says"
     description = "\n".join(part for part in (whole, (details or "").strip()) if part)
-    return Notice(title or "Codex has something to say", description or None, severity)
+    return EngineNotice(title or "Codex has something to say", description or None, severity)
 
 
-def retry(error: wire.TurnError) -> Notice:
+def retry(error: wire.TurnError) -> EngineNotice:
     """The connection to the model broke, and Codex tries again."""
     message, _, details = message_of(error).partition("\n")
-    return Notice(one_line(message), details or None, _WARNING)
+    return EngineNotice(one_line(message), details or None, _WARNING)
 
 
 def _warning(params: wire.Warned) -> Iterator[News]:
@@ -276,7 +276,7 @@ def _deprecation(params: wire.DeprecationNotice) -> Iterator[News]:
 
 def _rerouted(params: wire.ModelRerouted) -> Iterator[News]:
     reasons = {"highRiskCyberActivity": "The request looks like risky work on security."}
-    yield Notice(
+    yield EngineNotice(
         one_line(f"{params.to_model} answers instead of {params.from_model}"),
         reasons.get(params.reason, params.reason) or None,
         _WARNING,
@@ -293,7 +293,7 @@ def _verified(params: wire.ModelVerified) -> Iterator[News]:
 def _buffering(params: wire.SafetyBuffering) -> Iterator[News]:
     if params.show_buffering_ui:
         faster = f"{params.faster_model} would answer faster." if params.faster_model else None
-        yield Notice("The answer is being checked before it is shown", faster, _INFO)
+        yield EngineNotice("The answer is being checked before it is shown", faster, _INFO)
 
 
 def _recovery(params: wire.AuthRecovery) -> Iterator[News]:
@@ -305,14 +305,14 @@ def _server(params: wire.McpStartup) -> Iterator[News]:
         return
     hint = "Sign in again: `codex mcp login " + params.name + "`" if params.failure_reason else None
     details = "\n".join(part for part in (params.error, hint) if part)
-    yield Notice(one_line(f"The MCP server {params.name} did not start"), details or None, _WARNING)
+    yield EngineNotice(one_line(f"The MCP server {params.name} did not start"), details or None, _WARNING)
 
 
 def _login(params: wire.McpLogin) -> Iterator[News]:
     if params.success:
-        yield Notice(one_line(f"Signed in at the MCP server {params.name}"))
+        yield EngineNotice(one_line(f"Signed in at the MCP server {params.name}"))
     else:
-        yield Notice(one_line(f"The sign-in at the MCP server {params.name} failed"), params.error, _WARNING)
+        yield EngineNotice(one_line(f"The sign-in at the MCP server {params.name} failed"), params.error, _WARNING)
 
 
 def _hook(params: wire.HookCompleted) -> Iterator[News]:
@@ -320,9 +320,9 @@ def _hook(params: wire.HookCompleted) -> Iterator[News]:
     entries = [entry.text for entry in run.entries if entry.kind in _LOUD and entry.text]
     said = "\n".join([*([run.status_message] if run.status_message else []), *entries])
     if run.status in _HOOKS:
-        yield Notice(f"A {run.event_name} hook {_HOOKS[run.status]}", said or run.source_path, _WARNING)
+        yield EngineNotice(f"A {run.event_name} hook {_HOOKS[run.status]}", said or run.source_path, _WARNING)
     elif entries:
-        yield Notice(f"A {run.event_name} hook says", said, _INFO)
+        yield EngineNotice(f"A {run.event_name} hook says", said, _INFO)
 
 
 def _review(params: wire.ReviewCompleted) -> Iterator[News]:
@@ -332,21 +332,21 @@ def _review(params: wire.ReviewCompleted) -> Iterator[News]:
     action = params.action if isinstance(params.action, dict) else {}
     what = next((action[name] for name in ("command", "toolName", "target", "program") if action.get(name)), "")
     details = [str(what), params.review.rationale or ""]
-    yield Notice(verdict, "\n".join(part for part in details if part) or None, _WARNING)
+    yield EngineNotice(verdict, "\n".join(part for part in details if part) or None, _WARNING)
 
 
 def _strict(_: wire.ThreadTold) -> Iterator[News]:
-    yield Notice("What Codex does is reviewed more strictly from now on", None, _INFO)
+    yield EngineNotice("What Codex does is reviewed more strictly from now on", None, _INFO)
 
 
 def _goal(params: wire.GoalUpdated) -> Iterator[News]:
-    yield Notice(one_line(f"{_GOALS.get(params.goal.status, 'Goal')}: {params.goal.objective}"), None, _INFO)
+    yield EngineNotice(one_line(f"{_GOALS.get(params.goal.status, 'Goal')}: {params.goal.objective}"), None, _INFO)
 
 
 def _folders(params: wire.WorldWritable) -> Iterator[News]:
     more = f"\nand {params.extra_count} more" if params.extra_count > 0 else ""
     paths = "\n".join(params.sample_paths)
-    yield Notice(
+    yield EngineNotice(
         "Everybody may write to some folders, which the sandbox cannot protect", paths + more or None, _WARNING
     )
 

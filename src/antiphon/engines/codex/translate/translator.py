@@ -13,7 +13,7 @@ from antiphon.engines.codex.translate.events import REPORTS, News, end_of, messa
 from antiphon.engines.codex.translate.file_changes import Changes, Reader
 from antiphon.engines.codex.translate.messages import Compaction, Gauge, Limits, Messages, plan_of
 from antiphon.engines.codex.translate.tools import TOOLS, block_of_input, outcome_of, show
-from antiphon.engines.events import Notice, Titled, TurnEnded
+from antiphon.engines.events import EngineNotice, TitleChanged, TurnEnded
 from antiphon.protocol import v1
 from antiphon.protocol.base import Unknown
 
@@ -198,7 +198,7 @@ class Translator:
 
     def _named(self, params: wire.NameUpdated) -> Iterator[News]:
         if params.thread_name:
-            yield Titled(params.thread_name)
+            yield TitleChanged(params.thread_name)
 
     def _tokens(self, params: wire.TokensUpdated) -> Iterable[News]:
         before = self._gauge.total
@@ -293,7 +293,7 @@ def _nothing(_: object) -> Iterable[News]:
 
 
 def _review_begins(item: wire.EnteredReviewMode) -> Iterable[News]:
-    return (Notice("A review begins", item.review or None),)
+    return (EngineNotice("A review begins", item.review or None),)
 
 
 def _user(item: wire.UserMessage) -> Iterator[News]:
@@ -306,4 +306,4 @@ def _user(item: wire.UserMessage) -> Iterator[News]:
 def _hooks(item: wire.HookPrompt) -> Iterator[News]:
     text = "\n".join(fragment.text for fragment in item.fragments if fragment.text)
     if text:
-        yield Notice("A hook says to the model", text)
+        yield EngineNotice("A hook says to the model", text)
