@@ -3,7 +3,7 @@
 Say anything to note it; `/save FILE` writes the notes to a file.
 """
 
-from antiphon import Agent, Code, RequestError, Session, Turn, v1
+from antiphon import Agent, AgentSession, AgentTurn, Code, RequestError, v1
 
 ASK_FIRST = v1.ModeState("ask", [v1.Mode("ask", "Ask before saving"), v1.Mode("trust", "Just save")])
 
@@ -16,13 +16,13 @@ class Notes(Agent):
         self.kept: dict[str, list[tuple[str, str]]] = {}
         self.places: dict[str, str] = {}
 
-    async def new_session(self, session: Session) -> None:
+    async def new_session(self, session: AgentSession) -> None:
         """Begin with an empty page. The command list leaves after the answer, because the client does not know the session yet."""
         self.kept[session.id], self.places[session.id] = [], session.cwd
         session.modes = ASK_FIRST
         await session.offer(v1.Command("save", "Write the notes to a file", v1.CommandInput("FILE")))
 
-    async def load_session(self, session: Session) -> None:
+    async def load_session(self, session: AgentSession) -> None:
         """Tell the whole history again, then go on."""
         if session.id not in self.kept:
             raise RequestError(Code.RESOURCE_NOT_FOUND, "Resource not found", f"no notes called `{session.id}`")
@@ -35,7 +35,7 @@ class Notes(Agent):
         """Everything, newest first; the client is sent what it asked for."""
         return [v1.SessionInfo(id, self.places[id]) for id in reversed(self.kept)]
 
-    async def prompt(self, turn: Turn) -> v1.StopReason | None:
+    async def prompt(self, turn: AgentTurn) -> v1.StopReason | None:
         """Note it, or save the notes."""
         notes = self.kept[turn.session.id]
         match turn.command:
@@ -49,7 +49,7 @@ class Notes(Agent):
                 await turn.say(reply)
         return None
 
-    async def save(self, turn: Turn, file: str, text: str) -> v1.StopReason | None:
+    async def save(self, turn: AgentTurn, file: str, text: str) -> v1.StopReason | None:
         """Show the change, ask, write. A tool call ends as completed or failed, whatever happens in its block."""
         async with turn.tool(f"Save {file}", v1.ToolKind.EDIT, at=[file]) as call:
             await call.preview(v1.Diff(turn.path(file), text))

@@ -3,7 +3,7 @@
 `/setup` asks for the command with a form; anything else runs it.
 """
 
-from antiphon import Agent, Session, Turn, v1
+from antiphon import Agent, AgentSession, AgentTurn, v1
 
 agent = Agent("tester", version="1.0")
 
@@ -20,7 +20,7 @@ SETTINGS = (
 
 
 @agent.on
-async def new_session(session: Session) -> None:
+async def new_session(session: AgentSession) -> None:
     """What the user can change, and what this session remembers."""
     session.config_options = SETTINGS
     session.state = {"command": "true"}
@@ -28,13 +28,13 @@ async def new_session(session: Session) -> None:
 
 
 @agent.on
-async def set_config_option(session: Session, config_id: str, value: bool | str) -> None:
+async def set_config_option(session: AgentSession, config_id: str, value: bool | str) -> None:
     """Called for a value that is on offer; here there is nothing to refuse."""
     session.state[config_id] = value
 
 
 @agent.on
-async def prompt(turn: Turn) -> None:
+async def prompt(turn: AgentTurn) -> None:
     """Ask how, or do it."""
     state = turn.session.state
     if turn.command is not None and turn.command[0] == "setup":

@@ -4,13 +4,13 @@ It reads the file through the client (which may have unsaved changes) and shows 
 file.
 """
 
-from antiphon import Agent, RequestRefused, Turn, v1
+from antiphon import Agent, AgentTurn, RequestRefused, v1
 
 agent = Agent("line-counter", version="1.0")
 
 
 @agent.on
-async def prompt(turn: Turn) -> v1.StopReason | None:
+async def prompt(turn: AgentTurn) -> v1.StopReason | None:
     """Ask, read, count, tell."""
     path = turn.text.strip()
     async with turn.tool(f"Count the lines of {path}", v1.ToolKind.READ, at=[path]) as call:

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from antiphon import AcpError, RequestError, connect, v1
-from antiphon.client import Files, Session, Terminals
+from antiphon.client import ClientSession, Files, Terminals
 from antiphon.transcript.entries import CallEntry, Entry, Message, Notice, Thought
 
 TOUR = ("Where are we?", "/plan", "/edit notes.txt Sing the second voice", "/read notes.txt", "/run ls -l", "/usage")
@@ -62,7 +62,7 @@ def show_content(call: CallEntry, item: v1.ToolContent, place: Path) -> None:
             pass
 
 
-async def play(session: Session, prompt: str) -> None:
+async def play(session: ClientSession, prompt: str) -> None:
     """One turn: what was said and done, then the plan and the usage if they changed."""
     line("you", prompt)
     transcript, begin = session.transcript, len(session.transcript.entries)

@@ -7,8 +7,8 @@ used. What most programs need can be had from here; the messages are in `antipho
 TYPE_CHECKING = False  # typing itself would be the heaviest thing here
 if TYPE_CHECKING:
     from antiphon.agent.agent import Agent
-    from antiphon.agent.session import Session
-    from antiphon.agent.turn import Turn
+    from antiphon.agent.session import AgentSession
+    from antiphon.agent.turn import AgentTurn
     from antiphon.client import sync
     from antiphon.client.connect import connect
     from antiphon.connection.connection import Connection
@@ -36,9 +36,32 @@ if TYPE_CHECKING:
     from antiphon.transports.stdio import open_stdio
 
 __all__ = [
-    "AcpError", "Agent", "AuthRequired", "Code", "Connection", "ConnectionClosed", "LocalProtocolError", "NotSupported",
-    "ProcessDied", "RemoteProtocolError", "RequestError", "RequestRefused", "RequestTimeout", "Router", "Session", "SpawnFailed", "Turn",
-    "TurnLost", "TurnOver", "__version__", "answer_initialize", "connect", "memory_pair", "open_stdio", "spawn", "sync",
+    "AcpError",
+    "Agent",
+    "AgentSession",
+    "AgentTurn",
+    "AuthRequired",
+    "Code",
+    "Connection",
+    "ConnectionClosed",
+    "LocalProtocolError",
+    "NotSupported",
+    "ProcessDied",
+    "RemoteProtocolError",
+    "RequestError",
+    "RequestRefused",
+    "RequestTimeout",
+    "Router",
+    "SpawnFailed",
+    "TurnLost",
+    "TurnOver",
+    "__version__",
+    "answer_initialize",
+    "connect",
+    "memory_pair",
+    "open_stdio",
+    "spawn",
+    "sync",
     "v1",
 ]  # fmt: skip
 
@@ -48,8 +71,8 @@ _HOMES = {
     "Agent": "antiphon.agent.agent",
     "Connection": "antiphon.connection.connection",
     "Router": "antiphon.connection.router",
-    "Session": "antiphon.agent.session",
-    "Turn": "antiphon.agent.turn",
+    "AgentSession": "antiphon.agent.session",
+    "AgentTurn": "antiphon.agent.turn",
     "answer_initialize": "antiphon.connection.early",
     "connect": "antiphon.client.connect",
     "memory_pair": "antiphon.transports.memory",

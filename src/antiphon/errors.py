@@ -45,7 +45,7 @@ __all__ = [
 
 
 _MADE_IN: "Mapping[str, str]" = {
-    "AgentMissing": "catalogue.finding", "AmbiguousId": "client.session_ids", "AttachmentError": "client.attachments",
+    "AgentMissing": "catalogue.finding", "AmbiguousId": "client.agent", "AttachmentError": "client.attachments",
     "BadCursor": "store.errors", "CliMissing": "catalogue.programs", "CliProblem": "catalogue.programs", "CliTooOld": "engines.cli_program",
     "EditRefused": "config.editing", "FileProblem": "local.problems", "LiveElsewhere": "store.locks", "NoSuchAgent": "config.editing",
     "NoSuchSession": "store.errors", "NotAFile": "local.problems", "NotJsonc": "editors.jsonc", "NotPermitted": "local.problems",

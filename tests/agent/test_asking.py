@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from antiphon.agent.permission import is_question
-from antiphon.agent.turn import Turn
+from antiphon.agent.questions import is_question
+from antiphon.agent.turn import AgentTurn
 from antiphon.connection.router import Router
 from antiphon.errors import NotSupported, RemoteProtocolError, RequestError, RequestRefused, RequestTimeout
 from antiphon.protocol import v1
@@ -38,12 +38,12 @@ class User:
 
 
 async def outcome(
-    ask: "Callable[[Turn], Any]", user: User, capabilities: v1.ClientCapabilities | None = FULL
+    ask: "Callable[[AgentTurn], Any]", user: User, capabilities: v1.ClientCapabilities | None = FULL
 ) -> object:
     """What a turn got to hear."""
     heard: list[object] = []
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         heard.append(await ask(turn))
 
     async with playing(only_prompt(prompt), capabilities, user.router) as editor:
@@ -75,7 +75,7 @@ async def test_a_form_gives_what_was_filled_in_or_nothing(answer: v1.CreateElici
 
 @pytest.mark.parametrize("answer", [v1.Accepted(), v1.Accepted({"name": 5}), v1.Accepted({"name": "x", "age": 3})])
 async def test_answers_that_do_not_fit_the_form_are_not_believed(answer: v1.Accepted) -> None:
-    async def ask(turn: Turn) -> str:
+    async def ask(turn: AgentTurn) -> str:
         with pytest.raises(RemoteProtocolError, match="do not fit the form") as wrong:
             await turn.ask("Who?", name=v1.StringProperty("Name"))
         return str(wrong.value)
@@ -104,11 +104,11 @@ NO_PAGES = v1.ClientCapabilities(elicitation=v1.ElicitationCapabilities(form=v1.
     ],
 )
 async def test_a_client_that_cannot_show_it_is_not_asked(
-    capabilities: v1.ClientCapabilities | None, ask: "Callable[[Turn], Any]", says: str
+    capabilities: v1.ClientCapabilities | None, ask: "Callable[[AgentTurn], Any]", says: str
 ) -> None:
     user = User(v1.Accepted({}))
 
-    async def refused(turn: Turn) -> None:
+    async def refused(turn: AgentTurn) -> None:
         with pytest.raises(NotSupported, match=says):
             await ask(turn)
 
@@ -160,7 +160,7 @@ async def test_a_choice_for_clients_without_forms(answer: v1.PermissionOutcome, 
 async def test_a_page_is_opened_and_said_to_be_done(answer: v1.CreateElicitationResult, agreed: bool) -> None:
     user = User(answer)
 
-    async def ask(turn: Turn) -> tuple[bool, bool]:
+    async def ask(turn: AgentTurn) -> tuple[bool, bool]:
         first = await turn.visit("Sign in", "https://example.com/a", about="call-1")
         second = await turn.visit("Sign in", "https://example.com/b")
         await first.complete()
@@ -176,7 +176,7 @@ async def test_a_page_is_opened_and_said_to_be_done(answer: v1.CreateElicitation
 async def test_a_page_may_be_done_after_the_turn() -> None:
     user, kept = User(v1.Accepted()), list[Any]()
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         kept.append(await turn.visit("Sign in", "https://example.com"))
 
     async with playing(only_prompt(prompt), FULL, user.router) as editor:
@@ -191,7 +191,7 @@ async def test_a_page_may_be_done_after_the_turn() -> None:
 async def test_a_call_that_a_question_is_about_ends_however_the_question_ends(verb: str, end: str) -> None:
     asked = asyncio.Event()
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         timeout = 0.01 if end == "unanswered" else None
         with suppress(RequestRefused, RequestTimeout):
             if verb == "choose":

@@ -6,8 +6,8 @@ import logging
 import pytest
 
 from antiphon.agent.agent import Agent
-from antiphon.agent.session import Session
-from antiphon.agent.turn import Turn
+from antiphon.agent.session import AgentSession
+from antiphon.agent.turn import AgentTurn
 from antiphon.errors import RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
@@ -23,12 +23,12 @@ class Restless(Agent):
         self.called_off: asyncio.Queue[str] = asyncio.Queue()
         self.trouble: Exception | None = None
 
-    async def prompt(self, turn: Turn) -> None:
+    async def prompt(self, turn: AgentTurn) -> None:
         await turn.say("begun")
         if turn.text != "next":
             await for_ever()
 
-    async def cancel(self, session: Session) -> None:
+    async def cancel(self, session: AgentSession) -> None:
         self.called_off.put_nowait(session.id)
         if self.trouble is not None:
             raise self.trouble
@@ -63,7 +63,7 @@ async def test_while_a_prompt_runs_only_that_is_called_off() -> None:
 async def test_a_session_that_is_being_closed_is_not_called_off() -> None:
     agent, gate = Restless(), asyncio.Event()
 
-    async def close_session(session: Session) -> None:
+    async def close_session(session: AgentSession) -> None:
         await session.update(v1.AgentMessageChunk(v1.TextBlock("closing")))
         await gate.wait()
 

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from antiphon.agent import turns as turns_module
-from antiphon.agent.turn import Turn
+from antiphon.agent import prompts as turns_module
+from antiphon.agent.turn import AgentTurn
 from antiphon.errors import Code, RequestError, RequestRefused, TurnOver
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
@@ -15,20 +15,20 @@ from tests.agent.editor import only_prompt, playing
 
 CANCELLED = v1.PromptResult(v1.StopReason.CANCELLED)
 DONE = v1.PromptResult(v1.StopReason.END_TURN)
-Handler = Callable[[Turn], Awaitable[object]]
+Handler = Callable[[AgentTurn], Awaitable[object]]
 
 
 async def for_ever() -> None:
     await asyncio.Event().wait()
 
 
-async def lets_it_through(turn: Turn) -> object:
+async def lets_it_through(turn: AgentTurn) -> object:
     await turn.say("begun")
     await for_ever()
     return None
 
 
-async def swallows_it(turn: Turn) -> object:
+async def swallows_it(turn: AgentTurn) -> object:
     await turn.say("begun")
     try:
         await for_ever()
@@ -37,7 +37,7 @@ async def swallows_it(turn: Turn) -> object:
     return v1.StopReason.END_TURN
 
 
-async def raises_something_else(turn: Turn) -> object:
+async def raises_something_else(turn: AgentTurn) -> object:
     await turn.say("begun")
     try:
         await for_ever()
@@ -45,7 +45,7 @@ async def raises_something_else(turn: Turn) -> object:
         raise KeyError("cleanup went wrong")
 
 
-async def refuses(turn: Turn) -> object:
+async def refuses(turn: AgentTurn) -> object:
     await turn.say("begun")
     try:
         await for_ever()
@@ -54,7 +54,7 @@ async def refuses(turn: Turn) -> object:
     return None
 
 
-async def takes_its_time(turn: Turn) -> object:
+async def takes_its_time(turn: AgentTurn) -> object:
     await turn.say("begun")
     try:
         await for_ever()
@@ -65,7 +65,7 @@ async def takes_its_time(turn: Turn) -> object:
     return None
 
 
-async def is_in_a_task_group(turn: Turn) -> object:
+async def is_in_a_task_group(turn: AgentTurn) -> object:
     async with asyncio.TaskGroup() as group:
         for _ in range(3):
             group.create_task(for_ever())
@@ -73,7 +73,7 @@ async def is_in_a_task_group(turn: Turn) -> object:
     return None
 
 
-async def is_deep_in_a_generator(turn: Turn) -> object:
+async def is_deep_in_a_generator(turn: AgentTurn) -> object:
     async def pieces() -> AsyncIterator[str]:
         yield "begun"
         await for_ever()
@@ -83,14 +83,14 @@ async def is_deep_in_a_generator(turn: Turn) -> object:
     return None
 
 
-async def waits_with_a_timeout(turn: Turn) -> object:
+async def waits_with_a_timeout(turn: AgentTurn) -> object:
     await turn.say("begun")
     async with asyncio.timeout(10):
         await for_ever()
     return None
 
 
-async def is_in_a_thread(turn: Turn) -> object:
+async def is_in_a_thread(turn: AgentTurn) -> object:
     await turn.say("begun")
     try:
         await for_ever()
@@ -125,7 +125,7 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
 async def test_whatever_a_handler_does_the_answer_is_cancelled_once_and_the_next_turn_works(
     handler: str, times: int
 ) -> None:
-    async def prompt(turn: Turn) -> object:
+    async def prompt(turn: AgentTurn) -> object:
         return None if turn.text == "next" else await HANDLERS[handler](turn)
 
     async with playing(only_prompt(prompt)) as editor:
@@ -143,7 +143,7 @@ async def test_whatever_a_handler_does_the_answer_is_cancelled_once_and_the_next
 async def test_those_that_wait_are_cancelled_too_and_never_begin() -> None:
     begun: list[str] = []
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         begun.append(turn.text)
         await turn.say("begun")
         await for_ever()
@@ -161,7 +161,7 @@ async def test_those_that_wait_are_cancelled_too_and_never_begin() -> None:
 async def test_a_cancel_right_behind_the_prompt_is_not_too_early_and_not_too_late() -> None:
     """All in one piece: the handler has not had its first step when it is cancelled, and the next prompt is not meant."""
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         if turn.text != "next":
             await for_ever()
 
@@ -193,7 +193,7 @@ async def test_a_cancel_with_nothing_to_cancel_does_nothing_to_the_next_turn() -
 async def test_a_cancel_of_one_session_leaves_the_others_alone() -> None:
     gate = asyncio.Event()
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         await turn.say(f"{turn.text} begun")
         await gate.wait()
 
@@ -208,7 +208,7 @@ async def test_a_cancel_of_one_session_leaves_the_others_alone() -> None:
 
 
 async def test_a_tool_call_that_is_cancelled_ends_as_failed_before_the_answer() -> None:
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         async with turn.tool("outer") as outer, turn.tool("inner"):
             await outer.show("half of it")
             await turn.say("begun")
@@ -227,7 +227,7 @@ async def test_a_tool_call_that_is_cancelled_ends_as_failed_before_the_answer() 
 async def test_a_prompt_that_is_withdrawn_is_ended_and_answered_as_withdrawn() -> None:
     ended = asyncio.Event()
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         if turn.text == "next":
             return
         try:
@@ -252,7 +252,7 @@ async def test_a_prompt_that_is_withdrawn_is_ended_and_answered_as_withdrawn() -
 async def test_a_waiting_prompt_that_is_withdrawn_leaves_the_line() -> None:
     gate = asyncio.Event()
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         await turn.say(f"{turn.text} begun")
         await gate.wait()
 
@@ -271,7 +271,7 @@ async def test_a_turn_that_is_cancelled_and_withdrawn_is_over_before_the_next_be
     running: list[str] = []
     gate = asyncio.Event()
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         running.append(f"{turn.text} begins")
         await turn.say("begun")
         try:
@@ -308,7 +308,7 @@ async def test_a_handler_that_ignores_its_cancellation_is_answered_without(
     monkeypatch.setattr(turns_module, "TURN_GRACE", 0.01)
     released, told, troubles = asyncio.Event(), asyncio.Event(), list[Exception]()
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         if turn.text == "next":
             return
         await turn.say("begun")

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from antiphon.agent.agent import _HOOKS, Agent
-from antiphon.agent.hooks import Hooks
-from antiphon.agent.session import Session
-from antiphon.agent.turn import Turn
+from antiphon.agent.agent import _HOOKS, Agent, Hooks
+from antiphon.agent.session import AgentSession
+from antiphon.agent.turn import AgentTurn
 from antiphon.errors import Code, LocalProtocolError, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.methods import Call
@@ -79,7 +78,7 @@ async def test_hooks_that_every_agent_has_change_nothing_that_is_advertised(hook
 
 async def test_a_method_that_overrides_another_agents_hook_is_a_hook() -> None:
     class First(Agent):
-        def load_session(self, session: Session) -> None: ...
+        def load_session(self, session: AgentSession) -> None: ...
 
     class Second(First):
         pass
@@ -91,7 +90,7 @@ async def test_a_method_that_overrides_another_agents_hook_is_a_hook() -> None:
 def test_a_misspelt_hook_is_an_error_that_lists_the_right_names() -> None:
     agent = Agent("typo")
 
-    def promt(turn: Turn) -> None: ...
+    def promt(turn: AgentTurn) -> None: ...
 
     with pytest.raises(LocalProtocolError, match=r"no hook `promt`\nhint: name the function prompt, new_session"):
         agent.on(promt)
@@ -100,7 +99,7 @@ def test_a_misspelt_hook_is_an_error_that_lists_the_right_names() -> None:
 def test_a_decorated_function_stays_what_it_is() -> None:
     agent = Agent("x")
 
-    def prompt(turn: Turn) -> None: ...
+    def prompt(turn: AgentTurn) -> None: ...
 
     assert agent.on(prompt) is prompt
 

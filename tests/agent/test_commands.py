@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.agent.commands import Finished, Running, news
-from antiphon.agent.turn import Turn
+from antiphon.agent.commands import FinishedCommand, RunningCommand, news
+from antiphon.agent.turn import AgentTurn
 from antiphon.connection.router import Router
 from antiphon.errors import Code, LocalProtocolError, RequestError, RequestRefused
 from antiphon.protocol import v1
@@ -72,9 +72,9 @@ class Terminals:
 
 
 async def test_a_command_runs_in_the_clients_terminal_and_is_given_back() -> None:
-    terminals, done = Terminals(), list[Finished]()
+    terminals, done = Terminals(), list[FinishedCommand]()
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         async with turn.run(["make", "-j2"], cwd="sub", env={"A": "b"}, output_limit=10) as running:
             assert running.terminal_id == "t1"
             terminals.output = "all good\n"
@@ -84,7 +84,7 @@ async def test_a_command_runs_in_the_clients_terminal_and_is_given_back() -> Non
     async with playing(only_prompt(prompt), FULL, terminals.router) as editor:
         session = await editor.open()
         await editor.prompt(session)
-    assert done == [Finished("all good\n", 0, None)] and done[0].ok
+    assert done == [FinishedCommand("all good\n", 0, None)] and done[0].ok
     env = [v1.EnvVariable("A", "b")]
     assert terminals.created == [v1.CreateTerminal(session, "make", ["-j2"], env, "/w/sub", 10)]
     assert terminals.released == ["t1"]
@@ -93,7 +93,7 @@ async def test_a_command_runs_in_the_clients_terminal_and_is_given_back() -> Non
 async def test_a_line_for_the_shell_is_given_to_a_shell() -> None:
     terminals = Terminals()
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         async with turn.run("ls | wc"):
             pass
 
@@ -109,7 +109,7 @@ async def test_the_output_of_a_terminal_can_be_followed(shows_status: bool) -> N
     terminals.shows_status = shows_status
     terminals.output = "one\n"
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         async with turn.run(["x"]) as running:
             async for piece in running:
                 pieces.append(piece)
@@ -130,7 +130,7 @@ async def test_a_client_that_cannot_wait_ends_the_following_with_its_refusal() -
 
     terminals.router.on_request(m.WAIT_FOR_EXIT, refuse)
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         async with turn.run(["x"]) as running:
             with pytest.raises(RequestRefused):
                 async for _ in running:
@@ -142,17 +142,17 @@ async def test_a_client_that_cannot_wait_ends_the_following_with_its_refusal() -
 
 
 async def test_killing_keeps_the_output() -> None:
-    terminals, done = Terminals(), list[Finished]()
+    terminals, done = Terminals(), list[FinishedCommand]()
     terminals.output = "so far"
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         async with turn.run(["x"]) as running:
             await running.kill()
             done.append(await running.finish())
 
     async with playing(only_prompt(prompt), FULL, terminals.router) as editor:
         await editor.turn()
-    assert done == [Finished("so far", None, "SIGTERM")] and not done[0].ok
+    assert done == [FinishedCommand("so far", None, "SIGTERM")] and not done[0].ok
 
 
 @pytest.mark.parametrize("slow", [False, True], ids=["quick client", "client that does not answer the release"])
@@ -163,7 +163,7 @@ async def test_a_cancelled_turn_gives_its_terminal_back_and_is_not_held_up(doing
     if not slow:
         terminals.release_gate.set()
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         async with turn.run(["x"]) as running:
             await turn.say("begun")
             if doing == "waiting":
@@ -193,7 +193,7 @@ async def test_a_terminal_that_is_created_while_the_turn_is_cancelled_is_given_b
 
     terminals.router.on_request(m.RELEASE_TERMINAL, release)
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         async with turn.run(["x"]):
             raise AssertionError("not reached")
 
@@ -209,7 +209,7 @@ async def test_a_terminal_that_is_created_while_the_turn_is_cancelled_is_given_b
 
 
 async def test_a_command_that_is_not_running_says_how_to_run_it() -> None:
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         running = turn.run(["x"])
         with pytest.raises(LocalProtocolError, match=r"use `async with turn\.run"):
             await running.output()
@@ -224,11 +224,11 @@ async def test_a_command_that_is_not_running_says_how_to_run_it() -> None:
 # On this machine.
 
 
-async def here(work: "Callable[[Turn], Any]", cwd: Path) -> Any:
+async def here(work: "Callable[[AgentTurn], Any]", cwd: Path) -> Any:
     """What a turn makes of it with a client that has no terminals."""
     results: list[Any] = []
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         results.append(await work(turn))
 
     async with playing(only_prompt(prompt)) as editor:
@@ -237,7 +237,7 @@ async def here(work: "Callable[[Turn], Any]", cwd: Path) -> Any:
 
 
 async def test_without_terminals_a_command_runs_on_this_machine(tmp_path: Path) -> None:
-    async def work(turn: Turn) -> tuple[Finished, Finished, str | None]:
+    async def work(turn: AgentTurn) -> tuple[FinishedCommand, FinishedCommand, str | None]:
         async with turn.run("basename $PWD; echo $A; exit 3", env={"A": "b"}) as running:
             first = await running.finish()
         async with turn.run([sys.executable, "-c", "print('x' * 100)"], output_limit=10) as running:
@@ -245,7 +245,7 @@ async def test_without_terminals_a_command_runs_on_this_machine(tmp_path: Path) 
         return first, second, running.terminal_id
 
     first, second, terminal_id = await here(work, tmp_path)
-    assert first == Finished(f"{tmp_path.name}\nb\n", 3, None)
+    assert first == FinishedCommand(f"{tmp_path.name}\nb\n", 3, None)
     assert second.truncated and second.ok and second.output == "x" * 9 + "\n"
     assert terminal_id is None
 
@@ -253,7 +253,7 @@ async def test_without_terminals_a_command_runs_on_this_machine(tmp_path: Path) 
 async def test_a_command_of_this_machine_can_be_followed(tmp_path: Path) -> None:
     (tmp_path / "go").touch()
 
-    async def work(turn: Turn) -> list[str]:
+    async def work(turn: AgentTurn) -> list[str]:
         pieces = []
         line = "printf 'größe\\n'; while [ -e go ]; do sleep 0.01; done; echo two"
         async with turn.run(line) as running:
@@ -266,20 +266,20 @@ async def test_a_command_of_this_machine_can_be_followed(tmp_path: Path) -> None
 
 
 async def test_a_command_of_this_machine_can_be_killed(tmp_path: Path) -> None:
-    async def work(turn: Turn) -> Finished:
+    async def work(turn: AgentTurn) -> FinishedCommand:
         async with turn.run("echo begun; exec sleep 60") as running:
             async for _ in running:
                 break
             await running.kill()
             return await running.finish()
 
-    assert await here(work, tmp_path) == Finished("begun\n", None, "SIGTERM")
+    assert await here(work, tmp_path) == FinishedCommand("begun\n", None, "SIGTERM")
 
 
 async def test_leaving_the_block_ends_a_command_of_this_machine_also_on_cancel() -> None:
-    seen: list[Running] = []
+    seen: list[RunningCommand] = []
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         async with turn.run("exec sleep 60") as running:
             seen.append(running)
             await turn.say("begun")
@@ -295,7 +295,7 @@ async def test_leaving_the_block_ends_a_command_of_this_machine_also_on_cancel()
 
 
 async def test_a_program_that_does_not_exist_is_a_clear_error(tmp_path: Path) -> None:
-    async def work(turn: Turn) -> str:
+    async def work(turn: AgentTurn) -> str:
         with pytest.raises(RequestRefused) as failure:
             async with turn.run(["no-such-program"]):
                 pass
@@ -305,7 +305,7 @@ async def test_a_program_that_does_not_exist_is_a_clear_error(tmp_path: Path) ->
 
 
 async def test_a_tool_call_runs_a_command_live_or_shows_what_it_wrote(tmp_path: Path) -> None:
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         async with turn.tool("Run it", v1.ToolKind.EXECUTE) as call:
             await call.run("echo hello")
         async with turn.tool("Run it", v1.ToolKind.EXECUTE) as call:
@@ -360,7 +360,7 @@ async def test_a_client_that_never_says_that_a_terminal_is_released_holds_nothin
     router.on_request(m.TERMINAL_OUTPUT, lambda _: v1.TerminalOutputResult("", False, v1.ExitStatus(0)))
     router.on_request(m.RELEASE_TERMINAL, release)
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         async with turn.run("true") as running:
             await running.finish()
 

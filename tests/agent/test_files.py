@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from antiphon.agent.turn import Turn
+from antiphon.agent.turn import AgentTurn
 from antiphon.connection.router import Router
 from antiphon.errors import Code, RequestError, RequestRefused
 from antiphon.protocol import v1
@@ -38,7 +38,7 @@ class Buffers:
 async def test_files_go_through_a_client_that_has_them() -> None:
     buffers = Buffers()
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         await turn.write("a.txt", "new")
         assert await turn.read("a.txt", line=2, limit=3) == "new"
         await turn.write(Path("/abs/b.txt"), "")
@@ -56,7 +56,7 @@ async def test_files_go_through_a_client_that_has_them() -> None:
 async def test_files_come_from_disk_for_a_client_that_has_none(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"one\r\ntwo\r\nthree\r\n")
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         assert await turn.read("a.txt", line=2, limit=1) == "two\r\n"
         await turn.write("a.txt", "four\n")
         await turn.write(tmp_path / "new" / "b.txt", "x")
@@ -72,7 +72,7 @@ async def test_a_client_may_have_only_one_of_the_two(tmp_path: Path) -> None:
     buffers = Buffers()
     buffers.files[str(tmp_path / "a")] = "unsaved"
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         assert await turn.read("a") == "unsaved"
         await turn.write("a", "saved")
 
@@ -88,7 +88,7 @@ async def test_what_the_disk_refuses_is_the_same_error_that_a_client_gives(tmp_p
     (tmp_path.parent / "outside").write_text("not ours", encoding="utf-8")
     seen: list[tuple[int, object]] = []
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         for path in ("none", "binary", ".", "nul\0"):
             with pytest.raises(RequestRefused) as refusal:
                 await turn.read(path)
@@ -109,7 +109,7 @@ async def test_what_the_disk_refuses_is_the_same_error_that_a_client_gives(tmp_p
 
 
 async def test_a_refusal_that_the_agent_does_not_catch_is_told_as_our_failure() -> None:
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         await turn.read("none")
 
     async with playing(only_prompt(prompt), FULL, Buffers().router) as editor:

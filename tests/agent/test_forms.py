@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from antiphon.agent.forms import misfits
+from antiphon.agent.questions import misfits
 from antiphon.engines.demo.asking import FORM
 from antiphon.protocol import v1
 

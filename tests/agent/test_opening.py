@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from antiphon.agent.agent import Agent
-from antiphon.agent.session import Session
+from antiphon.agent.session import AgentSession
 from antiphon.errors import Code, LocalProtocolError, RequestError, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import FULL, Editor, playing
 
-Hook = Callable[[Session], Awaitable[None]]
+Hook = Callable[[AgentSession], Awaitable[None]]
 
 OPENING: dict[str, Callable[[Editor], Awaitable[Any]]] = {
     "session/new": lambda it: it.connection.request(m.NEW_SESSION, v1.NewSession("/w", [])),
@@ -26,28 +26,28 @@ def opened_by(hook: Hook) -> Agent:
     """An agent that opens every kind of session the same way."""
 
     class Opening(Agent):
-        async def new_session(self, session: Session) -> None:
+        async def new_session(self, session: AgentSession) -> None:
             await hook(session)
 
-        async def load_session(self, session: Session) -> None:
+        async def load_session(self, session: AgentSession) -> None:
             await hook(session)
 
-        async def resume_session(self, session: Session) -> None:
+        async def resume_session(self, session: AgentSession) -> None:
             await hook(session)
 
-        async def fork_session(self, session: Session, source: str) -> None:
+        async def fork_session(self, session: AgentSession, source: str) -> None:
             await hook(session)
 
     return Opening()
 
 
-async def in_the_hook(session: Session) -> None:
+async def in_the_hook(session: AgentSession) -> None:
     await session.say("one")
     await session.update(v1.AgentMessageChunk(v1.TextBlock("two")))
     _ = session.say("three")
 
 
-async def in_a_task_of_the_hook(session: Session) -> None:
+async def in_a_task_of_the_hook(session: AgentSession) -> None:
     async def speak() -> None:
         for word in ("one", "two", "three"):
             await session.say(word)
@@ -57,7 +57,7 @@ async def in_a_task_of_the_hook(session: Session) -> None:
     await asyncio.sleep(0)
 
 
-async def in_a_task_that_begins_when_the_hook_is_done(session: Session) -> None:
+async def in_a_task_that_begins_when_the_hook_is_done(session: AgentSession) -> None:
     async def speak() -> None:
         for word in ("one", "two", "three"):
             await session.say(word)
@@ -65,7 +65,7 @@ async def in_a_task_that_begins_when_the_hook_is_done(session: Session) -> None:
     session.state = asyncio.create_task(speak())
 
 
-async def in_callbacks(session: Session) -> None:
+async def in_callbacks(session: AgentSession) -> None:
     loop = asyncio.get_running_loop()
     loop.call_soon(session.say, "one")
     loop.call_soon(session.say, "two")
@@ -96,7 +96,7 @@ async def test_a_load_tells_everything_before_its_answer() -> None:
 
 
 async def test_a_hundred_sessions_opened_at_once_keep_their_words_to_themselves() -> None:
-    async def greet(session: Session) -> None:
+    async def greet(session: AgentSession) -> None:
         await session.say(session.id)
         await asyncio.sleep(0)
         await session.say(session.id)
@@ -115,9 +115,9 @@ async def test_a_hundred_sessions_opened_at_once_keep_their_words_to_themselves(
 
 
 async def test_an_agent_may_name_a_session_while_it_is_opened_and_not_later() -> None:
-    sessions: list[Session] = []
+    sessions: list[AgentSession] = []
 
-    async def name(session: Session) -> None:
+    async def name(session: AgentSession) -> None:
         session.id = "mine"
         await session.say("hello")
         sessions.append(session)
@@ -131,9 +131,9 @@ async def test_an_agent_may_name_a_session_while_it_is_opened_and_not_later() ->
 
 
 async def test_a_session_knows_its_place_and_the_answer_has_its_choices() -> None:
-    seen: list[Session] = []
+    seen: list[AgentSession] = []
 
-    async def give(session: Session) -> None:
+    async def give(session: AgentSession) -> None:
         session.modes = v1.ModeState("a", [v1.Mode("a", "A")])
         session.config_options = [v1.BooleanConfig(id="b", name="B", current_value=True)]
         session.models = v1.ModelState([v1.SessionModel("m", "M")], "m")
@@ -155,9 +155,9 @@ async def test_a_session_knows_its_place_and_the_answer_has_its_choices() -> Non
 
 @pytest.mark.parametrize("method", [*OPENING, "session/load"])
 async def test_a_hook_that_refuses_opens_nothing_and_silences_what_it_left_running(method: str) -> None:
-    kept: list[Session] = []
+    kept: list[AgentSession] = []
 
-    async def refuse(session: Session) -> None:
+    async def refuse(session: AgentSession) -> None:
         kept.append(session)
         raise RequestError(Code.RESOURCE_NOT_FOUND, "Resource not found", "no such session")
 
@@ -176,7 +176,7 @@ async def test_a_hook_that_refuses_opens_nothing_and_silences_what_it_left_runni
 
 
 async def test_an_update_with_no_json_form_costs_itself_and_not_the_others() -> None:
-    async def speak(session: Session) -> None:
+    async def speak(session: AgentSession) -> None:
         await session.say("one")
         await session.update(v1.ToolCall("c", "x", raw_input=object()))
         await session.say("two")
@@ -190,7 +190,7 @@ async def test_an_update_with_no_json_form_costs_itself_and_not_the_others() -> 
 async def test_a_withdrawn_opening_opens_nothing() -> None:
     begun, ended = asyncio.Event(), asyncio.Event()
 
-    async def for_ever(session: Session) -> None:
+    async def for_ever(session: AgentSession) -> None:
         begun.set()
         try:
             await asyncio.Event().wait()
@@ -209,7 +209,7 @@ async def test_a_withdrawn_opening_opens_nothing() -> None:
 async def test_what_a_session_watches_is_everything_that_leaves() -> None:
     seen: list[v1.Update] = []
 
-    async def watch(session: Session) -> None:
+    async def watch(session: AgentSession) -> None:
         session.watch = seen.append
         await session.say("one")
         await session.think("two")

@@ -153,8 +153,8 @@ async def test_a_program_whose_handler_ignores_everything_still_ends_with_its_in
     stubborn = (
         "import asyncio\n"
         "from antiphon import Agent\n"
-        "from antiphon.agent import stdio, turns\n"
-        "stdio.EXIT_GRACE = turns.TURN_GRACE = 0.1\n"
+        "from antiphon.agent import agent as agents, prompts\n"
+        "agents.EXIT_GRACE = prompts.TURN_GRACE = 0.1\n"
         "agent = Agent('stubborn')\n"
         "@agent.on\n"
         "async def prompt(turn):\n"

@@ -6,8 +6,8 @@ from contextlib import suppress
 from typing import Any
 
 from antiphon.agent.agent import Agent
-from antiphon.agent.session import Session
-from antiphon.agent.turn import Turn
+from antiphon.agent.session import AgentSession
+from antiphon.agent.turn import AgentTurn
 from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
 from antiphon.errors import AcpError, RequestError
@@ -28,29 +28,29 @@ class Busy(Agent):
         self.at_work = 0
         self.closed = 0
 
-    async def hold(self, session: Session) -> None:
+    async def hold(self, session: AgentSession) -> None:
         """What a session holds is taken at the last moment: a hook that is cancelled before holds nothing."""
         await self.world.pause()
         self.holds[id(session)] += 1
         session.state = self  # kept alive by `holds` of the session below
         self.kept.append(session)
 
-    kept: list[Session]
+    kept: list[AgentSession]
 
-    async def new_session(self, session: Session) -> None:
+    async def new_session(self, session: AgentSession) -> None:
         await self.hold(session)
 
-    async def load_session(self, session: Session) -> None:
+    async def load_session(self, session: AgentSession) -> None:
         await session.say("history")
         await self.hold(session)
 
-    async def resume_session(self, session: Session) -> None:
+    async def resume_session(self, session: AgentSession) -> None:
         await self.hold(session)
 
-    async def fork_session(self, session: Session, session_id: str) -> None:
+    async def fork_session(self, session: AgentSession, session_id: str) -> None:
         await self.hold(session)
 
-    async def close_session(self, session: Session) -> None:
+    async def close_session(self, session: AgentSession) -> None:
         await self.world.pause()
         self.holds[id(session)] -= 1
 
@@ -58,7 +58,7 @@ class Busy(Agent):
         await self.world.pause()
         self.closed += 1
 
-    async def prompt(self, turn: Turn) -> v1.StopReason | None:
+    async def prompt(self, turn: AgentTurn) -> v1.StopReason | None:
         self.at_work += 1
         try:
             for _ in range(self.world.random.randint(1, 4)):
@@ -68,28 +68,28 @@ class Busy(Agent):
             self.at_work -= 1
         return None
 
-    async def speak(self, turn: Turn) -> None:
+    async def speak(self, turn: AgentTurn) -> None:
         await turn.say("x" * self.world.random.choice([1, 70_000]))
 
-    async def call(self, turn: Turn) -> None:
+    async def call(self, turn: AgentTurn) -> None:
         async with turn.tool("work") as call:
             await self.world.pause()
             await call.show("done")
 
-    async def choose(self, turn: Turn) -> None:
+    async def choose(self, turn: AgentTurn) -> None:
         with suppress(RequestError):
             await turn.choose("Which?", ["a", "b"])
 
-    async def permitted(self, turn: Turn) -> None:
+    async def permitted(self, turn: AgentTurn) -> None:
         with suppress(RequestError):
             await self.ask(turn)
 
-    async def ask(self, turn: Turn) -> None:
+    async def ask(self, turn: AgentTurn) -> None:
         async with turn.tool("dangerous") as call:
             if await call.permitted():
                 await self.world.pause()
 
-    async def read(self, turn: Turn) -> None:
+    async def read(self, turn: AgentTurn) -> None:
         with suppress(RequestError):
             await turn.session.request(m.READ_TEXT_FILE, v1.ReadTextFile(turn.session.id, "/w/a"))
 

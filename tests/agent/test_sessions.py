@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antiphon.agent.agent import Agent
-from antiphon.agent.session import Session
-from antiphon.agent.turn import Turn
+from antiphon.agent.session import AgentSession
+from antiphon.agent.turn import AgentTurn
 from antiphon.errors import Code, LocalProtocolError, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.methods import Notice
@@ -31,28 +31,28 @@ class KeepingAgent(Agent):
         if self.gate is not None:
             await self.gate.wait()
 
-    async def prompt(self, turn: Turn) -> None:
+    async def prompt(self, turn: AgentTurn) -> None:
         await turn.say("begun")
         try:
             await asyncio.Event().wait()
         finally:
             self.log.append("turn ended")
 
-    async def load_session(self, session: Session) -> None:
+    async def load_session(self, session: AgentSession) -> None:
         self.log.append(f"load {session.id}")
         await session.say("history")
         await self.pass_gate()
 
-    def resume_session(self, session: Session) -> None:
+    def resume_session(self, session: AgentSession) -> None:
         self.log.append(f"resume {session.id}")
 
-    async def fork_session(self, session: Session, source: str) -> None:
+    async def fork_session(self, session: AgentSession, source: str) -> None:
         self.log.append(f"fork {source}")
 
     def list_sessions(self, query: v1.ListSessions) -> v1.ListSessionsResult:
         return v1.ListSessionsResult([v1.SessionInfo("a", query.cwd or "/", title="A")], query.cursor)
 
-    async def close_session(self, session: Session) -> None:
+    async def close_session(self, session: AgentSession) -> None:
         await asyncio.sleep(0)
         self.log.append(f"close {session.id}")
 
@@ -119,7 +119,7 @@ CONTENT: dict[str, v1.ContentBlock] = {
 @pytest.mark.parametrize("kind", CONTENT)
 async def test_content_that_was_not_advertised_is_refused_with_a_sentence(kind: str) -> None:
     class Taking(Agent):
-        def prompt(self, turn: Turn) -> None: ...
+        def prompt(self, turn: AgentTurn) -> None: ...
 
     async with playing(Taking()) as editor:
         session = await editor.open()
@@ -265,7 +265,7 @@ async def test_a_close_that_has_begun_is_finished_though_nobody_waits_for_it() -
     agent = KeepingAgent()
     begun, gate, finished = asyncio.Event(), asyncio.Event(), list[str]()
 
-    async def close_session(session: Session) -> None:
+    async def close_session(session: AgentSession) -> None:
         begun.set()
         await gate.wait()
         finished.append(session.id)
@@ -285,7 +285,7 @@ async def test_a_session_that_cannot_be_closed_does_not_keep_the_others_open(cap
     closed: list[str] = []
 
     class Failing(Agent):
-        def close_session(self, session: Session) -> None:
+        def close_session(self, session: AgentSession) -> None:
             closed.append(session.id)
             raise KeyError("no")
 
@@ -302,7 +302,7 @@ async def test_a_session_that_never_closes_does_not_keep_the_agent(
     caplog.set_level(logging.ERROR)
 
     class Endless(Agent):
-        async def close_session(self, session: Session) -> None:
+        async def close_session(self, session: AgentSession) -> None:
             await asyncio.Event().wait()
 
     async with playing(Endless(), leaves=1) as editor:
@@ -361,7 +361,7 @@ async def test_what_is_told_beside_updates_waits_for_its_session_and_keeps_its_o
     tune: Notice[Any] = Notice("_keeper/tune", dict)
 
     class Tuner(KeepingAgent):
-        async def new_session(self, session: Session) -> None:
+        async def new_session(self, session: AgentSession) -> None:
             self.session = session
             await session.say("one")
             await session.notify(tune, {"sessionId": session.id})

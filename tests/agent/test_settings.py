@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from antiphon.agent.agent import Agent
-from antiphon.agent.session import Session
+from antiphon.agent.session import AgentSession
 from antiphon.errors import Code, RequestError, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
@@ -23,9 +23,9 @@ class Choosy(Agent):
     def __init__(self) -> None:
         super().__init__("choosy")
         self.log: list[tuple[object, ...]] = []
-        self.session: Session | None = None
+        self.session: AgentSession | None = None
 
-    def new_session(self, session: Session) -> None:
+    def new_session(self, session: AgentSession) -> None:
         session.modes = v1.ModeState("ask", [v1.Mode("ask", "Ask"), v1.Mode("code", "Code"), v1.Mode("odd", "Odd")])
         session.models = v1.ModelState([v1.SessionModel("small", "S"), v1.SessionModel("big", "B")], "small")
         grouped = v1.SelectConfig(
@@ -42,15 +42,15 @@ class Choosy(Agent):
         ]
         self.session = session
 
-    async def set_mode(self, session: Session, mode_id: str) -> None:
+    async def set_mode(self, session: AgentSession, mode_id: str) -> None:
         if mode_id == "code" and self.log:
             raise RequestError(-32050, "Not now")
         self.log.append(("mode", mode_id, session.modes and session.modes.current_mode_id))
 
-    def set_model(self, session: Session, model_id: str) -> None:
+    def set_model(self, session: AgentSession, model_id: str) -> None:
         self.log.append(("model", model_id))
 
-    def set_config_option(self, session: Session, config_id: str, value: bool | str) -> None:
+    def set_config_option(self, session: AgentSession, config_id: str, value: bool | str) -> None:
         self.log.append((config_id, value))
 
 
@@ -217,7 +217,7 @@ async def test_the_agent_may_change_its_mind_itself() -> None:
 async def test_a_session_that_is_closed_while_its_mode_changes_tells_nothing() -> None:
     agent = Choosy()
 
-    async def set_mode(session: Session, mode_id: str) -> None:
+    async def set_mode(session: AgentSession, mode_id: str) -> None:
         closing = editor.connection.request(m.CLOSE_SESSION, v1.CloseSession(session.id))
         await closing
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from antiphon.agent.agent import Agent
-from antiphon.agent.turn import Turn
+from antiphon.agent.turn import AgentTurn
 from antiphon.errors import Code, RequestRefused
 from antiphon.protocol.methods import Call
 from tests.agent.editor import only_prompt, playing
@@ -26,11 +26,11 @@ class Listening(Agent):
         self.added: asyncio.Queue[str] = asyncio.Queue()
         self.deaf = False
 
-    async def prompt(self, turn: Turn) -> None:
+    async def prompt(self, turn: AgentTurn) -> None:
         await turn.say("begun")
         await turn.say(await self.added.get())
 
-    def steer(self, turn: Turn) -> bool:
+    def steer(self, turn: AgentTurn) -> bool:
         if not self.deaf:
             self.added.put_nowait(turn.text)
         return not self.deaf

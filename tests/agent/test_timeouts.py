@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from antiphon.agent.asking import Asking
-from antiphon.agent.commands import InTerminal, OnThisMachine, Running
+from antiphon.agent.commands import InTerminal, OnThisMachine, RunningCommand
+from antiphon.agent.questions import UserQuestions
 from antiphon.agent.tools import LiveCall
-from antiphon.agent.turn import Turn
-from antiphon.agent.working import Working
+from antiphon.agent.turn import AgentTurn, Working
 from antiphon.connection.router import Router
 from antiphon.errors import RequestTimeout
 from antiphon.protocol import v1
@@ -23,22 +22,22 @@ SOON = 0.02
 CALL = v1.ToolCallPatch("call", title="Call")
 
 
-async def _in_terminal(turn: Turn, work: "Callable[[Running], Awaitable[object]]") -> object:
+async def _in_terminal(turn: AgentTurn, work: "Callable[[RunningCommand], Awaitable[object]]") -> object:
     async with turn.run(["make"]) as running:
         return await work(running)
 
 
-async def _permitted(turn: Turn) -> object:
+async def _permitted(turn: AgentTurn) -> object:
     async with turn.tool("Look") as call:
         return await call.permitted(timeout=SOON)
 
 
-async def _run(turn: Turn) -> object:
+async def _run(turn: AgentTurn) -> object:
     async with turn.tool("Look") as call:
         return await call.run(["make"], timeout=SOON)
 
 
-VERBS: "dict[str, tuple[Call[Any, Any], Callable[[Turn], Awaitable[object]]]]" = {
+VERBS: "dict[str, tuple[Call[Any, Any], Callable[[AgentTurn], Awaitable[object]]]]" = {
     "ask_permission": (m.REQUEST_PERMISSION, lambda turn: turn.ask_permission(CALL, timeout=SOON)),
     "permitted": (m.REQUEST_PERMISSION, _permitted),
     "run": (m.WAIT_FOR_EXIT, _run),
@@ -70,7 +69,7 @@ def _silent(call: Call[Any, Any]) -> Router:
 async def test_a_verb_fails_in_time_and_the_turn_goes_on(name: str) -> None:
     call, verb = VERBS[name]
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         with pytest.raises(RequestTimeout, match=call.name) as caught:
             await verb(turn)
         assert "\nhint: " in str(caught.value)
@@ -82,7 +81,7 @@ async def test_a_verb_fails_in_time_and_the_turn_goes_on(name: str) -> None:
 
 
 async def test_a_command_on_this_machine_has_the_same_timeout() -> None:
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         async with turn.run(["sleep", "60"]) as running:
             with pytest.raises(RequestTimeout, match=r"`sleep` did not .* within 0.02 seconds"):
                 await running.wait(timeout=SOON)
@@ -94,7 +93,7 @@ async def test_a_command_on_this_machine_has_the_same_timeout() -> None:
 
 
 def test_every_verb_that_waits_for_the_client_takes_a_timeout() -> None:
-    for kind in (Asking, Working, Running, InTerminal, OnThisMachine, LiveCall):
+    for kind in (UserQuestions, Working, RunningCommand, InTerminal, OnThisMachine, LiveCall):
         for name, function in inspect.getmembers(kind, inspect.isfunction):
             source = inspect.getsource(function)
             if not name.startswith("_") and any(
@@ -112,7 +111,7 @@ def test_every_verb_that_waits_for_the_client_takes_a_timeout() -> None:
 
 
 async def test_a_failed_request_says_so_to_the_client_that_did_not_respond() -> None:
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         await turn.read("a.txt", timeout=SOON)
 
     async with playing(only_prompt(prompt), FULL, _silent(m.READ_TEXT_FILE)) as editor:

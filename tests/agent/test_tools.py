@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from antiphon.agent.permission import OPTIONS
-from antiphon.agent.turn import Turn
+from antiphon.agent.questions import OPTIONS
+from antiphon.agent.turn import AgentTurn
 from antiphon.connection.router import Router
 from antiphon.errors import Code, NotSupported, RequestError, RequestRefused
 from antiphon.protocol import v1
@@ -45,7 +45,7 @@ def text(words: str) -> dict[str, Any]:
 
 
 async def test_a_call_is_pending_then_in_progress_then_completed() -> None:
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         async with turn.tool("Think", v1.ToolKind.THINK, name="think", input={"a": 1}, at=["a.txt"]) as call:
             assert call.status == v1.ToolStatus.PENDING
             await call.start()
@@ -68,7 +68,7 @@ async def test_a_call_is_pending_then_in_progress_then_completed() -> None:
 
 
 async def test_a_call_with_an_empty_block_goes_through_all_its_states() -> None:
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         async with turn.tool("x"):
             pass
 
@@ -88,7 +88,7 @@ async def test_a_call_with_an_empty_block_goes_through_all_its_states() -> None:
 async def test_a_call_that_raises_ends_as_failed_shows_why_and_raises_on(error: Exception, shown: str) -> None:
     raised: list[BaseException] = []
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         try:
             async with turn.tool("x") as call:
                 await call.show("half of it")
@@ -103,7 +103,7 @@ async def test_a_call_that_raises_ends_as_failed_shows_why_and_raises_on(error: 
 
 
 async def test_a_call_that_is_told_to_fail_fails_without_an_exception() -> None:
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         async with turn.tool("x") as call:
             await call.show("tried")
             call.fail()
@@ -113,7 +113,7 @@ async def test_a_call_that_is_told_to_fail_fails_without_an_exception() -> None:
 
 
 async def test_what_a_call_shows_grows() -> None:
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         async with turn.tool("x") as call:
             await call.show("one")
             await call.show(v1.ImageBlock("aGk=", "image/png"), v1.TerminalItem("t"))
@@ -135,7 +135,7 @@ async def test_what_a_call_shows_grows() -> None:
 
 
 async def test_places_grow_and_have_lines() -> None:
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         async with turn.tool("x", at=["a", v1.ToolLocation("/b", 2)]) as call:
             await call.at("c/../d", 3)
             await call.rename("Better")
@@ -164,7 +164,7 @@ async def test_permission_is_what_the_user_said_and_nothing_else(
 ) -> None:
     seen: list[Any] = []
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         async with turn.tool("Delete it", v1.ToolKind.DELETE) as call:
             permission = await call.permitted()
             chosen = permission.option.option_id if permission.option else None
@@ -181,7 +181,7 @@ async def test_a_kind_that_two_options_have_is_no_answer() -> None:
     options = [v1.PermissionOption("a", "A", once), v1.PermissionOption("b", "B", once)]
     seen: list[object] = []
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         seen.append((await turn.ask_permission(v1.ToolCallPatch("c"), options)).option)
 
     await played(prompt, answering(lambda _: v1.Selected("allow_once")))
@@ -195,7 +195,7 @@ async def test_a_preview_is_in_the_question_and_the_call_still_waits() -> None:
         asked.append(question)
         return v1.Selected("allow")
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         async with turn.tool("Edit", v1.ToolKind.EDIT, name="edit", input={"f": 1}, at=["f"]) as call:
             await call.preview(v1.Diff("/w/f", "new", "old"))
             assert call.status == v1.ToolStatus.PENDING
@@ -213,7 +213,7 @@ async def test_a_preview_is_in_the_question_and_the_call_still_waits() -> None:
 
 
 async def test_a_client_that_cannot_ask_fails_the_call_and_says_so() -> None:
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         async with turn.tool("x") as call:
             await call.permitted()
 
@@ -223,13 +223,13 @@ async def test_a_client_that_cannot_ask_fails_the_call_and_says_so() -> None:
 
 
 async def test_calls_may_be_nested_and_parallel_and_have_names_of_their_own() -> None:
-    async def one(turn: Turn, name: str) -> None:
+    async def one(turn: AgentTurn, name: str) -> None:
         async with turn.tool(name) as call:
             await asyncio.sleep(0)
             await call.show(name)
             await asyncio.sleep(0)
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         async with turn.tool("all"), asyncio.TaskGroup() as group:
             for name in "abc":
                 group.create_task(one(turn, name))
@@ -249,13 +249,13 @@ async def test_calls_may_be_nested_and_parallel_and_have_names_of_their_own() ->
 
 
 async def test_one_that_fails_among_parallel_calls_fails_the_others_too() -> None:
-    async def one(turn: Turn, name: str) -> None:
+    async def one(turn: AgentTurn, name: str) -> None:
         async with turn.tool(name):
             if name == "b":
                 raise ValueError("b is broken")
             await asyncio.Event().wait()
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         async with asyncio.TaskGroup() as group:
             for name in "abc":
                 group.create_task(one(turn, name))
@@ -267,7 +267,7 @@ async def test_one_that_fails_among_parallel_calls_fails_the_others_too() -> Non
 async def test_a_call_cancelled_while_the_client_is_slow_still_ends(where: str) -> None:
     waiting, cancelled = asyncio.Event(), asyncio.Event()
 
-    async def work(turn: Turn) -> None:
+    async def work(turn: AgentTurn) -> None:
         def flood() -> None:
             _ = turn.say("x" * OUTPUT_HIGH)  # leaves at once
             _ = turn.say("x" * OUTPUT_HIGH)  # now the wire is full, and whoever speaks next waits
@@ -281,7 +281,7 @@ async def test_a_call_cancelled_while_the_client_is_slow_still_ends(where: str) 
             flood()
             waiting.set()
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         try:
             await work(turn)
         finally:

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from antiphon.agent import turns as turns_module
+from antiphon.agent import prompts as turns_module
 from antiphon.agent.agent import Agent
-from antiphon.agent.turn import Turn
+from antiphon.agent.turn import AgentTurn
 from antiphon.errors import Code, RequestError, RequestRefused, TurnOver
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import FULL, only_prompt, playing
 
 if TYPE_CHECKING:
-    from antiphon.agent.hooks import Outcome
+    from antiphon.agent.agent import Outcome
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 )
 @pytest.mark.parametrize("form", ["def", "async def"])
 async def test_what_the_handler_returns_is_why_the_turn_ended(returned: "Outcome", told: object, form: str) -> None:
-    async def later(_: Turn) -> "Outcome":
+    async def later(_: AgentTurn) -> "Outcome":
         return returned
 
     async with playing(only_prompt(later if form == "async def" else lambda _: returned)) as editor:
@@ -46,7 +46,7 @@ async def test_a_handler_that_returns_something_else_is_told_so(caplog: pytest.L
 
 
 async def test_a_handler_that_fails_is_an_error_and_the_session_lives_on(caplog: pytest.LogCaptureFixture) -> None:
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         if turn.text == "fail":
             raise KeyError("secret")
         if turn.text == "refuse":
@@ -74,7 +74,7 @@ async def test_a_second_prompt_waits_for_the_first_and_answers_come_in_order() -
     gates = {word: asyncio.Event() for word in "abc"}
     running: list[str] = []
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         running.append(turn.text)
         await turn.say(f"{turn.text} begins")
         await gates[turn.text].wait()
@@ -98,7 +98,7 @@ async def test_a_second_prompt_waits_for_the_first_and_answers_come_in_order() -
 async def test_sessions_do_not_wait_for_each_other() -> None:
     gate = asyncio.Event()
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         if turn.text == "slow":
             await turn.say("slow begins")
             await gate.wait()
@@ -114,7 +114,7 @@ async def test_sessions_do_not_wait_for_each_other() -> None:
 
 
 async def test_a_failure_lets_the_next_one_begin() -> None:
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         await asyncio.sleep(0)
         if turn.text == "a":
             raise RequestError(-32050, "No")
@@ -128,7 +128,7 @@ async def test_a_failure_lets_the_next_one_begin() -> None:
 async def test_a_line_that_is_too_long_is_refused_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns_module, "MAX_WAITING", 2)
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         await asyncio.Event().wait()
 
     async with playing(only_prompt(prompt)) as editor:
@@ -141,7 +141,7 @@ async def test_a_line_that_is_too_long_is_refused_with_a_sentence(monkeypatch: p
         assert {(await each).stop_reason for each in asked} == {v1.StopReason.CANCELLED}
 
 
-VERBS: dict[str, Callable[[Turn], Any]] = {
+VERBS: dict[str, Callable[[AgentTurn], Any]] = {
     "say": lambda turn: turn.say("x"),
     "say content": lambda turn: turn.say(v1.TextBlock("x")),
     "think": lambda turn: turn.think("x"),
@@ -166,7 +166,7 @@ VERBS: dict[str, Callable[[Turn], Any]] = {
 async def test_no_verb_works_after_the_answer(verb: str, capable: bool) -> None:
     if not capable and verb in ("ask", "visit"):
         capable = True  # without the capability they say so first
-    kept: list[Turn] = []
+    kept: list[AgentTurn] = []
     async with playing(only_prompt(kept.append), FULL if capable else None) as editor:
         await editor.turn()
         heard = len(editor.heard)
@@ -179,7 +179,7 @@ async def test_no_verb_works_after_the_answer(verb: str, capable: bool) -> None:
 async def test_a_tool_call_that_outlives_its_turn_cannot_be_shown_on() -> None:
     kept: list[Any] = []
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         kept.append(await turn.tool("x").__aenter__())
 
     async with playing(only_prompt(prompt)) as editor:
@@ -192,7 +192,7 @@ async def test_a_tool_call_that_outlives_its_turn_cannot_be_shown_on() -> None:
 
 
 async def test_news_between_turns_go_through_the_session() -> None:
-    kept: list[Turn] = []
+    kept: list[AgentTurn] = []
     async with playing(only_prompt(kept.append)) as editor:
         await editor.turn()
         await kept[0].session.say("by the way")
@@ -214,7 +214,7 @@ async def test_news_between_turns_go_through_the_session() -> None:
     ],
 )
 async def test_a_slash_command_is_the_first_word(text: str, command: tuple[str, str] | None) -> None:
-    kept: list[Turn] = []
+    kept: list[AgentTurn] = []
     async with playing(only_prompt(kept.append)) as editor:
         await editor.prompt(await editor.open(), text, v1.ResourceLink("n", "file:///f"))
     assert kept[0].command == command
@@ -223,11 +223,11 @@ async def test_a_slash_command_is_the_first_word(text: str, command: tuple[str, 
 
 async def test_a_prompt_that_has_to_wait_is_told_so_and_how_many_are_before_it() -> None:
     class Saying(Agent):
-        async def prompt(self, turn: Turn) -> None:
+        async def prompt(self, turn: AgentTurn) -> None:
             if turn.text == "first":
                 await two_wait.wait()
 
-        async def waits(self, turn: Turn, before: int) -> None:
+        async def waits(self, turn: AgentTurn, before: int) -> None:
             told.append((turn.text, before))
             if len(told) == 2:
                 two_wait.set()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from antiphon.agent.turn import Turn
+from antiphon.agent.turn import AgentTurn
 from antiphon.errors import RequestRefused
 from tests.agent.editor import Editor, only_prompt, playing
 
@@ -31,7 +31,7 @@ class Handler:
         self.at_work = 0
         self.most = 0
 
-    async def prompt(self, turn: Turn) -> None:
+    async def prompt(self, turn: AgentTurn) -> None:
         number, length, manner = turn.text.split()
         self.at_work += 1
         self.most = max(self.most, self.at_work)
@@ -49,7 +49,7 @@ class Handler:
         finally:
             self.at_work -= 1
 
-    async def work(self, turn: Turn, number: str, length: int) -> None:
+    async def work(self, turn: AgentTurn, number: str, length: int) -> None:
         async with turn.tool(number):
             for _ in range(length):
                 await turn.say(f"{number} works")

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from antiphon.agent.agent import Agent
-from antiphon.agent.session import Session
-from antiphon.agent.turn import Turn
+from antiphon.agent.session import AgentSession
+from antiphon.agent.turn import AgentTurn
 from antiphon.errors import Code, LocalProtocolError, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.methods import Call
@@ -23,7 +23,7 @@ async def updates_of(prompt: Any, capabilities: v1.ClientCapabilities | None = N
 
 
 async def test_text_thoughts_and_content_are_told_in_order() -> None:
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         await turn.think("hm")
         await turn.think(IMAGE)
         await turn.say("**yes**")
@@ -42,7 +42,7 @@ async def test_text_thoughts_and_content_are_told_in_order() -> None:
 
 @pytest.mark.parametrize("done", range(4))
 async def test_a_plan_of_plain_texts_knows_how_far_it_is(done: int) -> None:
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         await turn.plan("a", "b", "c", done=done)
 
     entries = (await updates_of(prompt))[0]["entries"]
@@ -53,7 +53,7 @@ async def test_a_plan_of_plain_texts_knows_how_far_it_is(done: int) -> None:
 async def test_a_plan_may_be_finer_and_be_taken_back() -> None:
     entry = v1.PlanEntry("x", v1.PlanPriority.HIGH, v1.PlanStatus.PENDING)
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         await turn.plan(entry, "y", done=1)
         await turn.plan()
 
@@ -63,7 +63,7 @@ async def test_a_plan_may_be_finer_and_be_taken_back() -> None:
 
 
 async def test_usage_with_and_without_a_price() -> None:
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         await turn.usage(10, 100)
         await turn.usage(20, 100, 0.5)
         await turn.usage(20, 100, 1, "EUR")
@@ -77,7 +77,7 @@ async def test_usage_with_and_without_a_price() -> None:
 
 
 async def test_a_notice_is_text_for_clients_that_show_none() -> None:
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         await turn.session.notice("Slow", "the disk is full", v1.NoticeSeverity.WARNING)
         await turn.session.notice("Slow")
 
@@ -92,7 +92,7 @@ async def test_a_notice_is_text_for_clients_that_show_none() -> None:
 
 async def test_commands_and_titles_are_told_by_the_session() -> None:
     class Offering(Agent):
-        async def new_session(self, session: Session) -> None:
+        async def new_session(self, session: AgentSession) -> None:
             await session.offer(v1.Command("help", "Show help"))
             await session.entitle("Work", "2026-01-01T00:00:00Z")
             await session.entitle(None)
@@ -107,10 +107,10 @@ async def test_commands_and_titles_are_told_by_the_session() -> None:
 
 
 async def test_the_agent_knows_its_client() -> None:
-    seen: list[Session] = []
+    seen: list[AgentSession] = []
 
     class Looking(Agent):
-        def new_session(self, session: Session) -> None:
+        def new_session(self, session: AgentSession) -> None:
             seen.append(session)
 
     async with playing(Looking(), introduced=False) as editor:

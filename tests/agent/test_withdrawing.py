@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from antiphon.agent.turn import Turn
+from antiphon.agent.turn import AgentTurn
 from antiphon.connection.router import Router
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
@@ -38,7 +38,7 @@ def asking_router(asked: asyncio.Event, withdrawn: asyncio.Event) -> Router:
 async def test_a_question_that_waits_for_the_user_is_withdrawn(who: str) -> None:
     asked, withdrawn, tasks = asyncio.Event(), asyncio.Event(), set[asyncio.Task[object]]()
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         asking = asyncio.ensure_future(turn.ask_permission(v1.ToolCallPatch("c")))
         tasks.add(asking)
         if who == "the handler":
@@ -63,7 +63,7 @@ async def test_a_client_that_answers_the_question_with_cancelled_is_no_trouble()
     """The spec's way: the client answers all open questions itself."""
     answers: list[bool] = []
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         async with turn.tool("x") as call:
             answers.append(bool(await call.permitted()))
 
@@ -89,7 +89,7 @@ async def test_a_client_that_answers_the_question_with_cancelled_is_no_trouble()
 async def test_a_question_in_the_middle_of_being_sent_is_withdrawn_too() -> None:
     """Cancelled before the question's own task had its first step."""
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         task = asyncio.current_task()
         assert task is not None
         task.cancel()

@@ -156,7 +156,7 @@ def test_the_demo_is_connected_without_the_catalogue() -> None:
     import subprocess
 
     code = (
-        "import sys; from antiphon.client.targets import target_of; target_of('demo', None, None); "
+        "import sys; from antiphon.client.link import target_of; target_of('demo', None, None); "
         "print([name for name in sys.modules if 'catalogue' in name or 'tomllib' in name])"
     )
     done = subprocess.run(

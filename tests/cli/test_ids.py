@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.client.session_ids import SHORTEST, shortened
+from antiphon.client.agent import SHORTEST, shortened
 from tests.cli.conversing import asked, write
 from tests.cli.running import Done, Place
 from tests.limits import limit

@@ -7,9 +7,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from antiphon.client.agent import ConnectedAgent
 from antiphon.client.connect import connect
-from antiphon.client.remote import ConnectedAgent
-from antiphon.client.retry import Retry
+from antiphon.client.link import Retry
 from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
 from antiphon.protocol import v1

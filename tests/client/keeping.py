@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from antiphon.client.files import Files
-from antiphon.client.guards import GuardedFiles, GuardedTerminals
-from antiphon.client.session import Session
+from antiphon.client.launch import GuardedFiles, GuardedTerminals
+from antiphon.client.session import ClientSession
 from antiphon.client.terminals import Terminals
 from antiphon.connection.connection import Connection
 from antiphon.errors import RequestRefused
@@ -112,7 +112,7 @@ Play = Callable[[Deeds], Awaitable[None]]
 class Stage:
     """A session, and turns in which the agent does what it is told to."""
 
-    def __init__(self, session: Session, talker: Talker, cwd: Path) -> None:
+    def __init__(self, session: ClientSession, talker: Talker, cwd: Path) -> None:
         self.session = session
         self._cwd = cwd
         self._talker = talker

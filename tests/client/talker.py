@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from antiphon.client.remote import ConnectedAgent
+from antiphon.client.agent import ConnectedAgent
 from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
 from antiphon.protocol import v1

@@ -8,7 +8,7 @@ import pytest
 
 from antiphon import sync
 from antiphon.client.connect import connect
-from antiphon.client.retry import Retry
+from antiphon.client.link import Retry
 from antiphon.client.terminals import Terminals
 from antiphon.errors import Code, LocalProtocolError, RequestError, RequestRefused
 from antiphon.protocol import v1

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from antiphon.client.connect import connect
-from antiphon.client.modes import ORDER, keep_agent_to, mode_in_force, set_mode
-from antiphon.client.session import Session
+from antiphon.client.launch import ORDER, keep_agent_to, mode_in_force, set_mode
+from antiphon.client.session import ClientSession
 from antiphon.errors import AcpError
 from antiphon.local.roots import Workspace
 from antiphon.permission.gate import Choice, PermissionGate, Question
@@ -34,7 +34,7 @@ class Yes:
         return Choice(Verdict.ALLOW)
 
 
-async def what_happens(session: Session, user: Yes, folder: Path) -> tuple[bool, bool]:
+async def what_happens(session: ClientSession, user: Yes, folder: Path) -> tuple[bool, bool]:
     """Whether an edit is asked about, and whether it is made."""
     (folder / "edited.txt").unlink(missing_ok=True)
     before = user.asked

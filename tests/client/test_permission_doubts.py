@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from antiphon.client.files import Files
-from antiphon.client.guards import GuardedFiles
+from antiphon.client.launch import GuardedFiles
 from antiphon.errors import RequestRefused
 from antiphon.permission.gate import Choice, OnAsk, PermissionGate, Question, allowing, rejecting
 from antiphon.permission.memory import Memory, forget_closed

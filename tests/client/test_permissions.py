@@ -9,7 +9,7 @@ import pytest
 
 from antiphon.client.connect import connect
 from antiphon.client.files import Files
-from antiphon.client.guards import GuardedFiles, GuardedTerminals
+from antiphon.client.launch import GuardedFiles, GuardedTerminals
 from antiphon.client.terminals import Terminals
 from antiphon.permission.gate import Choice, PermissionGate, Question
 from antiphon.policy import PolicyMode, Verdict

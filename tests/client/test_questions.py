@@ -5,11 +5,11 @@ import logging
 
 import pytest
 
-from antiphon.client.questions import Questions
+from antiphon.client.updates import OpenQuestions
 
 
-async def asked() -> tuple[Questions, "asyncio.Future[str]", "asyncio.Task[str]"]:
-    questions, answer = Questions(), asyncio.get_running_loop().create_future()
+async def asked() -> tuple[OpenQuestions, "asyncio.Future[str]", "asyncio.Task[str]"]:
+    questions, answer = OpenQuestions(), asyncio.get_running_loop().create_future()
     asking = asyncio.create_task(questions.wait_for(answer, "cancelled"))
     await asyncio.sleep(0)  # it is asked
     return questions, answer, asking

@@ -6,17 +6,15 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from antiphon.agent.agent import Agent
-from antiphon.agent.session import Session as Served
-from antiphon.agent.turn import Turn as ServedTurn
+from antiphon.agent.session import AgentSession as Served
+from antiphon.agent.turn import AgentTurn as ServedTurn
+from antiphon.client.agent import ConnectedAgent
 from antiphon.client.connect import DEFAULT_RETRY
-from antiphon.client.early_updates import EarlyUpdates
-from antiphon.client.handlers import Elicitation
+from antiphon.client.handlers import ClientService, Elicitation
 from antiphon.client.link import VERSION, Link
 from antiphon.client.relay import Life
-from antiphon.client.remote import ConnectedAgent
-from antiphon.client.serving import Service
-from antiphon.client.session import Session
-from antiphon.client.sessions import Sessions
+from antiphon.client.session import ClientSession
+from antiphon.client.updates import ClientSessions, EarlyUpdates
 from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
 from antiphon.errors import AcpError, LocalProtocolError, RequestError, RequestTimeout
@@ -106,8 +104,8 @@ async def connected(world: World, agents: Agents) -> AsyncIterator[ConnectedAgen
         await world.pause()
         return v1.Declined()
 
-    sessions = Sessions()
-    service = Service(sessions, permission=permission, elicitation=Elicitation(form), files=None, terminals=None)
+    sessions = ClientSessions()
+    service = ClientService(sessions, permission=permission, elicitation=Elicitation(form), files=None, terminals=None)
     capabilities = v1.ClientCapabilities(elicitation=v1.ElicitationCapabilities(v1.FormSupport()))
     link = Link(
         agents,  # type: ignore[arg-type]  # a program, but in this process
@@ -133,7 +131,7 @@ class User:
     def __init__(self, world: World, agent: ConnectedAgent) -> None:
         self.world = world
         self.agent = agent
-        self.sessions: list[Session] = []
+        self.sessions: list[ClientSession] = []
         self.heard: dict[str, list[str]] = {}
         self.whole: set[str] = set()
         self.held: list[Any] = []

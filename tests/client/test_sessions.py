@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from antiphon.client.early_updates import EarlyUpdates
 from antiphon.client.files import Files
 from antiphon.client.handlers import Elicitation
 from antiphon.client.terminals import Terminals
+from antiphon.client.updates import EarlyUpdates
 from antiphon.errors import LocalProtocolError, NotSupported, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from antiphon.agent.agent import Agent
-from antiphon.agent.session import Session
-from antiphon.agent.turn import Turn
+from antiphon.agent.session import AgentSession
+from antiphon.agent.turn import AgentTurn
 from antiphon.client import sync
 from antiphon.client.files import Files
 from antiphon.client.handlers import Elicitation
@@ -269,14 +269,14 @@ class Quick(Agent):
         self.world = world
         self.open = 0
 
-    async def new_session(self, session: Session) -> None:
+    async def new_session(self, session: AgentSession) -> None:
         await self.world.pause()
         self.open += 1
 
-    async def close_session(self, session: Session) -> None:
+    async def close_session(self, session: AgentSession) -> None:
         self.open -= 1
 
-    async def prompt(self, turn: Turn) -> None:
+    async def prompt(self, turn: AgentTurn) -> None:
         for word in turn.text.split():
             if word == "ask":
                 async with turn.tool("ask") as call:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from antiphon.client import sync
+from antiphon.client.agent import ConnectedAgent
 from antiphon.client.connect import connect
-from antiphon.client.remote import ConnectedAgent
-from antiphon.client.retry import Retry
-from antiphon.client.session import Session
+from antiphon.client.link import Retry
+from antiphon.client.session import ClientSession
 from antiphon.connection.router import Router
 from antiphon.errors import Code, RequestError, RequestTimeout
 from antiphon.protocol import v1
@@ -40,7 +40,7 @@ OFFER = v1.NewSessionResult(
     models=v1.ModelState([v1.SessionModel("x", "X")], "x"),
     config_options=[v1.SelectConfig(id="o", name="O", current_value="1", options=[v1.SelectOption("1", "One")])],
 )
-Verb = Callable[[ConnectedAgent, Session, Any], Awaitable[object]]
+Verb = Callable[[ConnectedAgent, ClientSession, Any], Awaitable[object]]
 
 
 async def _listed(agent: ConnectedAgent, given: Any) -> list[v1.SessionInfo]:
@@ -138,7 +138,7 @@ async def _of(work: Awaitable[object]) -> object:
 
 
 def test_every_verb_of_the_client_is_in_these_tables_and_takes_a_timeout() -> None:
-    for kind in (ConnectedAgent, Session, sync.SyncAgent, sync.SyncSession):
+    for kind in (ConnectedAgent, ClientSession, sync.SyncAgent, sync.SyncSession):
         for name, function in inspect.getmembers(kind, inspect.isfunction):
             sends = any(
                 word in inspect.getsource(function) for word in ("request(", ".ask(", "_ask(", "sign_in(", ".run(")
@@ -148,7 +148,7 @@ def test_every_verb_of_the_client_is_in_these_tables_and_takes_a_timeout() -> No
             assert name in VERBS | WITHOUT, f"{kind.__name__}.{name} waits for the agent: give it a row"
             taken = inspect.signature(function).parameters
             assert "timeout" in taken or "options" in taken, f"{kind.__name__}.{name} takes no timeout"
-    assert "timeout" in sync.Options.__annotations__
+    assert "timeout" in sync.ConnectOptions.__annotations__
 
 
 def test_the_client_without_async_takes_what_the_other_takes() -> None:

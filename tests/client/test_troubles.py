@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.client.retry import Retry
+from antiphon.client.link import Retry
 from antiphon.errors import AuthRequired, ConnectionClosed, ProcessDied, RemoteProtocolError, RequestRefused, TurnLost
 from antiphon.protocol import v1
 from tests.client import deviations as d

@@ -14,10 +14,10 @@ import msgspec
 
 import antiphon
 from antiphon import v1
+from antiphon.client.agent import ConnectedAgent
 from antiphon.client.files import Files
 from antiphon.client.handlers import Elicitation, allow_once, reject
-from antiphon.client.remote import ConnectedAgent
-from antiphon.client.retry import Retry
+from antiphon.client.link import Retry
 from antiphon.client.terminals import Terminals
 from antiphon.conformance.client_stage import ClientWishes
 from antiphon.conformance.commands import CLIENT_PURPOSES

@@ -5,19 +5,19 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from antiphon.agent.session import Session
-from antiphon.agent.turn import Turn
+from antiphon.agent.session import AgentSession
+from antiphon.agent.turn import AgentTurn
 from antiphon.duet.agent import JointAgent
 from antiphon.engines.base import Engine, EngineSession
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from antiphon.agent.hooks import Outcome
+    from antiphon.agent.agent import Outcome
 
 __all__ = ["Singer", "SingerSession", "choir", "state_of"]
 
-Play = Callable[["SingerSession", Turn], Awaitable[Any]]
+Play = Callable[["SingerSession", AgentTurn], Awaitable[Any]]
 
 MODES = [v1.Mode(id, id.capitalize()) for id in ("default", "acceptEdits", "plan")]
 
@@ -25,7 +25,7 @@ MODES = [v1.Mode(id, id.capitalize()) for id in ("default", "acceptEdits", "plan
 class SingerSession(EngineSession):
     """A singer in one session. What it was given is in `singer.given`."""
 
-    def __init__(self, singer: "Singer", session: Session) -> None:
+    def __init__(self, singer: "Singer", session: AgentSession) -> None:
         self.singer = singer
         self.session = session
         singer.sessions.append(session)
@@ -42,7 +42,7 @@ class SingerSession(EngineSession):
             )
         ]
 
-    async def prompt(self, turn: Turn) -> "Outcome":
+    async def prompt(self, turn: AgentTurn) -> "Outcome":
         self.singer.given.append(turn.text)
         self.singer.kept.setdefault(self.session.id, []).append(v1.UserMessageChunk(v1.TextBlock(turn.text)))
         outcome: Outcome = await self.singer.play(self, turn)
@@ -59,21 +59,21 @@ class SingerSession(EngineSession):
             raise RequestError(Code.INVALID_PARAMS, "Invalid params", "I sing as I like")
         self.singer.modes.append(mode_id)
 
-    async def steer(self, turn: Turn) -> bool:
+    async def steer(self, turn: AgentTurn) -> bool:
         return await self.singer.steer(self, turn)
 
     async def close(self) -> None:
         self.singer.closed += 1
 
 
-async def echo(session: SingerSession, turn: Turn) -> "Outcome":
+async def echo(session: SingerSession, turn: AgentTurn) -> "Outcome":
     """Say the last line back."""
     name, number = session.singer.name, len(session.singer.given)
     await session.sing(v1.AgentMessageChunk(v1.TextBlock(f"{name}: {turn.text.splitlines()[-1]}"), f"m{number}"))
     return None
 
 
-async def _too_late(session: SingerSession, turn: Turn) -> bool:
+async def _too_late(session: SingerSession, turn: AgentTurn) -> bool:
     return False
 
 
@@ -91,16 +91,16 @@ class Singer(Engine):
         self.modes: list[str] = []
         self.kept: dict[str, list[v1.Update]] = {}
         """Its own history: conversation → what was said."""
-        self.sessions: list[Session] = []
+        self.sessions: list[AgentSession] = []
         self.closed = 0
         self.broken: Exception | None = None
         self.offered_modes = MODES
         self.stubborn = False
         """Whether it refuses to change its mode."""
-        self.steer: Callable[[SingerSession, Turn], Awaitable[bool]] = _too_late
+        self.steer: Callable[[SingerSession, AgentTurn], Awaitable[bool]] = _too_late
         self._numbers = 0
 
-    async def new(self, session: Session) -> SingerSession:
+    async def new(self, session: AgentSession) -> SingerSession:
         await asyncio.sleep(0)
         if self.broken is not None:
             raise self.broken
@@ -109,7 +109,7 @@ class Singer(Engine):
         await session.offer(v1.Command("review", "Its own review"), v1.Command("tune", f"Tune {self.name}"))
         return SingerSession(self, session)
 
-    async def load(self, session: Session) -> SingerSession:
+    async def load(self, session: AgentSession) -> SingerSession:
         if session.id not in self.kept:
             raise RequestError(Code.RESOURCE_NOT_FOUND, "Resource not found", f"no song `{session.id}`")
         opened = SingerSession(self, session)
@@ -117,7 +117,7 @@ class Singer(Engine):
             await session.update(update)
         return opened
 
-    async def fork(self, session: Session, source: str) -> SingerSession:
+    async def fork(self, session: AgentSession, source: str) -> SingerSession:
         self._numbers += 1
         session.id = f"{self.name}-{self._numbers}"
         self.kept[session.id] = list(self.kept.get(source, ()))

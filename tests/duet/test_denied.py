@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from antiphon.agent.turn import Turn
+from antiphon.agent.turn import AgentTurn
 from antiphon.connection.router import Router
 from antiphon.protocol import v1
 from antiphon.protocol.base import decoder
@@ -16,7 +16,7 @@ from tests.agent.editor import FULL, Editor, playing
 from tests.duet.choir import Singer, SingerSession, choir, state_of
 
 if TYPE_CHECKING:
-    from antiphon.agent.hooks import Outcome
+    from antiphon.agent.agent import Outcome
 
 _update: "msgspec.json.Decoder[v1.Update]" = decoder(v1.Update)  # type: ignore[arg-type]  # a union is a type to msgspec
 
@@ -50,7 +50,7 @@ def calls(editor: Editor) -> list[tuple[str, str, bool]]:
 async def test_a_denied_call_is_denied_when_it_fails_and_when_it_is_loaded(
     tmp_path: Path, route: str, answer: v1.PermissionOptionKind | None, command: str, status: str, denied: bool
 ) -> None:
-    async def ask(session: SingerSession, turn: Turn) -> "Outcome":
+    async def ask(session: SingerSession, turn: AgentTurn) -> "Outcome":
         name = session.singer.name
         call = v1.ToolCall(f"{name}-1", command, v1.ToolKind.EXECUTE, name="Bash", raw_input={"command": command})
         await session.sing(call)

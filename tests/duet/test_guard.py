@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.agent.permission import QUESTION, why_refused
+from antiphon.agent.questions import QUESTION, why_refused
 from antiphon.config.settings import find
 from antiphon.protocol import v1
 from antiphon.store.database import Database

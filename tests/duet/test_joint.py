@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from antiphon.agent.steering import STEERING
-from antiphon.agent.turn import Turn
+from antiphon.agent.prompts import STEERING
+from antiphon.agent.turn import AgentTurn
 from antiphon.duet.agent import JointAgent
 from antiphon.errors import Advice, Code, RequestError, RequestRefused
 from antiphon.protocol import v1
@@ -17,7 +17,7 @@ from tests.agent.editor import FULL, Editor, playing
 from tests.duet.choir import Singer, SingerSession, choir, state_of
 
 if TYPE_CHECKING:
-    from antiphon.agent.hooks import Outcome
+    from antiphon.agent.agent import Outcome
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +68,7 @@ async def test_the_second_hears_what_the_first_said_and_the_first_hears_it_the_n
 async def test_engines_that_only_look_work_at_the_same_time_and_their_messages_stay_whole() -> None:
     both = asyncio.Barrier(2)
 
-    async def speak(session: SingerSession, turn: Turn) -> "Outcome":
+    async def speak(session: SingerSession, turn: AgentTurn) -> "Outcome":
         await both.wait()  # neither gets here before the other does
         for piece in ("one ", "two ", "three"):
             await session.sing(v1.AgentMessageChunk(v1.TextBlock(piece)))
@@ -88,7 +88,7 @@ async def test_engines_that_only_look_work_at_the_same_time_and_their_messages_s
 
 @pytest.mark.parametrize("error", [RequestError(-32050, "Hoarse", "no voice"), ValueError("a bug")])
 async def test_an_engine_that_fails_is_shown_and_the_other_is_heard(error: Exception) -> None:
-    async def fail(session: SingerSession, turn: Turn) -> "Outcome":
+    async def fail(session: SingerSession, turn: AgentTurn) -> "Outcome":
         raise error
 
     async with playing(choir(Singer("alto", fail), Singer("bass")), FULL) as editor:
@@ -100,7 +100,7 @@ async def test_an_engine_that_fails_is_shown_and_the_other_is_heard(error: Excep
 
 
 async def test_if_all_fail_the_prompt_fails_with_the_first_error() -> None:
-    async def fail(session: SingerSession, turn: Turn) -> "Outcome":
+    async def fail(session: SingerSession, turn: AgentTurn) -> "Outcome":
         raise RequestError(-32050, "Hoarse", session.singer.name)
 
     async with playing(choir(Singer("alto", fail), Singer("bass", fail)), FULL) as editor:
@@ -122,7 +122,7 @@ async def test_if_all_fail_the_prompt_fails_with_the_first_error() -> None:
 )
 async def test_how_it_ended_is_the_first_reason_that_is_none_of_peace(first: str, second: str, merged: str) -> None:
     def ends(reason: str) -> Any:
-        async def end(session: SingerSession, turn: Turn) -> "Outcome":
+        async def end(session: SingerSession, turn: AgentTurn) -> "Outcome":
             return v1.StopReason(reason)
 
         return end
@@ -134,7 +134,7 @@ async def test_how_it_ended_is_the_first_reason_that_is_none_of_peace(first: str
 
 
 async def test_cancelling_ends_the_one_that_sings_and_those_that_would_have_and_the_next_prompt_works() -> None:
-    async def hold(session: SingerSession, turn: Turn) -> "Outcome":
+    async def hold(session: SingerSession, turn: AgentTurn) -> "Outcome":
         if "stay" in turn.text:
             await session.sing(v1.AgentMessageChunk(v1.TextBlock("holding")))
             await asyncio.Event().wait()
@@ -160,13 +160,13 @@ async def _nothing() -> None:
 async def test_the_reviewer_gets_the_prompt_and_the_transcript_looks_only_and_fixes_are_handed_back(
     tmp_path: Path,
 ) -> None:
-    async def review(session: SingerSession, turn: Turn) -> "Outcome":
+    async def review(session: SingerSession, turn: AgentTurn) -> "Outcome":
         modes.append(session.session.modes.current_mode_id if session.session.modes else "")
         found = "No findings." if len(bass.given) > 1 else "- song.txt:1 is flat"
         await session.sing(v1.AgentMessageChunk(v1.TextBlock(found)))
         return None
 
-    async def work(session: SingerSession, turn: Turn) -> "Outcome":
+    async def work(session: SingerSession, turn: AgentTurn) -> "Outcome":
         (tmp_path / "song.txt").write_text(f"verse {len(alto.given)}\n", encoding="utf-8")
         await session.sing(v1.AgentMessageChunk(v1.TextBlock("I wrote it.")))
         return None
@@ -184,7 +184,7 @@ async def test_the_reviewer_gets_the_prompt_and_the_transcript_looks_only_and_fi
 
 
 async def test_who_reviews_may_not_change_anything_whoever_would_allow_it(tmp_path: Path) -> None:
-    async def try_to_write(session: SingerSession, turn: Turn) -> "Outcome":
+    async def try_to_write(session: SingerSession, turn: AgentTurn) -> "Outcome":
         asked = v1.ToolCallPatch("c1", title="Edit song.txt", kind=v1.ToolKind.EDIT, name="Edit",
                                  locations=[v1.ToolLocation(str(tmp_path / "song.txt"))])  # fmt: skip
         options = [
@@ -246,7 +246,7 @@ async def test_closing_closes_every_part() -> None:
 
 
 async def test_a_label_stands_apart_from_what_was_said_before_also_for_clients_that_join_everything() -> None:
-    async def bare(session: SingerSession, turn: Turn) -> "Outcome":
+    async def bare(session: SingerSession, turn: AgentTurn) -> "Outcome":
         await session.sing(v1.AgentMessageChunk(v1.TextBlock("la")))
         return None
 
@@ -277,12 +277,12 @@ async def test_an_engine_that_is_not_here_is_not_another_ones_business() -> None
 
 
 async def test_what_is_added_to_a_turn_stands_before_what_is_said_to_it(tmp_path: Path) -> None:
-    async def hold(session: SingerSession, turn: Turn) -> "Outcome":
+    async def hold(session: SingerSession, turn: AgentTurn) -> "Outcome":
         await session.sing(v1.AgentMessageChunk(v1.TextBlock("holding"), "m1"))
         await added.wait()
         return None
 
-    async def steer(self: SingerSession, turn: Turn) -> bool:
+    async def steer(self: SingerSession, turn: AgentTurn) -> bool:
         await self.sing(v1.AgentMessageChunk(v1.TextBlock("thanks"), "m2"))
         await asyncio.sleep(0)
         added.set()

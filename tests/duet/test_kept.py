@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from antiphon.agent.turn import Turn
+from antiphon.agent.turn import AgentTurn
 from antiphon.duet.session_list import PAGE
 from antiphon.errors import Code, RequestRefused
 from antiphon.protocol import v1
@@ -21,7 +21,7 @@ from tests.agent.editor import FULL, Editor, playing
 from tests.duet.choir import Singer, SingerSession, choir, state_of
 
 if TYPE_CHECKING:
-    from antiphon.agent.hooks import Outcome
+    from antiphon.agent.agent import Outcome
 
 _update: "msgspec.json.Decoder[v1.Update]" = decoder(v1.Update)  # type: ignore[arg-type]  # a union is a type to msgspec
 
@@ -37,7 +37,7 @@ def resumes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTIPHON_AUTO_RESUME", "true")
 
 
-async def work(session: SingerSession, turn: Turn) -> "Outcome":
+async def work(session: SingerSession, turn: AgentTurn) -> "Outcome":
     """A bit of everything."""
     await session.sing(
         v1.AgentThoughtChunk(v1.TextBlock("hm"), f"t{turn.text}"),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from antiphon.agent.turn import Turn
+from antiphon.agent.turn import AgentTurn
 from antiphon.errors import RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
@@ -14,7 +14,7 @@ from tests.agent.editor import FULL, Editor, playing
 from tests.duet.choir import MODES, Singer, SingerSession, choir, echo, state_of
 
 if TYPE_CHECKING:
-    from antiphon.agent.hooks import Outcome
+    from antiphon.agent.agent import Outcome
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ def mode(singer: Singer) -> str:
 
 
 async def test_after_a_review_the_reviewer_is_in_the_mode_that_it_was_in_also_if_nobody_chose_one() -> None:
-    async def review(session: SingerSession, turn: Turn) -> "Outcome":
+    async def review(session: SingerSession, turn: AgentTurn) -> "Outcome":
         seen.append(mode(bass))
         return None
 
@@ -46,7 +46,7 @@ async def test_after_a_review_the_reviewer_is_in_the_mode_that_it_was_in_also_if
 
 
 async def test_a_mode_that_is_chosen_during_a_review_leaves_the_reviewer_looking() -> None:
-    async def review(session: SingerSession, turn: Turn) -> "Outcome":
+    async def review(session: SingerSession, turn: AgentTurn) -> "Outcome":
         begun.set()
         await goes_on.wait()
         seen.append(mode(bass))
@@ -78,7 +78,7 @@ async def test_who_has_no_mode_to_look_in_does_not_review() -> None:
 
 
 async def test_who_looks_may_not_write_through_the_client_either(tmp_path: Path) -> None:
-    async def write(session: SingerSession, turn: Turn) -> "Outcome":
+    async def write(session: SingerSession, turn: AgentTurn) -> "Outcome":
         path = str(tmp_path / "song.txt")
         with pytest.raises(Exception, match="denied"):
             await session.session.request(m.WRITE_TEXT_FILE, v1.WriteTextFile(session.session.id, path, "la"))
@@ -100,7 +100,7 @@ async def test_who_looks_may_not_write_through_the_client_either(tmp_path: Path)
 async def test_an_engine_changes_the_mode_of_the_session_only_as_far_as_the_user_can_have_agreed(
     guarded: bool, wanted: str, becomes: str
 ) -> None:
-    async def change(session: SingerSession, turn: Turn) -> "Outcome":
+    async def change(session: SingerSession, turn: AgentTurn) -> "Outcome":
         session.session.modes = v1.ModeState(wanted, [*MODES, v1.Mode("bypassPermissions", "Bypass")])
         await session.session.update(v1.CurrentModeUpdate(wanted))
         return None

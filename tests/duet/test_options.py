@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.agent.settings import Settings
+from antiphon.agent.settings import SessionSettings
 from antiphon.duet.settings import (
     OURS,
     EngineOffer,
@@ -75,7 +75,7 @@ def test_ours_come_first_then_the_mode_then_what_each_engine_has() -> None:
 
 def test_the_client_gets_what_a_session_takes() -> None:
     found = merged(DUET, [claude(), codex()])
-    settings = Settings()
+    settings = SessionSettings()
     settings.modes, settings.models, settings.options = found.modes, found.models, found.options
     for each in found.options:
         assert isinstance(each, v1.SelectConfig)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import pytest
 
-from antiphon.agent.session import Session
-from antiphon.agent.steering import STEERING
-from antiphon.agent.turn import Turn
+from antiphon.agent.prompts import STEERING
+from antiphon.agent.session import AgentSession
+from antiphon.agent.turn import AgentTurn
 from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
 from antiphon.duet.agent import JointAgent
@@ -30,7 +30,7 @@ from tests.duet.choir import Singer, SingerSession, state_of
 from tests.schedules import SCHEDULES, World, check
 
 if TYPE_CHECKING:
-    from antiphon.agent.hooks import Outcome
+    from antiphon.agent.agent import Outcome
 
 STEER: "Final[Call[Any, Any]]" = Call(STEERING, v1.Prompt, dict[str, str])
 NUMBER: Final = re.compile(r"<(\d+)>")
@@ -58,15 +58,15 @@ class BusySinger(Singer):
         self.steers = True
         self.steer = self.added
 
-    async def new(self, session: Session) -> SingerSession:
+    async def new(self, session: AgentSession) -> SingerSession:
         await self.world.pause()
         return self._opened(await super().new(session))
 
-    async def load(self, session: Session) -> SingerSession:
+    async def load(self, session: AgentSession) -> SingerSession:
         await self.world.pause()
         return self._opened(await super().load(session))
 
-    async def fork(self, session: Session, source: str) -> SingerSession:
+    async def fork(self, session: AgentSession, source: str) -> SingerSession:
         await self.world.pause()
         return self._opened(await super().fork(session, source))
 
@@ -80,7 +80,7 @@ class BusySinger(Singer):
         for play in self.plays:
             play.cancel()
 
-    async def busily(self, session: SingerSession, turn: Turn) -> "Outcome":
+    async def busily(self, session: SingerSession, turn: AgentTurn) -> "Outcome":
         play = asyncio.ensure_future(self.play_on(session, turn))
         self.plays.add(play)
         play.add_done_callback(self.plays.discard)
@@ -92,7 +92,7 @@ class BusySinger(Singer):
                 raise RequestError(Code.INTERNAL_ERROR, "it died") from None
             raise
 
-    async def play_on(self, session: SingerSession, turn: Turn) -> "Outcome":
+    async def play_on(self, session: SingerSession, turn: AgentTurn) -> "Outcome":
         for _ in range(self.world.random.randint(1, 4)):
             await self.world.pause()
             match self.world.random.randrange(6):
@@ -112,7 +112,7 @@ class BusySinger(Singer):
         number = next(self.numbers)
         await session.sing(v1.AgentMessageChunk(v1.TextBlock(f"<{number}>"), f"m{number}"))
 
-    async def added(self, session: SingerSession, turn: Turn) -> bool:
+    async def added(self, session: SingerSession, turn: AgentTurn) -> bool:
         await self.world.pause()
         await self.say(session)
         await self.world.pause()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from antiphon.agent.turn import Turn
+from antiphon.agent.turn import AgentTurn
 from antiphon.errors import Code, RequestError, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
@@ -33,7 +33,7 @@ class Member(Singer):
     def _needed(self) -> RequestError:
         return RequestError(Code.AUTH_REQUIRED, "Authentication required", f"sign in to {self.name}")
 
-    async def _play(self, session: SingerSession, turn: Turn) -> Any:
+    async def _play(self, session: SingerSession, turn: AgentTurn) -> Any:
         if not self.known:
             raise self._needed()
         return await echo(session, turn)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from antiphon.agent.steering import STEERING
-from antiphon.agent.turn import Turn
+from antiphon.agent.prompts import STEERING
+from antiphon.agent.turn import AgentTurn
 from antiphon.connection.router import Router
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
@@ -18,7 +18,7 @@ from tests.agent.editor import FULL, Editor, playing
 from tests.duet.choir import Singer, SingerSession, choir, state_of
 
 if TYPE_CHECKING:
-    from antiphon.agent.hooks import Outcome
+    from antiphon.agent.agent import Outcome
 
 STEER: "Final[Call[Any, Any]]" = Call(STEERING, v1.Prompt, dict[str, str])
 TOOL: Final = "asked about"
@@ -41,7 +41,7 @@ class Speaker:
         self.singer.steers = True
         self.singer.steer = self.steer
 
-    async def play(self, session: SingerSession, turn: Turn) -> "Outcome":
+    async def play(self, session: SingerSession, turn: AgentTurn) -> "Outcome":
         self.working = session
         self.begun.set()
         await self.over.wait()
@@ -73,7 +73,7 @@ class Speaker:
         request = v1.RequestPermission(self.working.session.id, v1.ToolCallUpdate(tool_call_id=id), options)
         await self.working.session.request(m.REQUEST_PERMISSION, request)
 
-    async def steer(self, session: SingerSession, turn: Turn) -> bool:
+    async def steer(self, session: SingerSession, turn: AgentTurn) -> bool:
         for _ in range(self.random.randint(0, 3)):
             await self.say()
             await asyncio.sleep(0)

@@ -13,11 +13,11 @@ import pytest
 
 import antiphon
 from antiphon import v1
-from antiphon.client.abilities import our_capabilities
+from antiphon.client.agent import ConnectedAgent
+from antiphon.client.capabilities import our_capabilities
 from antiphon.client.files import Files
-from antiphon.client.remote import ConnectedAgent
-from antiphon.client.retry import Retry
-from antiphon.client.session import Said, Session
+from antiphon.client.link import Retry
+from antiphon.client.session import ClientSession, Said
 from antiphon.client.terminals import Terminals
 from antiphon.connection.connection import Direction
 from tests.engines.model.steps import Json, wait_limit
@@ -99,7 +99,7 @@ class Client:
         self.at = at
         self.can = can
         self.agent: ConnectedAgent
-        self.session: Session
+        self.session: ClientSession
         self.frames: list[Json] = []
         """What the agent said, as it stood on the wire."""
         self.sent: list[Json] = []
@@ -127,7 +127,7 @@ class Client:
 
     # What we do.
 
-    async def open(self, cwd: Path | None = None, **more: Any) -> Session:
+    async def open(self, cwd: Path | None = None, **more: Any) -> ClientSession:
         """A new session, which the client talks in from now on."""
         self.session = await self.agent.new_session(cwd or self.at.folder, on_update=self.between.append, **more)
         return self.session
@@ -138,17 +138,17 @@ class Client:
         self.session = await self.agent.load_session(session_id, self.at.folder, on_update=self.between.append, **more)
         return Told(self.between[before:], v1.PromptResult(v1.StopReason.END_TURN))
 
-    async def resume(self, session_id: str, **more: Any) -> Session:
+    async def resume(self, session_id: str, **more: Any) -> ClientSession:
         self.session = await self.agent.resume_session(
             session_id, self.at.folder, on_update=self.between.append, **more
         )
         return self.session
 
-    async def fork(self, session_id: str, **more: Any) -> Session:
+    async def fork(self, session_id: str, **more: Any) -> ClientSession:
         self.session = await self.agent.fork_session(session_id, self.at.folder, on_update=self.between.append, **more)
         return self.session
 
-    async def say(self, said: Said, session: Session | None = None) -> Told:
+    async def say(self, said: Said, session: ClientSession | None = None) -> Told:
         """One turn to its end; in the session that was opened last, or a new one if there is none."""
         if session is None and not hasattr(self, "session"):
             await self.open()

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from antiphon.agent.session import Session
+from antiphon.agent.session import AgentSession
 from antiphon.duet.permission import Guard
 from antiphon.engines.base import Engine
 from antiphon.engines.host import Host
@@ -28,9 +28,9 @@ class Guarded(Host):
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
-        self._guards: dict[Session, Guard] = {}
+        self._guards: dict[AgentSession, Guard] = {}
 
-    async def new_session(self, session: Session) -> None:
+    async def new_session(self, session: AgentSession) -> None:
         from antiphon.store.schema import open_database
 
         guard = await Guard.open(session.cwd, session.directories, open_database())
@@ -46,7 +46,7 @@ class Guarded(Host):
         self._guards[session] = guard
         await super().new_session(session)
 
-    async def set_mode(self, session: Session, mode_id: str) -> None:
+    async def set_mode(self, session: AgentSession, mode_id: str) -> None:
         self._guards[session].mode = mode_id
         await session.state.set_mode(mode_id)
 

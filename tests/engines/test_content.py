@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.agent.session import Session
-from antiphon.agent.turn import Turn
+from antiphon.agent.session import AgentSession
+from antiphon.agent.turn import AgentTurn
 from antiphon.client.files import Files
 from antiphon.connection.router import Router
 from antiphon.engines import content
@@ -54,7 +54,7 @@ async def read_by_client(
     pieces, asked = list[Piece](), list[v1.ReadTextFile]()
     files = Files(unsaved=lambda path: (unsaved or {}).get(path.name))
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         pieces.extend(await pieces_of(blocks, read=reader_of(turn), cwd=turn.session.cwd, pictures=PICTURES))
 
     async def read(request: v1.ReadTextFile) -> v1.ReadTextFileResult:
@@ -345,11 +345,11 @@ async def test_an_engine_may_take_what_it_does_not_announce() -> None:
         takes = ("image",)
         also_takes = ("audio",)
 
-        def new(self, session: Session) -> EngineSession:
+        def new(self, session: AgentSession) -> EngineSession:
             return Listening()
 
     class Listening(EngineSession):
-        async def prompt(self, turn: Turn) -> None:
+        async def prompt(self, turn: AgentTurn) -> None:
             await turn.say(str(len(turn.prompt)))
 
     async with playing(Host(Polite()), introduced=False) as editor:

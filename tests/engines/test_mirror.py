@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from antiphon.agent.client import Client
-from antiphon.agent.turn import Turn
+from antiphon.agent.client import ConnectedClient
+from antiphon.agent.turn import AgentTurn
 from antiphon.client.terminals import Terminals
 from antiphon.connection.router import Router
 from antiphon.engines import events as mirroring
@@ -54,7 +54,7 @@ class Screen:
 async def shown(folder: Path, screen: Screen, output: str, exit_code: int | None = 0) -> AsyncIterator[dict[str, Any]]:
     """What the tool call of a command shows."""
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         await mirror(turn.session, "call", output, exit_code)
 
     async with playing(only_prompt(prompt), FULL, screen.router) as editor:
@@ -129,7 +129,7 @@ async def test_terminals_are_mirrored_for_those_who_ask_for_it(
         monkeypatch.setenv(mirroring.VARIABLE, value)
     seen = list[bool]()
 
-    def prompt(turn: Turn) -> None:
+    def prompt(turn: AgentTurn) -> None:
         seen.append(mirrors(turn.session.client))
 
     for capabilities, expected in ((FULL, on), (v1.ClientCapabilities(), False)):
@@ -140,4 +140,4 @@ async def test_terminals_are_mirrored_for_those_who_ask_for_it(
 
 def test_a_client_that_said_nothing_has_no_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(mirroring.VARIABLE, "1")
-    assert not mirrors(Client(None))  # type: ignore[arg-type]
+    assert not mirrors(ConnectedClient(None))  # type: ignore[arg-type]

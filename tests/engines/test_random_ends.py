@@ -13,7 +13,7 @@ import pytest
 import antiphon.engines.claude.driver
 import antiphon.engines.codex.session
 import antiphon.engines.process
-from antiphon.agent.steering import STEERING
+from antiphon.agent.prompts import STEERING
 from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
 from antiphon.engines.base import Engine

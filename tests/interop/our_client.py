@@ -11,9 +11,9 @@ import msgspec
 
 import antiphon
 from antiphon import RequestError, v1
+from antiphon.client.agent import ConnectedAgent
 from antiphon.client.files import Files
-from antiphon.client.remote import ConnectedAgent
-from antiphon.client.session import Session
+from antiphon.client.session import ClientSession
 from antiphon.client.terminals import Terminals
 from antiphon.protocol.methods import Call
 
@@ -129,7 +129,7 @@ class Scenario:
         self.agent = agent
         self.book = book
         self.folder = folder
-        self.session: Session
+        self.session: ClientSession
         self.mode = ""
         self.before: list[v1.Update] = []
         """What came before the first turn."""

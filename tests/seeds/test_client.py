@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from antiphon.client.connect import connect
-from antiphon.client.retry import Retry
+from antiphon.client.link import Retry
 from antiphon.client.terminals import Terminals
 from antiphon.errors import AcpError
 from antiphon.protocol import v1

@@ -9,8 +9,8 @@ import pytest
 
 import antiphon
 from antiphon import v1
-from antiphon.client.remote import ConnectedAgent
-from antiphon.client.session import Session
+from antiphon.client.agent import ConnectedAgent
+from antiphon.client.session import ClientSession
 from tests.interop.our_client import Book, OurFiles, OurTerminals
 from tests.thirdparty import table
 from tests.thirdparty.model import script
@@ -30,7 +30,7 @@ class Play:
         self.book = Book()
         self.terminals = OurTerminals(self.book)
         self.agent: ConnectedAgent
-        self.session: Session
+        self.session: ClientSession
 
     async def turn(self, *steps: Step, answer: str = "allow_once") -> list[v1.Update]:
         """One turn to its end; what was heard."""

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from antiphon.agent.agent import Agent
-    from antiphon.agent.commands import Finished, Running
-    from antiphon.agent.permission import Permission
-    from antiphon.agent.session import Session
+    from antiphon.agent.commands import FinishedCommand, RunningCommand
+    from antiphon.agent.questions import Permission
+    from antiphon.agent.session import AgentSession
     from antiphon.agent.tools import LiveCall
-    from antiphon.agent.turn import Turn
+    from antiphon.agent.turn import AgentTurn
 
-__all__ = ["Agent", "Finished", "LiveCall", "Permission", "Running", "Session", "Turn"]
+__all__ = ["Agent", "AgentSession", "AgentTurn", "FinishedCommand", "LiveCall", "Permission", "RunningCommand"]
 
 if not TYPE_CHECKING:
     from antiphon.late import loader, names
@@ -19,12 +19,12 @@ if not TYPE_CHECKING:
         __name__,
         {
             "Agent": "antiphon.agent.agent",
-            "Finished": "antiphon.agent.commands",
+            "FinishedCommand": "antiphon.agent.commands",
             "LiveCall": "antiphon.agent.tools",
-            "Permission": "antiphon.agent.permission",
-            "Running": "antiphon.agent.commands",
-            "Session": "antiphon.agent.session",
-            "Turn": "antiphon.agent.turn",
+            "Permission": "antiphon.agent.questions",
+            "RunningCommand": "antiphon.agent.commands",
+            "AgentSession": "antiphon.agent.session",
+            "AgentTurn": "antiphon.agent.turn",
         },
     )
     __dir__ = names(__name__, __all__)

@@ -8,10 +8,10 @@ if TYPE_CHECKING:
     from antiphon.connection.connection import Connection
     from antiphon.protocol.v1.initialize import Implementation, Initialize
 
-__all__ = ["Client"]
+__all__ = ["ConnectedClient"]
 
 
-class Client:
+class ConnectedClient:
     """What the client said about itself. What it did not say, it cannot do."""
 
     def __init__(self, connection: "Connection", asked: "Initialize | None" = None) -> None:

@@ -17,10 +17,10 @@ from antiphon.protocol.v1 import methods as m
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from antiphon.agent.stage import Stage
+    from antiphon.agent.questions import Stage
     from antiphon.local.commands import Command
 
-__all__ = ["Finished", "InTerminal", "OnThisMachine", "Running", "news"]
+__all__ = ["FinishedCommand", "InTerminal", "OnThisMachine", "RunningCommand", "news"]
 
 R = TypeVar("R")
 
@@ -40,7 +40,7 @@ MATCHES: Final = 1000
 """Places that are tried for that: in an output that repeats itself all over there may be any number."""
 
 
-class Finished(msgspec.Struct, frozen=True):
+class FinishedCommand(msgspec.Struct, frozen=True):
     """How a command ended and what it wrote. One of `exit_code` and `signal` is set."""
 
     output: str
@@ -54,7 +54,7 @@ class Finished(msgspec.Struct, frozen=True):
         return self.exit_code == 0
 
 
-class Running(ABC):
+class RunningCommand(ABC):
     """`async with turn.run(…) as running`: it starts on entry and is gone after the block."""
 
     terminal_id: str | None = None
@@ -106,14 +106,14 @@ class Running(ABC):
             hint = "give it longer, or end it with `kill()`"
             raise RequestTimeout(m.WAIT_FOR_EXIT.name, timeout, hint, f"`{self._words[0]}`") from None
 
-    async def finish(self, *, timeout: float | None = NO_TIMEOUT) -> Finished:
+    async def finish(self, *, timeout: float | None = NO_TIMEOUT) -> FinishedCommand:
         """Wait for its end and take everything it wrote. `timeout` is that of `wait`."""
         exit = await self.wait(timeout=timeout)
         last = await self.output()
-        return Finished(last.output, exit.exit_code, exit.signal, last.truncated)
+        return FinishedCommand(last.output, exit.exit_code, exit.signal, last.truncated)
 
 
-class InTerminal(Running):
+class InTerminal(RunningCommand):
     """A terminal of the client, which the user can watch."""
 
     async def __aenter__(self) -> Self:
@@ -201,7 +201,7 @@ class InTerminal(Running):
         return bool(ended)
 
 
-class OnThisMachine(Running):
+class OnThisMachine(RunningCommand):
     """A process of ours, for a client without terminals."""
 
     _command: "Command | None" = None

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import Raw
 
-from antiphon.agent.client import Client
-from antiphon.agent.sessions import Sessions, wait_for_ends
-from antiphon.agent.steering import STEERING, read_steering
+from antiphon.agent.client import ConnectedClient
+from antiphon.agent.prompts import STEERING, read_steering
+from antiphon.agent.sessions import AgentSessions, wait_for_ends
 from antiphon.aio import ignore_result, maybe_await
 from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from antiphon.agent.agent import Agent
     from antiphon.transports.base import Transport
 
-__all__ = ["Service", "serve"]
+__all__ = ["AgentService", "serve"]
 
 MOMENT: Final = 0.05
 """Seconds that a client has to be there before anything is done ahead: one that only shakes hands is gone by then."""
@@ -28,7 +28,7 @@ MOMENT: Final = 0.05
 
 async def serve(agent: "Agent", transport: "Transport", asked: v1.Initialize | None = None) -> None:
     """Serve one client until it is gone. `asked` is its `initialize`, if that has been answered already."""
-    service = Service(agent, transport, asked)
+    service = AgentService(agent, transport, asked)
     agent.clients += 1
     ahead = asyncio.ensure_future(_get_ahead(agent))
     ahead.add_done_callback(ignore_result)
@@ -56,14 +56,14 @@ async def _close(agent: "Agent") -> None:
     await maybe_await(agent.close())
 
 
-class Service:
+class AgentService:
     """The agent, seen from the wire. A hook that is not filled in has no handler, so its method is refused as unknown."""
 
     def __init__(self, agent: "Agent", transport: "Transport", asked: v1.Initialize | None = None) -> None:
         self._agent = agent
         self.connection = Connection(transport, self._router())
-        self.client = Client(self.connection, asked)
-        self.sessions = Sessions(agent, self.client)
+        self.client = ConnectedClient(self.connection, asked)
+        self.sessions = AgentSessions(agent, self.client)
         self._fill(self.connection.router)
 
     def _router(self) -> Router:

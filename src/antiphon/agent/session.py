@@ -8,21 +8,25 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from antiphon.agent.between import Between
+from msgspec import UNSET
+
+from antiphon.agent.settings import SessionSettings
 from antiphon.aio import NO_WAIT
 from antiphon.errors import LocalProtocolError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from antiphon.agent.client import Client
+    from antiphon.agent.client import ConnectedClient
     from antiphon.connection.updates import Voice
     from antiphon.policy import Rules
-    from antiphon.protocol.methods import Notice
+    from antiphon.protocol.methods import Call, Notice
+    from antiphon.protocol.timeouts import Timeout
 
-__all__ = ["Session"]
+__all__ = ["AgentSession"]
 
 _log = logging.getLogger(__name__)
 P = TypeVar("P")
+R = TypeVar("R")
 
 
 class _Told(NamedTuple):
@@ -32,18 +36,18 @@ class _Told(NamedTuple):
     params: Any
 
 
-class Session(Between):
+class AgentSession:
     """One conversation. `state` is yours: keep there what the session needs."""
 
     def __init__(
         self,
         id: str,
         cwd: str,
-        client: "Client",
+        client: "ConnectedClient",
         directories: Iterable[str] = (),
         mcp_servers: "Iterable[v1.McpServer]" = (),
     ) -> None:
-        super().__init__()
+        self.settings = SessionSettings()
         self._id = id
         self.cwd = cwd
         self.directories = tuple(directories)
@@ -76,7 +80,42 @@ class Session(Between):
             raise LocalProtocolError("the client knows this session by its id already: it cannot change")
         self._id = id
 
-    # News of the session.
+    # Settings. Set them while the session is being opened; later changes have methods, which send them to the client.
+
+    @property
+    def modes(self) -> "v1.ModeState | None":
+        """The modes on offer and the one in force."""
+        return self.settings.modes
+
+    @modes.setter
+    def modes(self, modes: "v1.ModeState | None") -> None:
+        if modes is not None and modes.current_mode_id not in [mode.id for mode in modes.available_modes]:
+            raise LocalProtocolError(f"`{modes.current_mode_id}` is not among the modes on offer")
+        self.settings.modes = modes
+
+    @property
+    def config_options(self) -> "list[v1.ConfigOption]":
+        """The settings and their values."""
+        return self.settings.options
+
+    @config_options.setter
+    def config_options(self, options: "Iterable[v1.ConfigOption]") -> None:
+        chosen = list(options)
+        for option in chosen:
+            if not isinstance(option, v1.SelectConfig | v1.BooleanConfig | v1.Unknown):
+                raise TypeError(f"{option!r:.60} is no setting: use v1.SelectConfig or v1.BooleanConfig")
+        self.settings.options = chosen
+
+    @property
+    def models(self) -> "v1.ModelState | None":
+        """The models on offer, in the way of older clients."""
+        return self.settings.models
+
+    @models.setter
+    def models(self, models: "v1.ModelState | None") -> None:
+        self.settings.models = models
+
+    # Updates, requests and notifications.
 
     def update(self, update: "v1.Update") -> Awaitable[None]:
         """Tell any update. Await it: it waits while the client is slow."""
@@ -159,9 +198,30 @@ class Session(Between):
             return NO_WAIT
         return self.client.connection.notify(notice, params)
 
-    # Its life, for whoever serves it.
+    async def request(self, call: "Call[P, R]", params: P, *, timeout: "Timeout" = UNSET) -> R:
+        """Send a request to the client. Most have a verb of their own in `Turn`.
 
-    def open(self) -> None:
+        `timeout`: the seconds that the response may take, None for no timeout; by default what `protocol.timeouts` has for it.
+        """
+        return await self.client.connection.request(call, params, timeout=timeout)
+
+    async def admit(self, call: "Call[P, Any]", params: P) -> None:
+        """Whether what the client would be asked for may be done on this machine instead, because it cannot. Raise to refuse.
+
+        Everything may, unless whoever made this session has rules for it.
+        """
+
+    async def lost_conversation(self, id: str) -> str:
+        """An engine could not go on with its conversation and began another, by this id at the engine.
+
+        Whoever keeps the conversation notes the new id (and may make it this session's own, if the client does not know this session).
+        What is returned is told to the engine before the prompt that comes next: a summary of what it forgot. Nobody here has one.
+        """
+        return ""
+
+    # Its life, for the service.
+
+    def _open(self) -> None:
         """The client knows it now: what was said so far leaves, and what comes leaves at once."""
         held, self._held = self._held, None
         self._voice = self.client.connection.voice(self._id)

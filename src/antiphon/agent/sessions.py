@@ -4,14 +4,13 @@ import asyncio
 import logging
 import os
 import sys
+from collections.abc import Collection, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from antiphon.agent.checks import check_content, check_place, check_servers
-from antiphon.agent.session import Session
-from antiphon.agent.steering import INJECTED, too_late
-from antiphon.agent.turn import Turn
-from antiphon.agent.turns import Turns
+from antiphon.agent.prompts import INJECTED, PromptQueue, too_late
+from antiphon.agent.session import AgentSession
+from antiphon.agent.turn import AgentTurn
 from antiphon.aio import maybe_await
 from antiphon.connection.router import Then
 from antiphon.errors import Code, RequestError
@@ -19,15 +18,70 @@ from antiphon.protocol import v1
 from antiphon.protocol.v1.dialects.hints import OWN_DIRECTORY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Sequence
+    from collections.abc import Callable, Coroutine, Sequence
 
-    from antiphon.agent.agent import Agent
-    from antiphon.agent.client import Client
-    from antiphon.agent.hooks import Maybe, Outcome
+    from antiphon.agent.agent import Agent, Maybe, Outcome
+    from antiphon.agent.client import ConnectedClient
 
     Asked = v1.NewSession | v1.LoadSession | v1.ResumeSession | v1.ForkSession
 
-__all__ = ["CLOSE_GRACE", "Sessions", "wait_for_ends"]
+__all__ = ["CLOSE_GRACE", "AgentSessions", "check_content", "check_place", "check_servers", "wait_for_ends"]
+
+# --- Whether a client asks for what was advertised. A refusal says what was wrong and what would be right
+
+
+def check_content(prompt: "Iterable[v1.ContentBlock]", takes: Collection[str]) -> None:
+    """Raises `RequestError` for content of a kind that the agent did not say it takes."""
+    for block in prompt:
+        kind = _kind(block)
+        if kind is not None and kind not in takes:
+            raise _wrong(f"this agent takes no `{kind}` content in a prompt: send text or a `resource_link` instead")
+
+
+def _kind(block: "v1.ContentBlock") -> str | None:
+    """What it is called; None for what every agent takes."""
+    match block:
+        case v1.TextBlock() | v1.ResourceLink():
+            return None
+        case v1.ImageBlock():
+            return "image"
+        case v1.AudioBlock():
+            return "audio"
+        case v1.EmbeddedResource():
+            return "resource"
+        case _:
+            return block.kind
+
+
+def check_servers(servers: "Iterable[v1.McpServer]", mcp: Collection[str]) -> None:
+    """Raises `RequestError` for an MCP server of a kind that the agent did not say it reaches."""
+    for server in servers:
+        match server:
+            case v1.StdioServer():
+                continue
+            case v1.HttpServer():
+                kind = "http"
+            case v1.SseServer():
+                kind = "sse"
+            case v1.AcpServer():
+                kind = "acp"
+            case _:
+                kind = server.kind
+        if kind not in mcp:
+            reached = ", ".join(("stdio", *mcp))
+            raise _wrong(f"this agent reaches no MCP servers of type `{kind}`, only {reached}")
+
+
+def check_place(cwd: str, directories: Iterable[str]) -> None:
+    """Raises `RequestError` for a directory that is not absolute."""
+    for name, path in (("cwd", cwd), *(("additionalDirectories", each) for each in directories)):
+        if not os.path.isabs(path):
+            raise _wrong(f"`{name}` must be an absolute path, not `{path}`")
+
+
+def _wrong(sentence: str) -> RequestError:
+    return RequestError(Code.INVALID_PARAMS, "Invalid params", sentence)
+
 
 CLOSE_GRACE: Final = 5.0
 """Seconds that sessions may take to free what they hold when the client is gone, before we go without them."""
@@ -52,16 +106,16 @@ async def wait_for_ends(ends: "Sequence[asyncio.Future[None]]", what: str) -> No
 class _Open:
     """A session that is open: its line of prompts, and its end once that has begun."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: AgentSession) -> None:
         self.session = session
-        self.turns = Turns()
+        self.turns = PromptQueue()
         self.ending: asyncio.Task[None] | None = None
 
 
-class Sessions:
+class AgentSessions:
     """What is open for one client."""
 
-    def __init__(self, agent: "Agent", client: "Client") -> None:
+    def __init__(self, agent: "Agent", client: "ConnectedClient") -> None:
         self._agent = agent
         self._client = client
         self._open: dict[str, _Open] = {}
@@ -76,12 +130,12 @@ class Sessions:
         session = self._make(_new_id(), asked)
         await self._begin(session, self._agent.new_session)
         await self._choose_as_asked(session, asked)
-        return Then(v1.NewSessionResult(session.id, *self._choices(session)), session.open)
+        return Then(v1.NewSessionResult(session.id, *self._choices(session)), session._open)
 
     async def load(self, asked: v1.LoadSession) -> v1.LoadSessionResult:
         """An earlier one, with its history: the only kind that speaks before its answer, because the client knows it already."""
         session = await self._again(asked)
-        session.open()
+        session._open()
         await self._begin(session, self._agent.load_session)
         return v1.LoadSessionResult(*self._choices(session))
 
@@ -89,23 +143,23 @@ class Sessions:
         """An earlier one, without its history."""
         session = await self._again(asked)
         await self._begin(session, self._agent.resume_session)
-        return Then(v1.ResumeSessionResult(*self._choices(session)), session.open)
+        return Then(v1.ResumeSessionResult(*self._choices(session)), session._open)
 
     async def fork(self, asked: v1.ForkSession) -> "Then[v1.ForkSessionResult]":
         """A new one that begins where another stands."""
         session = self._make(_new_id(), asked)
         session.series = f"{os.urandom(2).hex()}-"
         await self._begin(session, self._agent.fork_session, asked.session_id)
-        return Then(v1.ForkSessionResult(session.id, *self._choices(session)), session.open)
+        return Then(v1.ForkSessionResult(session.id, *self._choices(session)), session._open)
 
-    def _make(self, id: str, asked: "Asked", cwd: str | None = None) -> Session:
+    def _make(self, id: str, asked: "Asked", cwd: str | None = None) -> AgentSession:
         self._introduced()
         cwd = asked.cwd if cwd is None else cwd
         check_place(cwd, asked.additional_directories)
         check_servers(asked.mcp_servers, self._agent.mcp)
-        return Session(id, cwd, self._client, asked.additional_directories, asked.mcp_servers)
+        return AgentSession(id, cwd, self._client, asked.additional_directories, asked.mcp_servers)
 
-    async def _choose_as_asked(self, session: Session, asked: v1.NewSession) -> None:
+    async def _choose_as_asked(self, session: AgentSession, asked: v1.NewSession) -> None:
         """Set the mode and the model that some clients ask for with the session. One that is not on offer is told, and not fatal."""
         model = asked.model.model_id if asked.model is not None else None
         try:
@@ -122,7 +176,7 @@ class Sessions:
             await self._end(session.id)  # the client does not get its id
             raise
 
-    async def _again(self, asked: v1.LoadSession | v1.ResumeSession) -> Session:
+    async def _again(self, asked: v1.LoadSession | v1.ResumeSession) -> AgentSession:
         own = not asked.cwd and (asked.meta or {}).get(OWN_DIRECTORY) is True
         session = self._make(asked.session_id, asked, await self._directory_of(asked.session_id) if own else None)
         session.series = f"{os.urandom(2).hex()}-"
@@ -165,7 +219,7 @@ class Sessions:
         if self._over:
             raise _stopping()
 
-    async def _begin(self, session: Session, hook: "Callable[..., Maybe[None]]", *more: str) -> None:
+    async def _begin(self, session: AgentSession, hook: "Callable[..., Maybe[None]]", *more: str) -> None:
         try:
             await maybe_await(hook(session, *more))
         except BaseException:
@@ -184,7 +238,7 @@ class Sessions:
         self._open[session.id] = opened
 
     def _choices(
-        self, session: Session
+        self, session: AgentSession
     ) -> "tuple[v1.ModeState | None, list[v1.ConfigOption] | None, v1.ModelState | None]":
         options = session.settings.shown(self._client.shows_booleans) or None
         return session.modes, options, session.models
@@ -195,24 +249,24 @@ class Sessions:
         """A turn."""
         found = self._find(asked.session_id)
         check_content(asked.prompt, (*self._agent.takes, *self._agent.also_takes))
-        return await found.turns.take(Turn(found.session, asked.prompt), self._play, self._wait)
+        return await found.turns.take(AgentTurn(found.session, asked.prompt), self._play, self._wait)
 
     async def steer(self, asked: v1.Prompt) -> dict[str, str]:
         """Something for the turn that runs. If there is none, the client keeps what the user said."""
         found = self._find(asked.session_id)
         check_content(asked.prompt, (*self._agent.takes, *self._agent.also_takes))
-        addition = Turn(found.session, asked.prompt)
+        addition = AgentTurn(found.session, asked.prompt)
         try:
             taken = found.turns.busy and await maybe_await(self._agent.steer(addition))
         finally:
             addition.end()
         return INJECTED if taken else too_late(asked)
 
-    def _wait(self, turn: Turn, before: int) -> None:
+    def _wait(self, turn: AgentTurn, before: int) -> None:
         if self._agent.does("waits"):
             self._begin_chore(self._tell_waiting(turn, before), "say that a prompt waits")
 
-    async def _tell_waiting(self, turn: Turn, before: int) -> None:
+    async def _tell_waiting(self, turn: AgentTurn, before: int) -> None:
         try:
             await maybe_await(self._agent.waits(turn, before))
         except Exception:  # the prompt itself is well
@@ -223,7 +277,7 @@ class Sessions:
         self._chores.add(task)
         task.add_done_callback(self._chores.discard)
 
-    async def _play(self, turn: Turn) -> v1.PromptResult:
+    async def _play(self, turn: AgentTurn) -> v1.PromptResult:
         outcome: Outcome = await maybe_await(self._agent.prompt(turn))
         if isinstance(outcome, v1.PromptResult):
             return outcome
@@ -247,7 +301,7 @@ class Sessions:
         elif self._agent.does("cancel"):  # what an agent does by itself, between prompts
             self._begin_chore(self._cancel(found.session), "cancel")
 
-    async def _cancel(self, session: Session) -> None:
+    async def _cancel(self, session: AgentSession) -> None:
         try:
             await maybe_await(self._agent.cancel(session))
         except Exception:  # nobody waits for an answer
@@ -270,7 +324,7 @@ class Sessions:
         changed = await self._choose_mode(session, asked.mode_id)
         return Then(v1.SetModeResult(), partial(_tell_options, session, changed))
 
-    async def _choose_mode(self, session: Session, mode_id: str) -> bool:
+    async def _choose_mode(self, session: AgentSession, mode_id: str) -> bool:
         session.settings.check_mode(mode_id)
         await maybe_await(self._agent.set_mode(session, mode_id))
         return session.settings.choose_mode(mode_id)
@@ -282,7 +336,7 @@ class Sessions:
         changed = await self._choose_model(session, asked.model_id)
         return Then(v1.SetModelResult(), partial(_tell_options, session, changed))
 
-    async def _choose_model(self, session: Session, model_id: str) -> bool:
+    async def _choose_model(self, session: AgentSession, model_id: str) -> bool:
         session.settings.check_model(model_id)
         await maybe_await(self._agent.set_model(session, model_id))
         return session.settings.choose_model(model_id)
@@ -366,11 +420,11 @@ def _new_id() -> str:
     return os.urandom(16).hex()
 
 
-def _tell_options(session: Session, changed: bool) -> None:
+def _tell_options(session: AgentSession, changed: bool) -> None:
     if changed and not session.closed:
         _ = session.tell_options()
 
 
-def _tell_mode(session: Session, changed: bool) -> None:
+def _tell_mode(session: AgentSession, changed: bool) -> None:
     if changed and session.modes is not None and not session.closed:
         _ = session.update(v1.CurrentModeUpdate(session.modes.current_mode_id))

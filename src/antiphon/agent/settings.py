@@ -4,25 +4,24 @@ Older clients know modes and models, newer ones know settings with the categorie
 they are two views of one choice, so a change of the one changes the other.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from antiphon.errors import Code, LocalProtocolError, RequestError
-from antiphon.protocol.base import Unknown
+from antiphon.errors import Code, RequestError
 from antiphon.protocol.v1.settings import BooleanConfig, ConfigCategory, SelectConfig, SelectGroup, SelectOption
 
 if TYPE_CHECKING:
     from antiphon.protocol.v1.settings import ConfigOption, ModelState, ModeState
 
-__all__ = ["Chosen", "Settings"]
+__all__ = ["SessionSettings"]
 
 _SWITCHES: Final = (("true", "false"), ("on", "off"))
 """The words for a setting with two values, of which one is yes."""
 
 
-class Settings:
+class SessionSettings:
     """The choices of one session and what is chosen."""
 
     def __init__(self) -> None:
@@ -120,46 +119,6 @@ class Settings:
             for option in self.options
             if booleans or not isinstance(option, BooleanConfig)
         ]
-
-
-class Chosen:
-    """Who has settings. Set these while a session is being opened; later changes have verbs, which tell the client."""
-
-    def __init__(self) -> None:
-        self.settings = Settings()
-
-    @property
-    def modes(self) -> "ModeState | None":
-        """The modes on offer and the one in force."""
-        return self.settings.modes
-
-    @modes.setter
-    def modes(self, modes: "ModeState | None") -> None:
-        if modes is not None and modes.current_mode_id not in [mode.id for mode in modes.available_modes]:
-            raise LocalProtocolError(f"`{modes.current_mode_id}` is not among the modes on offer")
-        self.settings.modes = modes
-
-    @property
-    def config_options(self) -> "list[ConfigOption]":
-        """The settings and their values."""
-        return self.settings.options
-
-    @config_options.setter
-    def config_options(self, options: "Iterable[ConfigOption]") -> None:
-        chosen = list(options)
-        for option in chosen:
-            if not isinstance(option, SelectConfig | BooleanConfig | Unknown):
-                raise TypeError(f"{option!r:.60} is no setting: use v1.SelectConfig or v1.BooleanConfig")
-        self.settings.options = chosen
-
-    @property
-    def models(self) -> "ModelState | None":
-        """The models on offer, in the way of older clients."""
-        return self.settings.models
-
-    @models.setter
-    def models(self, models: "ModelState | None") -> None:
-        self.settings.models = models
 
 
 def choices(option: SelectConfig) -> Iterator[SelectOption]:

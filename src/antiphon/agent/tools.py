@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
-from antiphon.agent.permission import OPTIONS, Permission
+from antiphon.agent.questions import OPTIONS, Permission
 from antiphon.errors import AcpError, LocalProtocolError, RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.timeouts import NO_TIMEOUT
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import os
     from types import TracebackType
 
-    from antiphon.agent.commands import Finished
-    from antiphon.agent.turn import Turn
+    from antiphon.agent.commands import FinishedCommand
+    from antiphon.agent.turn import AgentTurn
     from antiphon.protocol.timeouts import Timeout
 
 __all__ = ["LiveCall"]
@@ -24,7 +24,7 @@ __all__ = ["LiveCall"]
 class LiveCall:
     """`async with turn.tool(…) as call`. An exception in the block, cancellation included, makes it failed and goes on its way."""
 
-    def __init__(self, turn: "Turn", call: v1.ToolCall) -> None:
+    def __init__(self, turn: "AgentTurn", call: v1.ToolCall) -> None:
         self._turn = turn
         self._call = call
         self._content: list[v1.ToolContent] = list(call.content)
@@ -133,7 +133,7 @@ class LiveCall:
 
     async def run(
         self, command: "Sequence[str] | str", *, timeout: float | None = NO_TIMEOUT, **how: Any
-    ) -> "Finished":
+    ) -> "FinishedCommand":
         """Run a command, shown live where the client can, and wait for its end. The same arguments as `turn.run`.
 
         Raises:

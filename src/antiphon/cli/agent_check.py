@@ -8,10 +8,9 @@ import msgspec
 
 from antiphon.catalogue.finding import Found, start_of
 from antiphon.cli.grammar import shown_time
+from antiphon.client.agent import ConnectedAgent
 from antiphon.client.connect import connect
-from antiphon.client.link import VERSION
-from antiphon.client.remote import ConnectedAgent
-from antiphon.client.retry import Retry
+from antiphon.client.link import VERSION, Retry
 from antiphon.config.settings import Settings
 from antiphon.errors import AcpError, sentence_and_hint
 from antiphon.protocol import v1

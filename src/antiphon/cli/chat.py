@@ -15,8 +15,8 @@ from antiphon.cli.saying import CANCELLED, Misused, coloured, fail, kind_of, sta
 from antiphon.errors import AcpError, ExtraMissing, sentence_and_hint
 
 if TYPE_CHECKING:
-    from antiphon.client.hearing import OnUpdate
-    from antiphon.client.session import Session
+    from antiphon.client.session import ClientSession
+    from antiphon.client.updates import OnUpdate
     from antiphon.tui.doors import Attending, Open, Opened
 
 __all__ = ["parser", "run"]
@@ -136,16 +136,16 @@ def _opener(options: Options, cwd: str) -> "Open":
     from antiphon.config.clients import CHAT
     from antiphon.tui.doors import Opened
 
-    def ways(running: RunningAgent, in_use: "Callable[[Session], Session]") -> "Opened":
-        async def first(on_update: "OnUpdate") -> "Session":
+    def ways(running: RunningAgent, in_use: "Callable[[ClientSession], ClientSession]") -> "Opened":
+        async def first(on_update: "OnUpdate") -> "ClientSession":
             return in_use((await open_session(running, options, on_update=on_update, replay=True)).session)
 
-        async def load(session_id: str, on_update: "OnUpdate") -> "Session":
+        async def load(session_id: str, on_update: "OnUpdate") -> "ClientSession":
             session = (await reopen(running, options, session_id, on_update=on_update, replay=True)).session
             await keep_name(running, "", session.id)
             return in_use(session)
 
-        async def new(on_update: "OnUpdate") -> "Session":
+        async def new(on_update: "OnUpdate") -> "ClientSession":
             return in_use((await open_session(running, _plain(options), on_update=on_update)).session)
 
         demo = running.name == DEMO and options.agent is None
@@ -164,9 +164,9 @@ def _opener(options: Options, cwd: str) -> "Open":
             refused=attending.refused,
             warn=lambda advice: attending.warn(str(advice)),
         )
-        last: list[Session] = []
+        last: list[ClientSession] = []
 
-        def in_use(session: "Session") -> "Session":
+        def in_use(session: "ClientSession") -> "ClientSession":
             last[:] = [session]
             return session
 

@@ -11,7 +11,7 @@ from antiphon.cli.arguments import Misused, Options
 from antiphon.cli.here import tell
 from antiphon.cli.saying import did_you_mean
 from antiphon.client.launch import LaunchOptions, rules_of
-from antiphon.client.place import Place
+from antiphon.client.session import SessionWorkspace
 from antiphon.permission.actions import action_of
 from antiphon.permission.gate import PermissionGate
 from antiphon.permission.settings import settings_here
@@ -59,15 +59,15 @@ async def explain(options: Options) -> int:
     return 0
 
 
-def _place(options: Options) -> Place:
+def _place(options: Options) -> SessionWorkspace:
     cwd, *directories = map(os.path.expanduser, (options.cwd or ".", *options.add_dir))
     for folder in (cwd, *directories):
         if not os.path.isdir(folder):
             raise Misused(f"there is no directory `{folder}`")
-    return Place.at(cwd, directories)
+    return SessionWorkspace.at(cwd, directories)
 
 
-def action_from(tool: str, given: str | None, place: Place) -> "Action":
+def action_from(tool: str, given: str | None, place: SessionWorkspace) -> "Action":
     """The action of a call, as if an agent had asked for permission.
 
     Raises:

@@ -15,7 +15,7 @@ from antiphon.transcript.presentation import call_line, diff_lines, diffs_in, pl
 if TYPE_CHECKING:
     from antiphon.cli.events import Result
     from antiphon.cli.screen import Screen
-    from antiphon.client.session import Session
+    from antiphon.client.session import ClientSession
     from antiphon.store.decisions import AuditEntry
     from antiphon.transcript.entries import CallEntry
 
@@ -39,7 +39,7 @@ WordOf: TypeAlias = Callable[[str], str]
 class Printer(Protocol):
     """Shows a run, one way or another."""
 
-    def opened(self, session: "Session", agent: str, version: str | None, how: str) -> None:
+    def opened(self, session: "ClientSession", agent: str, version: str | None, how: str) -> None:
         """The prompt goes out."""
 
     def update(self, update: v1.Update) -> None:
@@ -68,7 +68,7 @@ class TextPrinter:
         self._tail_of = tail_of
         self._word_of = word_of
         self._merged = _same_place()
-        self._session: Session | None = None
+        self._session: ClientSession | None = None
         self._message: str | None = None  # the id of the message that is being said
         self._saying = self._thinking = False
         self._said = False
@@ -76,7 +76,7 @@ class TextPrinter:
         self._unfinished: dict[str, CallEntry] = {}
         self._shown: set[str] = set()
 
-    def opened(self, session: "Session", agent: str, version: str | None, how: str) -> None:
+    def opened(self, session: "ClientSession", agent: str, version: str | None, how: str) -> None:
         self._session = session
         self._screen.status(f"waiting for {agent} …")
 
@@ -214,7 +214,7 @@ class QuietPrinter:
         self._screen = screen
         self._warned = set[str]()
 
-    def opened(self, session: "Session", agent: str, version: str | None, how: str) -> None:
+    def opened(self, session: "ClientSession", agent: str, version: str | None, how: str) -> None:
         pass
 
     def update(self, update: v1.Update) -> None:

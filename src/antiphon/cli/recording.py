@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from antiphon.cli.printing import WordOf
-    from antiphon.client.session import Session
+    from antiphon.client.session import ClientSession
     from antiphon.store.decisions import AuditEntry
     from antiphon.transcript.entries import CallEntry
 
@@ -26,11 +26,11 @@ class JsonPrinter:
     def __init__(self, write: "Callable[[bytes], object]", word_of: "WordOf" = lambda id: "failed") -> None:
         self._write_line = write
         self._word_of = word_of
-        self._session: Session | None = None
+        self._session: ClientSession | None = None
         self._inputs: dict[str, Any] = {}
         self._calls: dict[str, events.ToolCall] = {}
 
-    def opened(self, session: "Session", agent: str, version: str | None, how: str) -> None:
+    def opened(self, session: "ClientSession", agent: str, version: str | None, how: str) -> None:
         self._session = session
         start = events.Start(
             agent=agent,

@@ -44,7 +44,7 @@ from antiphon.protocol import v1
 if TYPE_CHECKING:
     from antiphon.cli.arguments import Options
     from antiphon.cli.prompting import Prompt
-    from antiphon.client.turn import Turn
+    from antiphon.client.turn import ClientTurn
     from antiphon.store.decisions import AuditEntry
 
 __all__ = ["Runner"]
@@ -80,7 +80,7 @@ class Runner:
         self._answer = Answer()
         self._running: RunningAgent | None = None
         self._opened: Opened | None = None
-        self._turn: Turn | None = None
+        self._turn: ClientTurn | None = None
         self._begin = 0
         self._ending: asyncio.Task[None] | None = None
         self._starting: asyncio.TimerHandle | None = None

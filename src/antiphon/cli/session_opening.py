@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal, NoReturn
 
 from antiphon.catalogue.known import OURS
 from antiphon.cli.saying import did_you_mean
-from antiphon.client.modes import follow_agent, keep_agent_to, mode_in_force
-from antiphon.client.session_ids import SHORTEST, find_session
+from antiphon.client.agent import SHORTEST, find_session
+from antiphon.client.launch import follow_agent, keep_agent_to, mode_in_force
 from antiphon.errors import AcpError, Advice, AuthRequired, Code, NotSupported, RequestRefused, sentence_and_hint
 from antiphon.protocol import v1
 from antiphon.store.errors import StoreError
@@ -19,9 +19,9 @@ from antiphon.store.sessions import NameStore
 
 if TYPE_CHECKING:
     from antiphon.cli.arguments import Options
-    from antiphon.client.hearing import OnUpdate
     from antiphon.client.launch import RunningAgent
-    from antiphon.client.session import Session
+    from antiphon.client.session import ClientSession
+    from antiphon.client.updates import OnUpdate
     from antiphon.config.shapes import McpServer
 
 __all__ = ["How", "Opened", "Unsettable", "keep_name", "open_session", "reopen"]
@@ -41,7 +41,7 @@ class Unsettable(AcpError):
 class Opened:
     """A session, and how it came about."""
 
-    session: "Session"
+    session: "ClientSession"
     how: How
 
 
@@ -222,7 +222,7 @@ async def _set(running: "RunningAgent", options: "Options", opened: Opened) -> N
         await _set_option(session, key, value)
 
 
-async def _keep_mode(running: "RunningAgent", session: "Session", told: str) -> None:
+async def _keep_mode(running: "RunningAgent", session: "ClientSession", told: str) -> None:
     """Set an agent that would do more unasked than the policy's mode allows to that mode, and tell it."""
     try:
         was = await keep_agent_to(session, running.gate.mode)
@@ -241,7 +241,7 @@ async def _try(running: "RunningAgent", what: str, value: str, setting: Awaitabl
         running.warn(Advice(f"the {what} `{value}` of the config file is left out: {sentence_and_hint(error)[0]}"))
 
 
-async def _set_mode(session: "Session", mode: str) -> None:
+async def _set_mode(session: "ClientSession", mode: str) -> None:
     there = [each.id for each in session.modes.available_modes] if session.modes is not None else []
     try:
         await session.set_mode(mode)
@@ -250,7 +250,7 @@ async def _set_mode(session: "Session", mode: str) -> None:
         raise Unsettable(f"{_wrong('mode', mode, there, error)}", hint=hint) from error
 
 
-async def _set_model(session: "Session", model: str) -> None:
+async def _set_model(session: "ClientSession", model: str) -> None:
     there = [each.model_id for each in session.models.available_models] if session.models is not None else []
     try:
         await session.set_model(model)
@@ -260,7 +260,7 @@ async def _set_model(session: "Session", model: str) -> None:
         ) from error
 
 
-async def _set_option(session: "Session", key: str, text: str) -> None:
+async def _set_option(session: "ClientSession", key: str, text: str) -> None:
     options = [option for option in session.config_options or () if isinstance(option, v1.ConfigBase)]
     option = next((option for option in options if option.id == key), None)
     value: str | bool = text

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from antiphon.cli.saying import Misused
-from antiphon.client.session_ids import shortened
+from antiphon.client.agent import shortened
 from antiphon.duet.history.events import PromptEvent, unpack
 from antiphon.export.session import About, ExportedSession, about, read_session
 from antiphon.protocol import v1

@@ -3,18 +3,28 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from antiphon.client.agent import ConnectedAgent
     from antiphon.client.files import Files
     from antiphon.client.handlers import Elicitation, allow_always, allow_once, reject
-    from antiphon.client.remote import ConnectedAgent
-    from antiphon.client.retry import Retry
-    from antiphon.client.session import Session
+    from antiphon.client.link import Retry
+    from antiphon.client.session import ClientSession
     from antiphon.client.terminals import Terminals
-    from antiphon.client.turn import Turn
+    from antiphon.client.turn import ClientTurn
     from antiphon.transcript.transcript import Transcript, fold
 
 __all__ = [
-    "ConnectedAgent", "Elicitation", "Files", "Retry", "Session", "Terminals", "Transcript", "Turn", "allow_always",
-    "allow_once", "fold", "reject",
+    "ClientSession",
+    "ClientTurn",
+    "ConnectedAgent",
+    "Elicitation",
+    "Files",
+    "Retry",
+    "Terminals",
+    "Transcript",
+    "allow_always",
+    "allow_once",
+    "fold",
+    "reject",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
@@ -23,14 +33,14 @@ if not TYPE_CHECKING:
     __getattr__ = loader(
         __name__,
         {
-            "ConnectedAgent": "antiphon.client.remote",
+            "ConnectedAgent": "antiphon.client.agent",
             "Elicitation": "antiphon.client.handlers",
             "Files": "antiphon.client.files",
-            "Retry": "antiphon.client.retry",
-            "Session": "antiphon.client.session",
+            "Retry": "antiphon.client.link",
+            "ClientSession": "antiphon.client.session",
             "Terminals": "antiphon.client.terminals",
             "Transcript": "antiphon.transcript.transcript",
-            "Turn": "antiphon.client.turn",
+            "ClientTurn": "antiphon.client.turn",
             "allow_always": "antiphon.client.handlers",
             "allow_once": "antiphon.client.handlers",
             "fold": "antiphon.transcript.transcript",

@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from msgspec import UNSET
 
 from antiphon import __version__
-from antiphon.client.abilities import our_capabilities
+from antiphon.client.agent import ConnectedAgent
+from antiphon.client.capabilities import our_capabilities
 from antiphon.client.files import Files
-from antiphon.client.handlers import Authenticate, Elicitation, Elicited, Permission, reject
-from antiphon.client.link import VERSION, Link
-from antiphon.client.remote import ConnectedAgent
-from antiphon.client.retry import Retry
-from antiphon.client.serving import Service
-from antiphon.client.sessions import Sessions
-from antiphon.client.targets import Target, target_of
+from antiphon.client.handlers import ClientService, Elicitation, Elicited, PermissionHandler, SignInHandler, reject
+from antiphon.client.link import VERSION, Link, Retry, Target, target_of
+from antiphon.client.updates import ClientSessions
 from antiphon.connection.stream import CANCEL_GRACE
 from antiphon.protocol import v1
 from antiphon.protocol.timeouts import Timeout
@@ -25,9 +22,11 @@ if TYPE_CHECKING:
     from antiphon.client.terminals import Terminals
     from antiphon.connection.reports import Observer
 
-__all__ = ["Asking", "connect"]
+__all__ = ["ElicitationHandler", "connect"]
 
-Asking: TypeAlias = Elicitation | Callable[[v1.FormElicitation | v1.UrlElicitation], Elicited | Awaitable[Elicited]]
+ElicitationHandler: TypeAlias = (
+    Elicitation | Callable[[v1.FormElicitation | v1.UrlElicitation], Elicited | Awaitable[Elicited]]
+)
 """How the user is asked: by one handler for both kinds of question, or by one for each."""
 
 DEFAULT_FILES: Final = Files()
@@ -40,9 +39,9 @@ async def connect(
     *,
     cwd: str | os.PathLike[str] | None = None,
     env: Mapping[str, str] | None = None,
-    permission: Permission | None = None,
-    elicitation: Asking | None = None,
-    authenticate: Authenticate | None = None,
+    permission: PermissionHandler | None = None,
+    elicitation: ElicitationHandler | None = None,
+    authenticate: SignInHandler | None = None,
     files: Files | None = DEFAULT_FILES,
     terminals: "Terminals | None" = None,
     info: v1.Implementation | None = None,
@@ -56,13 +55,12 @@ async def connect(
     """Connect to an agent: its name, such as `"demo"`, the words of its command, or a transport. It is ended when the block is left.
 
     What the handlers are given for is what the agent may ask of us. Without any it may read files in the session's directories, its
-    questions for permission are rejected, and a request that needs a sign-in fails with `AuthRequired`. `cwd` and `env` are those of
+    permission requests are rejected, and a request that needs a sign-in fails with `AuthRequired`. `cwd` and `env` are those of
     its process; it gets our whole environment unless `env` is given. `cancel_grace`: the seconds that it may take to end a cancelled
     turn before it is ended itself. `terminal_login`: agents may offer ways to sign in that `authenticate` runs in a terminal.
 
     `timeout`: the seconds that the agent may take to start, and to respond to each request but a prompt and a sign-in; None for no
     timeout. Each method that sends a request takes a `timeout` of its own. Without either they are those of `protocol.timeouts`.
-
     `transcript`: the most entries that a session's transcript keeps; 0 for none, None for all of them.
 
     Raises:
@@ -71,9 +69,9 @@ async def connect(
         RequestTimeout: it did not respond to `initialize` in time.
         RemoteProtocolError: it does not speak our version of the protocol.
     """
-    sessions = Sessions()
+    sessions = ClientSessions()
     asking = _elicitation(elicitation)
-    service = Service(sessions, permission=permission or reject, elicitation=asking, files=files, terminals=terminals)
+    service = ClientService(sessions, permission or reject, asking, files, terminals)
     hello = v1.Initialize(
         VERSION,
         client_capabilities=our_capabilities(files, terminals, asking, terminal_login=terminal_login),
@@ -97,6 +95,6 @@ async def connect(
         await agent.close()
 
 
-def _elicitation(asking: Asking | None) -> Elicitation | None:
+def _elicitation(asking: ElicitationHandler | None) -> Elicitation | None:
     """Return the handlers of both kinds of question."""
     return asking if asking is None or isinstance(asking, Elicitation) else Elicitation(asking, asking)

@@ -7,15 +7,34 @@ Rule 2: what is not understood is a rejection. An option of a kind from tomorrow
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
 
+from msgspec import structs
+
+from antiphon.client.updates import ClientSessions
+from antiphon.connection.router import Router
 from antiphon.protocol import v1
+from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.permission import PermissionOptionKind as Kind
 
+if TYPE_CHECKING:
+    from antiphon.client.files import Files
+    from antiphon.client.terminals import Terminals
+
 __all__ = [
-    "Authenticate", "Elicitation", "Elicited", "Permission", "PermissionAnswer", "allow_always", "allow_once",
-    "outcome_of", "reject", "result_of",
-]  # fmt: skip
+    "Attachable",
+    "ClientService",
+    "Elicitation",
+    "Elicited",
+    "PermissionAnswer",
+    "PermissionHandler",
+    "SignInHandler",
+    "allow_always",
+    "allow_once",
+    "outcome_of",
+    "reject",
+    "result_of",
+]
 
 T = TypeVar("T")
 
@@ -23,13 +42,13 @@ _log = logging.getLogger(__name__)
 
 PermissionAnswer: TypeAlias = v1.PermissionOutcome | v1.PermissionResult | str | bool
 """An outcome (alone, or in the result that carries it), the id (or the kind) of an option, or yes and no."""
-Permission: TypeAlias = Callable[[v1.RequestPermission], PermissionAnswer | Awaitable[PermissionAnswer]]
+PermissionHandler: TypeAlias = Callable[[v1.RequestPermission], PermissionAnswer | Awaitable[PermissionAnswer]]
 
 Elicited: TypeAlias = v1.Accepted | v1.Declined | v1.Dismissed
 AskForm: TypeAlias = Callable[[v1.FormElicitation], Elicited | Awaitable[Elicited]]
 AskUrl: TypeAlias = Callable[[v1.UrlElicitation], Elicited | Awaitable[Elicited]]
 
-Authenticate: TypeAlias = Callable[[Sequence[v1.AuthMethod]], str | None | Awaitable[str | None]]
+SignInHandler: TypeAlias = Callable[[Sequence[v1.AuthMethod]], str | None | Awaitable[str | None]]
 """Given the agent's ways to sign in: the id of the one to use, or None to let the request fail."""
 
 
@@ -106,3 +125,102 @@ def _chosen(options: Sequence[v1.PermissionOption], kinds: Sequence[Kind]) -> v1
             if option.kind.known and option.kind == kind:
                 return v1.Selected(option.option_id)
     return v1.Cancelled()
+
+
+# --- What the agent asks of us: permission, answers from the user, files, terminals. Routed only if there is somebody to do it
+
+_CANCELLED: Final[PermissionAnswer] = v1.Cancelled()
+
+
+@runtime_checkable
+class Attachable(Protocol):
+    """A handler that wants to know the sessions: where each works, and whether its turn is being cancelled.
+
+    It is told before anything is asked of it. For permission it is the object whose method is the handler.
+    """
+
+    def attach(self, sessions: ClientSessions) -> None:
+        """These are the sessions of the agent that will ask."""
+
+
+class ClientService:
+    """Answers the agent on behalf of the user."""
+
+    def __init__(
+        self,
+        sessions: ClientSessions,
+        permission: PermissionHandler,
+        elicitation: Elicitation | None,
+        files: "Files | None",
+        terminals: "Terminals | None",
+    ) -> None:
+        self.router = Router()
+        self._sessions = sessions
+        self._permission = permission
+        self._elicitation = elicitation
+        self.router.on_notice(m.SESSION_UPDATE, sessions.heard)
+        self.router.on_request(m.REQUEST_PERMISSION, self._permit)
+        self.router.on_request(m.CREATE_ELICITATION, self._elicit)
+        self.router.on_notice(m.COMPLETE_ELICITATION, self._completed)
+        for handler in (getattr(permission, "__self__", permission), files, terminals):
+            if isinstance(handler, Attachable):
+                handler.attach(sessions)
+        if files is not None:
+            self._serve_files(files)
+        if terminals is not None:
+            self._serve_terminals(terminals)
+
+    def _serve_files(self, files: "Files") -> None:
+        async def read(request: v1.ReadTextFile) -> v1.ReadTextFileResult:
+            self._worked(request.session_id)
+            return await files.read(self._sessions.roots(request.session_id), request)
+
+        async def write(request: v1.WriteTextFile) -> v1.WriteTextFileResult:
+            self._worked(request.session_id)
+            return await files.write(self._sessions.roots(request.session_id), request)
+
+        self.router.on_request(m.READ_TEXT_FILE, read)
+        if files.can_write:
+            self.router.on_request(m.WRITE_TEXT_FILE, write)
+
+    def _serve_terminals(self, terminals: "Terminals") -> None:
+        async def create(request: v1.CreateTerminal) -> v1.CreateTerminalResult:
+            self._worked(request.session_id)
+            return await terminals.create(self._sessions.roots(request.session_id), request)
+
+        self.router.on_request(m.CREATE_TERMINAL, create)
+        self.router.on_request(m.TERMINAL_OUTPUT, terminals.output)
+        self.router.on_request(m.WAIT_FOR_EXIT, terminals.wait_for_exit)
+        self.router.on_request(m.KILL_TERMINAL, terminals.kill)
+        self.router.on_request(m.RELEASE_TERMINAL, terminals.release)
+
+    def _worked(self, session_id: str | None) -> None:
+        if (session := self._sessions.get(session_id)) is not None:
+            session.hearing.worked()
+
+    async def _permit(self, request: v1.RequestPermission) -> v1.PermissionResult:
+        self._worked(request.session_id)
+        if (session := self._sessions.get(request.session_id)) is not None:
+            request = structs.replace(request, tool_call=session.hearing.asked(request.tool_call))
+        answer = await self._sessions.ask(request.session_id, lambda: self._permission(request), _CANCELLED)
+        return result_of(answer, request)
+
+    async def _elicit(self, request: v1.CreateElicitation) -> v1.CreateElicitationResult:
+        if isinstance(request, v1.FormElicitation | v1.UrlElicitation):
+            self._worked(request.session_id)
+        handlers = self._elicitation or Elicitation()
+        answer: object
+        match request:
+            case v1.FormElicitation() if (form := handlers.form) is not None:
+                answer = await self._sessions.ask(request.session_id, lambda: form(request), v1.Dismissed())
+            case v1.UrlElicitation() if (url := handlers.url) is not None:
+                answer = await self._sessions.ask(request.session_id, lambda: url(request), v1.Dismissed())
+            case _:
+                return v1.Declined()
+        if not isinstance(answer, Elicited):
+            raise TypeError(f"an elicitation handler returned {answer!r}, which is no answer")
+        return answer
+
+    def _completed(self, news: v1.CompleteElicitation) -> None:
+        if self._elicitation is not None and self._elicitation.completed is not None:
+            self._elicitation.completed(news.elicitation_id)

@@ -6,7 +6,7 @@ a config file.
 
 import shlex
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -16,16 +16,17 @@ from antiphon import __version__
 from antiphon.catalogue.engines import default_agent
 from antiphon.catalogue.finding import UnknownAgent, start_of
 from antiphon.catalogue.known import JOINT, OURS, keys_for
-from antiphon.client.connect import Asking, connect
-from antiphon.client.files import Files
-from antiphon.client.guards import GuardedFiles, GuardedTerminals
-from antiphon.client.retry import Retry
+from antiphon.client.connect import ElicitationHandler, connect
+from antiphon.client.files import Files, refusal
+from antiphon.client.link import Retry
+from antiphon.client.settings import of_category
 from antiphon.client.terminals import Terminals
 from antiphon.config.clients import Client
 from antiphon.config.environment import environment_for, with_new_sessions
 from antiphon.connection.reports import ReportLog
 from antiphon.connection.stream import CANCEL_GRACE
-from antiphon.errors import Advice, ExtraMissing
+from antiphon.errors import AcpError, Advice, Code, ExtraMissing, RequestError
+from antiphon.local.files import FileProblem, Roots
 from antiphon.permission.gate import Ask, PermissionGate
 from antiphon.permission.memory import forget_closed
 from antiphon.permission.settings import BROKEN, rules_in, settings_here
@@ -36,13 +37,129 @@ from antiphon.store.errors import StoreError
 from antiphon.store.schema import open_database
 
 if TYPE_CHECKING:
-    from antiphon.client.handlers import Authenticate, Permission, PermissionAnswer
-    from antiphon.client.remote import ConnectedAgent
+    from pathlib import Path
+
+    from antiphon.client.agent import ConnectedAgent
+    from antiphon.client.handlers import PermissionAnswer, PermissionHandler, SignInHandler
+    from antiphon.client.session import ClientSession
+    from antiphon.client.updates import ClientSessions
     from antiphon.config.settings import Loaded
     from antiphon.config.shapes import Settings
     from antiphon.store.database import Database
 
-__all__ = ["Frontend", "LaunchOptions", "RunningAgent", "agent_name", "launch", "rules_of"]
+__all__ = [
+    "Frontend",
+    "GuardedFiles",
+    "GuardedTerminals",
+    "LaunchOptions",
+    "RunningAgent",
+    "agent_mode",
+    "agent_modes",
+    "agent_name",
+    "follow_agent",
+    "keep_agent_to",
+    "launch",
+    "mode_in_force",
+    "rules_of",
+    "set_mode",
+]
+
+# --- Files and terminals behind the policy: each read, write and command is decided before it is done, whether the agent asked or not
+# A path outside the session's roots is refused without a question, and a path that leads elsewhere after the question is not used.
+
+
+class GuardedFiles(Files):
+    """Files that a gate lets the agent have."""
+
+    def __init__(self, files: Files, gate: "PermissionGate") -> None:
+        super().__init__(write=files.can_write)
+        self._files = files
+        self._gate = gate
+
+    def attach(self, sessions: "ClientSessions") -> None:
+        """These are the sessions."""
+        self._gate.attach(sessions)
+
+    async def read(self, roots: Roots | Iterable[str], request: v1.ReadTextFile) -> v1.ReadTextFileResult:
+        """The text of a file, if the policy lets it be read."""
+        roots = Roots.of(roots)
+        place = _resolved(roots, request.path)
+        await self._gate.admit(request)
+        _check(roots, request.path, place)
+        return await self._files.read(roots, request)
+
+    async def write(self, roots: Roots | Iterable[str], request: v1.WriteTextFile) -> v1.WriteTextFileResult:
+        """Write a whole file, if the policy lets it be written."""
+        if not self.can_write:
+            return await self._files.write(roots, request)
+        roots = Roots.of(roots)
+        place = _resolved(roots, request.path)
+        await self._gate.admit(request)
+        _check(roots, request.path, place)
+        return await self._files.write(roots, request)
+
+
+class GuardedTerminals(Terminals):
+    """Terminals that a gate lets the agent have. What runs already is the agent's to watch and to end."""
+
+    def __init__(self, terminals: Terminals, gate: "PermissionGate") -> None:
+        super().__init__(output_limit=terminals.output_limit, max_open=terminals.max_open)
+        self._terminals = terminals
+        self._gate = gate
+
+    def attach(self, sessions: "ClientSessions") -> None:
+        """These are the sessions."""
+        self._gate.attach(sessions)
+
+    def __len__(self) -> int:
+        return len(self._terminals)
+
+    async def create(self, roots: Roots | Iterable[str], request: v1.CreateTerminal) -> v1.CreateTerminalResult:
+        """Start a command, if the policy lets it run."""
+        roots = Roots.of(roots)
+        place = _resolved(roots, request.cwd) if request.cwd is not None else None
+        await self._gate.admit(request)
+        if request.cwd is not None and place is not None:
+            _check(roots, request.cwd, place)
+        return await self._terminals.create(roots, request)
+
+    async def output(self, request: v1.TerminalOutput) -> v1.TerminalOutputResult:
+        """The output so far."""
+        return await self._terminals.output(request)
+
+    async def wait_for_exit(self, request: v1.WaitForExit) -> v1.WaitForExitResult:
+        """Answer when the command ends."""
+        return await self._terminals.wait_for_exit(request)
+
+    async def kill(self, request: v1.KillTerminal) -> v1.KillTerminalResult:
+        """End the command; terminal and output stay."""
+        return await self._terminals.kill(request)
+
+    async def release(self, request: v1.ReleaseTerminal) -> v1.ReleaseTerminalResult:
+        """End the command if it runs, and forget the terminal."""
+        return await self._terminals.release(request)
+
+    async def release_session(self, session_id: v1.SessionId) -> None:
+        """End and forget whatever a session has left."""
+        await self._terminals.release_session(session_id)
+
+    async def close(self) -> None:
+        """End and forget everything."""
+        await self._terminals.close()
+
+
+def _resolved(roots: Roots, path: str) -> "Path":
+    try:
+        return roots.resolve(path)
+    except FileProblem as error:
+        raise refusal(error, path) from error
+
+
+def _check(roots: Roots, path: str, place: "Path") -> None:
+    """The user may have thought for a while: what is used is what was asked about."""
+    if _resolved(roots, path) != place:
+        raise RequestError(Code.INVALID_PARAMS, f"`{path}` has come to lead elsewhere while it was asked about")
+
 
 DELAYS: Final = (1.0, 2.0, 4.0, 8.0)
 """Seconds before each further try; the last one again for all that follow."""
@@ -73,8 +190,8 @@ class Frontend:
     """As which of our clients we introduce ourselves to the agent."""
     ask: Ask | None = None
     """Asks about permission; None: nobody is there."""
-    elicitation: Asking | None = None
-    authenticate: "Authenticate | None" = None
+    elicitation: ElicitationHandler | None = None
+    authenticate: "SignInHandler | None" = None
     terminal_login: bool = False
     """Whether `authenticate` can run an agent's login in a terminal."""
     files: Files = field(default_factory=lambda: Files(write=True))
@@ -196,7 +313,7 @@ def _gate(
     )
 
 
-def _recording_refusals(gate: PermissionGate, refused: set[str]) -> "Permission":
+def _recording_refusals(gate: PermissionGate, refused: set[str]) -> "PermissionHandler":
     """The gate's answers; which calls got a no is noted, because an agent says of them only that they failed."""
 
     async def permission(request: v1.RequestPermission) -> "PermissionAnswer":
@@ -254,3 +371,102 @@ def _retry(options: LaunchOptions) -> Retry:
     if options.max_retries is None:
         return Retry(DELAYS)
     return Retry(tuple(DELAYS[min(n, len(DELAYS) - 1)] for n in range(options.max_retries)))
+
+
+# The mode of a session.
+#
+# One mode for one session: the agent's own mode and the mode of our policy are kept in step, and one word says what happens.
+#
+# An agent that has modes of the policy's names does by itself what its mode allows; what it asks is decided by the policy's. Where the two
+# differ, the wider one is what happens. So a mode is changed on both sides, and an agent that comes back in a wider mode than the policy's is
+# set to the policy's: what it says about its own mode never widens anything here.
+
+ORDER: Final = (PolicyMode.PLAN, PolicyMode.DONT_ASK, PolicyMode.DEFAULT, PolicyMode.ACCEPT_EDITS, PolicyMode.BYPASS)
+"""From the mode that lets least happen to the one that lets everything happen."""
+
+
+def agent_modes(session: "ClientSession") -> list[str]:
+    """The ids of the agent's own modes."""
+    if session.modes is not None:
+        return [mode.id for mode in session.modes.available_modes]
+    option = of_category(session, v1.ConfigCategory.MODE)
+    if option is None:
+        return []
+    groups = [entry.options if isinstance(entry, v1.SelectGroup) else [entry] for entry in option.options]
+    return [each.value for group in groups for each in group]
+
+
+def agent_mode(session: "ClientSession") -> str | None:
+    """The agent's own mode that is in force."""
+    if session.modes is not None:
+        return session.modes.current_mode_id
+    option = of_category(session, v1.ConfigCategory.MODE)
+    return None if option is None else option.current_value
+
+
+def _as_ours(id: str | None) -> PolicyMode | None:
+    return next((mode for mode in ORDER if id is not None and mode.value.lower() == id.lower()), None)
+
+
+def mode_in_force(session: "ClientSession", ours: PolicyMode) -> PolicyMode:
+    """The mode that says what happens."""
+    theirs = _as_ours(agent_mode(session))
+    if theirs is None:
+        return ours
+    if ORDER.index(theirs) < ORDER.index(
+        PolicyMode.DEFAULT
+    ):  # it holds itself back, and asks nothing that we could allow
+        return theirs
+    if (
+        ORDER.index(ours) < ORDER.index(PolicyMode.DEFAULT) and theirs is PolicyMode.DEFAULT
+    ):  # all that it asks is denied
+        return ours
+    return max(theirs, ours, key=ORDER.index)
+
+
+async def set_mode(session: "ClientSession", gate: "PermissionGate", wanted: str) -> None:
+    """Change the mode: the agent's, that of the policy, or both where they have the same name.
+
+    Raises:
+        AcpError: there is no such mode, or the agent refuses it.
+    """
+    there = agent_modes(session)
+    theirs = next((id for id in there if id.lower() == wanted.lower()), None)
+    ours = _as_ours(wanted)
+    if theirs is None and ours is None:
+        every = ", ".join(dict.fromkeys([*there, *(mode.value for mode in PolicyMode)]))
+        raise AcpError(f"there is no mode `{wanted}`", hint=f"there are {every}")
+    if theirs is not None:
+        await session.set_mode(theirs)
+        follow_agent(gate, theirs)
+    elif ours is not None:
+        gate.mode = ours
+        await keep_agent_to(session, ours)
+
+
+def follow_agent(gate: "PermissionGate", chosen: str) -> None:
+    """Take over a mode that the user has chosen for the agent."""
+    mode = _as_ours(chosen)
+    if mode is not None:
+        # An agent that plans asks when the plan is done, and goes on when it is approved: `plan` of ours would still forbid it.
+        gate.mode = PolicyMode.DEFAULT if mode is PolicyMode.PLAN else mode
+
+
+async def keep_agent_to(session: "ClientSession", ours: PolicyMode) -> PolicyMode | None:
+    """Set an agent that would do more unasked than our mode allows to that mode, or to one that asks. The mode that it was in, or None.
+
+    Raises:
+        AcpError: it refuses.
+    """
+    theirs = _as_ours(agent_mode(session))
+    # In `default` and below it does nothing unasked: what it asks is decided here.
+    if theirs is None or ORDER.index(theirs) <= max(ORDER.index(ours), ORDER.index(PolicyMode.DEFAULT)):
+        return None
+    offered = {mode: id for id in agent_modes(session) if (mode := _as_ours(id)) is not None}
+    wanted = next(
+        (mode for mode in (ours, PolicyMode.DEFAULT, PolicyMode.DONT_ASK, PolicyMode.PLAN) if mode in offered), None
+    )
+    if wanted is None:
+        raise AcpError(f"the agent is in `{theirs.value}` and offers no mode that allows less")
+    await session.set_mode(offered[wanted])
+    return theirs

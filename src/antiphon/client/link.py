@@ -6,16 +6,17 @@ open there.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Final, TypeVar
+import os
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, TypeVar
 
 from msgspec import UNSET
 
 from antiphon.aio import maybe_await
-from antiphon.client.abilities import Abilities
-from antiphon.client.handlers import Authenticate
-from antiphon.client.retry import Retry, Tries
-from antiphon.client.targets import Given, Program
+from antiphon.client.capabilities import Abilities
+from antiphon.client.handlers import SignInHandler
 from antiphon.connection.connection import Connection
 from antiphon.connection.reports import Observer
 from antiphon.connection.router import Router
@@ -34,9 +35,174 @@ from antiphon.protocol import v1
 from antiphon.protocol.methods import Call
 from antiphon.protocol.timeouts import Timeout
 from antiphon.protocol.v1 import methods as m
-from antiphon.transports.process import ProcessTransport
+from antiphon.transports.base import Transport
+from antiphon.transports.process import ProcessTransport, spawn
 
-__all__ = ["VERSION", "Link"]
+__all__ = [
+    "VERSION", "Link", "ProgramTarget", "Retry", "Target", "TransportTarget", "Tries", "Words", "target_of",
+]  # fmt: skip
+
+# --- Whom to connect to: a program that we start (by its words, or an agent's name), or a transport that somebody has made already
+# Knows how to reach an agent, and whether it can be reached again. Says nothing to it.
+
+Words: TypeAlias = Sequence[str | os.PathLike[str]]
+Target: TypeAlias = str | Words | Transport
+"""An agent's name (such as `"demo"`), the words of a command, or a transport."""
+
+# -P: or the directory it is started in would come first on the path, and with it whatever is called `msgspec.py` there.
+DEMO: Final = ("-P", "-m", "antiphon", "agent", "--engine", "demo")
+_SCHEMES: Final = ("http://", "https://", "ws://", "wss://", "unix://", "tcp://")
+
+
+class ProgramTarget:
+    """A command: it can be started as often as needed."""
+
+    restartable = True
+
+    def __init__(
+        self, words: Words, name: str, cwd: str | os.PathLike[str] | None, env: Mapping[str, str] | None
+    ) -> None:
+        self.words = words
+        self.name = name
+        self._cwd = cwd
+        self._env = env
+
+    async def open(self) -> Transport:
+        """Start it.
+
+        Raises:
+            SpawnFailed: there is no such program, or it may not be run.
+        """
+        return await spawn(self.words, cwd=self._cwd, env=self._env)
+
+
+class TransportTarget:
+    """One end of a conversation that somebody else has set up: when it is over, it is over."""
+
+    restartable = False
+    name = "the agent"
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def open(self) -> Transport:
+        """The transport itself."""
+        return self._transport
+
+
+def target_of(
+    target: object, cwd: str | os.PathLike[str] | None, env: Mapping[str, str] | None
+) -> ProgramTarget | TransportTarget:
+    """What `connect` was given, understood.
+
+    Raises:
+        AcpError: it is an address, which nothing here can reach yet; or an agent that is not known or not installed.
+        LocalProtocolError: it is neither a name, nor a list of words, nor a transport.
+    """
+    if isinstance(target, Transport):
+        if cwd is not None or env is not None:
+            raise LocalProtocolError(
+                "a transport has been made already: `cwd` and `env` are for programs that we start"
+            )
+        return TransportTarget(target)
+    if isinstance(target, str):
+        if target == "demo":
+            return ProgramTarget([sys.executable, *DEMO], "demo", cwd, env)
+        return _named(target, cwd, env)
+    if not isinstance(target, Sequence) or isinstance(target, bytes) or not target:
+        raise LocalProtocolError(
+            f'an agent is a name such as "demo", a list of the words of its command, or a transport, not {target!r:.80}'
+        )
+    return ProgramTarget(target, os.path.basename(os.fspath(target[0])), cwd, env)
+
+
+def _named(name: str, cwd: str | os.PathLike[str] | None, env: Mapping[str, str] | None) -> ProgramTarget:
+    """An agent by its name: the user's own, a known one, or one of the registry that the user gave."""
+    if name.lower().startswith(_SCHEMES):
+        # The host alone: the rest of an address may hold secrets anywhere.
+        address = name.partition("://")[2].partition("/")[0].partition("?")[0].partition("#")[0].rpartition("@")[2]
+        raise AcpError(
+            f"`{address}` cannot be reached: this version talks to programs that it starts, not over a network",
+            hint="give the agent's command as a list of words",
+        )
+    from antiphon.catalogue.finding import AgentMissing, UnknownAgent, start_of  # only who asks by name pays for it
+
+    try:
+        found = start_of(name)
+    except (AgentMissing, UnknownAgent) as error:
+        raise type(error)(f"{error}, or give a list of the words of its command") from None
+    env = found.environment() if env is None else {**env, **found.env}
+    return ProgramTarget(found.command, name, found.cwd if cwd is None else cwd, env)
+
+
+# --- When a request is worth asking again. Knows errors and patience; sends nothing
+# Asked again: what failed because the connection was lost (if the agent can be started again), because it took too long (-32001),
+# because the session had expired (-32003, once it is open again), or because the agent itself has lost a connection (-32000 that says
+# so): the second time that happens the agent is started again, if it can be. After a sign-in, what was refused for the lack of one (-32000), once;
+# that is no failure to be patient with, so it is never repeated otherwise. Whatever else an agent refuses it will refuse again.
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How patient to be: the seconds before each further try. `Retry(())` asks once."""
+
+    delays: Sequence[float] = (1, 2, 4, 8)
+    start_over: bool = True
+    """Whether a new session may take the place of one that the agent has forgotten. It says so, but it knows nothing of before."""
+
+
+class Tries:
+    """The tries of one request."""
+
+    def __init__(
+        self,
+        retry: Retry,
+        *,
+        can_reconnect: Callable[[], bool],
+        sign_in: Callable[[RequestRefused, bool], Awaitable[None]],
+        reconnect: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._delays = iter(retry.delays)
+        self._can_reconnect = can_reconnect
+        self._sign_in = sign_in
+        self._signed_in = False
+        self._reconnect = reconnect
+        self._closed = 0
+
+    async def another(self, error: AcpError, expire: Callable[[], None] | None = None) -> None:
+        """Return when it is time to ask again. `expire` marks the session that the request is about as no longer open.
+
+        Raises:
+            AcpError: the error itself, if asking again would not help or has been done often enough.
+            AuthRequired: somebody has to sign in, and nobody here did.
+        """
+        if isinstance(error, RequestRefused) and error.wants_sign_in:
+            await self._sign_in(error, self._signed_in)
+            self._signed_in = True
+            return
+        delay = next(self._delays, None) if self._helps(error, expire) else None
+        if delay is None:
+            raise error
+        _log.warning("trying again in %g s: %s", delay, error)
+        await asyncio.sleep(delay)
+        if isinstance(error, RequestRefused) and error.says_closed:
+            self._closed += 1
+            if self._closed > 1 and self._can_reconnect():
+                await self._reconnect()
+
+    def _helps(self, error: AcpError, expire: Callable[[], None] | None) -> bool:
+        if isinstance(error, ConnectionClosed):
+            return self._can_reconnect()
+        if not isinstance(error, RequestRefused):
+            return False
+        if error.code == Code.SESSION_EXPIRED and expire is not None:
+            expire()
+            return True
+        if error.says_closed:
+            return True
+        # By its meaning: some agents say "unsupported protocol version" with this code.
+        return error.code == Code.REQUEST_TIMEOUT and error.meaning == "request timeout"
+
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -60,11 +226,11 @@ class Link:
 
     def __init__(
         self,
-        target: Program | Given,
+        target: ProgramTarget | TransportTarget,
         router: Router,
         hello: v1.Initialize,
         *,
-        authenticate: Authenticate | None,
+        authenticate: SignInHandler | None,
         retry: Retry,
         observer: Observer | None,
         cancel_grace: float,
@@ -292,7 +458,7 @@ class Link:
     def _auth_required(self, refusal: RequestRefused) -> AuthRequired:
         return AuthRequired(refusal.code, refusal.message, refusal.data, self.welcome.auth_methods)
 
-    async def _ask_to_sign_in(self, ask: Authenticate, refusal: RequestRefused, before: int) -> None:
+    async def _ask_to_sign_in(self, ask: SignInHandler, refusal: RequestRefused, before: int) -> None:
         async with self._signing_in:  # one at a time: the user is asked once, however many requests were refused
             if self._sign_ins != before:
                 return

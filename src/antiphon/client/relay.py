@@ -18,11 +18,9 @@ from typing import Any, Final, Protocol, TypeVar
 
 from msgspec import UNSET, Raw
 
-from antiphon.client.abilities import Abilities
-from antiphon.client.early_updates import EarlyUpdates
-from antiphon.client.link import Link
-from antiphon.client.retry import Retry
-from antiphon.client.targets import Program
+from antiphon.client.capabilities import Abilities
+from antiphon.client.link import Link, ProgramTarget, Retry
+from antiphon.client.updates import EarlyUpdates
 from antiphon.connection.connection import Connection
 from antiphon.connection.inbox import Inbox
 from antiphon.connection.router import Router
@@ -33,7 +31,7 @@ from antiphon.protocol.methods import Call, Notice
 from antiphon.protocol.timeouts import Timeout
 from antiphon.protocol.v1 import methods as m
 
-__all__ = ["Ear", "Life", "Owner", "Relay", "Tell"]
+__all__ = ["Ear", "Life", "Relay", "RelayOwner", "Tell"]
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -49,7 +47,7 @@ _ASKED_OF_CLIENTS: Final[tuple[Call[Any, Any], ...]] = (
 _log = logging.getLogger(__name__)
 
 
-class Owner(Protocol):
+class RelayOwner(Protocol):
     """Who has the agent, and answers what it asks."""
 
     def asked(self, call: Call[Any, Any], params: Any) -> Awaitable[Any]:
@@ -200,7 +198,7 @@ class Relay:
     def __init__(
         self,
         words: Sequence[str],
-        owner: Owner,
+        owner: RelayOwner,
         hello: v1.Initialize,
         *,
         name: str,
@@ -211,7 +209,7 @@ class Relay:
         self._early = EarlyUpdates()
         self._life: Life | None = None
         self._link = Link(
-            Program(words, name, cwd, env),
+            ProgramTarget(words, name, cwd, env),
             self._router(owner),
             hello,
             authenticate=None,
@@ -220,7 +218,7 @@ class Relay:
             cancel_grace=CANCEL_GRACE,
         )
 
-    def _router(self, owner: Owner) -> Router:
+    def _router(self, owner: RelayOwner) -> Router:
         router = Router()
         for call in _ASKED_OF_CLIENTS:
             router.on_request(call, _passing(owner, call))
@@ -263,7 +261,7 @@ class Relay:
         await self._link.close()
 
 
-def _passing(owner: Owner, call: Call[Any, Any]) -> Callable[[Any], Awaitable[Any]]:
+def _passing(owner: RelayOwner, call: Call[Any, Any]) -> Callable[[Any], Awaitable[Any]]:
     def ask(params: Any) -> Awaitable[Any]:
         return owner.asked(call, params)
 

@@ -1,33 +1,74 @@
 """A session as a client holds it: what it offers, what was said in it, and the turns that run."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+import logging
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
 
 from msgspec import UNSET
 
 from antiphon.client import settings
-from antiphon.client.hearing import Hearing, OnUpdate
-from antiphon.client.questions import Questions
-from antiphon.client.reopening import reopen
-from antiphon.client.run import Run
-from antiphon.client.turn import Turn
-from antiphon.errors import ConnectionClosed, LocalProtocolError, NotSupported
+from antiphon.client.turn import ClientTurn, Run
+from antiphon.client.updates import OnUpdate, OpenQuestions, SessionInbox
+from antiphon.errors import AcpError, Code, ConnectionClosed, LocalProtocolError, NotSupported, RequestRefused
+from antiphon.local.roots import AnyPath, Workspace
 from antiphon.protocol import v1
 from antiphon.protocol.timeouts import Timeout
 from antiphon.protocol.v1 import methods as m
 from antiphon.transcript.transcript import Transcript
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from antiphon.client.link import Link
-    from antiphon.client.place import Place
-    from antiphon.client.sessions import Sessions
     from antiphon.client.terminals import Terminals
+    from antiphon.client.updates import ClientSessions
     from antiphon.connection.connection import Connection
     from antiphon.protocol.methods import Call
 
-__all__ = ["Said", "Session"]
+__all__ = ["ClientSession", "Said", "SessionWorkspace", "reopen"]
+
+# --- Where a session works and with what: said to the agent when it is opened, and again when it has to be opened again
+
+
+@dataclass(frozen=True)
+class SessionWorkspace(Workspace):
+    """The directories and the MCP servers of a session."""
+
+    servers: tuple[v1.McpServer, ...] = ()
+
+    @classmethod
+    def at(
+        cls,
+        cwd: AnyPath | None,
+        directories: Iterable[AnyPath] = (),
+        servers: Sequence[v1.McpServer] = (),
+    ) -> Self:
+        """Return these directories with absolute paths, as the protocol wants them; without a directory, the current one."""
+        return replace(super().at(cwd, directories), servers=tuple(servers))
+
+    def new(self) -> v1.NewSession:
+        """Open a session here."""
+        return v1.NewSession(self.cwd, list(self.servers), additional_directories=list(self.directories))
+
+    def load(self, session_id: str) -> v1.LoadSession:
+        """Open an earlier one here and hear its history."""
+        return v1.LoadSession(session_id, self.cwd, list(self.servers), additional_directories=list(self.directories))
+
+    def resume(self, session_id: str) -> v1.ResumeSession:
+        """Open an earlier one here."""
+        return v1.ResumeSession(
+            session_id, self.cwd, additional_directories=list(self.directories), mcp_servers=list(self.servers)
+        )
+
+    def fork(self, session_id: str) -> v1.ForkSession:
+        """Open one here that starts where another stands."""
+        return v1.ForkSession(
+            session_id, self.cwd, additional_directories=list(self.directories), mcp_servers=list(self.servers)
+        )
+
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -36,7 +77,7 @@ Said: TypeAlias = str | v1.ContentBlock | Iterable[str | v1.ContentBlock]
 """What a prompt may be: text, a block, or several."""
 
 
-class Session:
+class ClientSession:
     """One conversation with an agent. Made by `ConnectedAgent.new_session` and its siblings.
 
     `modes`, `config_options`, `models`, `commands` and `title` are as the agent last told them, None where it never did.
@@ -45,9 +86,9 @@ class Session:
     def __init__(
         self,
         id: str,
-        place: "Place",
+        place: "SessionWorkspace",
         link: "Link",
-        sessions: "Sessions",
+        sessions: "ClientSessions",
         terminals: "Terminals | None",
         on_update: OnUpdate | None,
         transcript: int | None = None,
@@ -61,8 +102,8 @@ class Session:
         self.transcript = Transcript(transcript)
         self.place = place
         self.link = link
-        self.questions = Questions()
-        self.hearing = Hearing(self, on_update)
+        self.questions = OpenQuestions()
+        self.hearing = SessionInbox(self, on_update)
         self._sessions = sessions
         self.terminals = terminals
         self._home: Connection | None = None
@@ -77,7 +118,7 @@ class Session:
 
     # What we say.
 
-    def prompt(self, said: Said, *, timeout: float | None = None) -> Turn:
+    def prompt(self, said: Said, *, timeout: float | None = None) -> ClientTurn:
         """Let the agent work on this. Iterate over the turn, or await it.
 
         A turn has no timeout unless given: after `timeout` seconds it is cancelled and fails with `RequestTimeout`. The session can
@@ -98,7 +139,7 @@ class Session:
         run = Run(self, blocks, timeout)
         self.hearing.runs.append(run)
         self.transcript.said(blocks)
-        return Turn(run)
+        return ClientTurn(run)
 
     async def cancel(self) -> None:
         """Cancel whatever runs in this session, and wait until it is over."""
@@ -232,3 +273,73 @@ def _no_prompt(said: object) -> LocalProtocolError:
         f"a prompt is text, content blocks, or several of them, not {said!r:.60}",
         hint='session.prompt("text"), or session.prompt([v1.TextBlock("look at"), v1.ResourceLink(…)])',
     )
+
+
+# --- Opening a session again after it expired or its agent was lost: resumed, else loaded, else a new one in its place
+
+_log = logging.getLogger(__name__)
+
+
+async def reopen(session: "ClientSession", connection: "Connection", sessions: "ClientSessions") -> v1.NoticeUpdate:
+    """Open it on this connection, the best way there is. Returns what the user should know.
+
+    Raises:
+        RequestRefused: the agent refuses every way.
+        AcpError: only a new session is left, and that is not wanted.
+    """
+    abilities = session.link.abilities
+    refusal: RequestRefused | None = None
+    ways: list[Callable[[ClientSession, Connection, ClientSessions], Awaitable[v1.NoticeUpdate]]] = []
+    if abilities.has("session/resume"):
+        ways.append(_resume)
+    if abilities.has("session/load"):
+        ways.append(_load)
+    for way in ways:
+        try:
+            return await way(session, connection, sessions)
+        except RequestRefused as error:
+            # Which code says that there is no such session differs from agent to agent.
+            if (
+                error.wants_sign_in or error.says_closed or error.code == Code.REQUEST_TIMEOUT
+            ):  # another way is no better
+                raise
+            _log.info("session `%s` cannot be opened again this way: %s", session.id, error)
+            refusal = error
+    if not session.link.retry.start_over:
+        raise AcpError(f"session `{session.id}` is lost: the agent does not remember it") from refusal
+    return await _new(session, connection, sessions)
+
+
+async def _resume(session: "ClientSession", connection: "Connection", sessions: "ClientSessions") -> v1.NoticeUpdate:
+    answer = await connection.request(m.RESUME_SESSION, session.place.resume(session.id))
+    session.opened(connection, answer)
+    return _notice("The session was resumed", "It was no longer open; it goes on where it stood.")
+
+
+async def _load(session: "ClientSession", connection: "Connection", sessions: "ClientSessions") -> v1.NoticeUpdate:
+    session.hearing.replaying = True
+    try:
+        answer = await connection.request(m.LOAD_SESSION, session.place.load(session.id))
+    finally:
+        session.hearing.replaying = False
+    session.opened(connection, answer)
+    return _notice("The session was loaded again", "It was no longer open; it goes on where it stood.")
+
+
+async def _new(session: "ClientSession", connection: "Connection", sessions: "ClientSessions") -> v1.NoticeUpdate:
+    with sessions.opening(session.place):
+        answer = await connection.request(m.NEW_SESSION, session.place.new())
+    sessions.forget(session)
+    if session.terminals is not None:
+        await session.terminals.release_session(session.id)  # nobody can name them any more
+    session.id = answer.session_id
+    session.opened(connection, answer)
+    sessions.put(session)
+    return _notice(
+        "A new session was started",
+        "The earlier one could not be opened again: the agent does not remember it, and its settings are the agent's defaults.",
+    )
+
+
+def _notice(title: str, description: str) -> v1.NoticeUpdate:
+    return v1.NoticeUpdate(v1.NoticeSeverity.WARNING, title, description)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar
 
 from msgspec import UNSET
 
+from antiphon.client.agent import ConnectedAgent
 from antiphon.client.connect import DEFAULT_FILES, DEFAULT_RETRY
 from antiphon.client.connect import connect as connect_async
-from antiphon.client.handlers import Authenticate, Elicitation, Permission
-from antiphon.client.remote import ConnectedAgent
+from antiphon.client.handlers import Elicitation, PermissionHandler, SignInHandler
 from antiphon.client.worker import Worker
 from antiphon.connection.stream import CANCEL_GRACE
 
@@ -24,14 +24,13 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from typing import Unpack
 
-    from antiphon.client.connect import Asking
+    from antiphon.client.connect import ElicitationHandler
     from antiphon.client.files import Files
-    from antiphon.client.hearing import OnUpdate
-    from antiphon.client.retry import Retry
-    from antiphon.client.session import Said, Session
-    from antiphon.client.targets import Target
+    from antiphon.client.link import Retry, Target
+    from antiphon.client.session import ClientSession, Said
     from antiphon.client.terminals import Terminals
-    from antiphon.client.turn import Turn
+    from antiphon.client.turn import ClientTurn
+    from antiphon.client.updates import OnUpdate
     from antiphon.connection.reports import Observer
     from antiphon.protocol import v1
     from antiphon.protocol.timeouts import Timeout
@@ -43,7 +42,7 @@ T = TypeVar("T")
 PathLike = str | os.PathLike[str]
 
 
-class Options(TypedDict, total=False):
+class ConnectOptions(TypedDict, total=False):
     """What a session may be given besides its directory."""
 
     mcp_servers: "Sequence[v1.McpServer]"
@@ -58,9 +57,9 @@ def connect(
     *,
     cwd: PathLike | None = None,
     env: Mapping[str, str] | None = None,
-    permission: Permission | None = None,
-    elicitation: "Asking | None" = None,
-    authenticate: Authenticate | None = None,
+    permission: PermissionHandler | None = None,
+    elicitation: "ElicitationHandler | None" = None,
+    authenticate: SignInHandler | None = None,
     files: "Files | None" = DEFAULT_FILES,
     terminals: "Terminals | None" = None,
     info: "v1.Implementation | None" = None,
@@ -141,7 +140,7 @@ class _Life:
             living.result()
 
 
-def _in_threads(elicitation: "Asking", worker: Worker) -> "Asking":
+def _in_threads(elicitation: "ElicitationHandler", worker: Worker) -> "ElicitationHandler":
     if not isinstance(elicitation, Elicitation):
         return worker.in_thread(elicitation)
     form, url, completed = elicitation.form, elicitation.url, elicitation.completed
@@ -184,26 +183,28 @@ class SyncAgent:
         """The last lines that its program wrote to stderr."""
         return self._agent.stderr
 
-    def new_session(self, cwd: PathLike | None = None, **options: "Unpack[Options]") -> "SyncSession":
+    def new_session(self, cwd: PathLike | None = None, **options: "Unpack[ConnectOptions]") -> "SyncSession":
         """Open a session in a directory."""
         return self._open(self._agent.new_session(cwd, **self._guarded(options)))
 
-    def load_session(self, id: str, cwd: PathLike | None = None, **options: "Unpack[Options]") -> "SyncSession":
+    def load_session(self, id: str, cwd: PathLike | None = None, **options: "Unpack[ConnectOptions]") -> "SyncSession":
         """Open an earlier session and hear its history."""
         return self._open(self._agent.load_session(id, cwd, **self._guarded(options)))
 
-    def resume_session(self, id: str, cwd: PathLike | None = None, **options: "Unpack[Options]") -> "SyncSession":
+    def resume_session(
+        self, id: str, cwd: PathLike | None = None, **options: "Unpack[ConnectOptions]"
+    ) -> "SyncSession":
         """Open an earlier session without hearing its history."""
         return self._open(self._agent.resume_session(id, cwd, **self._guarded(options)))
 
-    def fork_session(self, id: str, cwd: PathLike | None = None, **options: "Unpack[Options]") -> "SyncSession":
+    def fork_session(self, id: str, cwd: PathLike | None = None, **options: "Unpack[ConnectOptions]") -> "SyncSession":
         """Open a new session that starts where another stands."""
         return self._open(self._agent.fork_session(id, cwd, **self._guarded(options)))
 
-    def _open(self, opening: "Coroutine[Any, Any, Session]") -> "SyncSession":
+    def _open(self, opening: "Coroutine[Any, Any, ClientSession]") -> "SyncSession":
         return SyncSession(self._worker.run(opening), self._worker)
 
-    def _guarded(self, options: Options) -> Options:
+    def _guarded(self, options: ConnectOptions) -> ConnectOptions:
         if (on_update := options.get("on_update")) is not None:
             options["on_update"] = self._worker.at_once(on_update)
         return options
@@ -230,7 +231,7 @@ class SyncAgent:
 class SyncSession:
     """One conversation. See `Session`."""
 
-    def __init__(self, session: "Session", worker: Worker) -> None:
+    def __init__(self, session: "ClientSession", worker: Worker) -> None:
         self._session = session
         self._worker = worker
 
@@ -280,7 +281,7 @@ class SyncSession:
         After `timeout` seconds, if given, the turn is cancelled and fails with `RequestTimeout`.
         """
 
-        async def begin() -> "Turn":
+        async def begin() -> "ClientTurn":
             return self._session.prompt(said, timeout=timeout)
 
         return SyncTurn(self._worker.run(begin()), self._worker)
@@ -309,7 +310,7 @@ class SyncSession:
 class SyncTurn:
     """`for update in turn`, then `turn.result`; or `turn.result` or `turn.text()` at once. See `Turn`."""
 
-    def __init__(self, turn: "Turn", worker: Worker) -> None:
+    def __init__(self, turn: "ClientTurn", worker: Worker) -> None:
         self._turn = turn
         self._worker = worker
 

@@ -21,7 +21,7 @@ from antiphon.engines.known import ENGINES
 from antiphon.errors import AcpError, AuthRequired, RequestRefused
 
 if TYPE_CHECKING:
-    from antiphon.client.remote import ConnectedAgent
+    from antiphon.client.agent import ConnectedAgent
 
 __all__ = ["agent", "registry", "start", "together"]
 
@@ -144,7 +144,7 @@ def _sign_in(found: Found) -> str:
 
 async def _through(found: Found, ward: Ward) -> Sequence[Finding]:
     from antiphon.client.connect import connect
-    from antiphon.client.retry import Retry
+    from antiphon.client.link import Retry
 
     began = time.monotonic()
     marks: dict[str, float] = {}

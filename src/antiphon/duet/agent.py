@@ -15,9 +15,9 @@ from antiphon.errors import AcpError, Advice, Code, RequestError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from antiphon.agent.hooks import Outcome
-    from antiphon.agent.session import Session
-    from antiphon.agent.turn import Turn
+    from antiphon.agent.agent import Outcome
+    from antiphon.agent.session import AgentSession
+    from antiphon.agent.turn import AgentTurn
     from antiphon.duet.opener import SessionOpener
     from antiphon.duet.session import JointSession
     from antiphon.engines.base import Engine
@@ -162,51 +162,51 @@ class JointAgent(_Whole):
 
     # Sessions.
 
-    async def new_session(self, session: "Session") -> None:
+    async def new_session(self, session: "AgentSession") -> None:
         session.state = await clearly(self._opened().new(session))
 
-    async def load_session(self, session: "Session") -> None:
+    async def load_session(self, session: "AgentSession") -> None:
         session.state = await clearly(self._opened().load(session, tell=True))
 
-    async def resume_session(self, session: "Session") -> None:
+    async def resume_session(self, session: "AgentSession") -> None:
         session.state = await clearly(self._opened().load(session, tell=False))
 
-    async def fork_session(self, session: "Session", source: str) -> None:
+    async def fork_session(self, session: "AgentSession", source: str) -> None:
         session.state = await clearly(self._opened().fork(session, source))
 
-    async def close_session(self, session: "Session") -> None:
+    async def close_session(self, session: "AgentSession") -> None:
         await _joint(session).close()
 
     # Working.
 
-    async def prompt(self, turn: "Turn") -> "Outcome":
+    async def prompt(self, turn: "AgentTurn") -> "Outcome":
         from antiphon.duet.prompt import prompt
 
         return await clearly(prompt(_joint(turn.session), turn))
 
-    async def waits(self, turn: "Turn", before: int) -> None:
+    async def waits(self, turn: "AgentTurn", before: int) -> None:
         others = "one other prompt" if before == 1 else f"{before} other prompts"
         await _joint(turn.session).saying.notice("Queued", f"It is next after {others}.", kept=False)
 
-    async def steer(self, turn: "Turn") -> bool:
+    async def steer(self, turn: "AgentTurn") -> bool:
         from antiphon.duet.prompt import steer
 
         return await steer(_joint(turn.session), turn)
 
-    async def cancel(self, session: "Session") -> None:
+    async def cancel(self, session: "AgentSession") -> None:
         await _joint(session).cancel()
 
-    async def set_mode(self, session: "Session", mode_id: str) -> None:
+    async def set_mode(self, session: "AgentSession", mode_id: str) -> None:
         from antiphon.duet.settings import set_mode
 
         await clearly(set_mode(_joint(session), mode_id))
 
-    async def set_model(self, session: "Session", model_id: str) -> None:
+    async def set_model(self, session: "AgentSession", model_id: str) -> None:
         from antiphon.duet.settings import set_model
 
         await clearly(set_model(_joint(session), model_id))
 
-    async def set_config_option(self, session: "Session", config_id: str, value: bool | str) -> None:
+    async def set_config_option(self, session: "AgentSession", config_id: str, value: bool | str) -> None:
         from antiphon.duet.settings import set_option
 
         await clearly(set_option(_joint(session), config_id, value))
@@ -266,7 +266,7 @@ def _named(method: "v1.AuthMethod", id: str, engine: str) -> "v1.AuthMethod":
     return method if isinstance(method, Unknown) else msgspec.structs.replace(method, id=id)
 
 
-def _joint(session: "Session") -> "JointSession":
+def _joint(session: "AgentSession") -> "JointSession":
     return cast("JointSession", session.state)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 import msgspec
 from msgspec import UNSET
 
-from antiphon.agent.session import Session
+from antiphon.agent.session import AgentSession
 from antiphon.aio import NO_WAIT, maybe_await
 from antiphon.duet.history.catch_up import missed_updates
 from antiphon.duet.history.events import EndEvent, Event, GivenEvent, now
@@ -126,10 +126,10 @@ class Stage(Protocol):
         """An engine is about to do something on this machine that the client cannot do for it. Raises if it may not."""
 
 
-class InnerSession(Session):
+class InnerSession(AgentSession):
     """What one engine is given as its session."""
 
-    def __init__(self, stage: Stage, outer: Session, name: str, engine: "Engine", rules: "Rules | None") -> None:
+    def __init__(self, stage: Stage, outer: AgentSession, name: str, engine: "Engine", rules: "Rules | None") -> None:
         reached, self.unreached = _sorted(outer.mcp_servers, engine.mcp)
         super().__init__(os.urandom(16).hex(), outer.cwd, outer.client, outer.directories, reached)
         self.series = outer.series

@@ -29,8 +29,8 @@ from antiphon.store.locks import LiveElsewhere, SessionLock
 from antiphon.store.sessions import ConversationStore, SessionStore
 
 if TYPE_CHECKING:
-    from antiphon.agent.client import Client
-    from antiphon.agent.session import Session
+    from antiphon.agent.client import ConnectedClient
+    from antiphon.agent.session import AgentSession
     from antiphon.engines.base import Engine
     from antiphon.store.database import Database
     from antiphon.store.sessions import SessionRow
@@ -50,11 +50,11 @@ class SessionOpener:
         self._absent = absent
         self._database = database
         self.store = SessionStore(database)
-        self._begun: WeakKeyDictionary[Client, set[str]] = WeakKeyDictionary()
+        self._begun: WeakKeyDictionary[ConnectedClient, set[str]] = WeakKeyDictionary()
         """Clients → the directories in which each has begun a session."""
         self.conversations = ConversationStore(database)
 
-    async def new(self, outer: "Session") -> JointSession:
+    async def new(self, outer: "AgentSession") -> JointSession:
         """From nothing; or, if the user wants that, where this client's last session in this directory ended."""
         outer.cwd = normal_directory(outer.cwd)
         guard = await Guard.open(outer.cwd, outer.directories, self._database)
@@ -69,7 +69,7 @@ class SessionOpener:
             await self._cast(joint)
         return joint
 
-    async def _to_resume(self, outer: "Session") -> "SessionRow | None":
+    async def _to_resume(self, outer: "AgentSession") -> "SessionRow | None":
         """The session that a client's first new session in a directory goes on with: the last one there that the same client made.
 
         A client that does not say who it is has none, and neither has a script.
@@ -80,7 +80,7 @@ class SessionOpener:
         name = outer.client.name
         return await self.store.last(OURS, outer.cwd, client=name) if first and name and not is_script(name) else None
 
-    async def load(self, outer: "Session", *, tell: bool) -> JointSession:
+    async def load(self, outer: "AgentSession", *, tell: bool) -> JointSession:
         """As it was left; with all that was said again, if wished.
 
         Raises:
@@ -100,7 +100,7 @@ class SessionOpener:
         return await self._adopt(outer, tell=tell)
 
     async def _again(
-        self, outer: "Session", guard: Guard, lock: SessionLock, *, tell: bool, unasked: bool = False
+        self, outer: "AgentSession", guard: Guard, lock: SessionLock, *, tell: bool, unasked: bool = False
     ) -> JointSession:
         """One of ours: first what we kept, then what the engines know beyond it, then the ends of what nobody will end any more."""
         try:
@@ -137,7 +137,7 @@ class SessionOpener:
                 )
         return joint
 
-    async def fork(self, outer: "Session", source: str) -> JointSession:
+    async def fork(self, outer: "AgentSession", source: str) -> JointSession:
         """A copy of another session, which goes on apart from it."""
         outer.cwd = normal_directory(outer.cwd)
         guard = await Guard.open(outer.cwd, outer.directories, self._database)
@@ -156,7 +156,7 @@ class SessionOpener:
             raise
         return joint
 
-    async def _copied(self, source: str, outer: "Session") -> JointState:
+    async def _copied(self, source: str, outer: "AgentSession") -> JointState:
         """The state of a copy of one of our sessions, which is in the store now."""
         state = JointState.read(await self.store.state(source))
         for known in state.engines.values():
@@ -207,7 +207,7 @@ class SessionOpener:
 
     @asynccontextmanager
     async def _opened(
-        self, outer: "Session", guard: Guard, lock: SessionLock, state: JointState, *, kept: bool = False
+        self, outer: "AgentSession", guard: Guard, lock: SessionLock, state: JointState, *, kept: bool = False
     ) -> AsyncIterator[JointSession]:
         """A session that is opened in this block. What fails, or is called off, leaves nothing open and nothing locked."""
         try:
@@ -224,7 +224,7 @@ class SessionOpener:
             raise
 
     def _made(
-        self, outer: "Session", guard: Guard, lock: SessionLock, state: JointState, *, kept: bool
+        self, outer: "AgentSession", guard: Guard, lock: SessionLock, state: JointState, *, kept: bool
     ) -> tuple[JointSession, list[Advice]]:
         """The session, and what the user should know about its settings."""
         wanted = preferences(guard.settings, os.environ)
@@ -258,7 +258,7 @@ class SessionOpener:
                 return found
         return None
 
-    async def _adopt(self, outer: "Session", *, tell: bool) -> JointSession:
+    async def _adopt(self, outer: "AgentSession", *, tell: bool) -> JointSession:
         """A session that was begun with an engine alone, in a terminal or elsewhere: it is ours from now on, under the same id."""
         name = await self._whose(outer.id)
         guard = await Guard.open(outer.cwd, outer.directories, self._database)
@@ -288,7 +288,7 @@ def _not_found(why: str) -> RequestError:
     return RequestError(Code.RESOURCE_NOT_FOUND, "Resource not found", why)
 
 
-async def _free(id: str, outer: "Session") -> SessionLock | None:
+async def _free(id: str, outer: "AgentSession") -> SessionLock | None:
     """The lock of another session, if nobody has it."""
     try:
         return await SessionLock.take_async(state_dir(), id, _who(outer))
@@ -296,14 +296,14 @@ async def _free(id: str, outer: "Session") -> SessionLock | None:
         return None
 
 
-async def _lock(outer: "Session") -> SessionLock:
+async def _lock(outer: "AgentSession") -> SessionLock:
     try:
         return await SessionLock.take_async(state_dir(), outer.id, _who(outer))
     except LiveElsewhere as error:
         raise RequestError(Code.INVALID_REQUEST, "Invalid request", str(error)) from error
 
 
-def _who(outer: "Session") -> str:
+def _who(outer: "AgentSession") -> str:
     info = outer.client.info
     return "" if info is None else info.title or info.name
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
 
 import msgspec
 
-from antiphon.agent.permission import Permission, is_question, refusal, why_refused
+from antiphon.agent.questions import Permission, is_question, refusal, why_refused
 from antiphon.errors import Advice, Code, RequestError
 from antiphon.local.roots import Workspace
 from antiphon.permission.gate import DOUBT, USER, Choice, Denial, PermissionGate, Question, rejecting

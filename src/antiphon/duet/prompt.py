@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from antiphon.agent.turn import Turn
+from antiphon.agent.turn import AgentTurn
 from antiphon.duet.commands import (
     ContinueCommand,
     EngineCommand,
@@ -30,7 +30,7 @@ from antiphon.errors import AcpError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from antiphon.agent.hooks import Outcome
+    from antiphon.agent.agent import Outcome
     from antiphon.duet.session import JointSession
 
 __all__ = ["prompt", "steer"]
@@ -42,7 +42,7 @@ EXPLAINED_LINES: Final = 400
 """Lines that are shown to whoever explains them."""
 
 
-async def prompt(joint: "JointSession", turn: Turn) -> "Outcome":
+async def prompt(joint: "JointSession", turn: AgentTurn) -> "Outcome":
     """A turn of the user."""
     if (missing := _absent(joint, turn)) is not None:
         await joint.saying.say(missing)
@@ -64,14 +64,14 @@ async def prompt(joint: "JointSession", turn: Turn) -> "Outcome":
     return outcome
 
 
-async def steer(joint: "JointSession", addition: Turn) -> bool:
+async def steer(joint: "JointSession", addition: AgentTurn) -> bool:
     """The user adds something to the turn that runs: the engines that work get it."""
     from antiphon.aio import maybe_await
 
     taken: list[str] = []
     async with joint.steering:
         for part in [part for part in joint.cast.parts.values() if part.working and part.engine.steers]:
-            own = Turn(part, addition.prompt)
+            own = AgentTurn(part, addition.prompt)
             part.collected = []  # updates that answer the addition are shown after it
             try:
                 if part.playing is not None and await maybe_await(part.playing.steer(own)):
@@ -89,7 +89,7 @@ async def steer(joint: "JointSession", addition: Turn) -> bool:
     return bool(taken)
 
 
-def _absent(joint: "JointSession", turn: Turn) -> str | None:
+def _absent(joint: "JointSession", turn: AgentTurn) -> str | None:
     """What to say to somebody who calls an engine that is not here: it is nothing to bother another engine with."""
     name = turn.command[0].partition(":")[0] if turn.command is not None else ""
     if name not in joint.absent or name in joint.cast.engines:
@@ -98,7 +98,7 @@ def _absent(joint: "JointSession", turn: Turn) -> str | None:
     return f"`{name}` is not here: {why.sentence}." + (f" {why.hint}." if why.hint else "")
 
 
-def _meant(turn: Turn, command: "TypedCommand | None") -> str:
+def _meant(turn: AgentTurn, command: "TypedCommand | None") -> str:
     """What the user says, without the command of ours before it."""
     match command.asked if command is not None else None:
         case RouteCommand(prompt=text) | ReviewCommand(prompt=text):
@@ -117,7 +117,7 @@ def _is_for_engines(command: "TypedCommand | None") -> bool:
             return False
 
 
-async def _do(joint: "JointSession", turn: Turn, command: "TypedCommand | None") -> "Outcome":
+async def _do(joint: "JointSession", turn: AgentTurn, command: "TypedCommand | None") -> "Outcome":
     match command.asked if command is not None else None:
         case None:
             return await RoutedPrompt(joint).play(turn.prompt, joint.state.route)
@@ -140,7 +140,7 @@ async def _do(joint: "JointSession", turn: Turn, command: "TypedCommand | None")
     return None
 
 
-async def _route(joint: "JointSession", turn: Turn, route: str, text: str) -> "Outcome":
+async def _route(joint: "JointSession", turn: AgentTurn, route: str, text: str) -> "Outcome":
     if len(joint.cast.engines) < 2 and route in ("duet", "review"):
         await joint.saying.say(
             f"`/{route}` needs two engines, and there is one: {joint.cast.title(joint.lead)}. `antiphon doctor` shows how to get another."
@@ -165,7 +165,7 @@ def _route_text(joint: "JointSession") -> str:
             return f"From now on {titles[0]} answers."
 
 
-async def _explain(joint: "JointSession", turn: Turn, reference: str) -> "Outcome":
+async def _explain(joint: "JointSession", turn: AgentTurn, reference: str) -> "Outcome":
     found = (meant, "") if (meant := code_reference(reference)) is not None else reference_in(turn.prompt[1:])
     if found is None:
         await joint.saying.say(
@@ -184,7 +184,7 @@ async def _explain(joint: "JointSession", turn: Turn, reference: str) -> "Outcom
     return await RoutedPrompt(joint).play([v1.TextBlock(explain_prompt(place, text))], joint.lead)
 
 
-async def _read(turn: Turn, place: Reference) -> str:
+async def _read(turn: AgentTurn, place: Reference) -> str:
     """The lines that are meant with some around them; of a whole file its beginning. Through the client, which has what is not saved yet."""
     if place.first is None:
         return await turn.read(place.path, limit=EXPLAINED_LINES)

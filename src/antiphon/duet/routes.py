@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from antiphon.agent.turn import Turn
+from antiphon.agent.turn import AgentTurn
 from antiphon.aio import NO_WAIT, maybe_await
 from antiphon.duet.history.events import COMMAND, UNSIGNED, EndEvent, GivenEvent, now
 from antiphon.duet.history.writer import failure_of, told
@@ -27,7 +27,7 @@ from antiphon.errors import AcpError, Code, RequestError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from antiphon.agent.hooks import Outcome
+    from antiphon.agent.agent import Outcome
     from antiphon.duet.engine_sessions import InnerSession
     from antiphon.duet.session import JointSession
 
@@ -275,7 +275,7 @@ class RoutedPrompt:
             async with joint.cast.looking(part):
                 return await self._given(part, prompt, role)
         await joint.cast.align(part)
-        if not role and Turn(part, prompt).command is not None:
+        if not role and AgentTurn(part, prompt).command is not None:
             role = COMMAND
         return await self._given(part, prompt, role)
 
@@ -292,7 +292,7 @@ class RoutedPrompt:
         joint.last = None  # a new turn, a new message
         stop_reason, failure = "", "it failed"
         try:
-            result = await self._perform(part, Turn(part, given))
+            result = await self._perform(part, AgentTurn(part, given))
             stop_reason, failure = result.stop_reason.value, ""
         except asyncio.CancelledError:
             stop_reason, failure = v1.StopReason.CANCELLED.value, ""
@@ -320,7 +320,7 @@ class RoutedPrompt:
         part.briefed = part.briefed or bool(missed)
         return [v1.TextBlock(f"{missed}\n\n"), *prompt] if missed else list(prompt)
 
-    async def _perform(self, part: "InnerSession", turn: Turn) -> v1.PromptResult:
+    async def _perform(self, part: "InnerSession", turn: AgentTurn) -> v1.PromptResult:
         """The engine's turn. One that goes over the budget is called off, and that is how it ended."""
         part.labels.visible = self._several
         work: asyncio.Future[Outcome] = asyncio.ensure_future(_prompted(part, turn))
@@ -369,7 +369,7 @@ class RoutedPrompt:
         return msgspec.structs.replace(result, meta={**meta, "antiphon": {"failures": failures}})
 
 
-async def _prompted(part: "InnerSession", turn: Turn) -> "Outcome":
+async def _prompted(part: "InnerSession", turn: AgentTurn) -> "Outcome":
     """In the task that plays it: a task that is cancelled before it begins would leave a coroutine that nothing awaits."""
     assert part.playing is not None  # noqa: S101 - it has been opened
     return await maybe_await(part.playing.prompt(turn))

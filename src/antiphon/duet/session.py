@@ -29,7 +29,7 @@ from antiphon.store.errors import StoreError
 from antiphon.store.sessions import ConversationStore
 
 if TYPE_CHECKING:
-    from antiphon.agent.session import Session
+    from antiphon.agent.session import AgentSession
     from antiphon.duet.permission import Guard
     from antiphon.duet.routes import MessageOrder
     from antiphon.engines.base import Engine
@@ -53,7 +53,7 @@ class JointSession:
 
     def __init__(
         self,
-        outer: "Session",
+        outer: "AgentSession",
         engines: "Mapping[str, Engine]",
         wishes: DuetPreferences,
         guard: "Guard",
@@ -312,7 +312,7 @@ class JointSession:
 class Saying:
     """In one session. All of it is kept like the engines' words."""
 
-    def __init__(self, outer: "Session", journal: "HistoryWriter", store: "SessionStore") -> None:
+    def __init__(self, outer: "AgentSession", journal: "HistoryWriter", store: "SessionStore") -> None:
         self._outer = outer
         self._journal = journal
         self._store = store

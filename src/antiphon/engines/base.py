@@ -12,9 +12,9 @@ from antiphon.errors import Code, RequestError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from antiphon.agent.hooks import Maybe, Outcome
-    from antiphon.agent.session import Session
-    from antiphon.agent.turn import Turn
+    from antiphon.agent.agent import Maybe, Outcome
+    from antiphon.agent.session import AgentSession
+    from antiphon.agent.turn import AgentTurn
     from antiphon.protocol import v1
 
 __all__ = ["Engine", "EngineSession"]
@@ -23,11 +23,11 @@ __all__ = ["Engine", "EngineSession"]
 class EngineSession:
     """An engine at work in one session. What it says and asks goes through the turn and the session it was given."""
 
-    def prompt(self, turn: "Turn") -> "Maybe[Outcome]":
+    def prompt(self, turn: "AgentTurn") -> "Maybe[Outcome]":
         """Work on what the user says. It is cancelled like any task; clean up and let the cancellation through."""
         raise _missing("session/prompt")
 
-    def steer(self, turn: "Turn") -> "Maybe[bool]":
+    def steer(self, turn: "AgentTurn") -> "Maybe[bool]":
         """The user adds something to the turn that runs. False: it is too late, and nothing was taken."""
         return False
 
@@ -81,19 +81,19 @@ class Engine:
     keeps_with_us: bool = False
     """Whether its sessions are in our own store: then they are not conversations of somebody else's that others could go on with."""
 
-    def new(self, session: "Session") -> "Maybe[EngineSession]":
+    def new(self, session: "AgentSession") -> "Maybe[EngineSession]":
         """Begin a session. Every engine does this."""
         raise _missing("session/new")
 
-    def load(self, session: "Session") -> "Maybe[EngineSession]":
+    def load(self, session: "AgentSession") -> "Maybe[EngineSession]":
         """Open an earlier session and tell its history with `session.update`."""
         raise _missing("session/load")
 
-    def resume(self, session: "Session") -> "Maybe[EngineSession]":
+    def resume(self, session: "AgentSession") -> "Maybe[EngineSession]":
         """Open an earlier session in silence."""
         raise _missing("session/resume")
 
-    def fork(self, session: "Session", source: str) -> "Maybe[EngineSession]":
+    def fork(self, session: "AgentSession", source: str) -> "Maybe[EngineSession]":
         """Begin a session where another stands."""
         raise _missing("session/fork")
 

@@ -22,7 +22,7 @@ from antiphon.protocol.v1 import methods as m
 from antiphon.text import fenced, size_in_words
 
 if TYPE_CHECKING:
-    from antiphon.agent.turn import Turn
+    from antiphon.agent.turn import AgentTurn
 
 __all__ = [
     "LINK_CHARS",
@@ -263,7 +263,7 @@ _CLOSES: Final = tuple(" \t\n)]}>\"'`.,;:!?")
 _NO_TEXT: Final = ("image/", "audio/", "video/", "font/", "application/pdf", "application/zip", "application/gzip")
 
 
-def reader_of(turn: "Turn") -> Reader | None:
+def reader_of(turn: "AgentTurn") -> Reader | None:
     """Files as the client sees them, with what is not saved yet; None if it reads none."""
     session = turn.session
     if not session.client.reads_files:

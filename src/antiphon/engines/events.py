@@ -17,8 +17,8 @@ from antiphon.text import fenced
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from antiphon.agent.client import Client
-    from antiphon.agent.session import Session
+    from antiphon.agent.client import ConnectedClient
+    from antiphon.agent.session import AgentSession
 
 __all__ = [
     "CREATE_WAIT",
@@ -141,7 +141,7 @@ CommonEvent: TypeAlias = EngineNotice | ModeChanged | ModelChanged | TitleChange
 class UpdateSender:
     """To one client. An engine adds what it does with news of its own."""
 
-    def __init__(self, session: "Session", special: "Mapping[type, Callable[[Any], Awaitable[None]]]") -> None:
+    def __init__(self, session: "AgentSession", special: "Mapping[type, Callable[[Any], Awaitable[None]]]") -> None:
         self._session = session
         self._special: dict[type, Callable[[Any], Awaitable[None]]] = {
             EngineNotice: self._notice,
@@ -200,12 +200,12 @@ EXIT_WAIT: Final = 10.0
 """Seconds that printing may take before the terminal is given back in any case."""
 
 
-def mirrors(client: "Client") -> bool:
+def mirrors(client: "ConnectedClient") -> bool:
     """Whether output is shown in terminals: the client has them, and the user wants it."""
     return client.runs_commands and os.environ.get(VARIABLE) == "1"
 
 
-async def mirror(session: "Session", call_id: str, output: str, exit_code: int | None = None) -> None:
+async def mirror(session: "AgentSession", call_id: str, output: str, exit_code: int | None = None) -> None:
     """Show what a command printed in its tool call: in a terminal, or as text where that does not work."""
     terminal_id = await _terminal(session, output)
     if terminal_id is None:
@@ -219,7 +219,7 @@ async def mirror(session: "Session", call_id: str, output: str, exit_code: int |
             _ = background(_release(session, terminal_id, EXIT_WAIT))
 
 
-async def _terminal(session: "Session", output: str) -> str | None:
+async def _terminal(session: "AgentSession", output: str) -> str | None:
     """A terminal that prints it, or None."""
     if not output or "\0" in output or len(output.encode(errors="replace")) > MIRROR_BYTES:
         return None
@@ -239,7 +239,7 @@ async def _terminal(session: "Session", output: str) -> str | None:
         raise
 
 
-def _release_when_there(session: "Session", creating: "asyncio.Task[v1.CreateTerminalResult]") -> None:
+def _release_when_there(session: "AgentSession", creating: "asyncio.Task[v1.CreateTerminalResult]") -> None:
     """A terminal that comes too late is nobody's."""
 
     def came(task: "asyncio.Task[v1.CreateTerminalResult]") -> None:
@@ -249,7 +249,7 @@ def _release_when_there(session: "Session", creating: "asyncio.Task[v1.CreateTer
     creating.add_done_callback(came)
 
 
-async def _release(session: "Session", terminal_id: str, patience: float) -> None:
+async def _release(session: "AgentSession", terminal_id: str, patience: float) -> None:
     """Give it back once it has printed all. Clients go on showing what it holds."""
     try:
         async with asyncio.timeout(patience):

@@ -7,9 +7,9 @@ from antiphon.agent.agent import Agent
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from antiphon.agent.hooks import Maybe, Outcome
-    from antiphon.agent.session import Session
-    from antiphon.agent.turn import Turn
+    from antiphon.agent.agent import Maybe, Outcome
+    from antiphon.agent.session import AgentSession
+    from antiphon.agent.turn import AgentTurn
     from antiphon.engines.base import Engine, EngineSession
     from antiphon.protocol import v1
     from antiphon.protocol.v1.initialize import Initialize, InitializeResult
@@ -79,44 +79,44 @@ class Host(_Whole):
 
     # Opening.
 
-    async def new_session(self, session: "Session") -> None:
+    async def new_session(self, session: "AgentSession") -> None:
         session.state = await _settle(self.engine.new(session))
 
-    async def load_session(self, session: "Session") -> None:
+    async def load_session(self, session: "AgentSession") -> None:
         session.state = await _settle(self.engine.load(session))
 
-    async def resume_session(self, session: "Session") -> None:
+    async def resume_session(self, session: "AgentSession") -> None:
         session.state = await _settle(self.engine.resume(session))
 
-    async def fork_session(self, session: "Session", source: str) -> None:
+    async def fork_session(self, session: "AgentSession", source: str) -> None:
         session.state = await _settle(self.engine.fork(session, source))
 
     # Working.
 
-    def prompt(self, turn: "Turn") -> "Maybe[Outcome]":
+    def prompt(self, turn: "AgentTurn") -> "Maybe[Outcome]":
         return _at_work(turn.session).prompt(turn)
 
-    def cancel(self, session: "Session") -> "Maybe[None]":
+    def cancel(self, session: "AgentSession") -> "Maybe[None]":
         return _at_work(session).cancel()
 
-    def steer(self, turn: "Turn") -> "Maybe[bool]":
+    def steer(self, turn: "AgentTurn") -> "Maybe[bool]":
         return _at_work(turn.session).steer(turn)
 
-    def set_mode(self, session: "Session", mode_id: str) -> "Maybe[None]":
+    def set_mode(self, session: "AgentSession", mode_id: str) -> "Maybe[None]":
         return _at_work(session).set_mode(mode_id)
 
-    async def set_model(self, session: "Session", model_id: str) -> None:
+    async def set_model(self, session: "AgentSession", model_id: str) -> None:
         await _settle(_at_work(session).set_model(model_id))
         await session.tell_model(model_id)  # as the agents do from whose time this way of choosing is
 
-    def set_config_option(self, session: "Session", config_id: str, value: bool | str) -> "Maybe[None]":
+    def set_config_option(self, session: "AgentSession", config_id: str, value: bool | str) -> "Maybe[None]":
         return _at_work(session).set_config_option(config_id, value)
 
-    def close_session(self, session: "Session") -> "Maybe[None]":
+    def close_session(self, session: "AgentSession") -> "Maybe[None]":
         return _at_work(session).close()
 
 
-def _at_work(session: "Session") -> "EngineSession":
+def _at_work(session: "AgentSession") -> "EngineSession":
     return cast("EngineSession", session.state)
 
 

@@ -14,8 +14,8 @@ from antiphon.protocol import v1
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from antiphon.agent.session import Session
-    from antiphon.agent.turn import Turn
+    from antiphon.agent.session import AgentSession
+    from antiphon.agent.turn import AgentTurn
     from antiphon.config.project_files import Family
     from antiphon.permission.project_trust import ProjectTrust
 
@@ -28,7 +28,7 @@ UNTRUSTED: Final = {"antiphon": {"untrusted": True}}
 """The `_meta` of a notice that files of the project do not count."""
 
 
-def is_trust(turn: "Turn") -> bool:
+def is_trust(turn: "AgentTurn") -> bool:
     """Whether the prompt is that command."""
     return turn.command is not None and turn.command[0] == TRUST.name
 
@@ -36,7 +36,7 @@ def is_trust(turn: "Turn") -> bool:
 class Project:
     """The project of one session, as an engine of one family reads it."""
 
-    def __init__(self, session: "Session", title: str, family: "Family") -> None:
+    def __init__(self, session: "AgentSession", title: str, family: "Family") -> None:
         self._session = session
         self._title = title
         self._family = family
@@ -78,7 +78,7 @@ class Project:
             await session.notice(title, str(description), v1.NoticeSeverity.WARNING)
 
 
-async def trust_by_command(turn: "Turn") -> None:
+async def trust_by_command(turn: "AgentTurn") -> None:
     """Do what `/trust` asks for, and say what is trusted now. The next prompt goes by it.
 
     Raises:
@@ -98,7 +98,7 @@ async def trust_by_command(turn: "Turn") -> None:
 
 
 def action_of(
-    session: "Session", call: "v1.ToolCallPatch", cwd: str | None = None, also: "Iterable[str]" = ()
+    session: "AgentSession", call: "v1.ToolCallPatch", cwd: str | None = None, also: "Iterable[str]" = ()
 ) -> Action:
     """Return the action of a call in a session, run in `cwd` if that is another directory; `also` are further roots.
 

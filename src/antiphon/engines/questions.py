@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
-from antiphon.agent.forms import misfits
-from antiphon.agent.permission import QUESTION, Permission, why_refused
+from antiphon.agent.questions import QUESTION, Permission, misfits, why_refused
 from antiphon.aio import ignore_result
 from antiphon.engines.labels import prose, sentence
 from antiphon.errors import AcpError, RequestError
@@ -20,7 +19,7 @@ from antiphon.protocol.salvage import salvage
 from antiphon.protocol.v1 import methods as m
 
 if TYPE_CHECKING:
-    from antiphon.agent.asking import Asking, Visit
+    from antiphon.agent.questions import PageVisit, UserQuestions
 
 __all__ = [
     "CANCEL",
@@ -70,7 +69,7 @@ class RefusedByPolicy(AcpError):
 
 
 async def pick(
-    stage: "Asking", call: v1.ToolCallPatch, options: Sequence[v1.PermissionOption], *, question: bool = False
+    stage: "UserQuestions", call: v1.ToolCallPatch, options: Sequence[v1.PermissionOption], *, question: bool = False
 ) -> v1.PermissionOption | None:
     """Which of the options the user chose; None if the answer was none of them. `question`: it is not about permission, and only they can say.
 
@@ -89,7 +88,7 @@ async def pick(
 
 
 async def pick_alone(
-    stage: "Asking", call: v1.ToolCallPatch, options: Sequence[v1.PermissionOption], *, question: bool = False
+    stage: "UserQuestions", call: v1.ToolCallPatch, options: Sequence[v1.PermissionOption], *, question: bool = False
 ) -> v1.PermissionOption | None:
     """The same for a question about no call that the client knows: it begins and ends with the question.
 
@@ -111,7 +110,7 @@ async def pick_alone(
     return chosen
 
 
-async def words(stage: "Asking", message: str, title: str, about: str) -> str | None:
+async def words(stage: "UserQuestions", message: str, title: str, about: str) -> str | None:
     """What the user has to say, by a form with one field; None if that is nothing, or the form failed."""
     try:
         answers = await stage.ask(message, v1.Form(properties={_WORDS: v1.StringProperty(title=title)}), about=about)
@@ -155,7 +154,7 @@ CANCEL: Final = {"action": "cancel"}
 _PAGES: Final = ("https://", "http://")
 
 
-async def fill_in_form(stage: "Asking", message: str, schema: dict[str, Any] | None) -> Body:
+async def fill_in_form(stage: "UserQuestions", message: str, schema: dict[str, Any] | None) -> Body:
     """Have the user fill in the server's form."""
     form = form_of(schema)
     if form is None or not stage.session.client.shows_forms:
@@ -170,7 +169,7 @@ async def fill_in_form(stage: "Asking", message: str, schema: dict[str, Any] | N
             return dict(CANCEL)
 
 
-async def ask_on_page(stage: "Asking", message: str, url: str | None) -> "tuple[Body, Visit | None]":
+async def ask_on_page(stage: "UserQuestions", message: str, url: str | None) -> "tuple[Body, PageVisit | None]":
     """Have the user go to the server's page. Whoever knows that they are done there completes the visit."""
     if not stage.session.client.opens_pages:
         return dict(DECLINE), None
@@ -247,7 +246,7 @@ class NoAnswer(enum.Enum):
 
 
 async def ask_by_form(
-    stage: "Asking", questions: Sequence[UserQuestion], who: str, about: str | None
+    stage: "UserQuestions", questions: Sequence[UserQuestion], who: str, about: str | None
 ) -> list[UserAnswer] | NoAnswer:
     """All at once; one answer for each question. `about` is the id of a call that the client knows."""
     asked = v1.FormElicitation(
@@ -318,7 +317,7 @@ def _texts(value: v1.ContentValue | None) -> list[str]:
 
 
 async def ask_one_by_one(
-    stage: "Asking", questions: Sequence[UserQuestion], call: v1.ToolCallPatch
+    stage: "UserQuestions", questions: Sequence[UserQuestion], call: v1.ToolCallPatch
 ) -> list[UserAnswer] | NoAnswer:
     """One answer for each question. Those without choices cannot be asked like this, and stay unanswered."""
     answers = list[UserAnswer]()
@@ -330,7 +329,7 @@ async def ask_one_by_one(
     return answers if any(answer.picked for answer in answers) else NoAnswer.DECLINED
 
 
-async def _one(question: UserQuestion, stage: "Asking", call: v1.ToolCallPatch) -> list[str]:
+async def _one(question: UserQuestion, stage: "UserQuestions", call: v1.ToolCallPatch) -> list[str]:
     ids = _ids(question.choices)
     if not ids:
         return []
@@ -339,7 +338,7 @@ async def _one(question: UserQuestion, stage: "Asking", call: v1.ToolCallPatch) 
     return [ids[chosen].label] if chosen in ids else []
 
 
-async def _several(question: UserQuestion, stage: "Asking", call: v1.ToolCallPatch) -> list[str]:
+async def _several(question: UserQuestion, stage: "UserQuestions", call: v1.ToolCallPatch) -> list[str]:
     """Again and again, until the user is done. None of these takes back what was chosen."""
     left, labels = _ids(question.choices), list[str]()
     while left:
@@ -362,7 +361,7 @@ def _ids(choices: Iterable[AnswerChoice]) -> dict[str, AnswerChoice]:
 async def _pick(
     question: UserQuestion,
     choices: Iterable[AnswerChoice],
-    stage: "Asking",
+    stage: "UserQuestions",
     call: v1.ToolCallPatch,
     options: Sequence[v1.PermissionOption],
     labels: Sequence[str] = (),

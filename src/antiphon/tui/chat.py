@@ -33,9 +33,9 @@ from antiphon.tui.terminals import WatchedTerminals
 from antiphon.tui.window import Room
 
 if TYPE_CHECKING:
-    from antiphon.client.remote import ConnectedAgent
-    from antiphon.client.session import Session
-    from antiphon.client.turn import Turn
+    from antiphon.client.agent import ConnectedAgent
+    from antiphon.client.session import ClientSession
+    from antiphon.client.turn import ClientTurn
     from antiphon.permission.gate import PermissionGate
 
 __all__ = ["Chat"]
@@ -72,12 +72,12 @@ class Chat:
         self.failure: AcpError | None = None
         self.farewell: str | None = None
         """How to come back, once it is over."""
-        self._session: Session | None = None
+        self._session: ClientSession | None = None
         self._waiting: deque[str] = deque()
         self._woken = asyncio.Event()
         self._started = asyncio.Event()
         self._left = asyncio.Event()
-        self._turn: Turn | None = None
+        self._turn: ClientTurn | None = None
         self._cancelling: asyncio.Task[v1.PromptResult] | None = None
         self._errands: set[asyncio.Task[None]] = set()
         self._since: float | None = None
@@ -86,7 +86,7 @@ class Chat:
     # What others ask of it.
 
     @property
-    def session(self) -> "Session":
+    def session(self) -> "ClientSession":
         """The session that is open.
 
         Raises:
@@ -214,7 +214,7 @@ class Chat:
                 while self._waiting:
                     await self._say(self._waiting.popleft())
 
-    async def _enter(self, session: "Session") -> None:
+    async def _enter(self, session: "ClientSession") -> None:
         self._session = session
         self._started.set()
         self.screen.end_turn()  # what was replayed is final
@@ -362,7 +362,7 @@ class Chat:
         else:
             self.note("You are signed in: send it again.")
 
-    async def _follow(self, turn: "Turn") -> v1.PromptResult:
+    async def _follow(self, turn: "ClientTurn") -> v1.PromptResult:
         """Show the turn as it goes. A cancelled one is read to its end by who cancels it, and caught up with then."""
         breath = time.monotonic()
         async for update in turn:

@@ -9,8 +9,8 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from antiphon.client.modes import mode_in_force
-from antiphon.client.session_ids import SHORTEST, find_session, is_script, shortened
+from antiphon.client.agent import SHORTEST, find_session, is_script, shortened
+from antiphon.client.launch import mode_in_force
 from antiphon.errors import AcpError
 from antiphon.protocol import v1
 from antiphon.transcript.entries import Message

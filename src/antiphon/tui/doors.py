@@ -5,17 +5,17 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from antiphon.client.handlers import Authenticate, Elicitation
-from antiphon.client.hearing import OnUpdate
-from antiphon.client.remote import ConnectedAgent
-from antiphon.client.session import Session
+from antiphon.client.agent import ConnectedAgent
+from antiphon.client.handlers import Elicitation, SignInHandler
+from antiphon.client.session import ClientSession
 from antiphon.client.terminals import Terminals
+from antiphon.client.updates import OnUpdate
 from antiphon.permission.gate import Ask, PermissionGate
 
 __all__ = ["Attending", "Begin", "Open", "Opened", "Reopen"]
 
-Begin: TypeAlias = Callable[[OnUpdate], Awaitable[Session]]
-Reopen: TypeAlias = Callable[[str, OnUpdate], Awaitable[Session]]
+Begin: TypeAlias = Callable[[OnUpdate], Awaitable[ClientSession]]
+Reopen: TypeAlias = Callable[[str, OnUpdate], Awaitable[ClientSession]]
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Attending:
 
     ask: Ask
     elicitation: Elicitation
-    authenticate: Authenticate
+    authenticate: SignInHandler
     terminals: Terminals
     warn: Callable[[str], None]
     refused: set[str] = field(default_factory=set)

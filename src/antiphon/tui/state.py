@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from antiphon.client import settings
-from antiphon.client.modes import mode_in_force, set_mode
+from antiphon.client.launch import mode_in_force, set_mode
 from antiphon.policy import PolicyMode
 from antiphon.protocol import v1
 from antiphon.tui.clean import one_line
 from antiphon.tui.screen import PROMPT, SPINNER
 
 if TYPE_CHECKING:
-    from antiphon.client.session import Session
+    from antiphon.client.session import ClientSession
     from antiphon.permission.gate import PermissionGate
 
 __all__ = [
@@ -53,7 +53,7 @@ def values_in(option: v1.SelectConfig) -> list[v1.SelectOption]:
     return found
 
 
-def _of_option(session: "Session", category: v1.ConfigCategory) -> Offered:
+def _of_option(session: "ClientSession", category: v1.ConfigCategory) -> Offered:
     option = settings.of_category(session, category)
     if option is None:
         return []
@@ -63,7 +63,7 @@ def _of_option(session: "Session", category: v1.ConfigCategory) -> Offered:
     ]
 
 
-def modes_of(session: "Session") -> Offered:
+def modes_of(session: "ClientSession") -> Offered:
     """The agent's modes."""
     if session.modes is None:
         return _of_option(session, v1.ConfigCategory.MODE)
@@ -73,7 +73,7 @@ def modes_of(session: "Session") -> Offered:
     ]
 
 
-def models_of(session: "Session") -> Offered:
+def models_of(session: "ClientSession") -> Offered:
     """The agent's models."""
     if session.models is None:
         return _of_option(session, v1.ConfigCategory.MODEL)
@@ -84,19 +84,19 @@ def models_of(session: "Session") -> Offered:
     ]
 
 
-def permission_modes(session: "Session", gate: "PermissionGate") -> Offered:
+def permission_modes(session: "ClientSession", gate: "PermissionGate") -> Offered:
     """The modes of our policy that the agent has not, and the one in force."""
     theirs = {id for id, _, _ in modes_of(session)}
     force = mode_in_force(session, gate.mode)
     return [(mode.value, mode is force, about) for mode, about in PERMISSION_MODES.items() if mode.value not in theirs]
 
 
-def shares_modes(session: "Session") -> bool:
+def shares_modes(session: "ClientSession") -> bool:
     """Whether the agent has modes of our policy's names: then there is one mode and not two."""
     return any(id in PERMISSION_NAMES for id, _, _ in modes_of(session))
 
 
-async def change_mode(session: "Session", gate: "PermissionGate", wanted: str) -> str:
+async def change_mode(session: "ClientSession", gate: "PermissionGate", wanted: str) -> str:
     """Change the mode: the agent's, that of our policy, or both where they have the same name. Returns what holds now.
 
     Raises:
@@ -109,18 +109,18 @@ async def change_mode(session: "Session", gate: "PermissionGate", wanted: str) -
     return f"mode: {force.value} ({PERMISSION_MODES[force]})"
 
 
-def mode_of(session: "Session") -> str | None:
+def mode_of(session: "ClientSession") -> str | None:
     """The agent's mode that is in force."""
     return next((id for id, current, _ in modes_of(session) if current), None)
 
 
-def model_of(session: "Session") -> str | None:
+def model_of(session: "ClientSession") -> str | None:
     """The model that is in force."""
     return next((id for id, current, _ in models_of(session) if current), None)
 
 
 def status_text(
-    agent: "str | None", session: "Session | None", gate: "PermissionGate | None", doing: str, seconds: int | None
+    agent: "str | None", session: "ClientSession | None", gate: "PermissionGate | None", doing: str, seconds: int | None
 ) -> Text:
     """Agent, mode, model, context; and what it does."""
     parts = [one_line(agent)] if agent else []
@@ -139,7 +139,7 @@ def status_text(
     return head.append("   ").append_text(text) if parts else head
 
 
-def _mode_shown(session: "Session", gate: "PermissionGate | None") -> list[str]:
+def _mode_shown(session: "ClientSession", gate: "PermissionGate | None") -> list[str]:
     """The mode in one word; a second one only where the agent's own modes are about something else than permission."""
     mode = mode_of(session)
     if gate is not None and (mode is None or mode in PERMISSION_NAMES):

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from antiphon.client.agent import ConnectedAgent
 from antiphon.client.connect import connect
-from antiphon.client.remote import ConnectedAgent
-from antiphon.client.retry import Retry
+from antiphon.client.link import Retry
 from antiphon.engines.acp.engine import AcpEngine
 from antiphon.engines.host import Host
 from antiphon.transports.memory import memory_pair

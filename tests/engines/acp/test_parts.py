@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from antiphon.agent.session import Session
+from antiphon.agent.session import AgentSession
+from antiphon.client.agent import ConnectedAgent
 from antiphon.client.connect import connect
 from antiphon.client.handlers import allow_once
-from antiphon.client.remote import ConnectedAgent
-from antiphon.client.retry import Retry
+from antiphon.client.link import Retry
 from antiphon.client.terminals import Terminals
 from antiphon.engines.host import Host
 from antiphon.errors import RequestRefused
@@ -25,10 +25,10 @@ from tests.engines.acp import stand_in as s
 from tests.engines.acp.place import PATIENCE, StandIn, demo_engine
 
 
-class Part(Session):
+class Part(AgentSession):
     """Takes its time with each update, and has another id than the client's session."""
 
-    def __init__(self, outer: Session, book: list[str]) -> None:
+    def __init__(self, outer: AgentSession, book: list[str]) -> None:
         super().__init__("", outer.cwd, outer.client, outer.directories, outer.mcp_servers)
         self.outer = outer
         self.book = book
@@ -62,7 +62,7 @@ class Joint(Host):
         super().__init__(engine)
         self.book: list[str] = []
 
-    async def new_session(self, session: Session) -> None:
+    async def new_session(self, session: AgentSession) -> None:
         self.part = Part(session, self.book)
         session.state = await self.engine.new(self.part)  # type: ignore[misc]
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-import antiphon.client.targets
+import antiphon.client.link
 import antiphon.engines.acp.session
 from antiphon.agent.agent import Agent
-from antiphon.agent.session import Session
-from antiphon.agent.turn import Turn
+from antiphon.agent.session import AgentSession
+from antiphon.agent.turn import AgentTurn
 from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
 from antiphon.engines.acp.engine import AcpEngine
@@ -37,28 +37,28 @@ class Behind(Agent):
         super().__init__("behind")
         self.world, self.numbers = world, numbers
 
-    async def new_session(self, session: Session) -> None:
+    async def new_session(self, session: AgentSession) -> None:
         await self.world.pause()
         await session.say("hello")
 
-    async def load_session(self, session: Session) -> None:
+    async def load_session(self, session: AgentSession) -> None:
         await session.say("history")
         await self.world.pause()
 
-    async def resume_session(self, session: Session) -> None:
+    async def resume_session(self, session: AgentSession) -> None:
         await self.world.pause()
 
-    async def close_session(self, session: Session) -> None:
+    async def close_session(self, session: AgentSession) -> None:
         await self.world.pause()
 
-    async def steer(self, turn: Turn) -> bool:
+    async def steer(self, turn: AgentTurn) -> bool:
         await self.world.pause()
         return self.world.random.random() < 0.7
 
-    async def set_mode(self, session: Session, mode_id: str) -> None:
+    async def set_mode(self, session: AgentSession, mode_id: str) -> None:
         await self.world.pause()
 
-    async def prompt(self, turn: Turn) -> None:
+    async def prompt(self, turn: AgentTurn) -> None:
         for _ in range(self.world.random.randint(1, 4)):
             await self.world.pause()
             match self.world.random.randrange(4):
@@ -71,13 +71,13 @@ class Behind(Agent):
                 case _:
                     await turn.say(f"<{next(self.numbers)}>")
 
-    async def call(self, turn: Turn) -> None:
+    async def call(self, turn: AgentTurn) -> None:
         """Something that needs permission."""
         async with turn.tool("work") as call:
             await self.world.pause()
             await call.permitted()
 
-    async def page(self, turn: Turn) -> None:
+    async def page(self, turn: AgentTurn) -> None:
         """A page that the user is to open."""
         id = f"page-{next(self.numbers)}"
         asked = v1.UrlElicitation(
@@ -95,7 +95,7 @@ class Watched(AcpEngine):
         super().__init__("antiphon-behind", "The agent behind", ["behind"])
         self.opened: list[weakref.ref[AcpSession]] = []
 
-    async def new(self, session: Session) -> AcpSession:
+    async def new(self, session: AgentSession) -> AcpSession:
         made = await super().new(session)
         self.opened.append(weakref.ref(made))
         return made
@@ -177,6 +177,6 @@ def test_whatever_ends_an_agent_behind_us_leaves_nothing_and_nobody_waiting(
         monkeypatch.setenv(f"ANTIPHON_{name.upper()}_DIR", str(tmp_path / name))
     monkeypatch.setattr(antiphon.engines.acp.session, "CANCEL_LIMIT", 1.0)
     played = Played(tmp_path)
-    monkeypatch.setattr(antiphon.client.targets, "spawn", played.spawn)
+    monkeypatch.setattr(antiphon.client.link, "spawn", played.spawn)
     ends = ("cancel", "close", "stop", "kill", "collect")
     check(played.__call__, ends, virtual=False, count=min(SCHEDULES, 5000) // 2, limit=20)

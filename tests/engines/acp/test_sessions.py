@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.client.remote import ConnectedAgent
+from antiphon.client.agent import ConnectedAgent
 from antiphon.errors import AuthRequired, Code, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.base import Unknown

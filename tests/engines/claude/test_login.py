@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import antiphon
-from antiphon.client.remote import ConnectedAgent
+from antiphon.client.agent import ConnectedAgent
 from antiphon.engines.claude.login import sign_in_needed
 from antiphon.errors import Code, RequestRefused
 from tests.engines.claude.place import AGENT, HERMETIC

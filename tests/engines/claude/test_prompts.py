@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from antiphon.agent.turn import Turn
+from antiphon.agent.turn import AgentTurn
 from antiphon.client.files import Files
 from antiphon.connection.router import Router
 from antiphon.engines.claude.prompt import message_of
@@ -41,7 +41,7 @@ async def message(*blocks: "str | v1.ContentBlock", cwd: str = "/w") -> "str | l
     return found  # type: ignore[no-any-return]
 
 
-async def _keep(turn: Turn, said: list[Any]) -> None:
+async def _keep(turn: AgentTurn, said: list[Any]) -> None:
     said.append(await message_of(turn))
 
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from antiphon.agent.session import Session
+from antiphon.agent.session import AgentSession
 from antiphon.engines.claude.rules import before_tool, settings_for
 from antiphon.policy import Rules
 
 
 def session(cwd: str, *, deny: list[str] | None = None, ask: list[str] | None = None, also: str | None = None) -> Any:
-    made = Session("s", cwd, None, [also] if also else [])  # type: ignore[arg-type]  # nobody is asked here
+    made = AgentSession("s", cwd, None, [also] if also else [])  # type: ignore[arg-type]  # nobody is asked here
     made.rules = Rules.parse(deny=deny or [], ask=ask or [])
     return made
 

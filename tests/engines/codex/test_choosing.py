@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from antiphon.agent.turn import Turn
+from antiphon.agent.turn import AgentTurn
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.server import CodexRefused
 from antiphon.engines.codex.settings import CodexSettings
@@ -39,7 +39,7 @@ async def learning(server: Any, mode: str | None, times: int = 2, **opened: Any)
     """What comes of turns that begin one after the other: what each is started with, or the error."""
     found: list[Any] = []
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         choosing = CodexSettings(turn.session)
         choosing.begin([], msgspec.convert({"thread": {"id": "t"}, "model": "choir", **opened}, wire.ThreadOpened))
         if mode is not None:
@@ -103,7 +103,7 @@ async def test_a_configuration_of_the_users_own_that_lets_codex_write_the_worksp
     """And the mode goes on to be the one that it was, also when Codex tells how the thread is set up now."""
     found: list[Any] = []
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         choosing = CodexSettings(turn.session)
         opened = {"thread": {"id": "t"}, "model": "choir", "approvalPolicy": approval, "sandbox": sandbox}
         choosing.begin([], msgspec.convert(opened, wire.ThreadOpened))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import antiphon
-from antiphon.client.remote import ConnectedAgent
+from antiphon.client.agent import ConnectedAgent
 from antiphon.engines.codex.login import sign_in_needed
 from antiphon.errors import Code, RequestRefused
 from tests.engines.codex.alone import AGENT, SETTINGS, environment, real, script

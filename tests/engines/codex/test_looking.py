@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from antiphon.agent.session import Session
+from antiphon.agent.session import AgentSession
 from antiphon.engines.codex.modes import PROFILE, config_with_profile, has_rules
 from antiphon.engines.codex.settings import CodexSettings
 from antiphon.engines.codex.thread import CodexConfig
@@ -44,7 +44,7 @@ def test_what_the_user_has_said_about_the_sandbox_goes_on_to_hold(said: CodexCon
 
 
 def begun(mode: str, *, looking: bool, profile: bool) -> dict[str, Any]:
-    session = Session("s", "/w", None, ["/also"])  # type: ignore[arg-type]  # nobody is asked here
+    session = AgentSession("s", "/w", None, ["/also"])  # type: ignore[arg-type]  # nobody is asked here
     choosing = CodexSettings(session)
     choosing.set_option("mode", mode)
     session.looking, choosing.has_profile = looking, profile

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from antiphon.agent.turn import Turn
+from antiphon.agent.turn import AgentTurn
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.commands import status_of
 from tests.agent.editor import FULL, only_prompt, playing
@@ -37,7 +37,7 @@ async def test_a_limit_is_told_also_if_its_end_is_no_time_that_there_is(resets_a
     found: list[str] = []
     server: Any = Account({"usedPercent": 12, "windowDurationMins": 300, "resetsAt": resets_at})
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         found.append(await status_of(server, turn.session))
 
     async with playing(only_prompt(prompt), FULL) as editor:

@@ -18,7 +18,7 @@ from antiphon.protocol import v1
 from antiphon.store.errors import UNSAVED, NoSuchSession
 
 if TYPE_CHECKING:
-    from antiphon.agent.session import Session
+    from antiphon.agent.session import AgentSession
     from antiphon.store.sessions import SessionStore
 
 __all__ = ["OURS", "HistoryWriter", "failure_of", "notice_update", "told"]
@@ -54,7 +54,7 @@ class _Item:
 class HistoryWriter:
     """Of one session. Its row in the store is made with the first event."""
 
-    def __init__(self, store: "SessionStore", session: "Session", minutes: SessionSummary) -> None:
+    def __init__(self, store: "SessionStore", session: "AgentSession", minutes: SessionSummary) -> None:
         self._store = store
         self._session = session
         self.minutes = minutes
@@ -264,7 +264,7 @@ def _new_id() -> str:
 
 
 def notice_update(
-    outer: "Session",
+    outer: "AgentSession",
     title: str,
     description: str | None,
     severity: v1.NoticeSeverity,

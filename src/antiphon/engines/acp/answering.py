@@ -22,7 +22,7 @@ from antiphon.protocol.timeouts import APPROVAL_TIMEOUT, NO_TIMEOUT
 from antiphon.protocol.v1 import methods as m
 
 if TYPE_CHECKING:
-    from antiphon.agent.session import Session
+    from antiphon.agent.session import AgentSession
     from antiphon.protocol.methods import Call
     from antiphon.protocol.timeouts import Timeout
 
@@ -40,7 +40,7 @@ _CANCELLED: Final = v1.PermissionResult(v1.Cancelled())
 class Answering:
     """The questions of one session."""
 
-    def __init__(self, session: "Session", before_release: Callable[[str, str], Awaitable[None]]) -> None:
+    def __init__(self, session: "AgentSession", before_release: Callable[[str, str], Awaitable[None]]) -> None:
         self.known = False
         """Whether the client knows the session. Agents look for their instructions before it does."""
         self._session = session

@@ -25,7 +25,7 @@ from antiphon.engines.base import Engine
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
-    from antiphon.agent.session import Session
+    from antiphon.agent.session import AgentSession
     from antiphon.engines.acp.hub import Hub
     from antiphon.engines.acp.session import AcpSession
     from antiphon.protocol import v1
@@ -80,25 +80,25 @@ class AcpEngine(Engine):
 
     # Sessions.
 
-    async def new(self, session: "Session") -> "AcpSession":
+    async def new(self, session: "AgentSession") -> "AcpSession":
         acp = self._begin(session)
         async with _opening(acp):
             await acp.create()
         return acp
 
-    async def load(self, session: "Session") -> "AcpSession":
+    async def load(self, session: "AgentSession") -> "AcpSession":
         acp = self._begin(session)
         async with _opening(acp):
             await acp.restore(telling=True)
         return acp
 
-    async def resume(self, session: "Session") -> "AcpSession":
+    async def resume(self, session: "AgentSession") -> "AcpSession":
         acp = self._begin(session)
         async with _opening(acp):
             await acp.restore(telling=False)
         return acp
 
-    async def fork(self, session: "Session", source: str) -> "AcpSession":
+    async def fork(self, session: "AgentSession", source: str) -> "AcpSession":
         acp = self._begin(session)
         async with _opening(acp):
             await acp.copy(source)
@@ -130,7 +130,7 @@ class AcpEngine(Engine):
 
     # Parts of the above.
 
-    def _begin(self, session: "Session") -> "AcpSession":
+    def _begin(self, session: "AgentSession") -> "AcpSession":
         from antiphon.engines.acp.session import AcpSession
 
         if self._client is None:  # nobody introduced it to us; it is there all the same

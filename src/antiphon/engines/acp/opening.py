@@ -5,7 +5,7 @@ import logging
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
-from antiphon.client.place import Place
+from antiphon.client.session import SessionWorkspace
 from antiphon.engines.acp.refusing import need_method
 from antiphon.engines.acp.wanted import Wanted
 from antiphon.engines.content import begins_with_command
@@ -107,13 +107,13 @@ class Opening:
                 "What was said before cannot be shown", "the agent goes on with it, but cannot tell it again"
             )
 
-    async def _place(self, life: "Life") -> Place:
+    async def _place(self, life: "Life") -> SessionWorkspace:
         """Where the session works, as far as this agent can.
 
         Raises:
             NotSupported: it does not reach an MCP server.
         """
-        place = Place(self._session.cwd, self._session.directories, self._session.mcp_servers)
+        place = SessionWorkspace(self._session.cwd, self._session.directories, self._session.mcp_servers)
         life.abilities.need_place(place.servers, ())
         try:
             life.abilities.need_place((), place.directories)
@@ -122,24 +122,24 @@ class Opening:
             await self._warn(
                 "The session has one directory only", f"the agent takes no others, so these are left out: {left}"
             )
-            return Place(place.cwd, (), place.servers)
+            return SessionWorkspace(place.cwd, (), place.servers)
         return place
 
     # The ways.
 
-    async def _new(self, life: "Life", place: Place) -> str:
+    async def _new(self, life: "Life", place: SessionWorkspace) -> str:
         with self._hub.sessions.opening(self._owner):
             answer = await life.request(m.NEW_SESSION, place.new())
         await self._listen(life, answer.session_id)
         self._opened(life, answer)
         return answer.session_id
 
-    async def _resume(self, life: "Life", place: Place, id: str) -> None:
+    async def _resume(self, life: "Life", place: SessionWorkspace, id: str) -> None:
         await self._listen(life, id)
         answer = await life.request(m.RESUME_SESSION, place.resume(id))
         self._opened(life, answer)
 
-    async def _load(self, life: "Life", place: Place, id: str, *, silent: bool) -> None:
+    async def _load(self, life: "Life", place: SessionWorkspace, id: str, *, silent: bool) -> None:
         ear = await self._listen(life, id)
         self._showing.silent = silent
         try:
@@ -208,7 +208,7 @@ class Opening:
         how = "is told a summary of what was said" if self._summary else "remembers nothing of before"
         await self._warn("A new conversation was begun", f"the agent was started again and {how}")
 
-    async def _as_it_was(self, life: "Life", place: Place) -> bool:
+    async def _as_it_was(self, life: "Life", place: SessionWorkspace) -> bool:
         id = self.id
         for method, way in (("session/resume", self._resume), ("session/load", self._load_silently)):
             if life.abilities.has(method):
@@ -224,7 +224,7 @@ class Opening:
                     return True
         return False
 
-    async def _load_silently(self, life: "Life", place: Place, id: str) -> None:
+    async def _load_silently(self, life: "Life", place: SessionWorkspace, id: str) -> None:
         await self._load(life, place, id, silent=True)
 
     async def _warn(self, title: str, description: str) -> None:

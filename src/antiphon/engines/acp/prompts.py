@@ -6,7 +6,7 @@ from antiphon.engines.content import PicturePiece, Piece, begins_with_command, p
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from antiphon.agent.turn import Turn
+    from antiphon.agent.turn import AgentTurn
 
 __all__ = ["blocks_for"]
 
@@ -14,7 +14,7 @@ PICTURES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """Kinds of picture that are shown as such to an agent that takes pictures, also where they came as an attached file."""
 
 
-async def blocks_for(turn: "Turn", takes: v1.PromptCapabilities) -> list[v1.ContentBlock]:
+async def blocks_for(turn: "AgentTurn", takes: v1.PromptCapabilities) -> list[v1.ContentBlock]:
     """The prompt, block by block. A slash command stays at its beginning."""
     blocks = list(turn.prompt)
     if all(_taken(block, takes) for block in blocks):
@@ -40,7 +40,7 @@ def _taken(block: v1.ContentBlock, takes: v1.PromptCapabilities) -> bool:
             return True
 
 
-async def _in_words(turn: "Turn", block: v1.ContentBlock, takes: v1.PromptCapabilities) -> list[v1.ContentBlock]:
+async def _in_words(turn: "AgentTurn", block: v1.ContentBlock, takes: v1.PromptCapabilities) -> list[v1.ContentBlock]:
     pictures = PICTURES if takes.image else ()
     pieces = await pieces_of([block], read=reader_of(turn), cwd=turn.session.cwd, pictures=pictures)
     return [_block(piece) for piece in reversed(pieces)]  # the mention first, then what it mentions

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from antiphon.client.abilities import Abilities
+from antiphon.client.capabilities import Abilities
 from antiphon.errors import (
     Code,
     ConnectionClosed,

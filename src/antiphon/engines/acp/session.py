@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import structs
 
-from antiphon.agent.steering import STEERING
+from antiphon.agent.prompts import STEERING
 from antiphon.config.project_files import ANY
 from antiphon.engines.acp.answering import Answering
 from antiphon.engines.acp.opening import Opening
@@ -26,9 +26,9 @@ from antiphon.protocol.methods import Call, Notice
 from antiphon.protocol.v1 import methods as m
 
 if TYPE_CHECKING:
-    from antiphon.agent.hooks import Outcome
-    from antiphon.agent.session import Session
-    from antiphon.agent.turn import Turn
+    from antiphon.agent.agent import Outcome
+    from antiphon.agent.session import AgentSession
+    from antiphon.agent.turn import AgentTurn
     from antiphon.client.relay import Life
     from antiphon.engines.acp.hub import Hub
 
@@ -52,7 +52,7 @@ _log = logging.getLogger(__name__)
 class AcpSession(EngineSession):
     """An agent at work."""
 
-    def __init__(self, session: "Session", hub: "Hub") -> None:
+    def __init__(self, session: "AgentSession", hub: "Hub") -> None:
         self.session = session
         self._hub = hub
         self._showing = Showing(session)
@@ -115,7 +115,7 @@ class AcpSession(EngineSession):
 
     # Working.
 
-    async def prompt(self, turn: "Turn") -> "Outcome":
+    async def prompt(self, turn: "AgentTurn") -> "Outcome":
         with clearly(self._hub.agent):
             life = await self._ready()
             blocks = await blocks_for(turn, life.welcome.agent_capabilities.prompt_capabilities)
@@ -163,7 +163,7 @@ class AcpSession(EngineSession):
             await asyncio.wait([self._calling_off])
         return await self._opening.ready()
 
-    async def steer(self, turn: "Turn") -> bool:
+    async def steer(self, turn: "AgentTurn") -> bool:
         life = self._opening.life
         if life is None or life.ended or self._turn is None or self._turn.done() or not _steers(life):
             return False

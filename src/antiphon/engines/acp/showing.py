@@ -11,7 +11,7 @@ from msgspec import structs
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from antiphon.agent.session import Session
+    from antiphon.agent.session import AgentSession
     from antiphon.engines.acp.answering import Answering
 
 __all__ = ["Showing"]
@@ -22,7 +22,7 @@ _OVER: Final = (v1.ToolStatus.COMPLETED, v1.ToolStatus.FAILED)
 class Showing:
     """Tells one session's client."""
 
-    def __init__(self, session: "Session") -> None:
+    def __init__(self, session: "AgentSession") -> None:
         self.silent = False
         """Whether a history is being told that the client does not want to hear."""
         self.answering: Answering

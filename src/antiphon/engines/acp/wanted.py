@@ -8,7 +8,7 @@ from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 
 if TYPE_CHECKING:
-    from antiphon.agent.settings import Settings
+    from antiphon.agent.settings import SessionSettings
     from antiphon.client.relay import Life
 
 __all__ = ["Wanted"]
@@ -22,7 +22,7 @@ class Wanted(msgspec.Struct, frozen=True):
     options: dict[str, bool | str]
 
     @classmethod
-    def of(cls, settings: "Settings") -> Self:
+    def of(cls, settings: "SessionSettings") -> Self:
         """As it stands."""
         return cls(
             settings.modes.current_mode_id if settings.modes is not None else None,
@@ -34,7 +34,7 @@ class Wanted(msgspec.Struct, frozen=True):
             },
         )
 
-    async def choose_again(self, life: "Life", id: str, settings: "Settings") -> None:
+    async def choose_again(self, life: "Life", id: str, settings: "SessionSettings") -> None:
         """Ask the agent for all of it that is not so, and note it in the settings that it came back with.
 
         Raises:

@@ -43,9 +43,9 @@ from antiphon.protocol import v1
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
-    from antiphon.agent.hooks import Outcome
-    from antiphon.agent.session import Session
-    from antiphon.agent.turn import Turn
+    from antiphon.agent.agent import Outcome
+    from antiphon.agent.session import AgentSession
+    from antiphon.agent.turn import AgentTurn
     from antiphon.engines.claude.history import History
     from antiphon.engines.claude.questions import ClaudeQuestions
     from antiphon.engines.claude.session import Place
@@ -73,7 +73,7 @@ _log = logging.getLogger(__name__)
 class ClaudeDriver:
     """What one session talks about."""
 
-    def __init__(self, session: "Session", place: "Place", history: "History", choosing: "ClaudeSettings") -> None:
+    def __init__(self, session: "AgentSession", place: "Place", history: "History", choosing: "ClaudeSettings") -> None:
         self._session = session
         self._place = place
         self._history = history
@@ -299,7 +299,7 @@ class ClaudeDriver:
 
     # Working.
 
-    async def prompt(self, turn: "Turn") -> "Outcome":
+    async def prompt(self, turn: "AgentTurn") -> "Outcome":
         """Say what the user says, and wait for the end of it."""
         if is_trust(turn):
             await trust_by_command(turn)
@@ -321,7 +321,7 @@ class ClaudeDriver:
             await self._close_calls()
         return _outcome(end)
 
-    async def steer(self, turn: "Turn") -> bool:
+    async def steer(self, turn: "AgentTurn") -> bool:
         """Add to the turn that runs: the CLI takes it in between two steps, or answers it next.
 
         An older one names no prompts in its answers and does not call off what waits, so it is not asked to.

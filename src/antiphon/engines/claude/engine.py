@@ -10,7 +10,7 @@ from antiphon.errors import AcpError
 from antiphon.protocol.v1.auth import AgentAuth, TerminalAuth
 
 if TYPE_CHECKING:
-    from antiphon.agent.session import Session
+    from antiphon.agent.session import AgentSession
     from antiphon.engines.claude.history import History
     from antiphon.engines.claude.session import ClaudeSession
     from antiphon.engines.cli_program import Found
@@ -68,22 +68,22 @@ class Claude(Engine):
 
     # Sessions.
 
-    async def new(self, session: "Session") -> "ClaudeSession":
+    async def new(self, session: "AgentSession") -> "ClaudeSession":
         claude = await self._begin(session)
         await claude.create()
         return claude
 
-    async def load(self, session: "Session") -> "ClaudeSession":
+    async def load(self, session: "AgentSession") -> "ClaudeSession":
         claude = await self._begin(session)
         await claude.restore(tell=True)
         return claude
 
-    async def resume(self, session: "Session") -> "ClaudeSession":
+    async def resume(self, session: "AgentSession") -> "ClaudeSession":
         claude = await self._begin(session)
         await claude.restore(tell=False)
         return claude
 
-    async def fork(self, session: "Session", source: str) -> "ClaudeSession":
+    async def fork(self, session: "AgentSession", source: str) -> "ClaudeSession":
         claude = await self._begin(session)
         await claude.copy(source)
         return claude
@@ -106,7 +106,7 @@ class Claude(Engine):
         await _find()
         from antiphon.engines.claude.session import ClaudeSession  # noqa: F401 - takes its time
 
-    async def _begin(self, session: "Session") -> "ClaudeSession":
+    async def _begin(self, session: "AgentSession") -> "ClaudeSession":
         found, version = await _find()
         from antiphon.engines.claude.session import ClaudeSession
         from antiphon.engines.cli_program import CliMemory

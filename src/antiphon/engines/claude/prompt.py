@@ -23,7 +23,7 @@ from antiphon.protocol import v1
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from antiphon.agent.turn import Turn
+    from antiphon.agent.turn import AgentTurn
     from antiphon.engines.claude.process import ClaudeProcess
     from antiphon.engines.events import TurnEnd
     from antiphon.errors import AcpError
@@ -36,7 +36,7 @@ PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp
 DOCUMENTS: Final = frozenset({"application/pdf"})
 
 
-async def message_of(turn: "Turn") -> "str | list[dict[str, Any]]":
+async def message_of(turn: "AgentTurn") -> "str | list[dict[str, Any]]":
     """The content of the message that a prompt becomes."""
     pieces = await pieces_of(
         turn.prompt, read=reader_of(turn), cwd=turn.session.cwd, pictures=PICTURES, documents=DOCUMENTS

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from antiphon.agent.asking import Asking
+from antiphon.agent.questions import UserQuestions
 from antiphon.engines.bounded import trim
 from antiphon.engines.claude import wire
 from antiphon.engines.claude.grants import Grant, grants, keep_rules
@@ -47,8 +47,8 @@ from antiphon.protocol import v1
 from antiphon.text import exact
 
 if TYPE_CHECKING:
-    from antiphon.agent.asking import Visit
-    from antiphon.agent.session import Session
+    from antiphon.agent.questions import PageVisit
+    from antiphon.agent.session import AgentSession
     from antiphon.engines.claude.process import ClaudeProcess
     from antiphon.engines.claude.translate.translator import Translator
     from antiphon.engines.events import UpdateSender
@@ -94,7 +94,7 @@ class _Asked(msgspec.Struct, frozen=True):
     questions: list[_Question]
 
 
-async def ask_questions(request: "wire.CanUseTool", stage: "Asking", call: v1.ToolCallPatch) -> Body:
+async def ask_questions(request: "wire.CanUseTool", stage: "UserQuestions", call: v1.ToolCallPatch) -> Body:
     """Ask all of them."""
     try:
         asked = msgspec.convert(request.input, _Asked).questions
@@ -162,7 +162,7 @@ STAYS: Final = (
 )
 
 
-async def ask_about_plan(request: "wire.CanUseTool", stage: "Asking", call: v1.ToolCallPatch) -> Body:
+async def ask_about_plan(request: "wire.CanUseTool", stage: "UserQuestions", call: v1.ToolCallPatch) -> Body:
     """Show the plan and ask."""
     options = [_ASKING, _STAYING] if request.mended else [_ACCEPTING, _ASKING, _STAYING]
     if stage.session.client.shows_forms:
@@ -193,7 +193,7 @@ MOST_PAGES: Final = 64
 """Pages whose end is waited for. Servers need not say when the user is done."""
 
 
-async def ask_for_server(request: "wire.Elicitation", stage: "Asking", pages: "dict[str, Visit]") -> Body:
+async def ask_for_server(request: "wire.Elicitation", stage: "UserQuestions", pages: "dict[str, PageVisit]") -> Body:
     """Ask by a form or on a page. The pages that the user agreed to go to are remembered by the server's id for them."""
     if request.mode != "url":
         return await fill_in_form(stage, _message(request), request.requested_schema)
@@ -233,11 +233,11 @@ _COMMONPLACE: Final = "This command requires approval"
 class Asker:
     """Asks for one session. Several questions may be open at once; whoever cancels one withdraws it at the client."""
 
-    def __init__(self, session: "Session") -> None:
+    def __init__(self, session: "AgentSession") -> None:
         self._session = session
-        self._pages: dict[str, Visit] = {}
+        self._pages: dict[str, PageVisit] = {}
 
-    async def answer(self, request: "wire.CanUseTool", stage: "Asking", call: v1.ToolCallPatch) -> Body:
+    async def answer(self, request: "wire.CanUseTool", stage: "UserQuestions", call: v1.ToolCallPatch) -> Body:
         """What the CLI is told: it may, or it may not and why."""
         ask = _ASKED_THEIR_OWN_WAY.get(request.tool_name, self._ask)
         try:
@@ -253,7 +253,7 @@ class Asker:
         except AcpError as error:
             return deny(f"The user could not be asked, so this did not run: {why(error)}")
 
-    async def elicit(self, request: "wire.Elicitation", stage: "Asking") -> Body:
+    async def elicit(self, request: "wire.Elicitation", stage: "UserQuestions") -> Body:
         """What an MCP server is told that wants something from the user."""
         try:
             return await ask_for_server(request, stage, self._pages)
@@ -270,7 +270,7 @@ class Asker:
         if visit is not None:
             await visit.complete()
 
-    async def _ask(self, request: "wire.CanUseTool", stage: "Asking", call: v1.ToolCallPatch) -> Body:
+    async def _ask(self, request: "wire.CanUseTool", stage: "UserQuestions", call: v1.ToolCallPatch) -> Body:
         session = self._session
         roots = (session.cwd, *session.directories)
         # The CLI says where things really are, whatever link led it there.
@@ -345,9 +345,9 @@ _log = logging.getLogger(__name__)
 class ClaudeQuestions:
     """Of one session. Questions belong to it and not to a turn, because sub-agents ask between turns too."""
 
-    def __init__(self, session: "Session", translator: "Translator", telling: "UpdateSender") -> None:
+    def __init__(self, session: "AgentSession", translator: "Translator", telling: "UpdateSender") -> None:
         self._session = session
-        self._stage = Asking(session)
+        self._stage = UserQuestions(session)
         self._asker = Asker(session)
         self._translator = translator
         self._telling = telling

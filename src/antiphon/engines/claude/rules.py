@@ -25,7 +25,7 @@ from antiphon.policy.rules import KIND_OF, permitted_as
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from antiphon.agent.session import Session
+    from antiphon.agent.session import AgentSession
     from antiphon.policy import Rule
     from antiphon.policy.patterns import CommandPattern
     from antiphon.protocol.base import JsonObject
@@ -50,7 +50,7 @@ _log = logging.getLogger(__name__)
 # As its own settings.
 
 
-def settings_for(session: "Session") -> str | None:
+def settings_for(session: "AgentSession") -> str | None:
     """What the CLI is started with, beside the user's own settings: rules add up. None if there is nothing to say."""
     if session.rules is None:
         return None
@@ -126,7 +126,7 @@ def _is_plain(word: str) -> bool:
 # By a hook.
 
 
-def before_tool(session: "Session", fields: "JsonObject") -> dict[str, Any]:
+def before_tool(session: "AgentSession", fields: "JsonObject") -> dict[str, Any]:
     """What the CLI is told before a tool runs: that it may not, that the user is to be asked, or to go by its own rules."""
     told = fields.get("input")
     told = told if isinstance(told, dict) else {}
@@ -154,7 +154,7 @@ def before_tool(session: "Session", fields: "JsonObject") -> dict[str, Any]:
             return {}
 
 
-def _judged(session: "Session", rules: Rules, action: Action, *, accepts_edits: bool) -> "Ruling":
+def _judged(session: "AgentSession", rules: Rules, action: Action, *, accepts_edits: bool) -> "Ruling":
     if session.looking and action.name != _FOR_THE_USER:
         return decide_read_only(action, rules)
     # What no rule of these stops is not for us to decide.
@@ -164,7 +164,7 @@ def _judged(session: "Session", rules: Rules, action: Action, *, accepts_edits: 
     return ruling
 
 
-def _action(session: "Session", name: str, given: Any, cwd: Any) -> Action:
+def _action(session: "AgentSession", name: str, given: Any, cwd: Any) -> Action:
     described = describe(name, given, session.cwd)
     call = v1.ToolCallPatch(
         "", kind=described.kind, name=described.name, content=described.content, locations=described.locations,

@@ -13,9 +13,9 @@ from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from antiphon.agent.hooks import Outcome
-    from antiphon.agent.session import Session
-    from antiphon.agent.turn import Turn
+    from antiphon.agent.agent import Outcome
+    from antiphon.agent.session import AgentSession
+    from antiphon.agent.turn import AgentTurn
     from antiphon.engines.claude.driver import ClaudeDriver
     from antiphon.engines.claude.history import History
     from antiphon.engines.cli_program import CliMemory, Found
@@ -39,7 +39,7 @@ class Place:
 class ClaudeSession(EngineSession):
     """Claude Code at work."""
 
-    def __init__(self, session: "Session", found: "Found", history: "History", remembered: "CliMemory") -> None:
+    def __init__(self, session: "AgentSession", found: "Found", history: "History", remembered: "CliMemory") -> None:
         self.session = session
         self._history = history
         self._place = Place(found.path, remembered)
@@ -97,10 +97,10 @@ class ClaudeSession(EngineSession):
 
     # Working.
 
-    async def prompt(self, turn: "Turn") -> "Outcome":
+    async def prompt(self, turn: "AgentTurn") -> "Outcome":
         return await self._conversation.prompt(turn)
 
-    async def steer(self, turn: "Turn") -> bool:
+    async def steer(self, turn: "AgentTurn") -> bool:
         return await self._conversation.steer(turn)
 
     async def cancel(self) -> None:

@@ -18,7 +18,7 @@ from antiphon.protocol import v1
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from antiphon.agent.session import Session
+    from antiphon.agent.session import AgentSession
     from antiphon.engines.claude import wire
     from antiphon.engines.claude.process import ClaudeProcess
 
@@ -247,7 +247,7 @@ def _each(values: object, kind: type[T]) -> list[T]:
 class ClaudeSettings:
     """Mode, model and effort of one session."""
 
-    def __init__(self, session: "Session", *, bypass: bool) -> None:
+    def __init__(self, session: "AgentSession", *, bypass: bool) -> None:
         self._session = session
         self.bypass = bypass
         """Whether the mode without questions is on offer."""

@@ -16,8 +16,8 @@ from antiphon.protocol.base import Items
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from antiphon.agent.session import Session
-    from antiphon.agent.turn import Turn
+    from antiphon.agent.session import AgentSession
+    from antiphon.agent.turn import AgentTurn
     from antiphon.engines.codex.server import CodexServer
 
 __all__ = ["AT_ONCE", "COMMANDS", "NEXT_TURN", "REPORTS", "run_command", "status_of"]
@@ -42,7 +42,7 @@ AT_ONCE: Final = frozenset({"rename", "archive", "status", "mcp", "skills"})
 """Those that begin no turn: the answer is all there is to wait for."""
 
 
-async def run_command(turn: "Turn", name: str, rest: str, server: "CodexServer", thread: str) -> str | None:
+async def run_command(turn: "AgentTurn", name: str, rest: str, server: "CodexServer", thread: str) -> str | None:
     """Do what it says. The id of the turn that it begins, if it begins one."""
     match name:
         case "review" | "review-branch" | "review-commit":
@@ -114,7 +114,7 @@ class _SkillPage(msgspec.Struct, frozen=True):
     data: Items[_SkillFolder] = msgspec.field(default_factory=list)
 
 
-async def status_of(server: "CodexServer", session: "Session") -> str:
+async def status_of(server: "CodexServer", session: "AgentSession") -> str:
     """The account, the settings of the session, and the limits of the account."""
     account = await server.call("account/read", {}, wire.AccountRead)
     lines = [f"- Account: {_account(account)}", f"- Session: `{session.id}`"]
@@ -129,7 +129,7 @@ async def status_of(server: "CodexServer", session: "Session") -> str:
     return "\n".join(lines)
 
 
-def _settings(session: "Session") -> dict[str, str]:
+def _settings(session: "AgentSession") -> dict[str, str]:
     """The name of each setting, and of what is chosen in it."""
     found: dict[str, str] = {}
     for option in session.config_options:

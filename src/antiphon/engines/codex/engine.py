@@ -11,7 +11,7 @@ from antiphon.protocol.v1.auth import AgentAuth, TerminalAuth
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from antiphon.agent.session import Session
+    from antiphon.agent.session import AgentSession
     from antiphon.engines.cli_program import Found
     from antiphon.engines.codex.hub import CodexHub
     from antiphon.engines.codex.session import CodexSession
@@ -68,25 +68,25 @@ class Codex(Engine):
 
     # Sessions.
 
-    async def new(self, session: "Session") -> "CodexSession":
+    async def new(self, session: "AgentSession") -> "CodexSession":
         codex = await self._begin(session)
         async with _opening(codex):
             await codex.create()
         return codex
 
-    async def load(self, session: "Session") -> "CodexSession":
+    async def load(self, session: "AgentSession") -> "CodexSession":
         codex = await self._begin(session)
         async with _opening(codex):
             await codex.restore(telling=True)
         return codex
 
-    async def resume(self, session: "Session") -> "CodexSession":
+    async def resume(self, session: "AgentSession") -> "CodexSession":
         codex = await self._begin(session)
         async with _opening(codex):
             await codex.restore()
         return codex
 
-    async def fork(self, session: "Session", source: str) -> "CodexSession":
+    async def fork(self, session: "AgentSession", source: str) -> "CodexSession":
         codex = await self._begin(session)
         async with _opening(codex):
             await codex.copy(source)
@@ -116,7 +116,7 @@ class Codex(Engine):
 
         await hub.models()
 
-    async def _begin(self, session: "Session") -> "CodexSession":
+    async def _begin(self, session: "AgentSession") -> "CodexSession":
         hub = await self._starting()
         from antiphon.engines.codex.session import CodexSession
 

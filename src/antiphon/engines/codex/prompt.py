@@ -23,7 +23,7 @@ from antiphon.protocol import v1
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from antiphon.agent.turn import Turn
+    from antiphon.agent.turn import AgentTurn
     from antiphon.engines.events import TurnEnd
     from antiphon.errors import AcpError
 
@@ -33,7 +33,7 @@ PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp
 """What the model sees."""
 
 
-async def input_of(turn: "Turn") -> list[dict[str, Any]]:
+async def input_of(turn: "AgentTurn") -> list[dict[str, Any]]:
     """The input of the turn that a prompt becomes."""
     pieces = await pieces_of(turn.prompt, read=reader_of(turn), cwd=turn.session.cwd, pictures=PICTURES)
     files = [{"type": "localImage", "path": path} for path in _linked(turn)]
@@ -53,7 +53,7 @@ def _input(piece: Piece) -> dict[str, Any]:
             return {"type": "image", "url": f"data:{mime};base64,{data}"}
 
 
-def _linked(turn: "Turn") -> Iterator[str]:
+def _linked(turn: "AgentTurn") -> Iterator[str]:
     """The pictures that the prompt links to, as far as they are files here. The words mention them where they stood."""
     for block in turn.prompt:
         if not isinstance(block, v1.ResourceLink):

@@ -3,7 +3,7 @@
 import logging
 from typing import TYPE_CHECKING, Any
 
-from antiphon.agent.asking import Asking
+from antiphon.agent.questions import UserQuestions
 from antiphon.engines.codex.approvals import Asker
 from antiphon.engines.codex.approvals.asker import changed_files, decided_by_mode
 from antiphon.engines.codex.files import NewDirectories
@@ -11,7 +11,7 @@ from antiphon.engines.questions import OpenQuestions
 from antiphon.errors import Code
 
 if TYPE_CHECKING:
-    from antiphon.agent.session import Session
+    from antiphon.agent.session import AgentSession
     from antiphon.engines.codex import wire
     from antiphon.engines.codex.server import CodexServer
     from antiphon.engines.codex.settings import CodexSettings
@@ -27,9 +27,9 @@ class CodexQuestions:
     """Of one session. Questions belong to it and not to a turn, because sub-agents ask between turns too."""
 
     def __init__(
-        self, session: "Session", translator: "Translator", telling: "UpdateSender", choosing: "CodexSettings"
+        self, session: "AgentSession", translator: "Translator", telling: "UpdateSender", choosing: "CodexSettings"
     ) -> None:
-        self._stage = Asking(session)
+        self._stage = UserQuestions(session)
         self._asker = Asker(session)
         self._translator = translator
         self._telling = telling

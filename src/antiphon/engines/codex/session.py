@@ -34,9 +34,9 @@ from antiphon.protocol import v1
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable
 
-    from antiphon.agent.hooks import Outcome
-    from antiphon.agent.session import Session
-    from antiphon.agent.turn import Turn
+    from antiphon.agent.agent import Outcome
+    from antiphon.agent.session import AgentSession
+    from antiphon.agent.turn import AgentTurn
     from antiphon.engines.codex.hub import CodexHub
 
 __all__ = ["CodexSession"]
@@ -53,7 +53,7 @@ _log = logging.getLogger(__name__)
 class CodexSession(EngineSession):
     """Codex at work."""
 
-    def __init__(self, session: "Session", hub: "CodexHub") -> None:
+    def __init__(self, session: "AgentSession", hub: "CodexHub") -> None:
         self.session = session
         self._hub = hub
         self._choosing = CodexSettings(session)
@@ -241,7 +241,7 @@ class CodexSession(EngineSession):
 
     # Working.
 
-    async def prompt(self, turn: "Turn") -> "Outcome":
+    async def prompt(self, turn: "AgentTurn") -> "Outcome":
         if is_trust(turn):
             await trust_by_command(turn)
             return None
@@ -273,7 +273,7 @@ class CodexSession(EngineSession):
             return v1.PromptResult(end.stop_reason or v1.StopReason.END_TURN, end.usage)
         raise sign_in_needed(end.error.message) if end.error.code == Code.AUTH_REQUIRED else end.error.refusal()
 
-    async def _at_once(self, server: CodexServer, turn: "Turn", name: str, rest: str) -> None:
+    async def _at_once(self, server: CodexServer, turn: "AgentTurn", name: str, rest: str) -> None:
         """A command that begins no turn: there is nothing to interrupt, and who calls it off stops waiting."""
         with clearly():
             await run_command(turn, name, rest, server, self._thread.id)
@@ -281,7 +281,7 @@ class CodexSession(EngineSession):
             self._thread.left()
 
     async def _begin(
-        self, server: CodexServer, turn: "Turn", content: list[dict[str, Any]], waiting: CodexPrompt
+        self, server: CodexServer, turn: "AgentTurn", content: list[dict[str, Any]], waiting: CodexPrompt
     ) -> None:
         try:
             with clearly():
@@ -294,7 +294,7 @@ class CodexSession(EngineSession):
             else:
                 waiting.is_turn(id)
 
-    async def _started_turn(self, server: CodexServer, turn: "Turn", content: list[dict[str, Any]]) -> str | None:
+    async def _started_turn(self, server: CodexServer, turn: "AgentTurn", content: list[dict[str, Any]]) -> str | None:
         """Start the turn of a prompt; its id, or None if there is none to wait for."""
         if turn.command is not None and turn.command[0] in {command.name for command in COMMANDS}:
             if rights := self._choosing.begin_rights():  # a command takes none, and may be the first turn in the mode
@@ -341,7 +341,7 @@ class CodexSession(EngineSession):
             await self._thread.clean(server)
         self._answering.withdraw_all()
 
-    async def steer(self, turn: "Turn") -> bool:
+    async def steer(self, turn: "AgentTurn") -> bool:
         content = await input_of(turn)
         waiting, server = self._waiting, self._thread.server
         if waiting is None or server is None or (id := await waiting.id()) is None:

@@ -24,7 +24,7 @@ from antiphon.protocol import v1
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from antiphon.agent.session import Session
+    from antiphon.agent.session import AgentSession
     from antiphon.engines.codex import wire
     from antiphon.engines.codex.server import CodexServer
     from antiphon.engines.codex.wire import Model
@@ -127,7 +127,7 @@ _ACCEPTING: Final = frozenset({"acceptEdits", "dontAsk"})
 class CodexSettings:
     """Mode, model, effort and summary of one session."""
 
-    def __init__(self, session: "Session") -> None:
+    def __init__(self, session: "AgentSession") -> None:
         self._session = session
         self._models: Sequence[wire.Model] = ()
         self.mode = "default"

@@ -28,7 +28,7 @@ from antiphon.errors import Code, ConnectionClosed, RequestError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from antiphon.agent.session import Session
+    from antiphon.agent.session import AgentSession
     from antiphon.engines.codex.hub import CodexHub, ThreadListener
     from antiphon.engines.codex.rollout import UnseenItems
     from antiphon.engines.codex.settings import CodexSettings
@@ -142,7 +142,7 @@ class OpenThread:
 
     def __init__(
         self,
-        session: "Session",
+        session: "AgentSession",
         hub: "CodexHub",
         choosing: "CodexSettings",
         unseen: "UnseenItems",

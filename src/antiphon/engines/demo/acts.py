@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from antiphon.agent.hooks import Outcome
-    from antiphon.agent.turn import Turn
+    from antiphon.agent.agent import Outcome
+    from antiphon.agent.turn import AgentTurn
     from antiphon.engines.demo.session import DemoSession
 
-    Play = Callable[["DemoSession", "Turn", str], Awaitable["Outcome"]]
+    Play = Callable[["DemoSession", "AgentTurn", str], Awaitable["Outcome"]]
 
 __all__ = ["ACTS", "Act", "act", "every_act"]
 

@@ -6,8 +6,8 @@ from antiphon.engines.demo.acts import act
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from antiphon.agent.hooks import Outcome
-    from antiphon.agent.turn import Turn
+    from antiphon.agent.agent import Outcome
+    from antiphon.agent.turn import AgentTurn
     from antiphon.engines.demo.session import DemoSession
 
 __all__ = ["FORM"]
@@ -32,7 +32,7 @@ FORM = v1.Form(
 
 
 @act("ask", "Ask you to fill in a form")
-async def ask(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def ask(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """A form; for clients that show none, a question with two answers."""
     if not turn.session.client.shows_forms:
         picked = await turn.choose("Which part do you sing?", {"call": "The call", "response": "The response"})
@@ -47,7 +47,7 @@ async def ask(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
 
 
 @act("visit", "Ask you to open a page", "[URL]")
-async def visit(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def visit(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """A page, and the word that you are done there."""
     url = rest.strip() or "https://agentclientprotocol.com"
     if not turn.session.client.opens_pages:
@@ -61,7 +61,7 @@ async def visit(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
 
 
 @act("permission", "Ask for permission, to do nothing")
-async def permission(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def permission(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """A question with all four kinds of answer."""
     async with turn.tool("Do nothing", v1.ToolKind.OTHER, name="Nothing", input={}) as call:
         answer = await call.permitted()

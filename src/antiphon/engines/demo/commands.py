@@ -8,9 +8,9 @@ from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from antiphon.agent.commands import Finished
-    from antiphon.agent.hooks import Outcome
-    from antiphon.agent.turn import Turn
+    from antiphon.agent.agent import Outcome
+    from antiphon.agent.commands import FinishedCommand
+    from antiphon.agent.turn import AgentTurn
     from antiphon.engines.demo.session import DemoSession
 
 __all__: list[str] = []
@@ -20,7 +20,7 @@ LONGEST: Final = 3600.0
 
 
 @act("run", "Run a command, after you allowed it", "CMD")
-async def run(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def run(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """In the client's terminal where it has one. The line is the shell's, because it was typed by a person."""
     if not rest.strip():
         raise RequestError(Code.INVALID_PARAMS, "Invalid params", "say what to run, such as `/run ls`")
@@ -35,7 +35,7 @@ async def run(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
 
 
 @act("limit", "Run a command, but no longer than that many seconds", "SECONDS CMD")
-async def limit(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def limit(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """What it writes is told as it comes; when the time is over it is killed and its output stays."""
     seconds, line = _timed(rest)
     title = f"Run `{line}` for {seconds:g} s"
@@ -65,7 +65,7 @@ def _timed(rest: str) -> tuple[float, str]:
         raise RequestError(Code.INVALID_PARAMS, "Invalid params", wrong) from None
 
 
-def _ending(line: str, finished: "Finished") -> str:
+def _ending(line: str, finished: "FinishedCommand") -> str:
     if finished.signal is not None:
         return f"`{line}` ended by {finished.signal}."
     if finished.exit_code is not None:

@@ -6,15 +6,15 @@ from antiphon.engines.demo.acts import act
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from antiphon.agent.hooks import Outcome
-    from antiphon.agent.turn import Turn
+    from antiphon.agent.agent import Outcome
+    from antiphon.agent.turn import AgentTurn
     from antiphon.engines.demo.session import DemoSession
 
 __all__: list[str] = []
 
 
 @act("plans", "Show several plans, of every form (draft)")
-async def plans(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def plans(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """As a list, as a file, as Markdown; then one is dropped."""
     if turn.session.client.capabilities.plan is None:
         await turn.say("Your client does not show several plans; `/plan` shows one.")
@@ -29,7 +29,7 @@ async def plans(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
 
 
 @act("child", "Show a child session at work (draft)")
-async def child(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def child(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """It goes through its states, and the two exchange a message."""
     if turn.session.client.capabilities.subagents is None:
         await turn.say("Your client does not show child sessions.")

@@ -8,7 +8,7 @@ from antiphon.errors import Code, RequestError
 from antiphon.protocol.v1.auth import AgentAuth
 
 if TYPE_CHECKING:
-    from antiphon.agent.session import Session
+    from antiphon.agent.session import AgentSession
     from antiphon.engines.demo.keeping import Keeping
     from antiphon.engines.demo.session import DemoSession
     from antiphon.protocol import v1
@@ -36,23 +36,23 @@ class Demo(Engine):
 
     # Sessions.
 
-    async def new(self, session: "Session") -> "DemoSession":
+    async def new(self, session: "AgentSession") -> "DemoSession":
         demo = await self._begin(session)
         await demo.create()
         return demo
 
-    async def load(self, session: "Session") -> "DemoSession":
+    async def load(self, session: "AgentSession") -> "DemoSession":
         demo = await self._begin(session)
         await demo.restore()
         await demo.tell_history()
         return demo
 
-    async def resume(self, session: "Session") -> "DemoSession":
+    async def resume(self, session: "AgentSession") -> "DemoSession":
         demo = await self._begin(session)
         await demo.restore()
         return demo
 
-    async def fork(self, session: "Session", source: str) -> "DemoSession":
+    async def fork(self, session: "AgentSession", source: str) -> "DemoSession":
         demo = await self._begin(session)
         await demo.copy(source)
         return demo
@@ -66,7 +66,7 @@ class Demo(Engine):
     async def delete(self, session_id: str) -> None:
         await self._kept().delete(session_id)
 
-    async def _begin(self, session: "Session") -> "DemoSession":
+    async def _begin(self, session: "AgentSession") -> "DemoSession":
         from antiphon.engines.demo.session import DemoSession
 
         if not self._signed_in:

@@ -6,8 +6,8 @@ from antiphon.engines.demo.acts import ACTS, act
 from antiphon.errors import RequestError
 
 if TYPE_CHECKING:
-    from antiphon.agent.hooks import Outcome
-    from antiphon.agent.turn import Turn
+    from antiphon.agent.agent import Outcome
+    from antiphon.agent.turn import AgentTurn
     from antiphon.engines.demo.session import DemoSession
 
 __all__ = ["PROGRAMME"]
@@ -26,7 +26,7 @@ PROGRAMME: Final = (
 
 
 @act("all", "Everything, one after the other")
-async def everything(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def everything(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """Every kind of update, content, tool call and question in one turn. Ends with the tokens that it took."""
     outcome: Outcome = None
     for name, words in PROGRAMME:

@@ -12,8 +12,8 @@ from antiphon.errors import Code, RequestError, RequestRefused
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from antiphon.agent.hooks import Outcome
-    from antiphon.agent.turn import Turn
+    from antiphon.agent.agent import Outcome
+    from antiphon.agent.turn import AgentTurn
     from antiphon.engines.demo.session import DemoSession
 
 __all__: list[str] = []
@@ -33,7 +33,7 @@ def _words(text: str, usage: str, most: int) -> list[str]:
 
 
 @act("read", "Read a file, or some of its lines", "PATH [LINE [LIMIT]]")
-async def read(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def read(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """Through the client, which knows what is not saved yet."""
     path, *numbers = _words(rest, "/read PATH [LINE [LIMIT]]", 3)
     if not all(number.isdecimal() for number in numbers):
@@ -49,7 +49,7 @@ async def read(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
 
 
 @act("edit", "Write a line into a file, after you allowed it", "PATH [TEXT]")
-async def edit(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def edit(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """Adds a line at the end. The question for permission shows the change."""
     path = _words(rest, "/edit PATH [TEXT]", 1000)[0]
     added = (
@@ -68,7 +68,7 @@ async def edit(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
     return None
 
 
-async def _text_if_any(turn: "Turn", path: str) -> str | None:
+async def _text_if_any(turn: "AgentTurn", path: str) -> str | None:
     try:
         return await turn.read(path)
     except RequestRefused as error:
@@ -91,7 +91,7 @@ def _with_line(text: str, line: str) -> str:
 
 
 @act("delete", "Delete a file, after you allowed it", "PATH")
-async def delete(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def delete(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """One file of the workspace; the protocol has no method for it, so it happens on this machine."""
     path = _words(rest, "/delete PATH", 1)[0]
     place = demo.inside(turn, path)
@@ -104,7 +104,7 @@ async def delete(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
 
 
 @act("move", "Move a file, after you allowed it", "FROM TO")
-async def move(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def move(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """Within the workspace, and never over a file that is there."""
     words = _words(rest, "/move FROM TO", 2)
     if len(words) != 2:
@@ -129,7 +129,7 @@ def _on_disk(do: object, *paths: Path) -> None:
 
 
 @act("search", "Look for a text in the workspace", "TEXT")
-async def search(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def search(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """Every line that has it, with its place."""
     wanted = rest.strip() or "demo"
     async with turn.tool(f"Search for {wanted!r}", v1.ToolKind.SEARCH, name="Grep", input={"text": wanted}) as call:
@@ -154,7 +154,7 @@ def _hits(root: str, wanted: str) -> list[tuple[str, int, str]]:
 
 
 @act("fetch", "Fetch a `data:` or `file:` address; the demo has no network", "URL")
-async def fetch(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def fetch(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """What can be fetched without a network."""
     from urllib.parse import unquote, urlsplit
 

@@ -15,7 +15,7 @@ from antiphon.store.sessions import SessionStore
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from antiphon.agent.session import Session
+    from antiphon.agent.session import AgentSession
 
 __all__ = ["Keeping", "Kept"]
 
@@ -55,7 +55,7 @@ class Keeping:
         self._creating: set[asyncio.Future[object]] = set()
         self._writing: dict[str, list[asyncio.Future[None]]] = {}
 
-    def create(self, session: "Session") -> "asyncio.Future[object]":
+    def create(self, session: "AgentSession") -> "asyncio.Future[object]":
         """A new session. Await it for what went wrong; everything else that is asked here waits for it."""
         creating: asyncio.Future[object] = asyncio.ensure_future(
             self._store.create(session.id, ENGINE, session.cwd, session.directories, client=session.client.name)
@@ -68,7 +68,7 @@ class Keeping:
         if self._creating:
             await asyncio.wait(tuple(self._creating))
 
-    async def fork(self, session: "Session", source: str) -> Kept:
+    async def fork(self, session: "AgentSession", source: str) -> Kept:
         """A new session with the history of another."""
         await self._created()
         try:

@@ -17,10 +17,10 @@ from antiphon.store.errors import UNSAVED, StoreError
 if TYPE_CHECKING:
     import asyncio
 
-    from antiphon.agent.hooks import Outcome
-    from antiphon.agent.session import Session
+    from antiphon.agent.agent import Outcome
+    from antiphon.agent.session import AgentSession
     from antiphon.agent.tools import LiveCall
-    from antiphon.agent.turn import Turn
+    from antiphon.agent.turn import AgentTurn
     from antiphon.engines.demo.keeping import Keeping
 
 __all__ = ["DemoSession"]
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 class DemoSession(EngineSession):
     """The demo at work."""
 
-    def __init__(self, session: "Session", keeping: "Keeping") -> None:
+    def __init__(self, session: "AgentSession", keeping: "Keeping") -> None:
         self.session = session
         self.kept = Kept()
         self._keeping = keeping
@@ -94,7 +94,7 @@ class DemoSession(EngineSession):
 
     # Working.
 
-    async def prompt(self, turn: "Turn") -> "Outcome":
+    async def prompt(self, turn: "AgentTurn") -> "Outcome":
         await self._created()
         self.kept.prompts += 1
         for block in turn.prompt:  # with an id, or two prompts in a row would be told again as one
@@ -108,7 +108,7 @@ class DemoSession(EngineSession):
         finally:
             await self.remember()
 
-    async def _answer(self, turn: "Turn") -> "Outcome":
+    async def _answer(self, turn: "AgentTurn") -> "Outcome":
         if turn.command is None:
             return await describe(self, turn)
         name, rest = turn.command
@@ -122,7 +122,7 @@ class DemoSession(EngineSession):
             await turn.say(f"Your client refused: {error.reason}")
             return None
 
-    async def allowed(self, turn: "Turn", call: "LiveCall", kind: v1.ToolKind, what: str) -> bool:
+    async def allowed(self, turn: "AgentTurn", call: "LiveCall", kind: v1.ToolKind, what: str) -> bool:
         """Whether a call that changes something may run: never in the mode that only looks, else as the user says, now or before.
 
         "Always" is for this very command or file, in this directory.
@@ -145,7 +145,7 @@ class DemoSession(EngineSession):
             await turn.say("You did not allow it, so nothing was done.")
         return always
 
-    def inside(self, turn: "Turn", path: str) -> Path:
+    def inside(self, turn: "AgentTurn", path: str) -> Path:
         """A path of the workspace, with no way out of it. The last part is taken as it is: a link is a thing to delete or move, too."""
         from antiphon.local.problems import FileProblem
         from antiphon.local.roots import Roots
@@ -219,6 +219,6 @@ class DemoSession(EngineSession):
             await self.remember()
 
 
-def _title(turn: "Turn") -> str:
+def _title(turn: "AgentTurn") -> str:
     line = " ".join(turn.text.split())
     return (line[: TITLE_LENGTH - 1] + "…" if len(line) > TITLE_LENGTH else line) or "Without words"

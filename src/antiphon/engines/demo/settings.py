@@ -7,15 +7,15 @@ from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from antiphon.agent.hooks import Outcome
-    from antiphon.agent.turn import Turn
+    from antiphon.agent.agent import Outcome
+    from antiphon.agent.turn import AgentTurn
     from antiphon.engines.demo.session import DemoSession
 
 __all__: list[str] = []
 
 
 @act("mode", "Switch the mode, as an agent does by itself", "default|plan")
-async def mode(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def mode(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """A tool call of the kind that switches modes, and the news of it."""
     wanted = rest.strip() or "plan"
     async with turn.tool(f"Switch to {wanted}", v1.ToolKind.SWITCH_MODE, input={"mode": wanted}):
@@ -26,7 +26,7 @@ async def mode(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
 
 
 @act("set", "Change a setting, as an agent does by itself", "KEY VALUE")
-async def set_option(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def set_option(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """The settings as they stand afterwards."""
     words = rest.split()
     if len(words) != 2:
@@ -40,7 +40,7 @@ async def set_option(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
 
 
 @act("mcp", "List the MCP servers of this session")
-async def mcp(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def mcp(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """What the client gave; the demo starts none of them."""
     servers = turn.session.mcp_servers
     if not servers:

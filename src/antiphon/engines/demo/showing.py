@@ -10,8 +10,8 @@ from antiphon.engines.demo.acts import act
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from antiphon.agent.hooks import Outcome
-    from antiphon.agent.turn import Turn
+    from antiphon.agent.agent import Outcome
+    from antiphon.agent.turn import AgentTurn
     from antiphon.engines.demo.session import DemoSession
 
 __all__ = ["picture", "tone"]
@@ -43,7 +43,7 @@ def tone(samples: int = 800) -> str:
 
 
 @act("image", "Show a picture")
-async def image(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def image(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """A picture in the answer."""
     await turn.say("A picture: ")
     await turn.say(v1.ImageBlock(picture(), "image/png", annotations=v1.Annotations(audience=[v1.Role.USER])))
@@ -51,7 +51,7 @@ async def image(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
 
 
 @act("audio", "Play a sound")
-async def audio(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def audio(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """A sound in the answer."""
     await turn.say("A sound: ")
     await turn.say(v1.AudioBlock(tone(), "audio/wav"))
@@ -59,7 +59,7 @@ async def audio(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
 
 
 @act("link", "Link to a file of the workspace", "[PATH]")
-async def link(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def link(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """A link in the answer."""
     path = Path(turn.path(rest.strip() or "README.md"))
     await turn.say("A link: ")
@@ -68,7 +68,7 @@ async def link(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
 
 
 @act("resource", "Send resources along, as text and as bytes")
-async def resource(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def resource(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """Two resources in the answer."""
     await turn.say("Two resources: ")
     text = v1.TextResource("Call and response.\n", "antiphon://demo/motto.txt", "text/plain")

@@ -8,8 +8,8 @@ from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from antiphon.agent.hooks import Outcome
-    from antiphon.agent.turn import Turn
+    from antiphon.agent.agent import Outcome
+    from antiphon.agent.turn import AgentTurn
     from antiphon.engines.demo.session import DemoSession
 
 __all__ = ["number"]
@@ -43,7 +43,7 @@ def number(text: str, otherwise: int) -> int:
 
 
 @act("help", "What the demo can do")
-async def show_help(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def show_help(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """The list of commands, as Markdown."""
     lines = [
         f"- `/{each.name}{' ' + each.hint if each.hint else ''}`: {each.description}" for each in every_act().values()
@@ -54,7 +54,7 @@ async def show_help(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
 
 
 @act("think", "Think aloud before answering", "TEXT")
-async def think(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def think(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """Thoughts in pieces, and a tool call of the kind that thinks."""
     for word in f"Let me think about {rest or 'this'} for a moment.".split(" "):
         await turn.think(f"{word} ")
@@ -65,7 +65,7 @@ async def think(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
 
 
 @act("echo", "Say it back, as what the user said")
-async def echo(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def echo(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """The update that tells what the user said, as in a replayed history."""
     await turn.update(v1.UserMessageChunk(v1.TextBlock(rest or "echo")))
     await turn.say(rest or "echo")
@@ -73,7 +73,7 @@ async def echo(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
 
 
 @act("plan", "Make a plan and follow it")
-async def plan(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def plan(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """A plan whose entries go through every state, with every priority."""
     texts = ("Look around", "Do the work", "Check the work")
     priorities = (v1.PlanPriority.LOW, v1.PlanPriority.HIGH, v1.PlanPriority.MEDIUM)
@@ -89,7 +89,7 @@ async def plan(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
 
 
 @act("slow", "Count slowly; cancel it to see what happens", "N")
-async def slow(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def slow(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """One word each beat."""
     for count in range(1, number(rest, 10) + 1):
         await turn.say(f"{count} ")
@@ -99,7 +99,7 @@ async def slow(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
 
 
 @act("many", "Say many small pieces as fast as possible", "N")
-async def many(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def many(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """For those who measure."""
     for count in range(number(rest, 1000)):
         await turn.say(f"{count} ")
@@ -107,14 +107,14 @@ async def many(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
 
 
 @act("big", "Say one piece of that many KiB", "N")
-async def big(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def big(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """For those who read line by line into a small buffer."""
     await turn.say("antiphon" * (128 * number(rest, 64)))
     return None
 
 
 @act("usage", "Report tokens and cost")
-async def usage(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def usage(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """How full the window is, and the tokens of the session with the answer. A token of the demo is a prompt."""
     used = 100 * demo.kept.prompts
     await turn.usage(used, WINDOW, cost=used / 1_000_000)
@@ -124,7 +124,7 @@ async def usage(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
 
 
 @act("title", "Give the session a title", "TEXT")
-async def title(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def title(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """The title is kept with the session."""
     await demo.entitle(rest or "A session with the demo")
     await turn.say(f"This session is called “{demo.kept.title}” now.")
@@ -132,7 +132,7 @@ async def title(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
 
 
 @act("notice", "Show notices of every severity")
-async def notice(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def notice(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """As text where the client shows none."""
     for severity in v1.NoticeSeverity:
         await turn.session.notice(f"A notice: {severity}", "It is only a demonstration.", severity)
@@ -140,7 +140,7 @@ async def notice(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
 
 
 @act("compact", "Pretend to compact the context", "[fail|cancel]")
-async def compact(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def compact(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """A compaction with its summary, ending well or as asked."""
     status = v1.CompactionStatus
     if not turn.session.client.shows_compaction:
@@ -159,7 +159,7 @@ async def compact(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
 
 
 @act("stop", "End the turn for a reason", "end_turn|max_tokens|max_turn_requests|refusal")
-async def stop(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def stop(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """Every stop reason that is not `cancelled`, which only cancelling gives."""
     reason = rest.strip() or "end_turn"
     reasons = [each.value for each in v1.StopReason if each is not v1.StopReason.CANCELLED]
@@ -171,7 +171,7 @@ async def stop(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
 
 
 @act("fail", "Fail: a tool call first, then the turn", "[CODE]")
-async def fail(demo: "DemoSession", turn: "Turn", rest: str) -> "Outcome":
+async def fail(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """A failed tool call and an error as the answer."""
     code = -number(rest.strip().lstrip("-"), -Code.INTERNAL_ERROR)
     async with turn.tool("A tool that always fails", input={"code": code}) as call:

@@ -10,8 +10,8 @@ from antiphon.errors import RequestRefused
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from antiphon.agent.hooks import Outcome
-    from antiphon.agent.turn import Turn
+    from antiphon.agent.agent import Outcome
+    from antiphon.agent.turn import AgentTurn
     from antiphon.engines.demo.session import DemoSession
 
 __all__ = ["counted", "describe", "text_files"]
@@ -60,7 +60,7 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-async def describe(demo: "DemoSession", turn: "Turn") -> "Outcome":
+async def describe(demo: "DemoSession", turn: "AgentTurn") -> "Outcome":
     """Say what can be seen from here."""
     if demo.setting("greeting"):
         await turn.say("Hello! ")
@@ -72,7 +72,7 @@ async def describe(demo: "DemoSession", turn: "Turn") -> "Outcome":
     return None
 
 
-async def _look(demo: "DemoSession", turn: "Turn") -> None:
+async def _look(demo: "DemoSession", turn: "AgentTurn") -> None:
     total, kinds = await asyncio.to_thread(_count, turn.session.cwd)
     name = os.path.basename(turn.session.cwd) or turn.session.cwd
     listed = ", ".join(f"{count} {kind}" for kind, count in kinds)
@@ -90,7 +90,7 @@ async def _look(demo: "DemoSession", turn: "Turn") -> None:
     await turn.say("I am a demo without a model: `/help` lists what I can show.\n")
 
 
-async def _first_line(turn: "Turn") -> str | None:
+async def _first_line(turn: "AgentTurn") -> str | None:
     try:
         text = await turn.read("README.md", limit=20)
     except RequestRefused:

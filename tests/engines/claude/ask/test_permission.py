@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from antiphon.agent.permission import is_question, refusal
+from antiphon.agent.questions import is_question, refusal
 from antiphon.engines.claude.questions import CALLED_OFF, NOT_ALLOWED, REJECTED
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1

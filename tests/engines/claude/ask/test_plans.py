@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from antiphon.agent.permission import is_question
+from antiphon.agent.questions import is_question
 from antiphon.engines.claude.questions import STAYS
 from antiphon.protocol import v1
 from tests.agent.editor import FULL

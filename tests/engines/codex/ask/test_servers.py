@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from antiphon.agent.permission import is_question
-from antiphon.agent.turn import Turn
+from antiphon.agent.questions import is_question
+from antiphon.agent.turn import AgentTurn
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.approvals import Asker
 from antiphon.errors import Code, RequestError
@@ -90,7 +90,7 @@ async def test_only_what_codex_would_remember_is_offered(persist: Any, ids: list
 async def test_a_server_that_the_client_brought_is_not_in_codexs_settings() -> None:
     user, asked = User(v1.Selected("allow_session")), tool()
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         await Asker(turn.session).answer(asked.method, asked.params, turn, CALL)
 
     async with playing(only_prompt(prompt), FULL, user.router) as editor:

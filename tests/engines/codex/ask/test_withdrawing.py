@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from antiphon.agent.asking import Asking
-from antiphon.agent.turn import Turn
+from antiphon.agent.questions import UserQuestions
+from antiphon.agent.turn import AgentTurn
 from antiphon.connection.router import Router
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.approvals import Asker
@@ -79,7 +79,7 @@ class Slow:
 async def test_a_question_that_is_resolved_elsewhere_is_withdrawn_at_the_client(asked: wire.Asked) -> None:
     slow = Slow()
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         asking = asyncio.ensure_future(Asker(turn.session).answer(asked.method, asked.params, turn, CALL))
         await slow.asked()
         asking.cancel()
@@ -97,7 +97,7 @@ async def test_a_turn_that_ends_first_leaves_the_server_an_answer(asked: wire.As
     slow = Slow()
     waiting: list[asyncio.Future[Any]] = []
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         waiting.append(asyncio.ensure_future(Asker(turn.session).answer(asked.method, asked.params, turn, CALL)))
         await slow.asked()
 
@@ -109,7 +109,7 @@ async def test_a_turn_that_ends_first_leaves_the_server_an_answer(asked: wire.As
 
 @pytest.mark.parametrize(("asked", "body"), EVERY, ids=NAMES)
 async def test_a_question_in_a_turn_that_is_over_is_called_off(asked: wire.Asked, body: Body) -> None:
-    stages: list[Turn] = []
+    stages: list[AgentTurn] = []
     async with playing(only_prompt(stages.append), FULL) as editor:
         await editor.turn()
         (stage,) = stages
@@ -120,7 +120,7 @@ async def test_a_question_in_a_turn_that_is_over_is_called_off(asked: wire.Asked
 async def test_several_at_once_get_their_own_answers() -> None:
     slow, bodies = Slow(), list[Any]()
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         asker = Asker(turn.session)
         calls = [v1.ToolCallPatch(name) for name in ("one", "two", "three")]
         asked = asks(COMMAND, command="ls")
@@ -142,7 +142,7 @@ async def test_questions_outside_of_a_turn_are_asked_too() -> None:
     asked = asks(COMMAND, command="ls")
     async with playing(only_prompt(lambda turn: sessions.append(turn.session)), FULL, user.router) as editor:
         await editor.turn()
-        body = await Asker(sessions[0]).answer(asked.method, asked.params, Asking(sessions[0]), CALL)
+        body = await Asker(sessions[0]).answer(asked.method, asked.params, UserQuestions(sessions[0]), CALL)
     assert body == {"decision": "accept"}
 
 
@@ -151,7 +151,7 @@ async def test_a_client_that_is_gone_allows_nothing(asked: wire.Asked) -> None:
     sessions: list[Any] = []
     async with playing(only_prompt(lambda turn: sessions.append(turn.session)), FULL) as editor:
         await editor.turn()
-    body = await Asker(sessions[0]).answer(asked.method, asked.params, Asking(sessions[0]), CALL)
+    body = await Asker(sessions[0]).answer(asked.method, asked.params, UserQuestions(sessions[0]), CALL)
     assert body is not None
     assert "accept" not in str(body)
     assert "approved" not in str(body)
@@ -163,7 +163,7 @@ async def test_questions_with_a_time_limit_go_unanswered_when_it_is_over() -> No
     asked = asks(QUESTIONS, questions=[ONE], autoResolutionMs=20)
     bodies: list[Any] = []
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         bodies.append(await Asker(turn.session).answer(asked.method, asked.params, turn, None))
 
     async with playing(only_prompt(prompt), FULL, slow.router) as editor:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from antiphon.agent.turn import Turn
+from antiphon.agent.turn import AgentTurn
 from antiphon.connection.router import Router
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.approvals import Asker
@@ -16,7 +16,7 @@ from tests.agent.editor import FULL, Editor, only_prompt, playing
 
 Body = dict[str, Any]
 Reply = v1.CreateElicitationResult | v1.PermissionOutcome | v1.PermissionResult | RequestError
-Ask = Callable[[Asker, Turn], Any]
+Ask = Callable[[Asker, AgentTurn], Any]
 
 NO_FORMS = v1.ClientCapabilities()
 COMMAND = "item/commandExecution/requestApproval"
@@ -101,7 +101,7 @@ async def heard(ask: Ask, user: User, capabilities: v1.ClientCapabilities = FULL
     """What comes of a question that is asked in a turn."""
     found: list[Any] = []
 
-    async def prompt(turn: Turn) -> None:
+    async def prompt(turn: AgentTurn) -> None:
         found.append(await ask(Asker(turn.session), turn))
 
     async with playing(only_prompt(prompt), capabilities, user.router) as editor:

@@ -58,8 +58,8 @@ from antiphon.text import exact, fenced
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from antiphon.agent.asking import Asking
-    from antiphon.agent.session import Session
+    from antiphon.agent.questions import UserQuestions
+    from antiphon.agent.session import AgentSession
     from antiphon.engines.codex.settings import CodexSettings
 
 __all__ = [
@@ -95,7 +95,9 @@ _PLACES: Final = {
 }
 
 
-async def ask_for_permissions(asked: wire.PermissionsApproval, stage: "Asking", call: v1.ToolCallPatch | None) -> Body:
+async def ask_for_permissions(
+    asked: wire.PermissionsApproval, stage: "UserQuestions", call: v1.ToolCallPatch | None
+) -> Body:
     """Ask for all of it at once. The server has no item for this, so the question is a call of its own."""
     wanted = described(asked.permissions)
     if not wanted:
@@ -175,7 +177,7 @@ NOTE: Final = "user_note: "
 """What Codex puts before the words that a user adds to a choice."""
 
 
-async def ask_questions(asked: wire.UserInputAsked, stage: "Asking", call: v1.ToolCallPatch | None) -> Body:
+async def ask_questions(asked: wire.UserInputAsked, stage: "UserQuestions", call: v1.ToolCallPatch | None) -> Body:
     """Ask all of them. The model goes on without the answers that it does not get."""
     questions = [_question(each) for each in asked.questions]
     if not questions:
@@ -202,7 +204,7 @@ def _question(asked: wire.Question) -> UserQuestion:
 
 
 async def _without_forms(
-    asked: wire.UserInputAsked, stage: "Asking", questions: Sequence[UserQuestion]
+    asked: wire.UserInputAsked, stage: "UserQuestions", questions: Sequence[UserQuestion]
 ) -> list[UserAnswer] | NoAnswer:
     """The server has no item for its questions, so they are a call of their own."""
     if not any(each.choices for each in questions):
@@ -240,7 +242,7 @@ _PERSIST: Final = {_TOOL_IN_SESSION.option_id: "session", _ALWAYS.option_id: "al
 _FORMS: Final = ("form", "openai/form", "openaiForm", None)
 
 
-async def ask_for_server(asked: wire.Elicitation, stage: "Asking", call: v1.ToolCallPatch | None) -> Body:
+async def ask_for_server(asked: wire.Elicitation, stage: "UserQuestions", call: v1.ToolCallPatch | None) -> Body:
     """Ask whatever it is."""
     if asked.mode == "url":
         # Codex does not pass on when the user is done there, so the client is not told either.
@@ -260,7 +262,7 @@ def _message(asked: wire.Elicitation) -> str:
     return prose(f"{asked.server_name or 'An MCP server'} asks: {asked.message}")
 
 
-async def _ask_about_tool(asked: wire.Elicitation, stage: "Asking", call: v1.ToolCallPatch | None) -> Body:
+async def _ask_about_tool(asked: wire.Elicitation, stage: "UserQuestions", call: v1.ToolCallPatch | None) -> Body:
     options = [_ALLOW, *_lasting(asked, stage), _REJECT_TOOL]
     described = (asked.meta or {}).get("tool_description")
     notes = [asked.message, described if isinstance(described, str) else None]
@@ -274,7 +276,7 @@ async def _ask_about_tool(asked: wire.Elicitation, stage: "Asking", call: v1.Too
     return {"action": "accept", "content": None, "_meta": None if persist is None else {"persist": persist}}
 
 
-def _lasting(asked: wire.Elicitation, stage: "Asking") -> Iterator[v1.PermissionOption]:
+def _lasting(asked: wire.Elicitation, stage: "UserQuestions") -> Iterator[v1.PermissionOption]:
     offered = (asked.meta or {}).get("persist")
     offered = offered if isinstance(offered, list) else [offered]
     if "session" in offered:
@@ -285,7 +287,7 @@ def _lasting(asked: wire.Elicitation, stage: "Asking") -> Iterator[v1.Permission
         yield _ALWAYS
 
 
-def _tool_call(asked: wire.Elicitation, stage: "Asking") -> v1.ToolCallPatch:
+def _tool_call(asked: wire.Elicitation, stage: "UserQuestions") -> v1.ToolCallPatch:
     """The question as a call of its own. A client's rules see neither name nor arguments, so that none for another tool can allow it."""
     arguments = (asked.meta or {}).get("tool_params")
     return v1.ToolCallPatch(
@@ -297,7 +299,7 @@ def _tool_call(asked: wire.Elicitation, stage: "Asking") -> v1.ToolCallPatch:
     )
 
 
-async def _yes_or_no(asked: wire.Elicitation, stage: "Asking") -> Body:
+async def _yes_or_no(asked: wire.Elicitation, stage: "UserQuestions") -> Body:
     """A form with nothing to fill in, for clients without forms."""
     message = _message(asked)
     call = v1.ToolCallPatch(
@@ -311,7 +313,7 @@ async def _yes_or_no(asked: wire.Elicitation, stage: "Asking") -> Body:
 
 
 async def ask_about_changes(
-    asked: wire.FileApproval | wire.ApplyPatchApproval, stage: "Asking", call: v1.ToolCallPatch | None
+    asked: wire.FileApproval | wire.ApplyPatchApproval, stage: "UserQuestions", call: v1.ToolCallPatch | None
 ) -> Body:
     """Ask about changes to files, in either protocol."""
     words = NEW if isinstance(asked, wire.FileApproval) else OLD
@@ -357,7 +359,7 @@ def _change_call(asked: wire.FileApproval | wire.ApplyPatchApproval) -> v1.ToolC
 
 
 async def ask_about_command(
-    asked: wire.CommandApproval | wire.ExecApproval, stage: "Asking", call: v1.ToolCallPatch | None
+    asked: wire.CommandApproval | wire.ExecApproval, stage: "UserQuestions", call: v1.ToolCallPatch | None
 ) -> Body:
     """Ask about a command, in either protocol."""
     if isinstance(asked, wire.ExecApproval):
@@ -374,7 +376,7 @@ async def ask_about_command(
     return decided(offers, chosen, words)
 
 
-def _command_call(asked: wire.CommandApproval | wire.ExecApproval, stage: "Asking") -> v1.ToolCallPatch:
+def _command_call(asked: wire.CommandApproval | wire.ExecApproval, stage: "UserQuestions") -> v1.ToolCallPatch:
     """The question as a call of its own."""
     if isinstance(asked, wire.ExecApproval):
         id, line, title = asked.approval_id or asked.call_id, shell_line(asked.command), None
@@ -394,7 +396,7 @@ def _command_call(asked: wire.CommandApproval | wire.ExecApproval, stage: "Askin
     )
 
 
-def _facts(asked: wire.CommandApproval | wire.ExecApproval, stage: "Asking") -> Iterator[str]:
+def _facts(asked: wire.CommandApproval | wire.ExecApproval, stage: "UserQuestions") -> Iterator[str]:
     if asked.cwd is not None and asked.cwd != stage.session.cwd:
         yield f"It runs in `{exact(asked.cwd)}`."
     if isinstance(asked, wire.ExecApproval):
@@ -411,7 +413,7 @@ class _Way(msgspec.Struct, frozen=True):
     """How a method is asked about, and what it is answered with if there is no answer."""
 
     params: type[Any]
-    ask: "Callable[[Any, Asking, v1.ToolCallPatch | None], Awaitable[Body]]"
+    ask: "Callable[[Any, UserQuestions, v1.ToolCallPatch | None], Awaitable[Body]]"
     declined: Body
     """Nobody could be asked: the turn goes on without."""
     called_off: Body
@@ -432,14 +434,14 @@ _WAYS: Final = {
 class Asker:
     """Asks for one session. Several questions may be open at once; whoever cancels one withdraws it at the client."""
 
-    def __init__(self, session: "Session") -> None:
+    def __init__(self, session: "AgentSession") -> None:
         self._session = session
 
     async def answer(
         self,
         method: str,
         params: "wire.Request | wire.Unread",
-        stage: "Asking",
+        stage: "UserQuestions",
         call: v1.ToolCallPatch | None = None,
     ) -> Body | None:
         """What the server is told; None if it asks for something that no user is asked about. `call` is what the client knows of it."""
@@ -477,7 +479,10 @@ class Asker:
 
 
 def decided_by_mode(
-    session: "Session", choosing: "CodexSettings", params: "wire.Request | wire.Unread", call: "v1.ToolCallPatch | None"
+    session: "AgentSession",
+    choosing: "CodexSettings",
+    params: "wire.Request | wire.Unread",
+    call: "v1.ToolCallPatch | None",
 ) -> "Body | None":
     """Return the answer to a request of Codex that the mode decides; None if the user is asked, or the guard of a joint session."""
     if not choosing.accepts_edits:
@@ -521,7 +526,7 @@ def _is_plain(params: "wire.Request | wire.Unread") -> bool:
     return isinstance(params, wire.ExecApproval) or not getattr(params, "grant_root", None)
 
 
-def _accepted(session: "Session", choosing: "CodexSettings", call: "v1.ToolCallPatch") -> bool:
+def _accepted(session: "AgentSession", choosing: "CodexSettings", call: "v1.ToolCallPatch") -> bool:
     rules = session.rules or Rules()
     action = action_of(session, call, also=choosing.also_writable)
     ruling = decide(action, Rules(deny=rules.deny, ask=rules.ask), PolicyMode.ACCEPT_EDITS)

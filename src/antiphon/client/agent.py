@@ -2,17 +2,15 @@
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
 from msgspec import UNSET
 
-from antiphon.client.hearing import OnUpdate
 from antiphon.client.link import Link
-from antiphon.client.place import Place
-from antiphon.client.session import Session
-from antiphon.client.sessions import Sessions
-from antiphon.errors import LocalProtocolError, NotSupported
+from antiphon.client.session import ClientSession, SessionWorkspace
+from antiphon.client.updates import ClientSessions, OnUpdate
+from antiphon.errors import AcpError, AuthRequired, LocalProtocolError, NotSupported, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.timeouts import Timeout
 from antiphon.protocol.v1 import methods as m
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from antiphon.client.terminals import Terminals
     from antiphon.connection.connection import Connection
 
-__all__ = ["ConnectedAgent"]
+__all__ = ["SHORTEST", "AmbiguousId", "ConnectedAgent", "find_session", "is_script", "made_by", "shortened"]
 
 PathLike = str | os.PathLike[str]
 
@@ -37,7 +35,7 @@ class ConnectedAgent:
     def __init__(
         self,
         link: Link,
-        sessions: Sessions,
+        sessions: ClientSessions,
         terminals: "Terminals | None" = None,
         cwd: PathLike | None = None,
         transcript: int | None = None,
@@ -98,7 +96,7 @@ class ConnectedAgent:
         additional_directories: Sequence[PathLike] = (),
         on_update: OnUpdate | None = None,
         timeout: Timeout = UNSET,
-    ) -> Session:
+    ) -> ClientSession:
         """Open a session in a directory: the one given, else the one the agent was started in, else ours.
 
         Raises:
@@ -108,7 +106,7 @@ class ConnectedAgent:
         """
         place = self._place(cwd, mcp_servers, additional_directories)
 
-        async def open_it(connection: "Connection") -> Session:
+        async def open_it(connection: "Connection") -> ClientSession:
             with self._sessions.opening(place):
                 answer = await connection.request(m.NEW_SESSION, place.new(), timeout=timeout)
             return self._opened(answer, connection, place, on_update)
@@ -124,12 +122,12 @@ class ConnectedAgent:
         additional_directories: Sequence[PathLike] = (),
         on_update: OnUpdate | None = None,
         timeout: Timeout = UNSET,
-    ) -> Session:
+    ) -> ClientSession:
         """Open a new session that starts where another stands."""
         self._link.abilities.need_method("session/fork")
         place = self._place(cwd, mcp_servers, additional_directories)
 
-        async def open_it(connection: "Connection") -> Session:
+        async def open_it(connection: "Connection") -> ClientSession:
             with self._sessions.opening(place):
                 answer = await connection.request(m.FORK_SESSION, place.fork(session_id), timeout=timeout)
             return self._opened(answer, connection, place, on_update)
@@ -145,7 +143,7 @@ class ConnectedAgent:
         additional_directories: Sequence[PathLike] = (),
         on_update: OnUpdate | None = None,
         timeout: Timeout = UNSET,
-    ) -> Session:
+    ) -> ClientSession:
         """Open an earlier session and hear its history: it is in the session's transcript, and `on_update` gets it as it comes."""
         self._link.abilities.need_method("session/load")
         session = self._session(session_id, self._place(cwd, mcp_servers, additional_directories), on_update)
@@ -166,7 +164,7 @@ class ConnectedAgent:
         additional_directories: Sequence[PathLike] = (),
         on_update: OnUpdate | None = None,
         timeout: Timeout = UNSET,
-    ) -> Session:
+    ) -> ClientSession:
         """Open an earlier session without hearing its history."""
         self._link.abilities.need_method("session/resume")
         session = self._session(session_id, self._place(cwd, mcp_servers, additional_directories), on_update)
@@ -182,7 +180,7 @@ class ConnectedAgent:
     ) -> AsyncIterator[v1.SessionInfo]:
         """Iterate over the sessions that the agent keeps, of all directories or of one, page by page. `timeout` is that of a page."""
         self._link.abilities.need_method("session/list")
-        directory = None if cwd is None else Place.at(cwd).cwd
+        directory = None if cwd is None else SessionWorkspace.at(cwd).cwd
         cursor: str | None = None
         seen: set[str] = set()
         while True:
@@ -225,27 +223,31 @@ class ConnectedAgent:
 
     # Parts of the above.
 
-    def _place(self, cwd: PathLike | None, servers: Sequence[v1.McpServer], directories: Sequence[PathLike]) -> Place:
-        place = Place.at(self._cwd if cwd is None else cwd, directories, servers)
+    def _place(
+        self, cwd: PathLike | None, servers: Sequence[v1.McpServer], directories: Sequence[PathLike]
+    ) -> SessionWorkspace:
+        place = SessionWorkspace.at(self._cwd if cwd is None else cwd, directories, servers)
         self._link.abilities.need_place(place.servers, place.directories)
         return place
 
-    def _session(self, id: str, place: Place, on_update: OnUpdate | None) -> Session:
-        return Session(id, place, self._link, self._sessions, self._terminals, on_update, self._transcript)
+    def _session(self, id: str, place: SessionWorkspace, on_update: OnUpdate | None) -> ClientSession:
+        return ClientSession(id, place, self._link, self._sessions, self._terminals, on_update, self._transcript)
 
     def _opened(
         self,
         answer: v1.NewSessionResult | v1.ForkSessionResult,
         connection: "Connection",
-        place: Place,
+        place: SessionWorkspace,
         on_update: OnUpdate | None,
-    ) -> Session:
+    ) -> ClientSession:
         session = self._session(answer.session_id, place, on_update)
         session.opened(connection, answer)
         self._sessions.put(session)
         return session
 
-    async def _reopened(self, session: Session, open_it: Callable[["Connection"], Awaitable[None]]) -> Session:
+    async def _reopened(
+        self, session: ClientSession, open_it: Callable[["Connection"], Awaitable[None]]
+    ) -> ClientSession:
         """Open a session whose id we know: it hears everything from the start, and steps back if it cannot be opened."""
         self._sessions.early.claim(session.id)  # what an earlier life of it left behind
         before = self._sessions.put(session)
@@ -263,3 +265,94 @@ class ConnectedAgent:
         self._sessions.early.clear()
         if self._terminals is not None:
             await self._terminals.close()
+
+
+# --- Find a session by the beginning of its id, among those that an agent lists
+
+SHORTEST: Final = 8
+"""Letters of an id that are shown at least."""
+
+CANDIDATES: Final = 5
+"""Sessions that an error lists."""
+
+
+class AmbiguousId(AcpError):
+    """Several sessions have ids that begin like this."""
+
+
+async def find_session(agent: "ConnectedAgent", word: str, cwd: str | None = None) -> "v1.SessionInfo | None":
+    """The session with this id, or whose id begins like this: of this directory, else of all. None: the agent lists no such session.
+
+    Raises:
+        AmbiguousId: several are meant.
+        AuthRequired: the agent lists its sessions to those who are signed in.
+    """
+    if not word or agent.capabilities.session_capabilities.list is None:
+        return None
+    for directory in dict.fromkeys((cwd, None)):
+        try:
+            found = [info async for info in agent.list_sessions(directory) if info.session_id.startswith(word)]
+        except AuthRequired:
+            raise
+        except (RequestRefused, NotSupported):  # it may still know the id
+            return None
+        found = [info for info in found if info.session_id == word] or list(
+            {info.session_id: info for info in found}.values()
+        )
+        if directory is not None and not _same_directory(found, directory):
+            continue
+        if len(found) > 1:
+            raise _several(word, found)
+        if found:
+            return found[0]
+    return None
+
+
+def shortened(ids: "list[str]") -> dict[str, str]:
+    """Id → the shortest beginning that no other of them has, of at least eight letters. In order, an id shares most with its neighbours."""
+    order = sorted(set(ids))
+    shown = {}
+    for place, id in enumerate(order):
+        neighbours = (*order[max(place - 1, 0) : place], *order[place + 1 : place + 2])
+        shared = max((_shared(id, other) for other in neighbours), default=0)
+        shown[id] = id[: max(SHORTEST, shared + 1)]
+    return shown
+
+
+def _shared(one: str, other: str) -> int:
+    """With how many of the same letters both begin."""
+    return next(
+        (place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]),
+        min(len(one), len(other)),
+    )
+
+
+def made_by(info: "v1.SessionInfo") -> str:
+    """The client that made a session, if the agent is ours and knows; else nothing."""
+    client = _marks(info).get("client")
+    return client if isinstance(client, str) else ""
+
+
+def is_script(info: "v1.SessionInfo") -> bool:
+    """Whether a script made a session, as far as the agent says so."""
+    return _marks(info).get("script") is True
+
+
+def _marks(info: "v1.SessionInfo") -> "dict[str, object]":
+    ours = (info.meta or {}).get("antiphon")
+    return ours if isinstance(ours, dict) else {}
+
+
+def _same_directory(found: "list[v1.SessionInfo]", directory: str) -> bool:
+    """Whether all of them are of this directory: some agents list all that they have, whatever they are asked for."""
+    return bool(found) and all(info.cwd in (directory, os.path.realpath(directory)) for info in found)
+
+
+def _several(word: str, found: "list[v1.SessionInfo]") -> AmbiguousId:
+    shown = shortened([info.session_id for info in found])
+    listed = [f"\n  {shown[info.session_id]}  {info.title or info.cwd}" for info in found]
+    more = f"\n  … and {len(found) - CANDIDATES} more" if len(found) > CANDIDATES else ""
+    return AmbiguousId(
+        f"`{word}` is the beginning of {len(found)} sessions:{''.join(listed[:CANDIDATES])}{more}",
+        hint="give some more letters of the one you mean",
+    )

@@ -10,14 +10,18 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from antiphon.aio import ignore_result
 from antiphon.errors import Code, RequestError
+from antiphon.protocol import v1
+from antiphon.protocol.salvage import salvage
 from antiphon.protocol.v1.session import PromptResult, StopReason
 
 if TYPE_CHECKING:
-    from antiphon.agent.turn import Turn
+    from antiphon.agent.turn import AgentTurn
 
-__all__ = ["MAX_WAITING", "TURN_GRACE", "Turns"]
+__all__ = ["INJECTED", "MAX_WAITING", "STEERING", "TURN_GRACE", "PromptQueue", "read_steering", "too_late"]
 
 TURN_GRACE: Final = 3.0
 """Seconds that a cancelled handler may take to clean up (end a process, say) before the turn is answered without it."""
@@ -27,8 +31,8 @@ MAX_WAITING: Final = 32
 
 _log = logging.getLogger(__name__)
 
-Play = Callable[["Turn"], Awaitable[PromptResult]]
-Wait = Callable[["Turn", int], None]
+Play = Callable[["AgentTurn"], Awaitable[PromptResult]]
+Wait = Callable[["AgentTurn", int], None]
 
 
 class _Place:
@@ -41,7 +45,7 @@ class _Place:
         self.over: asyncio.Future[None] = loop.create_future()
 
 
-class Turns:
+class PromptQueue:
     """The line of one session."""
 
     def __init__(self) -> None:
@@ -65,7 +69,7 @@ class Turns:
             place = self._line[-1]
             await asyncio.wait([place.over])
 
-    async def take(self, turn: "Turn", play: Play, wait: Wait | None = None) -> PromptResult:
+    async def take(self, turn: "AgentTurn", play: Play, wait: Wait | None = None) -> PromptResult:
         """Wait for our turn, play it, and say how it ended. `wait` hears that there is something to wait for, and how much."""
         if len(self._line) > MAX_WAITING:
             raise RequestError(
@@ -93,7 +97,7 @@ class Turns:
                 self._line[0].front.set_result(None)
 
 
-async def _perform(turn: "Turn", play: Play, cancelled: "asyncio.Future[None]") -> PromptResult:
+async def _perform(turn: "AgentTurn", play: Play, cancelled: "asyncio.Future[None]") -> PromptResult:
     work = asyncio.ensure_future(play(turn))
     work.add_done_callback(ignore_result)  # it may fail in the very step in which we are cancelled
     ends: list[asyncio.Future[Any]] = [work, cancelled]
@@ -109,7 +113,7 @@ async def _perform(turn: "Turn", play: Play, cancelled: "asyncio.Future[None]") 
     return PromptResult(StopReason.CANCELLED)
 
 
-async def _end(work: "asyncio.Future[PromptResult]", turn: "Turn") -> None:
+async def _end(work: "asyncio.Future[PromptResult]", turn: "AgentTurn") -> None:
     work.cancel()
     grace = asyncio.ensure_future(asyncio.wait([work], timeout=TURN_GRACE))
     while not grace.done():
@@ -120,3 +124,43 @@ async def _end(work: "asyncio.Future[PromptResult]", turn: "Turn") -> None:
     if not work.done():
         _log.error("the prompt's handler ignores its cancellation; the turn is answered without it")
         turn.end()
+
+
+# --- Adding to a turn that runs: the extension that editors use for it. The protocol itself has no word for it yet
+
+STEERING: Final = "_session/steering"
+"""The method. Its params are those of a prompt."""
+
+INJECTED: Final = {"outcome": "injected"}
+_TOO_LATE: Final = {"outcome": "promptRequired", "reason": "noRunningTurn"}
+
+
+def read_steering(params: msgspec.Raw) -> v1.Prompt:
+    """What the user adds.
+
+    Raises:
+        RequestError: the params are something else.
+    """
+    try:
+        asked = salvage(params, v1.Prompt)
+    except msgspec.DecodeError as error:
+        raise RequestError(Code.INVALID_PARAMS, "Invalid params", str(error)) from error
+    if not asked.prompt:
+        raise RequestError(Code.INVALID_PARAMS, "Invalid params", "`prompt` is empty")
+    return asked
+
+
+def too_late(asked: v1.Prompt) -> dict[str, str]:
+    """The answer when no turn runs. A client that says so in advance prompts by itself; another is told, so that nothing is lost unseen.
+
+    Raises:
+        RequestError: it did not say so.
+    """
+    wish = (asked.meta or {}).get("steering")
+    if isinstance(wish, dict) and wish.get("idleBehavior") == "promptRequired":
+        return _TOO_LATE
+    raise RequestError(
+        Code.INVALID_REQUEST,
+        "Invalid request",
+        "there is no turn that it could be added to: send it with `session/prompt`",
+    )
