@@ -9,7 +9,7 @@ from antiphon.traffic.entries import Entry
 
 __all__: list[str] = []
 
-LINK = "session-setup#closing-active-sessions"
+CLOSE_LINK = "session-setup#closing-active-sessions"
 
 
 @SUITE.scenario(
@@ -19,13 +19,13 @@ LINK = "session-setup#closing-active-sessions"
         capability(
             "close.closes",
             "A session can be closed.",
-            link=LINK,
+            link=CLOSE_LINK,
             fix="Answer `session/close` with a result, or do not offer `sessionCapabilities.close`.",
         ),
         should(
             "close.closed",
             "A prompt in a session that was closed is answered with an error.",
-            link=LINK,
+            link=CLOSE_LINK,
             fix="Forget the session when it is closed: it may be loaded or resumed again.",
             needs=("close.closes",),
         ),
@@ -49,7 +49,7 @@ async def closing(stage: Stage) -> None:
         capability(
             "close.cancels",
             "Closing a session cancels its turn, which is answered with `cancelled`.",
-            link=LINK,
+            link=CLOSE_LINK,
             fix="Do what `session/cancel` does first: every prompt has an answer.",
         ),
     ),

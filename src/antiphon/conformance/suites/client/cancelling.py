@@ -9,7 +9,7 @@ from antiphon.conformance.wire import Closed
 
 __all__: list[str] = []
 
-LINK = "prompt-turn#cancellation"
+CANCEL_LINK = "prompt-turn#cancellation"
 
 
 @SUITE.scenario(
@@ -19,27 +19,27 @@ LINK = "prompt-turn#cancellation"
         should(
             "cancel.told",
             "A client that gives up a turn tells the agent so with `session/cancel`.",
-            link=LINK,
+            link=CANCEL_LINK,
             fix="Send `session/cancel` with the id of the session before you do anything else.",
         ),
         must(
             "cancel.notification",
             "`session/cancel` is a notification, for the session whose turn runs.",
-            link=LINK,
+            link=CANCEL_LINK,
             fix="Send it without an id, with the `sessionId` of the prompt; nothing answers it.",
             needs=("cancel.told",),
         ),
         should(
             "cancel.waits",
             "The client waits for the answer to the prompt that it cancelled.",
-            link=LINK,
+            link=CANCEL_LINK,
             fix="Wait for `stopReason: cancelled` before you close the connection.",
             needs=("cancel.told",),
         ),
         must(
             "cancel.updates",
             "Updates are taken after a cancellation too.",
-            link=LINK,
+            link=CANCEL_LINK,
             fix="Go on reading until the prompt is answered: what the agent has done is told there.",
             needs=("cancel.told", "cancel.waits"),
         ),
