@@ -19,16 +19,16 @@ from antiphon.client.files import Files
 from antiphon.client.handlers import Elicitation, allow_once, reject
 from antiphon.client.link import Retry
 from antiphon.client.terminals import Terminals
-from antiphon.conformance.client_stage import ClientWishes
-from antiphon.conformance.commands import CLIENT_PURPOSES
-from antiphon.conformance.visits import Visit, Visited
+from antiphon.conformance.client_process import CLIENT_PURPOSES
+from antiphon.conformance.client_run import ClientCheckOptions
+from antiphon.conformance.shim_socket import AgentStart, OnAgentStart
 from antiphon.errors import AcpError
 from antiphon.traffic.entries import Direction
 from antiphon.transports.base import Transport
 from antiphon.transports.memory import memory_pair
 
-WISHES = ClientWishes(limit=5.0, patience=0.005)
-SHORT = ClientWishes(limit=1.0, patience=0.005)
+WISHES = ClientCheckOptions(limit=5.0, patience=0.005)
+SHORT = ClientCheckOptions(limit=1.0, patience=0.005)
 """For faults that show by nothing happening."""
 
 
@@ -66,7 +66,7 @@ class Broken:
     wire: Callable[[], Fault] | None = None
     able: bool = True
     """Whether it offers anything."""
-    wishes: ClientWishes = WISHES
+    wishes: ClientCheckOptions = WISHES
 
 
 async def never(request: v1.RequestPermission) -> bool:
@@ -171,18 +171,18 @@ class InMemory:
     def has(self, purpose: str) -> bool:
         return purpose in CLIENT_PURPOSES
 
-    async def start(self, purpose: str, cwd: Path, visited: Visited) -> Client:
+    async def start(self, purpose: str, cwd: Path, visited: OnAgentStart) -> Client:
         near, far = memory_pair()
         ends: list[asyncio.Task[None]] = []
         fault = Fault()
         if self.broken.wire is None:
-            visited(Visit(near))
+            visited(AgentStart(near))
         else:
             outer, inner = memory_pair()
             fault = self.broken.wire()
             relay = Relay(fault, outer, near)
             ends = [asyncio.create_task(relay.carry(one)) for one in Direction]
-            visited(Visit(inner))
+            visited(AgentStart(inner))
         driver = Driver(far, cwd, self.broken)
         return Client(driver.use(purpose), fault, ends)
 

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from antiphon.conformance.client_stage import ClientWishes
-from antiphon.conformance.demo import DEMO
-from antiphon.conformance.stage import Wishes
+from antiphon.conformance.agent_run import CheckOptions
+from antiphon.conformance.client_run import ClientCheckOptions
+from antiphon.conformance.prompts import DEMO
 from antiphon.engines.demo.engine import Demo
 from antiphon.engines.host import Host
 from antiphon.traffic.entries import Direction
@@ -20,14 +20,14 @@ from antiphon.transports.base import Transport
 from antiphon.transports.memory import memory_pair
 from tests.limits import limit
 
-WISHES = Wishes(DEMO, auth="demo", limit=5.0, patience=0.02, start=5.0)
+WISHES = CheckOptions(DEMO, auth="demo", limit=5.0, patience=0.02, start=5.0)
 
 Message = dict[str, Any]
 Fault = Callable[[Direction, Any], Iterable[Any]]
 """From a message (or bytes that are none) to what goes on instead of it: the same, another, several, none."""
 
 
-W = TypeVar("W", Wishes, ClientWishes)
+W = TypeVar("W", CheckOptions, ClientCheckOptions)
 
 
 def under_load(wishes: W) -> W:

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from antiphon.conformance.agent_run import CheckOptions
 from antiphon.conformance.prompts import PURPOSES, Prompts
-from antiphon.conformance.stage import Wishes
 from antiphon.transports.base import Transport
 from antiphon.transports.memory import memory_pair
 
@@ -16,8 +16,8 @@ Message = dict[str, Any]
 
 PLACES = {"write": " {file} {text}", "ask": " {file} {text}"}
 WORDS = Prompts({purpose: purpose + PLACES.get(purpose, "") for purpose in PURPOSES})
-WISHES = Wishes(WORDS, limit=1.0, patience=0.02, start=1.0)
-SHORT = Wishes(WORDS, limit=0.2, patience=0.02, start=1.0)
+WISHES = CheckOptions(WORDS, limit=1.0, patience=0.02, start=1.0)
+SHORT = CheckOptions(WORDS, limit=0.2, patience=0.02, start=1.0)
 """For agents that let us wait as long as we want to."""
 
 OPTIONS = [

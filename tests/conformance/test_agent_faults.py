@@ -7,9 +7,9 @@ from functools import cache
 import msgspec
 import pytest
 
-from antiphon.conformance.agents import check_agent
+from antiphon.conformance.agent_check import check_agent
 from antiphon.conformance.requirements import EVERY
-from antiphon.conformance.results import Scene
+from antiphon.conformance.results import ScenarioRecord
 from antiphon.conformance.suites.agent import SUITE
 from antiphon.traffic.entries import NO_JSON, Direction, Entry
 from tests.conformance.faults import doing, handshake, messages, opening, robustness, rules, turns
@@ -72,9 +72,9 @@ async def test_a_fault_in_one_scene_fails_nothing_in_another(id: str) -> None:
 def _healthy() -> list[list[tuple[str, Entry]]]:
     """What a correct agent and the check say, connection by connection, each message with its scene."""
     wires: dict[int, list[tuple[str, Entry]]] = {}
-    scenes: list[Scene] = []  # kept, so that no wire has the number of another
+    scenes: list[ScenarioRecord] = []  # kept, so that no wire has the number of another
 
-    def note(scene: Scene) -> None:
+    def note(scene: ScenarioRecord) -> None:
         scenes.append(scene)
         for wire in scene.wires:
             told = wires.setdefault(id(wire), [])

@@ -6,11 +6,10 @@ from functools import cache
 import msgspec
 import pytest
 
-from antiphon.conformance.clients import check_client
-from antiphon.conformance.requirements import EVERY
-from antiphon.conformance.results import Report, Scene
+from antiphon.conformance.client_check import check_client
+from antiphon.conformance.requirements import EVERY, RequirementStatus
+from antiphon.conformance.results import ConformanceReport, ScenarioRecord
 from antiphon.conformance.suites.client import SUITE
-from antiphon.conformance.verdicts import Status
 from antiphon.traffic.entries import NO_JSON, Entry
 from tests.conformance.client_faults import handshake, rules, talking, working
 from tests.conformance.client_memory import WISHES, Broken, InMemory
@@ -25,11 +24,11 @@ NEVER_LOOKED_AT = 64 * 1024
 
 
 @cache
-def healthy() -> tuple[Report, dict[str, list[list[Entry]]]]:
+def healthy() -> tuple[ConformanceReport, dict[str, list[list[Entry]]]]:
     """A correct client, and what was said in each scenario, connection by connection."""
     traffic: dict[str, list[list[Entry]]] = {}
 
-    def note(scene: Scene) -> None:
+    def note(scene: ScenarioRecord) -> None:
         traffic[scene.name] = [wire.trace for wire in scene.wires]
 
     report = asyncio.run(check_client(InMemory(), under_load(WISHES), jobs=len(SUITE.scenarios), progress=note))
@@ -38,8 +37,10 @@ def healthy() -> tuple[Report, dict[str, list[list[Entry]]]]:
 
 def test_our_client_passes_everything() -> None:
     found = {one.requirement.id: one.verdict for one in healthy()[0].results}
-    assert {id for id, verdict in found.items() if verdict.status in (Status.FAILED, Status.NOTED)} == set()
-    missed = {id for id, verdict in found.items() if verdict.status is not Status.PASSED}
+    assert {
+        id for id, verdict in found.items() if verdict.status in (RequirementStatus.FAILED, RequirementStatus.NOTED)
+    } == set()
+    missed = {id for id, verdict in found.items() if verdict.status is not RequirementStatus.PASSED}
     scenes = {id for id, one in SUITE.requirements().items() if one.scenario != EVERY}
     assert missed & scenes == WITH_A_PROCESS | {"requests.not-offered"}
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.conformance.client_stage import ClientWishes
-from antiphon.conformance.clients import check_client
-from antiphon.conformance.commands import BadCommands, Commands
-from antiphon.conformance.door import Door
-from antiphon.conformance.results import Report
+from antiphon.conformance.client_check import check_client
+from antiphon.conformance.client_process import BadCommands, ClientCommands
+from antiphon.conformance.client_run import ClientCheckOptions
+from antiphon.conformance.requirements import RequirementStatus
+from antiphon.conformance.results import ConformanceReport
+from antiphon.conformance.shim_socket import ShimSocket
 from antiphon.conformance.suites.client import SUITE
-from antiphon.conformance.verdicts import Status
 from antiphon.local.commands import Command
 from tests.conformance.memory import under_load
 
@@ -24,46 +24,54 @@ SMALL = Path(__file__).parent / "peers" / "small_client.py"
 PROCESS_FAULTS = {"stderr.flood": "deaf", "ends.input": "leaky", "ends.no-orphan": "careless"}
 
 
-def small(*fault: str) -> Commands:
-    return Commands.of([sys.executable, str(SMALL), "{agent}", *fault])
+def small(*fault: str) -> ClientCommands:
+    return ClientCommands.of([sys.executable, str(SMALL), "{agent}", *fault])
 
 
-def failed(report: Report) -> dict[str, str]:
+def failed(report: ConformanceReport) -> dict[str, str]:
     return {one.requirement.id: one.verdict.text for one in report.broken}
 
 
 async def test_a_small_client_is_checked_through_the_file_that_stands_for_its_agent() -> None:
-    report = await check_client(small(), under_load(ClientWishes(limit=10.0)), only=["introduction", "agent-stays"])
+    report = await check_client(
+        small(), under_load(ClientCheckOptions(limit=10.0)), only=["introduction", "agent-stays"]
+    )
     assert failed(report) == {}
-    passed = {one.requirement.id for one in report.results if one.verdict.status is Status.PASSED}
+    passed = {one.requirement.id for one in report.results if one.verdict.status is RequirementStatus.PASSED}
     assert passed >= {"prompt.comes", "hello.info", "ends.well", *PROCESS_FAULTS}
     assert report.peer == "small-client 1"
 
 
 @pytest.mark.slow
 async def test_a_client_that_nobody_here_helped_passes_everything() -> None:
-    report = await check_client(small(), under_load(ClientWishes(limit=10.0, patience=0.05)))
+    report = await check_client(small(), under_load(ClientCheckOptions(limit=10.0, patience=0.05)))
     assert failed(report) == {}
-    assert {one.verdict.status for one in report.results} == {Status.PASSED, Status.SKIPPED, Status.UNSEEN}
+    assert {one.verdict.status for one in report.results} == {
+        RequirementStatus.PASSED,
+        RequirementStatus.SKIPPED,
+        RequirementStatus.UNSEEN,
+    }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("id", PROCESS_FAULTS)
 async def test_a_fault_of_a_process_fails_its_requirement_and_no_other(id: str) -> None:
-    report = await check_client(small(PROCESS_FAULTS[id]), under_load(ClientWishes(limit=2.0)), only=["agent-stays"])
+    report = await check_client(
+        small(PROCESS_FAULTS[id]), under_load(ClientCheckOptions(limit=2.0)), only=["agent-stays"]
+    )
     assert id in failed(report)
     assert set(failed(report)) - {id} <= SUITE.dependants(id)
 
 
 async def test_a_client_that_cannot_be_started_is_told_so() -> None:
-    report = await check_client(Commands.of(["antiphon-no-such-client", "{agent}"]))
+    report = await check_client(ClientCommands.of(["antiphon-no-such-client", "{agent}"]))
     assert list(failed(report)) == ["prompt.comes"]
     assert "no such program" in failed(report)["prompt.comes"]
     assert not report.is_correct
 
 
 async def test_the_file_that_stands_for_the_agent_is_ours_alone_and_goes_away() -> None:
-    door = Door(lambda visit: None)
+    door = ShimSocket(lambda visit: None)
     folder = door.agent.parent
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert stat.S_IMODE(door.agent.stat().st_mode) == 0o700
@@ -74,7 +82,7 @@ async def test_the_file_that_stands_for_the_agent_is_ours_alone_and_goes_away() 
 
 async def test_whoever_else_comes_through_the_door_is_not_understood_and_keeps_nobody_waiting() -> None:
     came = asyncio.Event()
-    door = Door(lambda visit: came.set())
+    door = ShimSocket(lambda visit: came.set())
     address = str(door.agent.parent / "s")
     others = [socket.socket(socket.AF_UNIX) for _ in range(4)]
     for other, words in zip(others, (b"", b"control\nnonsense\n", b"control\n[]\n", b"data 7\n"), strict=True):
@@ -91,7 +99,7 @@ async def test_whoever_else_comes_through_the_door_is_not_understood_and_keeps_n
 async def test_a_temporary_directory_with_spaces_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "with a space").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "with a space"))
-    door = Door(lambda visit: None)
+    door = ShimSocket(lambda visit: None)
     assert " " not in str(door.agent)
     await door.close()
 
@@ -103,7 +111,7 @@ def test_commands_come_from_a_file(tmp_path: Path) -> None:
         '[stdin]\nprompt = "hello\\n"\n[signal]\ncancel = "INT"\n',
         encoding="utf-8",
     )
-    found = Commands.of(["client", "{agent}"], file)
+    found = ClientCommands.of(["client", "{agent}"], file)
     assert found.words["cancel"] == [["client", "--slow", "{agent}"]]
     assert found.words["load"] == [["client", "{agent}"], ["client", "--load", "{agent}"]]
     assert found.stdin == {"prompt": "hello\n"} and found.signals == {"cancel": "INT"}
@@ -125,7 +133,7 @@ def test_a_file_of_commands_that_is_wrong_is_told_so(tmp_path: Path, text: str, 
     file = tmp_path / "commands.toml"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(BadCommands) as error:
-        Commands.of(["client", "{agent}"], file)
+        ClientCommands.of(["client", "{agent}"], file)
     assert problem in str(error.value) and "hint: " in str(error.value)
 
 
@@ -133,7 +141,7 @@ def test_a_path_that_leads_from_here_is_made_absolute(tmp_path: Path, monkeypatc
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "client").touch()
     monkeypatch.chdir(tmp_path)
-    [[program, agent, text]] = Commands.of(["bin/client", "{agent}", "a/b"]).words["prompt"]
+    [[program, agent, text]] = ClientCommands.of(["bin/client", "{agent}", "a/b"]).words["prompt"]
     assert (program, agent, text) == (os.path.abspath("bin/client"), "{agent}", "a/b")
 
 
@@ -154,10 +162,14 @@ OURS = {
 @pytest.mark.parametrize("part", range(3))
 async def test_antiphon_run_passes_everything(part: int, tmp_path: Path) -> None:
     env = {**os.environ, "ANTIPHON_STATE_DIR": str(tmp_path / "state"), "HOME": str(tmp_path)}
-    client = Commands(OURS, signals={"cancel": "INT"}, env=env)
-    wishes = ClientWishes(limit=30.0, patience=0.05)
+    client = ClientCommands(OURS, signals={"cancel": "INT"}, env=env)
+    wishes = ClientCheckOptions(limit=30.0, patience=0.05)
     report = await check_client(client, under_load(wishes), only=list(SUITE.scenarios)[part::3], jobs=3)
     assert set(failed(report)) == set()
-    blocked = {one.requirement.id: one.verdict.text for one in report.results if one.verdict.status is Status.BLOCKED}
+    blocked = {
+        one.requirement.id: one.verdict.text
+        for one in report.results
+        if one.verdict.status is RequirementStatus.BLOCKED
+    }
     assert blocked == {}
     assert report.peer.startswith("antiphon-run ") and report.is_correct

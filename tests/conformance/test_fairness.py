@@ -6,21 +6,23 @@ from typing import Any
 
 import pytest
 
-from antiphon.conformance.agents import check_agent
-from antiphon.conformance.results import Report, Scene
+from antiphon.conformance.agent_check import check_agent
+from antiphon.conformance.requirements import RequirementStatus
+from antiphon.conformance.results import ConformanceReport, ScenarioRecord
 from antiphon.conformance.suites.agent import SUITE
-from antiphon.conformance.verdicts import Status
 from antiphon.transports.base import Transport
 from tests.conformance.memory import WISHES as DEMO_WISHES
 from tests.conformance.memory import InMemory, under_load
 from tests.conformance.plain import SHORT, WISHES, Message, Plain, Plainly, Refusal
 
 
-def failed(report: Report) -> dict[str, str]:
-    return {one.requirement.id: one.verdict.text for one in report.results if one.verdict.status is Status.FAILED}
+def failed(report: ConformanceReport) -> dict[str, str]:
+    return {
+        one.requirement.id: one.verdict.text for one in report.results if one.verdict.status is RequirementStatus.FAILED
+    }
 
 
-def statuses(report: Report, *ids: str) -> set[Status]:
+def statuses(report: ConformanceReport, *ids: str) -> set[RequirementStatus]:
     return {one.verdict.status for one in report.results if one.requirement.id in ids}
 
 
@@ -43,7 +45,7 @@ async def test_who_wants_a_login_is_neither_blamed_nor_praised_for_refusing_sess
     ]
     report = await check_agent(Plainly(WantsALogin), under_load(WISHES), only=scenes)
     shown = [one for one in report.results if one.requirement.scenario in scenes]
-    assert {one.verdict.status for one in shown} == {Status.BLOCKED}
+    assert {one.verdict.status for one in shown} == {RequirementStatus.BLOCKED}
     assert all("--auth" in one.verdict.text for one in shown)
     assert failed(report) == {}
 
@@ -64,7 +66,7 @@ async def test_an_agent_may_ask_two_things_at_once() -> None:
     report = await check_agent(Plainly(AsksTwice), under_load(WISHES), only=scenes)
     assert failed(report) == {}
     shown = {"permission.refused-ends", "permission.dismissed-ends", "permission.error-ends", "cancel.asking"}
-    assert statuses(report, *shown, "unknown.permission") == {Status.PASSED}
+    assert statuses(report, *shown, "unknown.permission") == {RequirementStatus.PASSED}
 
 
 class EndsByAnError(AsksTwice):
@@ -115,7 +117,7 @@ class Dependent(Plain):
 async def test_a_setting_may_depend_on_another() -> None:
     report = await check_agent(Plainly(Dependent), under_load(WISHES), only=["settings"])
     assert failed(report) == {}
-    assert statuses(report, "config.chosen", "config.unknown-value") == {Status.PASSED}
+    assert statuses(report, "config.chosen", "config.unknown-value") == {RequirementStatus.PASSED}
 
 
 class Queues(Dependent):
@@ -135,7 +137,7 @@ class Queues(Dependent):
 async def test_turns_of_two_sessions_may_wait_for_each_other() -> None:
     report = await check_agent(Plainly(Queues), SHORT, only=["cancel-one", "turn-beside"])
     assert failed(report) == {}
-    assert statuses(report, "cancel.one") == {Status.UNSEEN}
+    assert statuses(report, "cancel.one") == {RequirementStatus.UNSEEN}
 
 
 async def test_a_setting_that_waits_for_the_end_of_a_turn_breaks_nothing_else() -> None:
@@ -202,7 +204,9 @@ async def test_no_must_is_broken_by_leaving_after_what_is_no_message() -> None:
 
 async def test_an_agent_that_only_talks_has_not_shown_that_it_can_do_without_the_client() -> None:
     report = await check_agent(Plainly(Plain), under_load(WISHES), only=["modest", "files-read-only"])
-    assert statuses(report, "modest.read", "modest.write", "modest.run", "files.read-only") == {Status.UNSEEN}
+    assert statuses(report, "modest.read", "modest.write", "modest.run", "files.read-only") == {
+        RequirementStatus.UNSEEN
+    }
 
 
 class Rereads(Plain):
@@ -220,7 +224,7 @@ class Rereads(Plain):
 async def test_what_was_read_was_not_said_to_be_written() -> None:
     report = await check_agent(Plainly(Rereads), under_load(WISHES), only=["files-write"])
     assert failed(report) == {}
-    assert statuses(report, "files.written") == {Status.UNSEEN}
+    assert statuses(report, "files.written") == {RequirementStatus.UNSEEN}
 
 
 class OnlyAllows(AsksTwice):
@@ -275,7 +279,7 @@ async def test_who_leaves_after_a_message_that_came_too_early_is_asked_the_rest_
     report = await check_agent(Plainly(LeavesEarly), under_load(WISHES), only=["odd-client"])
     assert set(failed(report)) == {"init.after-early"}
     assert statuses(report, "init.unknown-capability", "init.meta", "init.unknown-field", "init.nulls") == {
-        Status.PASSED
+        RequirementStatus.PASSED
     }
 
 
@@ -306,13 +310,15 @@ async def test_who_leaves_after_errors_is_blamed_for_that_alone_and_never_by_a_m
 
     report = await check_agent(Plainly(Careful), under_load(WISHES), only=["wrong-params", "turn", "unknown-methods"])
     assert set(failed(report)) <= {"error.stays"}
-    assert statuses(report, "error.missing", "error.wrong-type", "error.no-params", "turn.ends") == {Status.PASSED}
+    assert statuses(report, "error.missing", "error.wrong-type", "error.no-params", "turn.ends") == {
+        RequirementStatus.PASSED
+    }
 
 
 @pytest.mark.slow
 async def test_every_scenario_that_sends_what_no_client_may_send_says_so() -> None:
     """So that no scenario after it is played with an agent that may leave because of it."""
-    played: list[Scene] = []
+    played: list[ScenarioRecord] = []
     scenes = [one for one in SUITE.scenarios.values() if not one.process]
     await check_agent(
         InMemory(),

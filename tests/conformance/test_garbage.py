@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from antiphon.conformance.agents import STUMBLED, check_agent
-from antiphon.conformance.answering import Refused
-from antiphon.conformance.editor import Editor
-from antiphon.conformance.results import Report
-from antiphon.conformance.wire import Wire
+from antiphon.conformance.agent_check import STUMBLED, check_agent
+from antiphon.conformance.results import ConformanceReport
+from antiphon.conformance.standin_client import StandinClient
+from antiphon.conformance.wire import PeerWire, RequestRefused
 from antiphon.traffic.entries import Direction
 from antiphon.transports.memory import memory_pair
 from tests.conformance.faults.making import change_answer, change_said
@@ -32,7 +31,7 @@ def _state_of_its_own(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("ANTIPHON_STATE_DIR", f"{tmp_path}/state")
 
 
-def stumbles(report: Report) -> dict[str, str]:
+def stumbles(report: ConformanceReport) -> dict[str, str]:
     return {one.requirement.id: one.verdict.text for one in report.results if STUMBLED in one.verdict.text}
 
 
@@ -128,7 +127,7 @@ async def test_garbage_for_an_answer(method: str) -> None:
 @pytest.mark.parametrize("place", ["rule", "listener"])
 async def test_a_fault_of_ours_while_listening_is_raised_at_once_and_not_blamed_on_the_peer(place: str) -> None:
     near, far = memory_pair()
-    wire = Wire(near, Direction.C2A)
+    wire = PeerWire(near, Direction.C2A)
 
     def fails(_: object) -> None:
         raise KeyError("a rule that is wrong")
@@ -152,10 +151,10 @@ async def test_the_client_of_the_check_writes_no_file_outside_of_the_workspace(t
     (workspace := tmp_path / "workspace").mkdir()
     (workspace / "link").symlink_to(tmp_path)
     near, far = memory_pair()
-    wire = Wire(near, Direction.C2A)
-    editor = Editor(wire, workspace)
+    wire = PeerWire(near, Direction.C2A)
+    editor = StandinClient(wire, workspace)
     for path in (tmp_path / "file", workspace / ".." / "file", workspace / "link" / "file"):
-        with pytest.raises(Refused, match="outside of the workspace"):
+        with pytest.raises(RequestRefused, match="outside of the workspace"):
             await editor.do("fs/write_text_file", {"path": str(path), "content": "x"})
     assert await editor.do("fs/write_text_file", {"path": str(workspace / "new" / "file"), "content": "x"}) == {}
     assert os.listdir(tmp_path) == ["workspace"]

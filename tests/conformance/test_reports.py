@@ -8,18 +8,23 @@ import pytest
 
 from antiphon.cli.check_report import lines
 from antiphon.cli.screen import Screen
-from antiphon.conformance.badge import badge
-from antiphon.conformance.document import Document, document_of, encode
-from antiphon.conformance.junit import junit
-from antiphon.conformance.requirements import Suite, advice, capability, must, should
-from antiphon.conformance.results import Report, Result
-from antiphon.conformance.stage import Stage
-from antiphon.conformance.verdicts import Status, Verdict
+from antiphon.conformance.agent_run import AgentRun
+from antiphon.conformance.report import ReportDocument, badge, document_of, encode, junit
+from antiphon.conformance.requirements import (
+    RequirementStatus,
+    RequirementVerdict,
+    Suite,
+    advice,
+    capability,
+    must,
+    should,
+)
+from antiphon.conformance.results import ConformanceReport, RequirementResult
 from antiphon.traffic.checker import Side
 from antiphon.traffic.entries import Direction, parse
 
 HOSTILE = "\x1b[31mred\x00 <script>&\u202e"
-SUITE: Suite[Stage] = Suite(
+SUITE: Suite[AgentRun] = Suite(
     Side.AGENT,
     general=(
         must("one.good", "It is good.", link="overview", fix="Be good."),
@@ -34,29 +39,29 @@ PROOF = parse(7, 0.5, Direction.A2C, json.dumps({"jsonrpc": "2.0", "id": 1, "res
 NOISE = parse(8, 0.6, Direction.A2C, b"\x1b[2J \xff log line")
 
 
-def report_of(**statuses: Verdict) -> Document:
+def report_of(**statuses: RequirementVerdict) -> ReportDocument:
     verdicts = {
-        "one.good": Verdict(Status.PASSED),
-        "one.bad": Verdict(Status.PASSED),
-        "two.bad": Verdict(Status.PASSED),
-        "two.rude": Verdict(Status.PASSED),
-        "two.quiet": Verdict(Status.UNSEEN, "it never came to it"),
-        "two.absent": Verdict(Status.SKIPPED, "not offered"),
+        "one.good": RequirementVerdict(RequirementStatus.PASSED),
+        "one.bad": RequirementVerdict(RequirementStatus.PASSED),
+        "two.bad": RequirementVerdict(RequirementStatus.PASSED),
+        "two.rude": RequirementVerdict(RequirementStatus.PASSED),
+        "two.quiet": RequirementVerdict(RequirementStatus.UNSEEN, "it never came to it"),
+        "two.absent": RequirementVerdict(RequirementStatus.SKIPPED, "not offered"),
         **{name.replace("_", "."): verdict for name, verdict in statuses.items()},
     }
-    results = [Result(one, verdicts[one.id]) for one in SUITE.requirements().values() if one.id in verdicts]
-    return document_of(Report(Side.AGENT, f"Agent {HOSTILE} 1.0", results, 1.25, ["agent", "--acp"]), SUITE)
+    results = [RequirementResult(one, verdicts[one.id]) for one in SUITE.requirements().values() if one.id in verdicts]
+    return document_of(ConformanceReport(Side.AGENT, f"Agent {HOSTILE} 1.0", results, 1.25, ["agent", "--acp"]), SUITE)
 
 
 GOOD = report_of()
-RUDE = report_of(two_rude=Verdict(Status.FAILED, "it swore"))
+RUDE = report_of(two_rude=RequirementVerdict(RequirementStatus.FAILED, "it swore"))
 BAD = report_of(
-    one_bad=Verdict(Status.FAILED, f"it was bad: {HOSTILE}", (PROOF, NOISE)),
-    two_bad=Verdict(Status.FAILED, "it did not"),
+    one_bad=RequirementVerdict(RequirementStatus.FAILED, f"it was bad: {HOSTILE}", (PROOF, NOISE)),
+    two_bad=RequirementVerdict(RequirementStatus.FAILED, "it did not"),
 )
 
 
-def text_of(document: Document, width: int = 80, *, everything: bool = False) -> str:
+def text_of(document: ReportDocument, width: int = 80, *, everything: bool = False) -> str:
     return "\n".join(lines(document, Screen(environment={}), width, everything=everything))
 
 
@@ -92,9 +97,9 @@ def test_what_passed_is_shown_when_asked_for() -> None:
 
 
 def test_two_that_need_each_other_are_no_reason_for_each_other() -> None:
-    suite: Suite[Stage] = Suite(Side.AGENT, general=SUITE.general, follows={"two.bad": ("one.bad",)})
-    verdicts = {one.id: Verdict(Status.FAILED, "no") for one in SUITE.general}
-    report = Report(Side.AGENT, "", [Result(one, verdicts[one.id]) for one in suite.general], 1.0)
+    suite: Suite[AgentRun] = Suite(Side.AGENT, general=SUITE.general, follows={"two.bad": ("one.bad",)})
+    verdicts = {one.id: RequirementVerdict(RequirementStatus.FAILED, "no") for one in SUITE.general}
+    report = ConformanceReport(Side.AGENT, "", [RequirementResult(one, verdicts[one.id]) for one in suite.general], 1.0)
     assert {one.id: one.because for one in document_of(report, suite).results if one.because} == {}
 
 
@@ -124,7 +129,7 @@ def test_junit_counts_what_should_hold_only_when_strict() -> None:
 @pytest.mark.parametrize(
     ("document", "words"), [(GOOD, "4 passed"), (RUDE, "3 of 4"), (BAD, "2 of 4 fail")], ids=["good", "rude", "bad"]
 )
-def test_a_badge_says_in_words_what_its_colour_says(document: Document, words: str) -> None:
+def test_a_badge_says_in_words_what_its_colour_says(document: ReportDocument, words: str) -> None:
     root = ElementTree.fromstring(badge(document))
     assert [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")] == ["ACP agent", words]
 
@@ -141,17 +146,23 @@ def test_the_data_has_every_message_that_proves_a_failure_whole() -> None:
     ("statuses", "sentence"),
     [
         ({}, "nothing that must hold was broken, but 1 of 6 requirements was never seen."),
-        ({"two_quiet": Verdict(Status.PASSED)}, "nothing that must hold was broken."),
+        ({"two_quiet": RequirementVerdict(RequirementStatus.PASSED)}, "nothing that must hold was broken."),
         (
-            {"two_rude": Verdict(Status.UNSEEN), "two_bad": Verdict(Status.BLOCKED)},
+            {
+                "two_rude": RequirementVerdict(RequirementStatus.UNSEEN),
+                "two_bad": RequirementVerdict(RequirementStatus.BLOCKED),
+            },
             "but 2 of 6 requirements were never seen and 1 could not be tried.",
         ),
         (
-            {"two_quiet": Verdict(Status.PASSED), "two_bad": Verdict(Status.BLOCKED)},
+            {
+                "two_quiet": RequirementVerdict(RequirementStatus.PASSED),
+                "two_bad": RequirementVerdict(RequirementStatus.BLOCKED),
+            },
             "but 1 of 6 requirements could not be tried.",
         ),
     ],
     ids=["one unseen", "all seen", "unseen and untried", "one untried"],
 )
-def test_who_is_correct_is_told_how_much_was_never_seen(statuses: dict[str, Verdict], sentence: str) -> None:
+def test_who_is_correct_is_told_how_much_was_never_seen(statuses: dict[str, RequirementVerdict], sentence: str) -> None:
     assert sentence in " ".join(text_of(report_of(**statuses)).split())

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.conformance.agents import check_agent
-from antiphon.conformance.results import Scene
+from antiphon.conformance.agent_check import check_agent
+from antiphon.conformance.results import ScenarioRecord
 from tests.conformance.memory import WISHES, InMemory, under_load
 
 
 async def test_sessions_that_were_played_in_are_closed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTIPHON_STATE_DIR", str(tmp_path))
-    scenes: list[Scene] = []
+    scenes: list[ScenarioRecord] = []
     await check_agent(
         InMemory(), under_load(WISHES), only=["session-new", "turn", "turn-beside"], progress=scenes.append
     )

@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.conformance.agents import check_agent
-from antiphon.conformance.places import Program
+from antiphon.conformance.agent_check import AgentCommand, check_agent
+from antiphon.conformance.agent_run import CheckOptions
 from antiphon.conformance.prompts import Prompts
-from antiphon.conformance.requirements import EVERY
-from antiphon.conformance.results import Report
-from antiphon.conformance.stage import Wishes
+from antiphon.conformance.requirements import EVERY, RequirementStatus
+from antiphon.conformance.results import ConformanceReport
 from antiphon.conformance.suites.agent import SUITE
-from antiphon.conformance.verdicts import Status
 from tests.conformance.memory import under_load
 from tests.conformance.sixty.broken import AGENT, BREAKS, Break
 
@@ -28,15 +26,19 @@ WORDS = {
     "read": "hello",
     "run": "hello",
 }
-WISHES = Wishes(Prompts({**WORDS, "long_run": "long", "plan": "", "think": ""}), limit=3.0, patience=0.05, start=5.0)
+WISHES = CheckOptions(
+    Prompts({**WORDS, "long_run": "long", "plan": "", "think": ""}), limit=3.0, patience=0.05, start=5.0
+)
 
 
 TRAFFIC = ("handshake", "session-new", "turn", "cancel-streaming", "cancel-asking")
 """Where what is judged on all traffic is looked for: all that the agent can do is in these."""
 
 
-async def checked(path: Path, only: Sequence[str] = ()) -> Report:
-    return await check_agent(Program([sys.executable, "-I", "-S", str(path)]), under_load(WISHES), only=only, jobs=4)
+async def checked(path: Path, only: Sequence[str] = ()) -> ConformanceReport:
+    return await check_agent(
+        AgentCommand([sys.executable, "-I", "-S", str(path)]), under_load(WISHES), only=only, jobs=4
+    )
 
 
 def test_it_has_sixty_lines_and_imports_nothing_of_ours() -> None:
@@ -49,7 +51,9 @@ def test_it_has_sixty_lines_and_imports_nothing_of_ours() -> None:
 
 async def test_the_agent_of_sixty_lines_is_correct() -> None:
     report = await checked(AGENT)
-    assert {one.requirement.id: one.verdict.text for one in report.results if one.verdict.status is Status.FAILED} == {}
+    assert {
+        one.requirement.id: one.verdict.text for one in report.results if one.verdict.status is RequirementStatus.FAILED
+    } == {}
     assert report.is_correct
 
 

@@ -4,19 +4,19 @@ from dataclasses import replace
 
 import pytest
 
-from antiphon.conformance.agents import check_agent
-from antiphon.conformance.client_stage import ClientWishes
-from antiphon.conformance.clients import check_client
-from antiphon.conformance.results import Report
-from antiphon.conformance.stage import Wishes
+from antiphon.conformance.agent_check import check_agent
+from antiphon.conformance.agent_run import CheckOptions
+from antiphon.conformance.client_check import check_client
+from antiphon.conformance.client_run import ClientCheckOptions
+from antiphon.conformance.results import ConformanceReport
 from antiphon.conformance.suites.client import SUITE
 from tests.conformance.memory import under_load
 from tests.conformance.plain import WORDS, Plainly
 from tests.conformance.unusual import Store, Traits, Unusual
 from tests.conformance.unusual_client import ClientTraits, Unusually
 
-WISHES = Wishes(WORDS, auth="key", limit=2.0, patience=0.02, start=5.0)
-CLIENT_WISHES = ClientWishes(
+WISHES = CheckOptions(WORDS, auth="key", limit=2.0, patience=0.02, start=5.0)
+CLIENT_WISHES = ClientCheckOptions(
     limit=20.0, patience=0.01
 )  # all scenarios start at once: on a loaded machine the first takes seconds
 
@@ -26,7 +26,7 @@ SEEDS = [*range(5), *(pytest.param(seed, marks=pytest.mark.prove) for seed in ra
 pytestmark = pytest.mark.slow
 
 
-def alarms(report: Report) -> dict[str, str]:
+def alarms(report: ConformanceReport) -> dict[str, str]:
     return {one.requirement.id: one.verdict.text for one in report.results if one.is_fatal}
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from antiphon.conformance.visits import Visit, Visited
+from antiphon.conformance.shim_socket import AgentStart, OnAgentStart
 from antiphon.transports.base import Transport
 from antiphon.transports.memory import memory_pair
 
@@ -237,7 +237,7 @@ class Unusually:
     def has(self, purpose: str) -> bool:
         return purpose in ("prompt", "cancel")
 
-    async def start(self, purpose: str, cwd: Path, visited: Visited) -> Client:
+    async def start(self, purpose: str, cwd: Path, visited: OnAgentStart) -> Client:
         near, far = memory_pair()
-        visited(Visit(near))
+        visited(AgentStart(near))
         return Client(Talk(far, self._traits, self._seed), purpose, cwd)

@@ -10,8 +10,8 @@ from antiphon.cli.saying import Misused
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
-    from antiphon.conformance.agents import Waits
-    from antiphon.conformance.results import Report, Scene
+    from antiphon.conformance.agent_check import Waits
+    from antiphon.conformance.results import ConformanceReport, ScenarioRecord
 
 __all__ = ["parser", "run"]
 
@@ -102,19 +102,19 @@ def run(arguments: list[str]) -> int:
         return doing.show_requirements(SUITE, as_json=options.json)
     if not words:
         raise Misused("there is no agent to check: name one, or give its command after `--`")
-    from antiphon.conformance.agents import check_agent
-    from antiphon.conformance.stage import LIMIT, START, Wishes
+    from antiphon.conformance.agent_check import check_agent
+    from antiphon.conformance.agent_run import LIMIT, START, CheckOptions
 
     place = doing.place_of(words, named=not command)
     prompts, auth = doing.prompts_of(options, words)
     limit = LIMIT if options.timeout is None else options.timeout
-    wishes = Wishes(
+    wishes = CheckOptions(
         prompts, auth, limit, options.patience, START if options.timeout is None else limit, bool(options.auth)
     )
 
     def check(
-        only: "Sequence[str]", progress: "Callable[[Scene], None]", waits: "Waits"
-    ) -> "Coroutine[Any, Any, Report]":
+        only: "Sequence[str]", progress: "Callable[[ScenarioRecord], None]", waits: "Waits"
+    ) -> "Coroutine[Any, Any, ConformanceReport]":
         return check_agent(place, wishes, only=only, jobs=options.jobs, progress=progress, waits=waits)
 
     return doing.reported(check, SUITE, options, words)

@@ -13,7 +13,7 @@ from antiphon.cli.saying import Misused
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
-    from antiphon.conformance.results import Report, Scene
+    from antiphon.conformance.results import ConformanceReport, ScenarioRecord
 
 __all__ = ["parser", "run"]
 
@@ -65,17 +65,19 @@ def run(arguments: list[str]) -> int:
         return doing.show_requirements(SUITE, as_json=options.json)
     if not words:
         raise Misused("there is no client to check: give its command after `--`, with {agent} in it")
-    from antiphon.conformance.client_stage import ClientWishes
-    from antiphon.conformance.clients import check_client
-    from antiphon.conformance.commands import Commands
-    from antiphon.conformance.stage import LIMIT
+    from antiphon.conformance.agent_run import LIMIT
+    from antiphon.conformance.client_check import check_client
+    from antiphon.conformance.client_process import ClientCommands
+    from antiphon.conformance.client_run import ClientCheckOptions
 
-    place = Commands.of(words, options.commands)
+    place = ClientCommands.of(words, options.commands)
     if "{" not in words[0] and shutil.which(words[0]) is None:
         raise Misused(f"cannot start `{words[0]}`: no such program", hint="install it, or give its full path")
-    wishes = ClientWishes(limit=options.timeout or LIMIT, patience=options.patience)
+    wishes = ClientCheckOptions(limit=options.timeout or LIMIT, patience=options.patience)
 
-    def check(only: "Sequence[str]", progress: "Callable[[Scene], None]", _: object) -> "Coroutine[Any, Any, Report]":
+    def check(
+        only: "Sequence[str]", progress: "Callable[[ScenarioRecord], None]", _: object
+    ) -> "Coroutine[Any, Any, ConformanceReport]":
         return check_client(place, wishes, only=only, jobs=options.jobs, progress=progress)
 
     return doing.reported(check, SUITE, options, words)
@@ -83,7 +85,7 @@ def run(arguments: list[str]) -> int:
 
 def _show_commands() -> int:
     """A file of commands to start from."""
-    from antiphon.conformance.commands import CLIENT_PURPOSES
+    from antiphon.conformance.client_process import CLIENT_PURPOSES
 
     lines = [
         "# What makes the client do each of these: a command with {agent} in it, or a list of commands that are run in turn."

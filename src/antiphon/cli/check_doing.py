@@ -20,11 +20,10 @@ from antiphon.conformance.prompts import PURPOSES, Prompts
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from antiphon.conformance.agents import Waits
-    from antiphon.conformance.places import Program
+    from antiphon.conformance.agent_check import AgentCommand, Waits
     from antiphon.conformance.requirements import Suite
-    from antiphon.conformance.results import Report, Scene
-    from antiphon.conformance.wire import Wire
+    from antiphon.conformance.results import ConformanceReport, ScenarioRecord
+    from antiphon.conformance.wire import PeerWire
 
 __all__ = [
     "Keeping", "Telling", "check_numbers", "parsed", "place_of", "prompts_of", "reported", "scenarios_of", "show_prompts",
@@ -61,17 +60,17 @@ def check_numbers(options: argparse.Namespace) -> None:
             raise Misused(f"{path} cannot be written: there is no such directory")
 
 
-def place_of(words: Sequence[str], *, named: bool) -> "Program":
+def place_of(words: Sequence[str], *, named: bool) -> "AgentCommand":
     """How the agent is started: a single word is the name of an agent that we know, if there is one, else a program on the PATH.
 
     Raises:
         UnknownAgent: it is neither.
         AgentMissing: we know it, and its program is not here.
     """
-    from antiphon.conformance.places import Program
+    from antiphon.conformance.agent_check import AgentCommand
 
     if not named or len(words) > 1 or os.sep in words[0]:
-        return Program(words)
+        return AgentCommand(words)
     from antiphon.catalogue.finding import UnknownAgent, start_of
 
     try:
@@ -81,8 +80,8 @@ def place_of(words: Sequence[str], *, named: bool) -> "Program":
 
         if which(words[0]) is None:
             raise
-        return Program(words)
-    return Program(found.command, found.environment())
+        return AgentCommand(words)
+    return AgentCommand(found.command, found.environment())
 
 
 def prompts_of(options: argparse.Namespace, words: Sequence[str]) -> tuple[Prompts, str | None]:
@@ -90,7 +89,7 @@ def prompts_of(options: argparse.Namespace, words: Sequence[str]) -> tuple[Promp
     if options.prompts is not None:
         return Prompts.read(options.prompts), options.auth
     if list(words) == ["demo"] or list(words[-3:]) == ["agent", "--engine", "demo"]:
-        from antiphon.conformance.demo import AUTH, DEMO
+        from antiphon.conformance.prompts import AUTH, DEMO
 
         return DEMO, options.auth or AUTH
     return Prompts(), options.auth
@@ -160,7 +159,7 @@ class Telling:
     ) -> None:
         self._screen.status(None)
 
-    def done(self, scene: "Scene") -> None:
+    def done(self, scene: "ScenarioRecord") -> None:
         self._done += 1
         self._tell()
 
@@ -185,9 +184,9 @@ class Keeping:
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self._names: dict[int, str] = {}
-        self._wires: list[Wire] = []
+        self._wires: list[PeerWire] = []
 
-    def done(self, scene: "Scene") -> None:
+    def done(self, scene: "ScenarioRecord") -> None:
         """Note the conversations of a scenario: each has its name, but one that scenarios share."""
         for wire in scene.wires:
             if id(wire) not in self._names:
@@ -210,7 +209,7 @@ class Keeping:
             raise Misused(f"{self._folder} cannot be written: {error.strerror}") from error
 
 
-def _write_recording(path: Path, wire: "Wire") -> None:
+def _write_recording(path: Path, wire: "PeerWire") -> None:
     from antiphon.recorder.lines import line_of
 
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
@@ -218,10 +217,10 @@ def _write_recording(path: Path, wire: "Wire") -> None:
             file.write(line_of(entry.t, entry.dir.value, entry.raw))
 
 
-def _checked(check: "Coroutine[Any, Any, Report]") -> "Report":
+def _checked(check: "Coroutine[Any, Any, ConformanceReport]") -> "ConformanceReport":
     """Check. A signal ends it as Ctrl-C does: what was started is ended, and what was made is removed."""
 
-    async def cancellable() -> "Report":
+    async def cancellable() -> "ConformanceReport":
         task = asyncio.ensure_future(check)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
@@ -235,7 +234,7 @@ def _checked(check: "Coroutine[Any, Any, Report]") -> "Report":
 
 
 def reported(
-    check: "Callable[[Sequence[str], Callable[[Scene], None], Waits], Coroutine[Any, Any, Report]]",
+    check: "Callable[[Sequence[str], Callable[[ScenarioRecord], None], Waits], Coroutine[Any, Any, ConformanceReport]]",
     suite: "Suite[Any]",
     options: argparse.Namespace,
     words: Sequence[str],
@@ -245,7 +244,7 @@ def reported(
     keeping = Keeping(options.record)
     with Telling(len(only) or len(suite.scenarios)) as telling:
 
-        def done(scene: "Scene") -> None:
+        def done(scene: "ScenarioRecord") -> None:
             telling.done(scene)
             keeping.done(scene)
 
@@ -255,17 +254,17 @@ def reported(
     return FAILED if told(report, suite, options) else 0
 
 
-def told(report: "Report", suite: "Suite[Any]", options: argparse.Namespace) -> bool:
+def told(report: "ConformanceReport", suite: "Suite[Any]", options: argparse.Namespace) -> bool:
     """Write all the reports that are wanted; whether they say that it failed."""
-    from antiphon.conformance.document import document_of, encode
+    from antiphon.conformance.report import document_of, encode
 
     document = document_of(report, suite)
     if options.junit is not None:
-        from antiphon.conformance.junit import junit
+        from antiphon.conformance.report import junit
 
         _written(options.junit, junit(document, strict=options.strict))
     if options.badge is not None:
-        from antiphon.conformance.badge import badge
+        from antiphon.conformance.report import badge
 
         _written(options.badge, badge(document))
     if options.json:

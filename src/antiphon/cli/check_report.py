@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from antiphon.cli.screen import Screen
-from antiphon.conformance.document import Document, Judged, Proof
+from antiphon.conformance.report import Proof, ReportDocument, ReportedRequirement
 from antiphon.conformance.requirements import EVERY
 from antiphon.text import Style, exact_line, one_line
 
@@ -59,7 +59,7 @@ PLACE_CHARACTERS: Final = 120
 """Characters that are shown of a place in it that the finding names."""
 
 
-def write(document: Document, *, everything: bool, strict: bool = False) -> None:
+def write(document: ReportDocument, *, everything: bool, strict: bool = False) -> None:
     """On stdout."""
     screen = Screen(sys.stdout, sys.stdout)
     width = shutil.get_terminal_size((100, 0)).columns
@@ -68,7 +68,9 @@ def write(document: Document, *, everything: bool, strict: bool = False) -> None
     sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
 
 
-def lines(document: Document, screen: Screen, width: int, *, everything: bool, strict: bool = False) -> Iterator[str]:
+def lines(
+    document: ReportDocument, screen: Screen, width: int, *, everything: bool, strict: bool = False
+) -> Iterator[str]:
     """The table, the failures from the gravest on, what was not shown, and one line that says how it is."""
     if document.counts["passed"] > FEW:  # of one that did not even come up there is no more to say than why
         yield from _table(document, screen)
@@ -91,7 +93,7 @@ def lines(document: Document, screen: Screen, width: int, *, everything: bool, s
         yield from _strictly(document)
 
 
-def _table(document: Document, screen: Screen) -> Iterator[str]:
+def _table(document: ReportDocument, screen: Screen) -> Iterator[str]:
     areas = _by_part(document.results)
     wide = max(map(len, areas), default=4) + 2
     yield screen.styled(f"{'':2}{'':{wide}}" + "".join(f"{head:>12}" for head in LEVELS.values()), "bold")
@@ -103,16 +105,16 @@ def _table(document: Document, screen: Screen) -> Iterator[str]:
         yield f"{screen.styled(mark, style)} {area:{wide}}" + "".join(cells).rstrip()
 
 
-def _by_part(results: Sequence[Judged]) -> dict[str, list[Judged]]:
+def _by_part(results: Sequence[ReportedRequirement]) -> dict[str, list[ReportedRequirement]]:
     part_of = {area: part for part, areas in PARTS.items() for area in areas}
-    found: dict[str, list[Judged]] = {part: [] for part in PARTS}
+    found: dict[str, list[ReportedRequirement]] = {part: [] for part in PARTS}
     for one in results:
         area = one.id.partition(".")[0]
         found.setdefault(part_of.get(area, area), []).append(one)
     return {part: judged for part, judged in found.items() if judged}
 
 
-def _cell(found: Sequence[Judged], screen: Screen) -> str:
+def _cell(found: Sequence[ReportedRequirement], screen: Screen) -> str:
     """How many of those that were shown hold: `3/4`."""
     shown = [one for one in found if one.status in ("passed", "failed", "noted")]
     passed = sum(one.status == "passed" for one in shown)
@@ -121,7 +123,7 @@ def _cell(found: Sequence[Judged], screen: Screen) -> str:
     return " " * (12 - len(text)) + (screen.styled(text, "red") if bad else text)
 
 
-def _failure(one: Judged, screen: Screen, width: int) -> Iterator[str]:
+def _failure(one: ReportedRequirement, screen: Screen, width: int) -> Iterator[str]:
     mark, style = MARKS[one.status]
     where = "" if one.scenario == EVERY else f"  (scenario {one.scenario})"
     yield f"{screen.styled(mark, style)} {screen.styled(one.id, 'bold')}  {LEVELS[one.level]}{where}"
@@ -161,7 +163,7 @@ def _meant(message: object, found: str) -> Iterator[tuple[str, object]]:
         yield place, value
 
 
-def _unshown(document: Document, screen: Screen, width: int) -> Iterator[str]:
+def _unshown(document: ReportDocument, screen: Screen, width: int) -> Iterator[str]:
     for status, words in WORDS.items():
         found = [one for one in document.results if one.status == status]
         if found:
@@ -173,12 +175,12 @@ def _unshown(document: Document, screen: Screen, width: int) -> Iterator[str]:
             yield from rest
 
 
-def _listed(part: str, found: Sequence[Judged]) -> str:
+def _listed(part: str, found: Sequence[ReportedRequirement]) -> str:
     """A few by their ids, many by their number: `--all` has them all."""
     return ", ".join(one.id for one in found) if len(found) <= FEW else f"{len(found)} about {part}"
 
 
-def _line(one: Judged, screen: Screen, width: int) -> Iterator[str]:
+def _line(one: ReportedRequirement, screen: Screen, width: int) -> Iterator[str]:
     mark, style = MARKS[one.status]
     why = f" ({WORDS[one.status]}: {one.found})" if one.status in WORDS else ""
     first, *rest = _wrapped(f"{one.id}: {one.requirement}{why}", width, "  ")
@@ -186,7 +188,7 @@ def _line(one: Judged, screen: Screen, width: int) -> Iterator[str]:
     yield from rest
 
 
-def _verdict(document: Document, screen: Screen, width: int, *, everything: bool) -> Iterator[str]:
+def _verdict(document: ReportDocument, screen: Screen, width: int, *, everything: bool) -> Iterator[str]:
     counts = document.counts
     told = [f"{counts['passed']} passed", f"{counts['failed']} failed"]
     told += [f"{counts['noted']} noted"] if counts["noted"] else []
@@ -213,7 +215,7 @@ def _verdict(document: Document, screen: Screen, width: int, *, everything: bool
     yield f"{len(document.results)} requirements: {', '.join(told)}. {document.seconds:.1f} s.{hidden}"
 
 
-def _untested(document: Document) -> str:
+def _untested(document: ReportDocument) -> str:
     """How much the verdict leaves open, to put behind it."""
     total, unseen, blocked = len(document.results), document.counts["unseen"], document.counts["blocked"]
     if not unseen and not blocked:
@@ -223,7 +225,7 @@ def _untested(document: Document) -> str:
     return f", but {' and '.join(filter(None, (seen, tried)))}"
 
 
-def _strictly(document: Document) -> Iterator[str]:
+def _strictly(document: ReportDocument) -> Iterator[str]:
     """Why somebody who is strict is not content."""
     counted = [one for one in document.results if one.level != "advice"]
     found = {

@@ -8,7 +8,7 @@ from typing import Final
 
 from antiphon.errors import AcpError
 
-__all__ = ["PURPOSES", "BadPrompts", "Prompts"]
+__all__ = ["AUTH", "DEMO", "PURPOSES", "BadPrompts", "Prompts"]
 
 PURPOSES: Final[dict[str, tuple[str, str]]] = {
     "say": ("say something short and end the turn", "Say hello in one short sentence. Do not use any tool."),
@@ -70,3 +70,26 @@ class Prompts:
                     f"{path}: `{name}` is no purpose with a text", hint=f"the purposes are {', '.join(PURPOSES)}."
                 )
         return cls(found)
+
+
+# --- The words that make our demo agent do what each purpose wants
+
+AUTH: Final = "demo"
+"""How to sign in: it always works."""
+
+DEMO: Final = Prompts(
+    {
+        "say": "/think about it",
+        "long": "/slow 1000",
+        "many": "/many 50",
+        "read": "/read {file}",
+        "write": "/edit {file} {text}",
+        "run": "/run {command}",
+        "long_run": "/run {command}",
+        "ask": "/permission",
+        "plan": "/plan",
+        "think": "/think hard",
+        "form": "/ask",
+        "visit": "/visit",
+    }
+)

@@ -7,11 +7,29 @@ requirements too: they are judged on the traffic of every scenario.
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Final, Generic, TypeVar
 
 from antiphon.traffic.checker import SPEC, Level, Side, rules
+from antiphon.traffic.entries import Entry
 
-__all__ = ["EVERY", "Requirement", "Scenario", "Suite", "advice", "capability", "must", "should"]
+__all__ = [
+    "EVERY",
+    "Blocked",
+    "NoAnswer",
+    "NotOffered",
+    "NotSeen",
+    "Requirement",
+    "RequirementStatus",
+    "RequirementVerdict",
+    "Scenario",
+    "Suite",
+    "TooLong",
+    "advice",
+    "capability",
+    "must",
+    "should",
+]
 
 EVERY: Final = "every scenario"
 """The scenario of those requirements that are judged on all traffic."""
@@ -122,3 +140,67 @@ class Suite(Generic[S]):
             for one in rules().values()
             if one.side in (self.side, Side.BOTH)
         ]
+
+
+# --- What was found out about a requirement, with the messages that prove it
+
+
+class RequirementStatus(StrEnum):
+    """`noted`: advice that is not followed. `skipped`: not offered, so not asked for. `unseen`: it never came to it. `blocked`: something
+    before it went wrong."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    NOTED = "noted"
+    SKIPPED = "skipped"
+    UNSEEN = "unseen"
+    BLOCKED = "blocked"
+
+
+@dataclass(frozen=True, slots=True)
+class RequirementVerdict:
+    """One requirement's. `text` says what was wrong, or why it could not be shown."""
+
+    status: RequirementStatus
+    text: str = ""
+    evidence: tuple[Entry, ...] = ()
+    awaited: Entry | None = None
+    """The question whose answer had not come when this was found: if it comes later, this was not found but too early."""
+    fix: str = ""
+    """What to change, where it is something else than the requirement says."""
+
+
+class ScenarioStopped(Exception):
+    """A scenario cannot go on: what it has not shown yet gets `status`, with this reason."""
+
+    status = RequirementStatus.BLOCKED
+
+
+class NotOffered(ScenarioStopped):
+    """The peer does not say that it can do this."""
+
+    status = RequirementStatus.SKIPPED
+
+
+class NotSeen(ScenarioStopped):
+    """The peer did not do what would have shown it, and need not."""
+
+    status = RequirementStatus.UNSEEN
+
+
+class Blocked(ScenarioStopped):
+    """Something that another requirement is about went wrong first."""
+
+
+class TooLong(Blocked):
+    """A turn took longer than we wait, which it may: the protocol has no limit for one."""
+
+
+class NoAnswer(Blocked):
+    """A question of ours was not answered in time, or the peer left before it did (`left`). `asked` is the question."""
+
+    def __init__(self, asked: Entry, reason: str, *, left: bool = False) -> None:
+        super().__init__(f"`{asked.method}` was not answered: {reason}")
+        self.asked = asked
+        self.reason = reason
+        self.left = left

@@ -3,71 +3,75 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from antiphon.conformance.requirements import EVERY, Requirement
-from antiphon.conformance.verdicts import Status, Verdict
-from antiphon.conformance.wire import Wire
+from antiphon.conformance.requirements import EVERY, Requirement, RequirementStatus, RequirementVerdict
+from antiphon.conformance.wire import PeerWire
 from antiphon.traffic.checker import Level, Side
 from antiphon.traffic.entries import Direction, Entry
 
-__all__ = ["Report", "Result", "Scene", "results_of", "tell_late"]
+__all__ = ["ConformanceReport", "RequirementResult", "ScenarioRecord", "results_of", "tell_late"]
 
 SHOWN: int = 3
 """Breaches of one rule that are told; how many there are in all is told too."""
 
 
 @dataclass(slots=True)
-class Scene:
+class ScenarioRecord:
     """A scenario that was played: what it found out itself, and the conversations it had."""
 
     name: str
-    verdicts: dict[str, Verdict] = field(default_factory=dict)
-    wires: list[Wire] = field(default_factory=list)
+    verdicts: dict[str, RequirementVerdict] = field(default_factory=dict)
+    wires: list[PeerWire] = field(default_factory=list)
     took: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class RequirementResult:
     """A requirement and what was found out about it."""
 
     requirement: Requirement
-    verdict: Verdict
+    verdict: RequirementVerdict
 
     @property
     def is_fatal(self) -> bool:
         """Whether it makes the peer incorrect."""
-        return self.verdict.status is Status.FAILED and self.requirement.level in (Level.MUST, Level.CAPABILITY)
+        return self.verdict.status is RequirementStatus.FAILED and self.requirement.level in (
+            Level.MUST,
+            Level.CAPABILITY,
+        )
 
 
 @dataclass(slots=True)
-class Report:
+class ConformanceReport:
     """All that was found out about one peer."""
 
     side: Side
     peer: str
     """Its name and version as it told them, or the command."""
-    results: list[Result]
+    results: list[RequirementResult]
     took: float
     command: Sequence[str] = ()
     complete: bool = True
     """Whether all scenarios were played."""
 
-    def count(self, status: Status) -> int:
+    def count(self, status: RequirementStatus) -> int:
         return sum(1 for one in self.results if one.verdict.status is status)
 
     @property
-    def broken(self) -> list[Result]:
+    def broken(self) -> list[RequirementResult]:
         """What does not hold, advice included."""
-        return [one for one in self.results if one.verdict.status in (Status.FAILED, Status.NOTED)]
+        return [
+            one for one in self.results if one.verdict.status in (RequirementStatus.FAILED, RequirementStatus.NOTED)
+        ]
 
     @property
     def is_correct(self) -> bool:
         """Whether nothing that must hold was broken, and something was shown at all."""
-        return self.count(Status.PASSED) > 0 and not any(one.is_fatal for one in self.results)
+        return self.count(RequirementStatus.PASSED) > 0 and not any(one.is_fatal for one in self.results)
 
 
 def results_of(
-    requirements: Mapping[str, Requirement], scenes: Iterable[Scene], speaker: Direction, *, some: bool = False
-) -> list[Result]:
+    requirements: Mapping[str, Requirement], scenes: Iterable[ScenarioRecord], speaker: Direction, *, some: bool = False
+) -> list[RequirementResult]:
     """One result for each requirement. `speaker` is the direction in which the peer that is checked speaks. `some`: only some scenarios were
     wanted, so what they do not show is left out."""
     scenes = list(scenes)
@@ -81,7 +85,7 @@ def results_of(
     return [one for one in found if not (some and _is_beside(one))]
 
 
-def tell_late(scenes: Iterable[Scene]) -> None:
+def tell_late(scenes: Iterable[ScenarioRecord]) -> None:
     """Take back what was found because an answer did not come in time, where it came later: the protocol has no such times."""
     for scene in scenes:
         for id, verdict in scene.verdicts.items():
@@ -89,10 +93,10 @@ def tell_late(scenes: Iterable[Scene]) -> None:
             if seconds is not None and verdict.awaited is not None:
                 asked = f"`{verdict.awaited.method}` was answered late, after {seconds:.1f} s"
                 text = f"{asked}: `--timeout` lets the check wait longer"
-                scene.verdicts[id] = Verdict(Status.BLOCKED, text, verdict.evidence)
+                scene.verdicts[id] = RequirementVerdict(RequirementStatus.BLOCKED, text, verdict.evidence)
 
 
-def _lateness(asked: Entry, wires: Iterable[Wire]) -> float | None:
+def _lateness(asked: Entry, wires: Iterable[PeerWire]) -> float | None:
     """After how many seconds a question was answered; None where it never was."""
     for wire in wires:
         if asked.number <= len(wire.trace) and wire.trace[asked.number - 1] is asked:
@@ -102,31 +106,37 @@ def _lateness(asked: Entry, wires: Iterable[Wire]) -> float | None:
     return None
 
 
-def _is_beside(result: Result) -> bool:
+def _is_beside(result: RequirementResult) -> bool:
     """Whether it never came to a rule of all traffic, in the little traffic that there was."""
-    return result.requirement.scenario == EVERY and result.verdict.status is Status.UNSEEN
+    return result.requirement.scenario == EVERY and result.verdict.status is RequirementStatus.UNSEEN
 
 
-def _result(requirement: Requirement, verdict: Verdict) -> Result:
+def _result(requirement: Requirement, verdict: RequirementVerdict) -> RequirementResult:
     """Nobody fails by advice: it is noted that it is not followed."""
-    if requirement.level is Level.ADVICE and verdict.status is Status.FAILED:
-        verdict = replace(verdict, status=Status.NOTED)
-    return Result(requirement, verdict)
+    if requirement.level is Level.ADVICE and verdict.status is RequirementStatus.FAILED:
+        verdict = replace(verdict, status=RequirementStatus.NOTED)
+    return RequirementResult(requirement, verdict)
 
 
-def _is_rule(requirement: Requirement, scenes: Sequence[Scene]) -> bool:
+def _is_rule(requirement: Requirement, scenes: Sequence[ScenarioRecord]) -> bool:
     return requirement.scenario == EVERY and not any(requirement.id in scene.verdicts for scene in scenes)
 
 
-def _played(id: str, scenes: Sequence[Scene]) -> Verdict:
+def _played(id: str, scenes: Sequence[ScenarioRecord]) -> RequirementVerdict:
     found = [scene.verdicts[id] for scene in scenes if id in scene.verdicts]
-    order = (Status.FAILED, Status.PASSED, Status.BLOCKED, Status.UNSEEN, Status.SKIPPED)
+    order = (
+        RequirementStatus.FAILED,
+        RequirementStatus.PASSED,
+        RequirementStatus.BLOCKED,
+        RequirementStatus.UNSEEN,
+        RequirementStatus.SKIPPED,
+    )
     if not found:
-        return Verdict(Status.SKIPPED, "its scenario was not played")
+        return RequirementVerdict(RequirementStatus.SKIPPED, "its scenario was not played")
     return min(found, key=lambda verdict: order.index(verdict.status))
 
 
-def _judged(id: str, wires: Sequence[Wire], speaker: Direction) -> Verdict:
+def _judged(id: str, wires: Sequence[PeerWire], speaker: Direction) -> RequirementVerdict:
     broken = [
         one
         for wire in wires
@@ -137,7 +147,7 @@ def _judged(id: str, wires: Sequence[Wire], speaker: Direction) -> Verdict:
         more = f" (and {len(broken) - SHOWN} more)" if len(broken) > SHOWN else ""
         texts = list(dict.fromkeys(one.text for one in broken))[:SHOWN]
         evidence: tuple[Entry, ...] = tuple(one.entry for one in broken[:SHOWN])
-        return Verdict(Status.FAILED, "; ".join(texts) + more, evidence)
+        return RequirementVerdict(RequirementStatus.FAILED, "; ".join(texts) + more, evidence)
     if any(wire.judge.seen[id, speaker] for wire in wires):
-        return Verdict(Status.PASSED)
-    return Verdict(Status.UNSEEN, "it never came to it")
+        return RequirementVerdict(RequirementStatus.PASSED)
+    return RequirementVerdict(RequirementStatus.UNSEEN, "it never came to it")

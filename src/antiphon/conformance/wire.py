@@ -6,18 +6,30 @@ Knows JSON-RPC only as far as telling questions from answers, because what it he
 import asyncio
 import logging
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
-from antiphon.errors import ConnectionClosed, ProcessDied
+from antiphon.conformance.requirements import NoAnswer, RequirementStatus, RequirementVerdict
+from antiphon.errors import Code, ConnectionClosed, ProcessDied
 from antiphon.traffic.checker import Level, TrafficChecker, rules
 from antiphon.traffic.entries import Direction, Entry, parse
 from antiphon.transports.base import Transport
 
-__all__ = ["Closed", "Wire"]
+__all__ = [
+    "PeerClosed",
+    "PeerResponse",
+    "PeerWire",
+    "PendingRequest",
+    "RequestRefused",
+    "Requester",
+    "Responder",
+    "VerdictRecorder",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -36,11 +48,11 @@ def _matters(rule: str) -> bool:
     return rules()[rule].level is not Level.ADVICE
 
 
-class Closed(Exception):
+class PeerClosed(Exception):
     """The peer is gone, so what was waited for will not come."""
 
 
-class Wire:
+class PeerWire:
     """What was said, in order, by both sides, in `trace`; judged as it comes."""
 
     def __init__(self, transport: Transport, says: Direction) -> None:
@@ -159,12 +171,12 @@ class Wire:
                 if self._failure is not None:
                     raise self._failure
                 if self.closed:
-                    raise Closed
+                    raise PeerClosed
                 await self._news.wait()
 
     async def silence(self, seconds: float) -> None:
         """Wait until nothing has been heard for that long. A peer that talks without end is not waited for without end."""
-        with suppress(TimeoutError, Closed):
+        with suppress(TimeoutError, PeerClosed):
             async with asyncio.timeout(MOST_SILENCES * seconds):
                 while True:
                     await self.hear(lambda entry: True, after=len(self.trace), limit=seconds)
@@ -178,3 +190,206 @@ class Wire:
         with suppress(asyncio.CancelledError):
             await self._reader
         self.closed = True
+
+
+# --- Questions of ours to a peer, its answers to them, and the verdicts that come of it. Both kinds of stage are made of this
+
+
+@dataclass(frozen=True, slots=True)
+class PeerResponse:
+    """An answer with its question."""
+
+    asked: Entry
+    entry: Entry
+
+    @property
+    def result(self) -> Any:
+        """What was answered; None where it is an error."""
+        return self.entry.msg.get("result")
+
+    @property
+    def error(self) -> dict[str, Any] | None:
+        found = self.entry.msg.get("error")
+        return found if isinstance(found, dict) else None
+
+    @property
+    def code(self) -> object:
+        return self.error.get("code") if self.error else None
+
+    def get(self, *path: str) -> Any:
+        """Something inside the result, None where it is not there."""
+        found = self.result
+        for name in path:
+            found = found.get(name) if isinstance(found, dict) else None
+        return found
+
+
+class PendingRequest:
+    """A question that was asked and not waited for."""
+
+    def __init__(self, stage: "Requester", asked: Entry) -> None:
+        self._stage = stage
+        self._wire = stage.line()[0]
+        self._limit = stage.limit_for(asked)
+        self.asked = asked
+
+    def _is_answer(self, entry: Entry) -> bool:
+        return entry.is_answer and entry.msg.get("id") == self.asked.msg["id"]
+
+    def peek(self) -> PeerResponse | None:
+        """Its answer, if it has come."""
+        found = next((one for one in self._wire.heard if one.number > self.asked.number and self._is_answer(one)), None)
+        return None if found is None else PeerResponse(self.asked, found)
+
+    async def answer(self, limit: float | None = None) -> PeerResponse:
+        """Wait for its answer; for as long as an answer may take, unless a limit is named.
+
+        Raises:
+            NoAnswer: it did not come in time, or the peer left.
+        """
+        seconds = self._limit if limit is None else limit
+        try:
+            entry = await self._wire.hear(self._is_answer, after=self.asked.number, limit=seconds)
+        except TimeoutError:
+            if limit is None:
+                await self._stage.overdue(self)
+            raise NoAnswer(self.asked, f"nothing came within {seconds:g} s") from None
+        except PeerClosed:
+            raise self.lost() from None
+        return PeerResponse(self.asked, entry)
+
+    def lost(self) -> NoAnswer:
+        """What there is to say if the peer left before it answered."""
+        return NoAnswer(self.asked, f"the peer had left{self._wire.how_it_left}", left=True)
+
+
+class VerdictRecorder:
+    """Whoever finds out about requirements."""
+
+    def __init__(self) -> None:
+        self.verdicts: dict[str, RequirementVerdict] = {}
+
+    def holds(
+        self,
+        requirement: str,
+        held: bool,
+        otherwise: str,
+        *evidence: Entry | PeerResponse | None,
+        awaited: Entry | None = None,
+    ) -> bool:
+        """Say whether a requirement held; `otherwise` says what was wrong. A failure is not taken back by a later success, but by the
+        answer to the question that was `awaited`, if it comes after all."""
+        entries = tuple(
+            entry
+            for one in evidence
+            if one is not None
+            for entry in ((one.asked, one.entry) if isinstance(one, PeerResponse) else (one,))
+        )
+        before = self.verdicts.get(requirement)
+        if before is None or before.status is not RequirementStatus.FAILED:
+            status = RequirementStatus.PASSED if held else RequirementStatus.FAILED
+            text, late = ("", None) if held else (otherwise, awaited)
+            self.verdicts[requirement] = RequirementVerdict(status, text, entries, late)
+        return held
+
+
+class Requester(VerdictRecorder, ABC):
+    """Who asks a peer to find out."""
+
+    @abstractmethod
+    def line(self) -> tuple[PeerWire, float]:
+        """The wire to speak on, and the seconds that an answer may take."""
+
+    def limit_for(self, asked: Entry) -> float:
+        """Seconds that the answer to a question may take."""
+        return self.line()[1]
+
+    async def begin(self, method: str, params: object = None, *, id: object = None, **more: object) -> PendingRequest:
+        """Ask, and do not wait. `more` goes into the message beside its params."""
+        wire, _ = self.line()
+        message = {"jsonrpc": "2.0", "id": wire.new_id() if id is None else id, "method": method, **more}
+        if params is not None:
+            message["params"] = params
+        return PendingRequest(self, await wire.say(message))
+
+    async def ask(
+        self, method: str, params: object = None, *, id: object = None, limit: float | None = None
+    ) -> PeerResponse:
+        """Ask, and wait for the answer."""
+        return await (await self.begin(method, params, id=id)).answer(limit)
+
+    async def tell(self, method: str, params: object) -> Entry:
+        """A notification."""
+        return await self.line()[0].say({"jsonrpc": "2.0", "method": method, "params": params})
+
+    async def overdue(self, pending: PendingRequest) -> None:  # most questions are simply not answered
+        """Say why a question may go without an answer for so long, by raising it."""
+
+
+# --- Answers what a peer asks, one task for each question, and holds back what a scenario wants to answer by itself, or not at all
+
+
+class RequestRefused(Exception):
+    """What was asked for cannot be had: an error with a code."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Responder(ABC):
+    """Listens to a wire and answers."""
+
+    def __init__(self, wire: PeerWire) -> None:
+        self.wire = wire
+        self.held: set[str] = set()
+        self.waiting: list[Entry] = []
+        """Questions of the peer's that a scenario held back and has not answered."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        wire.listener = self.hear
+
+    def hear(self, entry: Entry) -> None:
+        """Answer a question, or keep it for the scenario."""
+        if not entry.is_request:
+            return
+        if entry.method in self.held:
+            self.waiting.append(entry)
+            return
+        task = asyncio.create_task(self.respond(entry), name=f"answer to {entry.method}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def respond(self, entry: Entry) -> None:
+        """Answer a question as a correct peer does."""
+        try:
+            result = await self.do(entry.method or "", entry.params)
+        except RequestRefused as refusal:
+            await self.refuse(entry, refusal.code, str(refusal))
+        except (KeyError, TypeError, ValueError) as error:  # params that the schema forbids: the judge has noted it
+            await self.refuse(entry, Code.INVALID_PARAMS, f"invalid params: {error!r}")
+        except Exception as error:  # whatever it is, a question that is never answered would be held against the peer
+            await self.refuse(entry, Code.INTERNAL_ERROR, f"it could not be done: {error!r}")
+        else:
+            await self.answer(entry, result)
+
+    async def answer(self, entry: Entry, result: object) -> Entry:
+        """Answer a question with a result."""
+        return await self.wire.say({"jsonrpc": "2.0", "id": entry.msg.get("id"), "result": result})
+
+    async def refuse(self, entry: Entry, code: int, message: str) -> Entry:
+        """Answer a question with an error."""
+        error = {"code": code, "message": message}
+        return await self.wire.say({"jsonrpc": "2.0", "id": entry.msg.get("id"), "error": error})
+
+    @abstractmethod
+    async def do(self, method: str, params: dict[str, Any]) -> object:
+        """The result for a question.
+
+        Raises:
+            Refused: there is none to be had.
+        """
+
+    async def close(self) -> None:
+        """Leave what is not answered."""
+        for task in tuple(self._tasks):
+            task.cancel()

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from antiphon.conformance.suites.client.signing_in import METHODS
-from antiphon.conformance.suites.client.strange_updates import SIGN_INS
+from antiphon.conformance.suites.client.authentication import METHODS
+from antiphon.conformance.suites.client.updates import SIGN_INS
 from antiphon.traffic.entries import Direction
 from tests.conformance.client_faults.making import (
     Faults,

@@ -8,8 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from antiphon.conformance.demo import DEMO
-from antiphon.conformance.prompts import Prompts
+from antiphon.conformance.prompts import DEMO, Prompts
 from tests.conformance.own import words
 from tests.duet.e2e import place as joint_places
 from tests.engines.claude import place as claude_places

@@ -7,10 +7,9 @@ from typing import Final
 
 import pytest
 
-from antiphon.conformance.agents import JOBS, check_agent
-from antiphon.conformance.places import Program
-from antiphon.conformance.stage import Wishes
-from antiphon.conformance.verdicts import Status
+from antiphon.conformance.agent_check import JOBS, AgentCommand, check_agent
+from antiphon.conformance.agent_run import CheckOptions
+from antiphon.conformance.requirements import RequirementStatus
 from tests.conformance.own.agents import AGENTS
 
 pytestmark = pytest.mark.slow
@@ -77,16 +76,18 @@ SOME: Final = (
 )
 async def test_an_agent_of_ours_keeps_everything(name: str, tmp_path: Path) -> None:
     with AGENTS[name](tmp_path) as own:
-        wishes = Wishes(own.prompts, auth=own.auth, limit=LIMIT)
+        wishes = CheckOptions(own.prompts, auth=own.auth, limit=LIMIT)
         # One after the other: two Codex that start at once in a home that is new to them get in each other's way, and one gives up.
         jobs = 1 if name in PROVED else JOBS
-        report = await check_agent(Program(own.at.agent, own.at.environment), wishes, jobs=jobs)
+        report = await check_agent(AgentCommand(own.at.agent, own.at.environment), wishes, jobs=jobs)
     found = {one.requirement.id: one.verdict for one in report.results}
-    failed = {id: verdict for id, verdict in found.items() if verdict.status is Status.FAILED}
+    failed = {id: verdict for id, verdict in found.items() if verdict.status is RequirementStatus.FAILED}
     assert failed == {}
-    noted = {id: verdict.text for id, verdict in found.items() if verdict.status is Status.NOTED}
+    noted = {id: verdict.text for id, verdict in found.items() if verdict.status is RequirementStatus.NOTED}
     assert noted.keys() == NOT_FOLLOWED.get(name, {}).keys(), noted
-    unshown = {id for id, verdict in found.items() if verdict.status not in (Status.PASSED, Status.NOTED)}
+    unshown = {
+        id for id, verdict in found.items() if verdict.status not in (RequirementStatus.PASSED, RequirementStatus.NOTED)
+    }
     known = {*OFFERED, *(UNSHOWN if name in PROVED else {}), *UNSHOWN_OTHERWISE.get(name, {})}
     assert unshown - MAYBE == known - MAYBE
     assert all(own.asked), "a model was not asked at all"
@@ -94,10 +95,10 @@ async def test_an_agent_of_ours_keeps_everything(name: str, tmp_path: Path) -> N
 
 async def test_the_joint_agent_keeps_with_real_programs_what_it_keeps_with_the_demo(tmp_path: Path) -> None:
     with AGENTS["joint"](tmp_path) as own:
-        wishes = Wishes(own.prompts, auth=own.auth, limit=LIMIT)
-        report = await check_agent(Program(own.at.agent, own.at.environment), wishes, only=SOME, jobs=1)
+        wishes = CheckOptions(own.prompts, auth=own.auth, limit=LIMIT)
+        report = await check_agent(AgentCommand(own.at.agent, own.at.environment), wishes, only=SOME, jobs=1)
     assert {one.requirement.id: one.verdict for one in report.broken} == {}
-    unshown = {one.requirement.id for one in report.results if one.verdict.status is not Status.PASSED}
+    unshown = {one.requirement.id for one in report.results if one.verdict.status is not RequirementStatus.PASSED}
     assert unshown <= UNSHOWN.keys()
     assert all(own.asked), "a model was not asked at all"
 
@@ -112,7 +113,7 @@ AN_AGENT: Final = re.compile(r"\bopen_stdio\(|\(\)\.run\(\)|^ +agent\.run\(\)", 
     "name", [each.name for each in sorted(EXAMPLES.glob("*.py")) if AN_AGENT.search(each.read_text(encoding="utf-8"))]
 )
 async def test_an_example_of_the_documentation_earns_no_advice(name: str) -> None:
-    report = await check_agent(Program([sys.executable, str(EXAMPLES / name)]), Wishes(limit=LIMIT))
-    earned = (Status.FAILED, Status.NOTED)
+    report = await check_agent(AgentCommand([sys.executable, str(EXAMPLES / name)]), CheckOptions(limit=LIMIT))
+    earned = (RequirementStatus.FAILED, RequirementStatus.NOTED)
     assert {one.requirement.id: one.verdict.text for one in report.results if one.verdict.status in earned} == {}
     assert report.is_correct

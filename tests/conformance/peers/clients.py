@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from antiphon.conformance.commands import Commands
+from antiphon.conformance.client_process import ClientCommands
 from tests.conformance.peers.subjects import EXAMPLES, example_version
 from tests.interop.playing import stage
 from tests.interop.who import MODULES, NEXT_PYTHON, NODE, everybody
@@ -30,7 +30,7 @@ class Client(NamedTuple):
 
 
 @contextmanager
-def placed(client: Client, path: Path) -> Iterator[Commands]:
+def placed(client: Client, path: Path) -> Iterator[ClientCommands]:
     """Its commands, with a home of its own."""
     if client.missing:
         pytest.skip(client.missing)
@@ -43,7 +43,7 @@ def placed(client: Client, path: Path) -> Iterator[Commands]:
         typed = f"[stdin]\nprompt = {json.dumps(client.typed)}\n" if client.typed else ""
         commands = path / "commands.toml"
         commands.write_text(client.more + typed, encoding="utf-8")
-        yield Commands.of(client.words, commands, on.environment)
+        yield ClientCommands.of(client.words, commands, on.environment)
 
 
 def clients() -> dict[str, Client]:

@@ -5,14 +5,14 @@ from typing import Final
 
 import pytest
 
-from antiphon.conformance.document import Document
+from antiphon.conformance.report import ReportDocument
 from antiphon.traffic.checker import Level
 from tests.interop.table import REWRITE, on_page, put, row
 from tests.interop.who import ROOT
 
 PAGE: Final = ROOT / "docs" / "conformance.md"
 
-RESULTS: dict[str, dict[str, Document]] = {"agents": {}, "clients": {}}
+RESULTS: dict[str, dict[str, ReportDocument]] = {"agents": {}, "clients": {}}
 """Side → who was checked, by title → what was found."""
 
 CELLS: Final = {"passed": "✓", "failed": "**✗**", "noted": "i"}
@@ -21,7 +21,7 @@ CELLS: Final = {"passed": "✓", "failed": "**✗**", "noted": "i"}
 LEVELS: Final = (Level.MUST, Level.CAPABILITY, Level.SHOULD, Level.ADVICE)
 
 
-def summary(found: Mapping[str, Document]) -> str:
+def summary(found: Mapping[str, ReportDocument]) -> str:
     """A line for each peer: how many of those requirements that were shown hold, by level."""
     lines = [row(["", "verdict", *LEVELS]), row(["---"] * (len(LEVELS) + 2))]
     for title, document in found.items():
@@ -33,7 +33,7 @@ def summary(found: Mapping[str, Document]) -> str:
     return "\n".join(lines)
 
 
-def matrix(found: Mapping[str, Document]) -> str:
+def matrix(found: Mapping[str, ReportDocument]) -> str:
     """A line for each requirement, a column for each peer."""
     first = next(iter(found.values()))
     lines = [row(["requirement", "level", *map(str, range(1, len(found) + 1))]), row(["---"] * (len(found) + 2))]

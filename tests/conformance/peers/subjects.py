@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from antiphon.conformance.demo import DEMO
-from antiphon.conformance.prompts import PURPOSES, Prompts
+from antiphon.conformance.prompts import DEMO, PURPOSES, Prompts
 from tests.interop.playing import stage
 from tests.interop.who import MODULES, NEXT_PYTHON, NODE, ROOT, everybody
 from tests.thirdparty.model import script

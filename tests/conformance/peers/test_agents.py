@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.conformance.agents import check_agent
-from antiphon.conformance.document import document_of
-from antiphon.conformance.places import Program
-from antiphon.conformance.stage import Wishes
+from antiphon.conformance.agent_check import AgentCommand, check_agent
+from antiphon.conformance.agent_run import CheckOptions
+from antiphon.conformance.report import document_of
 from antiphon.conformance.suites.agent import SUITE
 from tests.conformance.peers import page
 from tests.conformance.peers.subjects import subjects
@@ -23,8 +22,8 @@ LIMIT = 20.0
 async def test_an_agent_of_somebody_else_is_checked(name: str, tmp_path: Path) -> None:
     title, made = subjects()[name]
     with made(tmp_path) as subject:
-        program = Program(subject.command, subject.environment)
-        report = await check_agent(program, Wishes(subject.prompts, limit=LIMIT), jobs=2)
+        program = AgentCommand(subject.command, subject.environment)
+        report = await check_agent(program, CheckOptions(subject.prompts, limit=LIMIT), jobs=2)
     assert report.results
     page.RESULTS["agents"][title] = document_of(report, SUITE)
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.conformance.client_stage import ClientWishes
-from antiphon.conformance.clients import check_client
-from antiphon.conformance.document import document_of
+from antiphon.conformance.client_check import check_client
+from antiphon.conformance.client_run import ClientCheckOptions
+from antiphon.conformance.report import document_of
 from antiphon.conformance.suites.client import SUITE
 from tests.conformance.peers import page
 from tests.conformance.peers.clients import clients, placed
@@ -22,7 +22,7 @@ LIMIT = 10.0
 async def test_a_client_of_somebody_else_is_checked(name: str, tmp_path: Path) -> None:
     client = clients()[name]
     with placed(client, tmp_path) as commands:
-        report = await check_client(commands, ClientWishes(limit=LIMIT), jobs=2)
+        report = await check_client(commands, ClientCheckOptions(limit=LIMIT), jobs=2)
     assert report.results
     page.RESULTS["clients"][client.title] = document_of(report, SUITE)
 

@@ -1,32 +1,27 @@
 """What an agent has to keep. Loading this package puts all of its scenarios into `SUITE`, in the order in which they are played."""
 
-# In the order of a conversation; what may end an agent comes last.
+# In the order of a session; what may end an agent comes last.
 # isort: off
-from antiphon.conformance.suites.agent import handshake
-from antiphon.conformance.suites.agent import versions
-from antiphon.conformance.suites.agent import messages
-from antiphon.conformance.suites.agent import errors
-from antiphon.conformance.suites.agent import extensions
-from antiphon.conformance.suites.agent import signing_in
-from antiphon.conformance.suites.agent import sessions
+from antiphon.conformance.suites.agent import initialization
+from antiphon.conformance.suites.agent import json_rpc
+from antiphon.conformance.suites.agent import extensibility
+from antiphon.conformance.suites.agent import authentication
+from antiphon.conformance.suites.agent import session_setup
 from antiphon.conformance.suites.agent import settings
-from antiphon.conformance.suites.agent import prompting
+from antiphon.conformance.suites.agent import prompt_turn
 from antiphon.conformance.suites.agent import content
-from antiphon.conformance.suites.agent import asking
-from antiphon.conformance.suites.agent import files
+from antiphon.conformance.suites.agent import permission
+from antiphon.conformance.suites.agent import file_system
 from antiphon.conformance.suites.agent import terminals
-from antiphon.conformance.suites.agent import cancelling
-from antiphon.conformance.suites.agent import listing
-from antiphon.conformance.suites.agent import loading
-from antiphon.conformance.suites.agent import closing
-from antiphon.conformance.suites.agent import modest
-from antiphon.conformance.suites.agent import unoffered
+from antiphon.conformance.suites.agent import cancellation
+from antiphon.conformance.suites.agent import earlier_sessions
+from antiphon.conformance.suites.agent import capabilities
 from antiphon.conformance.suites.agent import robustness
-from antiphon.conformance.suites.agent import ending
+from antiphon.conformance.suites.agent import transport
 from antiphon.conformance.suites.agent.suite import SUITE
 # isort: on
 
 __all__ = [
-    "SUITE", "asking", "cancelling", "closing", "content", "ending", "errors", "extensions", "files", "handshake", "listing", "loading",
-    "messages", "modest", "prompting", "robustness", "sessions", "settings", "signing_in", "terminals", "unoffered", "versions",
+    "SUITE", "authentication", "cancellation", "capabilities", "content", "earlier_sessions", "extensibility", "file_system",
+    "initialization", "json_rpc", "permission", "prompt_turn", "robustness", "session_setup", "settings", "terminals", "transport",
 ]  # fmt: skip

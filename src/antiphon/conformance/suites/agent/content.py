@@ -2,10 +2,10 @@
 
 from typing import Any, Final
 
+from antiphon.conformance.agent_run import AgentRun
 from antiphon.conformance.requirements import Requirement, capability, must, should
-from antiphon.conformance.stage import Stage
-from antiphon.conformance.suites.agent.acting import ended, usable
 from antiphon.conformance.suites.agent.suite import SUITE
+from antiphon.conformance.suites.agent.turns import ended, usable
 
 __all__: list[str] = []
 
@@ -18,7 +18,7 @@ SILENCE: Final = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
 """A sound without any samples."""
 
 
-async def _taken(stage: Stage, requirement: str, *blocks: Block, kind: str) -> None:
+async def _taken(stage: AgentRun, requirement: str, *blocks: Block, kind: str) -> None:
     """A turn with something beside the text, in a session of its own."""
     session = await stage.session()
     pending = await stage.prompt(session, stage.words("say"), *blocks)
@@ -44,7 +44,7 @@ async def _taken(stage: Stage, requirement: str, *blocks: Block, kind: str) -> N
         ),
     ),
 )
-async def baseline(stage: Stage) -> None:
+async def baseline(stage: AgentRun) -> None:
     noted = {"type": "text", "text": "Please.", "annotations": {"audience": ["assistant"], "priority": 0.5}}
     await _taken(stage, "content.texts", noted, kind="two texts")
     file = stage.cwd / "linked.txt"
@@ -67,7 +67,7 @@ def _offered(id: str, what: str, key: str, kind: str) -> Requirement:
     "a user sends a picture",
     shows=(_offered("content.image", "pictures", "image", "image-content"),),
 )
-async def image(stage: Stage) -> None:
+async def image(stage: AgentRun) -> None:
     stage.need("promptCapabilities", "image")
     await _taken(stage, "content.image", {"type": "image", "mimeType": "image/png", "data": PIXEL}, kind="a picture")
 
@@ -77,7 +77,7 @@ async def image(stage: Stage) -> None:
     "a user sends a sound",
     shows=(_offered("content.audio", "sounds", "audio", "audio-content"),),
 )
-async def audio(stage: Stage) -> None:
+async def audio(stage: AgentRun) -> None:
     stage.need("promptCapabilities", "audio")
     await _taken(stage, "content.audio", {"type": "audio", "mimeType": "audio/wav", "data": SILENCE}, kind="a sound")
 
@@ -90,7 +90,7 @@ async def audio(stage: Stage) -> None:
         _offered("content.embedded-bytes", "files as bytes", "embeddedContext", "embedded-resource"),
     ),
 )
-async def embedded(stage: Stage) -> None:
+async def embedded(stage: AgentRun) -> None:
     stage.need("promptCapabilities", "embeddedContext")
     uri = (stage.cwd / "embedded.txt").as_uri()
     text = {"uri": uri, "mimeType": "text/plain", "text": "embedded\n"}
@@ -112,7 +112,7 @@ async def embedded(stage: Stage) -> None:
         ),
     ),
 )
-async def unknown(stage: Stage) -> None:
+async def unknown(stage: AgentRun) -> None:
     session = await stage.session()
     pending = await stage.prompt(session, stage.words("say"), {"type": "antiphon-unknown", "value": 1})
     await ended(stage, "content.unknown", pending, "it was not answered")

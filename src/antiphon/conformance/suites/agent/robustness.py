@@ -5,18 +5,18 @@ No sentence of the specification says so: all of this is what should be, for the
 
 from typing import Any, Final
 
-from antiphon.conformance.requirements import Requirement, advice, must, should
-from antiphon.conformance.stage import Answer, Pending, Stage
-from antiphon.conformance.suites.agent.sounding import (
+from antiphon.conformance.agent_run import AgentRun
+from antiphon.conformance.requirements import Blocked, NoAnswer, Requirement, advice, must, should
+from antiphon.conformance.suites.agent.suite import (
     FENCE,
+    SUITE,
     answers_to_nobody,
     breaks,
     settled,
     soon,
     survived,
 )
-from antiphon.conformance.suites.agent.suite import SUITE
-from antiphon.conformance.verdicts import Blocked, NoAnswer
+from antiphon.conformance.wire import PeerResponse, PendingRequest
 from antiphon.traffic.entries import Entry
 
 __all__: list[str] = []
@@ -37,7 +37,7 @@ def _stays(requirement: str, what: str) -> Requirement:
 
 def _refuses(answer: Entry, code: int) -> bool:
     """Whether it refuses a line as JSON-RPC wants it: with that code, and null for the id that could not be read."""
-    return Answer(answer, answer).code == code and answer.msg.get("id", 0) is None
+    return PeerResponse(answer, answer).code == code and answer.msg.get("id", 0) is None
 
 
 breaks("rpc.answer-to-notification", by=("junk.answer", "blank.ignored"))
@@ -59,7 +59,7 @@ breaks("rpc.answer-to-notification", by=("junk.answer", "blank.ignored"))
         _stays("utf8.survives", "a line that is no UTF-8"),
     ),
 )
-async def junk(stage: Stage) -> None:
+async def junk(stage: AgentRun) -> None:
     said = await stage.wire.say_bytes(b"{this is no JSON")
     if not await survived(stage, "junk.survives", said):
         return
@@ -87,7 +87,7 @@ async def junk(stage: Stage) -> None:
         ),
     ),
 )
-async def nonsense(stage: Stage) -> None:
+async def nonsense(stage: AgentRun) -> None:
     first = await stage.wire.say({"foo": 1})
     if not await survived(stage, "nonsense.survives", first):
         return
@@ -112,7 +112,7 @@ async def nonsense(stage: Stage) -> None:
         ),
     ),
 )
-async def blank(stage: Stage) -> None:
+async def blank(stage: AgentRun) -> None:
     await stage.ask(FENCE, {"next": "blank lines"})
     said = await stage.wire.say_bytes(b"")
     await stage.wire.say_bytes(b"  \t ")
@@ -137,7 +137,7 @@ async def blank(stage: Stage) -> None:
         ),
     ),
 )
-async def batch(stage: Stage) -> None:
+async def batch(stage: AgentRun) -> None:
     asked = [
         {"jsonrpc": "2.0", "id": f"batch-{number}", "method": FENCE, "params": {"number": number}}
         for number in range(2)
@@ -152,7 +152,7 @@ async def batch(stage: Stage) -> None:
     stage.holds("batch.answered", told, "nothing came for it", said)
 
 
-def _told_of_batch(stage: Stage, said: Entry) -> bool:
+def _told_of_batch(stage: AgentRun, said: Entry) -> bool:
     listed = any(isinstance(one.msg, list) for one in stage.wire.heard if one.number > said.number)
     return listed or bool(answers_to_nobody(stage, said))
 
@@ -178,7 +178,7 @@ def _told_of_batch(stage: Stage, said: Entry) -> bool:
         ),
     ),
 )
-async def half(stage: Stage) -> None:
+async def half(stage: AgentRun) -> None:
     extra = await stage.begin(FENCE, {}, antiphonCheck={"unknown": True})
     if not await survived(stage, "rpc.extra-member", extra.asked):
         return
@@ -226,7 +226,7 @@ def _read(requirement: str, level: Any = should) -> Requirement:
         _read("line.huge"),
     ),
 )
-async def lines(stage: Stage) -> None:
+async def lines(stage: AgentRun) -> None:
     if stage.manners.silent:
         raise Blocked("the agent does not answer methods that it does not know, so it cannot be told")
 
@@ -245,10 +245,10 @@ async def lines(stage: Stage) -> None:
             return
 
 
-async def _answered(stage: Stage, requirement: str, asked: list[Entry]) -> bool:
+async def _answered(stage: AgentRun, requirement: str, asked: list[Entry]) -> bool:
     """Judge whether all of these are answered. An agent that answers nothing any more is given up."""
     try:
-        found = [await soon(stage, Pending(stage, one)) for one in asked]
+        found = [await soon(stage, PendingRequest(stage, one)) for one in asked]
     except NoAnswer as silent:
         text = "the agent left" if stage.wire.closed else "the agent answers no more"
         await stage.wire.close()

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from antiphon.conformance.requirements import capability, must, should
-from antiphon.conformance.stage import Answer, Pending, Stage
-from antiphon.conformance.suites.agent.acting import busy, early, is_refused
+from antiphon.conformance.agent_run import AgentRun
+from antiphon.conformance.requirements import Blocked, NotOffered, NotSeen, capability, must, should
 from antiphon.conformance.suites.agent.suite import SUITE
-from antiphon.conformance.verdicts import Blocked, NotOffered, Unseen
+from antiphon.conformance.suites.agent.turns import busy, early, is_refused
+from antiphon.conformance.wire import PeerResponse, PendingRequest
 from antiphon.traffic.values import objects_in, texts_in
 
 __all__ = ["choose", "options", "other_value"]
@@ -17,7 +17,7 @@ MOST_SETTINGS = 50
 """More than these are not tried: an agent may have new ones in each answer."""
 
 
-def options(answer: Answer) -> list[Option]:
+def options(answer: PeerResponse) -> list[Option]:
     """The settings in an answer."""
     return objects_in(answer.get("configOptions"))
 
@@ -34,19 +34,19 @@ def other_value(option: Option) -> str | bool | None:
     return next((value for value in texts_in(flat, "value") if value != now), None)
 
 
-async def _choosing(stage: Stage, session: str, option: object, value: object) -> Pending:
+async def _choosing(stage: AgentRun, session: str, option: object, value: object) -> PendingRequest:
     params: dict[str, object] = {"sessionId": session, "configId": option, "value": value}
     if isinstance(value, bool):
         params["type"] = "boolean"
     return await stage.begin("session/set_config_option", params)
 
 
-async def choose(stage: Stage, session: str, option: object, value: object) -> Answer:
+async def choose(stage: AgentRun, session: str, option: object, value: object) -> PeerResponse:
     """`session/set_config_option`."""
     return await (await _choosing(stage, session, option, value)).answer()
 
 
-def _value(answer: Answer, id: object) -> object:
+def _value(answer: PeerResponse, id: object) -> object:
     return next((one.get("currentValue") for one in options(answer) if one.get("id") == id), None)
 
 
@@ -76,7 +76,7 @@ def _value(answer: Answer, id: object) -> object:
         ),
     ),
 )
-async def modes(stage: Stage) -> None:
+async def modes(stage: AgentRun) -> None:
     session, made = await stage.opened()
     listed = made.get("modes", "availableModes")
     if not isinstance(listed, list):
@@ -86,7 +86,7 @@ async def modes(stage: Stage) -> None:
     now = made.get("modes", "currentModeId")
     other = next((one.get("id") for one in listed if isinstance(one, dict) and one.get("id") != now), None)
     if other is None:
-        raise Unseen("the session has no other mode")
+        raise NotSeen("the session has no other mode")
     answer = await stage.ask("session/set_mode", {"sessionId": session, "modeId": other})
     stage.holds("mode.switches", not is_refused(answer), "it was refused", answer)
     twin = next((one for one in options(made) if one.get("category") == "mode"), None)
@@ -109,7 +109,7 @@ def _something(listed: list[Option], twin: Option) -> tuple[object, object]:
         value = other_value(option)
         if option is not twin and value is not None:
             return option.get("id"), value
-    raise Unseen("the mode is the only setting")
+    raise NotSeen("the mode is the only setting")
 
 
 @SUITE.scenario(
@@ -143,7 +143,7 @@ def _something(listed: list[Option], twin: Option) -> tuple[object, object]:
         ),
     ),
 )
-async def settings(stage: Stage) -> None:
+async def settings(stage: AgentRun) -> None:
     session, made = await stage.opened()
     listed = options(made)
     if not listed:
@@ -162,7 +162,7 @@ async def settings(stage: Stage) -> None:
         seen = _value(answer, id)
         stage.holds(requirement, seen == value, f"`{id}` was set to {value!r}, and the answer says {seen!r}", answer)
         listed = options(answer) or listed  # which others there are, and what they offer, may depend on it
-    raise Unseen("there is no such setting with another value")
+    raise NotSeen("there is no such setting with another value")
 
 
 def _untried(listed: list[Option], tried: set[object]) -> tuple[str, str | bool] | None:
@@ -186,7 +186,7 @@ def _untried(listed: list[Option], tried: set[object]) -> tuple[str, str | bool]
         ),
     ),
 )
-async def while_busy(stage: Stage) -> None:
+async def while_busy(stage: AgentRun) -> None:
     session, made = await stage.opened()
     option = next((one for one in options(made) if other_value(one) is not None), None)
     if option is None:
@@ -201,6 +201,6 @@ async def while_busy(stage: Stage) -> None:
         late = await choosing.answer()
         stage.holds("config.busy", False, "it was answered only after the turn", late)
     elif over is not None and not is_refused(answer):
-        raise Unseen("the turn ended meanwhile")
+        raise NotSeen("the turn ended meanwhile")
     else:
         stage.holds("config.busy", not is_refused(answer), "it was refused", answer)

@@ -1,14 +1,18 @@
 """The suite that the modules beside this one fill."""
 
-from typing import Final
+import json
+from collections.abc import Iterable
+from typing import Any, Final
 
-from antiphon.conformance.requirements import Suite, must
-from antiphon.conformance.stage import Stage
+from antiphon.conformance.agent_run import FENCE, AgentRun
+from antiphon.conformance.requirements import NoAnswer, Suite, must
+from antiphon.conformance.wire import PeerResponse, PendingRequest
 from antiphon.traffic.checker import Side
+from antiphon.traffic.entries import Entry
 
-__all__ = ["SUITE"]
+__all__ = ["FENCE", "SUITE", "answers_to_nobody", "breaks", "same_id", "settled", "soon", "survived"]
 
-SUITE: Final[Suite[Stage]] = Suite(
+SUITE: Final[Suite[AgentRun]] = Suite(
     Side.AGENT,
     general=(
         must(
@@ -28,3 +32,74 @@ SUITE: Final[Suite[Stage]] = Suite(
 
 SUITE.follows["wire.utf8"] = ("wire.json",)  # what is no UTF-8 is no JSON either
 SUITE.follows["capability.plan"] = SUITE.follows["capability.subagents"] = ("schema.draft",)  # only the draft has them
+
+
+# --- What scenarios share that say odd things to an agent: whether it still lives, whether it answered, and whom
+
+
+def breaks(*rules: str, by: Iterable[str]) -> None:
+    """Declare that who breaks one of these requirements breaks those rules of all traffic too."""
+    for one in by:
+        SUITE.follows[one] = (*SUITE.follows.get(one, ()), *rules)
+
+
+async def survived(stage: AgentRun, requirement: str, said: Entry) -> bool:
+    """Judge whether the agent still answers after something odd was said to it. One that does not is given up: whoever comes next gets
+    another."""
+    stage.odd = True
+    try:
+        await stage.fence()
+    except NoAnswer as silent:
+        if silent.left and stage.inherited:
+            raise  # it is played again, with another agent
+        text = "the agent left" if silent.left else "the agent answers no more"
+        await stage.wire.close()
+        return stage.holds(requirement, False, text, said)
+    return stage.holds(requirement, True, "", said)
+
+
+async def soon(stage: AgentRun, pending: PendingRequest) -> PeerResponse | None:
+    """The answer to something that takes no thought, None where it does not come.
+
+    Raises:
+        NoAnswer: the agent left, or answers nothing at all any more.
+    """
+    await stage.fence()
+    try:
+        return await pending.answer()
+    except NoAnswer as silence:
+        if silence.left:
+            raise
+        return None
+
+
+async def settled(stage: AgentRun, said: Entry) -> list[Entry]:
+    """All answers that nobody waits for, from a line of ours until all is quiet."""
+    await stage.settle()
+    return answers_to_nobody(stage, said)
+
+
+def answers_to_nobody(stage: AgentRun, said: Entry) -> list[Entry]:
+    """Answers after a line of ours whose id is none of a question of ours; those to broken lines have null or nothing for one."""
+    ours = {_key(one.msg["id"]) for one in stage.wire.trace if one.dir is stage.wire.says and one.is_request}
+    return [
+        one
+        for one in stage.wire.heard
+        if one.number > said.number and one.is_answer and _key(one.msg.get("id")) not in ours
+    ]
+
+
+def same_id(stage: AgentRun, asked: Entry) -> list[Entry]:
+    """The answers after a question that have its id exactly, type and all."""
+    return [
+        one
+        for one in stage.wire.heard
+        if one.number > asked.number
+        and one.is_answer
+        and "id" in one.msg
+        and _key(one.msg["id"]) == _key(asked.msg["id"])
+    ]
+
+
+def _key(id: Any) -> str:
+    return json.dumps(id)

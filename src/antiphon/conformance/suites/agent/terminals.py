@@ -1,10 +1,9 @@
 """The client's terminals: that their failures are survived, and that the user sees what they print."""
 
-from antiphon.conformance.requirements import advice, must, should
-from antiphon.conformance.stage import Stage
-from antiphon.conformance.suites.agent.acting import breaks_off, ended, hold, requests, usable
+from antiphon.conformance.agent_run import AgentRun
+from antiphon.conformance.requirements import NotSeen, advice, must, should
 from antiphon.conformance.suites.agent.suite import SUITE
-from antiphon.conformance.verdicts import Unseen
+from antiphon.conformance.suites.agent.turns import breaks_off, ended, hold, requests, usable
 from antiphon.traffic.entries import Entry
 from antiphon.traffic.values import as_object, objects_in
 
@@ -26,12 +25,12 @@ WORD = "antiphonprinted"
         ),
     ),
 )
-async def run(stage: Stage) -> None:
+async def run(stage: AgentRun) -> None:
     session = await stage.session()
     answer = await stage.turn(session, "run", command=f"echo {WORD}")
     made = requests(stage, CREATE, after=answer.asked.number)
     if not made:
-        raise Unseen("the agent created no terminal: a prompt file can name words that make it")
+        raise NotSeen("the agent created no terminal: a prompt file can name words that make it")
     shown = [one for one in stage.updates(session, after=made[0].number) if _shows(one)]
     stage.holds("terminal.shown", bool(shown), "no update shows the terminal or its output", *made)
 
@@ -55,11 +54,11 @@ def _shows(entry: Entry) -> bool:
         ),
     ),
 )
-async def failing(stage: Stage) -> None:
+async def failing(stage: AgentRun) -> None:
     session = await stage.session()
     answer = await stage.turn(session, "run", command="false")
     if not requests(stage, CREATE, after=answer.asked.number):
-        raise Unseen("the agent created no terminal: a prompt file can name words that make it")
+        raise NotSeen("the agent created no terminal: a prompt file can name words that make it")
     stage.holds("terminal.failing", answer.error is None, "it was answered with an error", answer)
 
 
@@ -82,7 +81,7 @@ async def failing(stage: Stage) -> None:
         ),
     ),
 )
-async def refused(stage: Stage) -> None:
+async def refused(stage: AgentRun) -> None:
     session = await stage.session()
     pending, asked = await hold(stage, CREATE, session, "run", command=f"echo {WORD}")
     await stage.editor.refuse(asked, -32603, "There are too many terminals")

@@ -1,10 +1,9 @@
 """`elicitation/create`: questions to the user, for clients that offer them."""
 
-from antiphon.conformance.asking import Answer
-from antiphon.conformance.client_stage import ClientStage
-from antiphon.conformance.requirements import capability
+from antiphon.conformance.client_run import ClientRun
+from antiphon.conformance.requirements import NotOffered, capability
 from antiphon.conformance.suites.client.suite import SUITE
-from antiphon.conformance.verdicts import NotOffered
+from antiphon.conformance.wire import PeerResponse
 
 __all__: list[str] = []
 
@@ -35,7 +34,7 @@ SCHEMA = {
         ),
     ),
 )
-async def elicitation(stage: ClientStage) -> None:
+async def elicitation(stage: ClientRun) -> None:
     await stage.start()
     turn = await stage.prompted()
     if stage.offers("elicitation", "form"):
@@ -57,7 +56,7 @@ async def elicitation(stage: ClientStage) -> None:
         raise NotOffered("the client does not offer `elicitation`, or not of this kind")
 
 
-def _problem(answer: Answer) -> str:
+def _problem(answer: PeerResponse) -> str:
     if answer.error is not None:
         return f"it was answered with the error {answer.code}"
     action = answer.get("action")

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from antiphon.conformance.client_stage import ClientStage, NotAsked, Turn
-from antiphon.conformance.requirements import Requirement, capability, must
-from antiphon.conformance.standin import LISTED, Standin
+from antiphon.conformance.client_run import ClientRun, HeldRequest, NotAsked
+from antiphon.conformance.requirements import NotSeen, Requirement, capability, must
+from antiphon.conformance.standin_agent import LISTED, StandinAgent
 from antiphon.conformance.suites.client.suite import SUITE
-from antiphon.conformance.verdicts import Unseen
 from antiphon.traffic.entries import Entry
 
 __all__: list[str] = []
@@ -19,11 +18,11 @@ def _uses(id: str, text: str, link: str, method: str, needs: tuple[str, ...] = (
     return capability(id, text, link=link, fix=fix, needs=needs)
 
 
-def _sent(stage: ClientStage, method: str) -> list[Entry]:
+def _sent(stage: ClientRun, method: str) -> list[Entry]:
     return [one for meeting in stage.meetings for one in meeting.wire.heard if one.method == method]
 
 
-def _need(stage: ClientStage, purpose: str, method: str) -> list[Entry]:
+def _need(stage: ClientRun, purpose: str, method: str) -> list[Entry]:
     """The requests of this kind.
 
     Raises:
@@ -31,11 +30,11 @@ def _need(stage: ClientStage, purpose: str, method: str) -> list[Entry]:
     """
     sent = _sent(stage, method)
     if not sent:
-        raise Unseen(f"the command for `{purpose}` did not make the client send `{method}`")
+        raise NotSeen(f"the command for `{purpose}` did not make the client send `{method}`")
     return sent
 
 
-async def _prompted_after(stage: ClientStage, id: str, purpose: str, method: str) -> Turn | None:
+async def _prompted_after(stage: ClientRun, id: str, purpose: str, method: str) -> HeldRequest | None:
     """The prompt that comes behind a request of this kind; prompts before it, of commands that prepare it, just end."""
     await stage.start(purpose)
     try:
@@ -49,7 +48,7 @@ async def _prompted_after(stage: ClientStage, id: str, purpose: str, method: str
         return None
 
 
-async def _goes_on(stage: ClientStage, name: str) -> None:
+async def _goes_on(stage: ClientRun, name: str) -> None:
     turn = await _prompted_after(stage, f"sessions.{name}", name, f"session/{name}")
     if turn is None:
         return
@@ -67,7 +66,7 @@ async def _goes_on(stage: ClientStage, name: str) -> None:
         _uses("sessions.load", "A session is loaded and then used.", "session-setup#loading-sessions", "session/load"),
     ),
 )
-async def loading(stage: ClientStage) -> None:
+async def loading(stage: ClientRun) -> None:
     del stage.script.introduction["agentCapabilities"]["sessionCapabilities"]["resume"]
     await _goes_on(stage, "load")
 
@@ -84,7 +83,7 @@ async def loading(stage: ClientStage) -> None:
         ),
     ),
 )
-async def resuming(stage: ClientStage) -> None:
+async def resuming(stage: ClientRun) -> None:
     del stage.script.introduction["agentCapabilities"]["loadSession"]
     await _goes_on(stage, "resume")
 
@@ -108,8 +107,8 @@ async def resuming(stage: ClientStage) -> None:
         ),
     ),
 )
-async def listing(stage: ClientStage) -> None:
-    async def pages(agent: Standin, params: dict[str, Any]) -> object:
+async def listing(stage: ClientRun) -> None:
+    async def pages(agent: StandinAgent, params: dict[str, Any]) -> object:
         page = {
             "sessions": [{"sessionId": LISTED if params.get("cursor") else "stand-in-first", "cwd": str(stage.cwd)}]
         }
@@ -123,12 +122,12 @@ async def listing(stage: ClientStage) -> None:
     stage.holds("sessions.list", status == 0, f"the client ended with status {status}", *listed)
     cursors = [one for one in listed if one.params.get("cursor") is not None]
     if not cursors:
-        raise Unseen("the client did not ask for the next page")
+        raise NotSeen("the client did not ask for the next page")
     proper = all(one.params["cursor"] == CURSOR for one in cursors)
     stage.holds("sessions.cursor", proper, f"the cursor was {CURSOR!r}", *cursors)
 
 
-async def _ends_with(stage: ClientStage, purpose: str, id: str) -> None:
+async def _ends_with(stage: ClientRun, purpose: str, id: str) -> None:
     """A command that asks for one thing of a session."""
     stage.script.held.clear()
     await stage.start(purpose)
@@ -153,7 +152,7 @@ async def _ends_with(stage: ClientStage, purpose: str, id: str) -> None:
         ),
     ),
 )
-async def closing(stage: ClientStage) -> None:
+async def closing(stage: ClientRun) -> None:
     await _ends_with(stage, "close", "sessions.close")
 
 
@@ -162,7 +161,7 @@ async def closing(stage: ClientStage) -> None:
     "the client deletes a session",
     shows=(_uses("sessions.delete", "A session is deleted.", "session-list", "session/delete"),),
 )
-async def deleting(stage: ClientStage) -> None:
+async def deleting(stage: ClientRun) -> None:
     await _ends_with(stage, "delete", "sessions.delete")
 
 
@@ -178,7 +177,7 @@ async def deleting(stage: ClientStage) -> None:
         ),
     ),
 )
-async def modes(stage: ClientStage) -> None:
+async def modes(stage: ClientRun) -> None:
     turn = await _prompted_after(stage, "sessions.mode", "set_mode", "session/set_mode")
     if turn is not None:
         mode = stage.script.modes.get(turn.session)
@@ -200,7 +199,7 @@ async def modes(stage: ClientStage) -> None:
         ),
     ),
 )
-async def options(stage: ClientStage) -> None:
+async def options(stage: ClientRun) -> None:
     turn = await _prompted_after(stage, "sessions.option", "set_option", "session/set_config_option")
     if turn is not None:
         length = stage.script.lengths.get(turn.session)
@@ -223,7 +222,7 @@ async def options(stage: ClientStage) -> None:
         ),
     ),
 )
-async def two_prompts(stage: ClientStage) -> None:
+async def two_prompts(stage: ClientRun) -> None:
     await stage.start("two_prompts")
     first = await stage.prompted()
     await first.end()

@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from antiphon.conformance.client_stage import ClientStage
+from antiphon.conformance.client_run import ClientRun
 from antiphon.conformance.requirements import Suite, must
 from antiphon.traffic.checker import Side
 
 __all__ = ["SUITE"]
 
-SUITE: Final[Suite[ClientStage]] = Suite(
+SUITE: Final[Suite[ClientRun]] = Suite(
     Side.CLIENT,
     follows={
         "cancel.notification": ("schema.method",),

@@ -3,12 +3,11 @@
 import os
 from typing import Any, Final
 
-from antiphon.conformance.asking import Answer
-from antiphon.conformance.client_stage import ClientStage
-from antiphon.conformance.requirements import Requirement, advice, capability
-from antiphon.conformance.suites.client.files import allowed, workspace
+from antiphon.conformance.client_run import ClientRun
+from antiphon.conformance.requirements import Blocked, Requirement, advice, capability
+from antiphon.conformance.suites.client.file_system import allowed, workspace
 from antiphon.conformance.suites.client.suite import SUITE
-from antiphon.conformance.verdicts import Blocked
+from antiphon.conformance.wire import PeerResponse
 
 __all__: list[str] = []
 
@@ -28,7 +27,7 @@ CREATING = "executing-commands"
 ALLOW = "(The command has to let the agent run programs.)"
 
 
-async def _create(stage: ClientStage, command: str, *args: str, **more: object) -> str:
+async def _create(stage: ClientRun, command: str, *args: str, **more: object) -> str:
     """The id of a terminal in which this runs.
 
     Raises:
@@ -42,7 +41,7 @@ async def _create(stage: ClientStage, command: str, *args: str, **more: object) 
     return terminal
 
 
-async def _ran(stage: ClientStage, command: str, *args: str, **more: object) -> tuple[Answer, Answer]:
+async def _ran(stage: ClientRun, command: str, *args: str, **more: object) -> tuple[PeerResponse, PeerResponse]:
     """Run it to its end: how it ended, and its output."""
     terminal = await _create(stage, command, *args, **more)
     exit = await stage.here("terminal/wait_for_exit", terminalId=terminal)
@@ -51,7 +50,7 @@ async def _ran(stage: ClientStage, command: str, *args: str, **more: object) -> 
     return exit, output
 
 
-def _output(stage: ClientStage, id: str, output: Answer, wanted: str) -> None:
+def _output(stage: ClientRun, id: str, output: PeerResponse, wanted: str) -> None:
     found = output.get("output")
     held = isinstance(found, str) and found.strip() == wanted
     stage.holds(id, held, f"the output is {found!r:.80}, not {wanted!r:.80}", output)
@@ -104,7 +103,7 @@ def _output(stage: ClientStage, id: str, output: Answer, wanted: str) -> None:
         ),
     ),
 )  # fmt: skip
-async def commands(stage: ClientStage) -> None:
+async def commands(stage: ClientRun) -> None:
     await stage.start()
     turn = await stage.prompted()
     stage.need("terminal")
@@ -132,7 +131,7 @@ async def commands(stage: ClientStage) -> None:
     await turn.end()
 
 
-async def _limits(stage: ClientStage) -> None:
+async def _limits(stage: ClientRun) -> None:
     _, output = await _ran(stage, SHELL, "-c", f"printf '%s' 'BEGIN {'é' * 40}END'", outputByteLimit=LIMIT)
     found = output.get("output")
     text = found if isinstance(found, str) else ""
@@ -142,7 +141,7 @@ async def _limits(stage: ClientStage) -> None:
     stage.holds("terminals.boundary", "\ufffd" not in text and not text.startswith("\u00a9"), otherwise, output)
 
 
-async def _mistakes(stage: ClientStage) -> None:
+async def _mistakes(stage: ClientRun) -> None:
     answer = await stage.here("terminal/create", command="antiphon-no-such-program", args=["x"])
     missed = answer.error is not None
     if not missed:
@@ -183,7 +182,7 @@ async def _mistakes(stage: ClientStage) -> None:
         ),
     ),
 )  # fmt: skip
-async def long_commands(stage: ClientStage) -> None:
+async def long_commands(stage: ClientRun) -> None:
     await stage.start()
     turn = await stage.prompted()
     stage.need("terminal")
@@ -207,11 +206,11 @@ async def long_commands(stage: ClientStage) -> None:
     await turn.end()
 
 
-def _of(stage: ClientStage, terminal: str) -> dict[str, Any]:
+def _of(stage: ClientRun, terminal: str) -> dict[str, Any]:
     return {"sessionId": stage.session, "terminalId": terminal}
 
 
-async def _started(stage: ClientStage) -> tuple[str, int]:
+async def _started(stage: ClientRun) -> tuple[str, int]:
     """A command that takes long and has said something: its terminal and its number."""
     terminal = await _create(stage, SHELL, "-c", "echo pid $$; exec sleep 60")
     for _ in range(LOOKS):
@@ -223,7 +222,7 @@ async def _started(stage: ClientStage) -> tuple[str, int]:
     raise Blocked("a command that prints something did not")
 
 
-async def _release(stage: ClientStage) -> None:
+async def _release(stage: ClientRun) -> None:
     terminal, pid = await _started(stage)
     released = await stage.here("terminal/release", terminalId=terminal)
     looks = 0

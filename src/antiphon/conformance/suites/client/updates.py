@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from antiphon.conformance.client_stage import ClientStage
-from antiphon.conformance.requirements import Requirement, capability, must
+from antiphon.conformance.client_run import ClientRun, NotAsked
+from antiphon.conformance.requirements import NotOffered, Requirement, advice, capability, must, should
+from antiphon.conformance.standin_agent import StandinAgent
 from antiphon.conformance.suites.client.suite import SUITE
-from antiphon.conformance.verdicts import NotOffered
 
 __all__ = ["text"]
 
@@ -89,7 +89,7 @@ def _told(id: str, what: str, link: str) -> Requirement:
         ),
     ),
 )
-async def updates(stage: ClientStage) -> None:
+async def updates(stage: ClientRun) -> None:
     await stage.start()
     turn = await stage.prompted()
     options = turn.meeting.agent.options(turn.session)
@@ -114,3 +114,163 @@ async def updates(stage: ClientStage) -> None:
     await turn.end()
     if left := [name for name in ("notices", "compaction") if name not in told]:
         raise NotOffered(f"the client does not offer `session.{'` and `session.'.join(left)}`")
+
+
+# --- Updates as real agents send them: early, late, twice, about what nobody knows of
+
+
+SKIP = "Read what you do not know as an update of no interest; log it if you like, and go on."
+UPSERT = (
+    "Take an update for a call that you do not know as the announcement of one, and a second announcement as an update."
+)
+
+
+def _call(id: str, **more: object) -> dict[str, Any]:
+    return {"sessionUpdate": "tool_call", "toolCallId": id, "title": "A call", **more}
+
+
+def _change(id: str, **more: object) -> dict[str, Any]:
+    return {"sessionUpdate": "tool_call_update", "toolCallId": id, **more}
+
+
+STRANGE: list[tuple[Requirement, str, list[dict[str, Any]]]] = [
+    (
+        should("updates.unknown-kind", "An update of a kind that the client does not know is ignored.",
+               link="extensibility", fix=SKIP),
+        "an update of an unknown kind",
+        [{"sessionUpdate": "antiphon_tomorrow", "content": [1]}, {"sessionUpdate": "_antiphon.example/own", "x": None}],
+    ),
+    (
+        should("updates.unknown-content", "Content of a type that the client does not know is ignored.",
+               link="content", fix=SKIP),
+        "content of an unknown type",
+        [{"sessionUpdate": "agent_message_chunk", "content": {"type": "antiphon_hologram", "data": {"z": 1}}},
+         _call("h", content=[{"type": "antiphon_hologram", "z": 1}])],
+    ),
+    (
+        should("updates.unknown-words", "A kind or a status of a tool call that the client does not know is ignored.",
+               link="tool-calls#creating", fix=SKIP),
+        "an unknown kind and an unknown status of a tool call",
+        [_call("w", kind="antiphon_sing", status="antiphon_paused"), _change("w", status="antiphon_resumed")],
+    ),
+    (
+        must("updates.more-fields", "Fields that the client does not know and `_meta` do not disturb it.",
+             link="extensibility", fix="Ignore what you do not know."),
+        "an update with unknown fields",
+        [{"sessionUpdate": "agent_message_chunk", "content": {**text("x"), "tomorrow": 1}, "_meta": {"a.example": [0]}, "timestamp": 5}],
+    ),
+    (
+        should("updates.unannounced", "An update for a tool call that was never announced is taken.",
+               link="tool-calls#updating", fix=UPSERT),
+        "an update for a tool call that was never announced",
+        [_change("never-announced", status="completed", title="So it was")],
+    ),
+    (
+        should("updates.again", "A tool call that is announced twice is taken.", link="tool-calls#creating", fix=UPSERT),
+        "the second announcement of a tool call",
+        [_call("twice"), _call("twice", title="Now with a name", kind="edit"), _change("twice", status="completed")],
+    ),
+    (
+        should("updates.unknown-terminal", "A tool call that shows a terminal which nobody created is taken.",
+               link="terminals#embedding-in-tool-calls",
+               fix="Show nothing, or a place for it, where you do not know the terminal."),
+        "a terminal that nobody created",
+        [_call("t", content=[{"type": "terminal", "terminalId": "antiphon-nobody"}])],
+    ),
+]  # fmt: skip
+
+
+@SUITE.scenario(
+    "strange-updates",
+    "a turn with updates that nobody expects",
+    shows=(
+        should(
+            "updates.early",
+            "Updates that come before the answer to `session/new` do not disturb.",
+            link="session-setup#creating-a-session",
+            fix="Keep or drop updates of sessions that you do not know yet.",
+            needs=("prompt.comes",),
+        ),
+        *(one for one, _, _ in STRANGE),
+        should(
+            "updates.other-session",
+            "Updates of a session that the client does not know do not disturb.",
+            link="session-setup#session-id",
+            fix="Look at `sessionId` of each update, and drop those of sessions that are not yours.",
+        ),
+        should(
+            "updates.late",
+            "Updates that come behind the answer to a prompt do not disturb.",
+            link="prompt-turn#cancellation",
+            fix="Take updates at any time, also when no turn runs.",
+            needs=("ends.well",),
+        ),
+    ),
+)
+async def strange_updates(stage: ClientRun) -> None:
+    async def new(agent: StandinAgent, params: dict[str, Any]) -> object:
+        made = await agent.usual("session/new", params)
+        session = list(stage.script.folders)[-1]
+        await agent.update(session, {"sessionUpdate": "available_commands_update", "availableCommands": []})
+        await agent.update(session, {"sessionUpdate": "usage_update", "used": 1, "size": 2})
+        return made
+
+    stage.script.does["session/new"] = new
+    await stage.start()
+    try:
+        turn = await stage.prompted()
+    except NotAsked as problem:
+        if stage.meetings:
+            stage.holds("updates.early", False, str(problem), *stage.meetings[0].wire.trace[-3:])
+        raise
+    stage.holds("updates.early", True, "")
+    for requirement, what, several in STRANGE:
+        said = [await stage.update(one) for one in several]
+        await stage.survives(requirement.id, what, *said)
+    foreign = {"sessionUpdate": "agent_message_chunk", "content": text("not for you")}
+    said = [await stage.update(foreign, session="antiphon-somebody-else")]
+    await stage.survives("updates.other-session", "an update of another session", *said)
+    answer = {"jsonrpc": "2.0", "id": turn.entry.msg["id"], "result": {"stopReason": "end_turn"}}
+    params = {"sessionId": turn.session, "update": _change("never-announced", title="Later")}
+    late = {"jsonrpc": "2.0", "method": "session/update", "params": params}
+    said = await stage.wire.say_together([answer, late, late])
+    status = await stage.ended()
+    otherwise = "the client did not end" if status is None else f"the client ended with status {status}"
+    stage.holds("updates.late", status == 0, otherwise, *said)
+
+
+SIGN_INS = [{"type": "antiphon_tomorrow", "id": "tomorrow", "name": "Tomorrow", "vars": [1]}]
+
+
+@SUITE.scenario(
+    "strange-end",
+    "an agent with a way to sign in that nobody knows, and a turn that ends for a reason that nobody knows",
+    shows=(
+        should(
+            "tolerates.sign-ins",
+            "A way to sign in that the client does not know does not stop it from opening a session.",
+            link="authentication",
+            fix="Sign in when the agent says -32000, and not before; leave out the ways that you do not know.",
+            needs=("prompt.comes",),
+        ),
+        advice(
+            "turn.unknown-reason",
+            "A turn that ends for a reason which the client does not know has ended.",
+            link="prompt-turn#stop-reasons",
+            fix="Take an unknown `stopReason` as the end of the turn, with or without an error.",
+        ),
+    ),
+)
+async def strange_end(stage: ClientRun) -> None:
+    stage.script.introduction["authMethods"] = SIGN_INS
+    await stage.start()
+    try:
+        turn = await stage.prompted()
+    except NotAsked as problem:
+        if stage.meetings:
+            stage.holds("tolerates.sign-ins", False, str(problem), *stage.meetings[0].wire.trace[1:2])
+        raise
+    stage.holds("tolerates.sign-ins", True, "")
+    said = await turn.end("antiphon_tomorrow", antiphonUsage={"tokens": 1}, _meta={"a.example": 1})
+    status = await stage.ended()
+    stage.holds("turn.unknown-reason", status is not None, "the client did not end", said)

@@ -1,0 +1,394 @@
+"""Plays the scenarios for agents with an agent, and reports. How an agent is started is not its business: that is the place's."""
+
+import asyncio
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Protocol
+
+from antiphon.config.environment import with_new_sessions
+from antiphon.conformance.agent_run import FENCE, KNOCK_LIMIT, AgentRun, AgentTraits, CheckOptions
+from antiphon.conformance.requirements import (
+    Blocked,
+    NoAnswer,
+    RequirementStatus,
+    RequirementVerdict,
+    Scenario,
+    ScenarioStopped,
+    Suite,
+)
+from antiphon.conformance.results import ConformanceReport, ScenarioRecord, results_of, tell_late
+from antiphon.conformance.standin_client import EVERYTHING, StandinClient
+from antiphon.conformance.suites.agent import SUITE
+from antiphon.conformance.wire import PeerClosed, PeerResponse, PeerWire
+from antiphon.errors import AcpError
+from antiphon.traffic.entries import Direction, Entry
+from antiphon.traffic.state import is_malformed
+from antiphon.transports.base import Transport
+from antiphon.transports.process import spawn
+
+__all__ = ["AgentCommand", "AgentSource", "Waits", "check_agent"]
+
+SCENE_LIMIT: Final = 4
+"""A scenario may take this many times as long as an answer may."""
+
+CLOSE_LIMIT: Final = 5.0
+"""Seconds that are waited for a session to be closed between two scenarios."""
+
+NO_AGENT: Final = "Check the command: it has to start an agent that speaks the protocol on stdin and stdout; many need an option for it, such as `--acp`."
+"""What to change where the first question of all has no answer: most likely there is no agent at all."""
+
+STUMBLED: Final = "the check itself stumbled over something that the agent said"
+
+SLOW: Final = 15.0
+"""Seconds after which one more agent is started to share what is left to play, as often as there are jobs."""
+
+JOBS: Final = 4
+"""Agents that run at once, unless told otherwise."""
+
+WAITS_EVERY: Final = 1.0
+WAITS_FROM: Final = 3.0
+"""Seconds after which it is said that something is waited for, and how often it is said anew."""
+
+Progress = Callable[[ScenarioRecord], None]
+Waits = Callable[[Sequence[tuple[str, str, float]]], None]
+"""Is told the scenarios that wait, each with the method that is not answered and the seconds since it was sent."""
+
+
+class AgentSource(Protocol):
+    """Where agents come from: a command, or memory in tests; sockets can join."""
+
+    @property
+    def is_process(self) -> bool:
+        """Whether an agent is a process here, with an exit and children."""
+
+    async def start(self) -> Transport:
+        """A new agent."""
+
+
+@dataclass(slots=True)
+class AgentLane:
+    """Scenarios that are played one after the other with one agent, for as long as that stays."""
+
+    waiting: deque[Scenario[AgentRun]]
+    shared: tuple[PeerWire, StandinClient, PeerResponse, Path] | None = None
+    done_with: set[str] = field(default_factory=set)
+    """Sessions of the shared agent that were played in."""
+
+
+class AgentCheck:
+    """One run of the suite."""
+
+    def __init__(self, place: AgentSource, wishes: CheckOptions, progress: Progress | None, jobs: int) -> None:
+        self.place = place
+        self.wishes = wishes
+        self._progress = progress
+        self._jobs = jobs
+        self._turns = asyncio.Semaphore(jobs)
+        self._hopeless = ""
+        """Why there is no agent to share: one that does not come up is not started for each scene anew."""
+        self._scenes: list[ScenarioRecord] = []
+        self.introduced: PeerResponse | None = None
+        self._manners = AgentTraits()
+        self._known = asyncio.Event()
+        """Whether the agent has been met. Those that have one of their own wait for that: if there is none to be had, they need not try."""
+        self._ends = AsyncExitStack()
+        self._begun = time.monotonic()
+        self._lanes = 1
+        self._playing: dict[str, AgentRun] = {}
+
+    async def run(self, scenarios: Sequence[Scenario[AgentRun]]) -> list[ScenarioRecord]:
+        """Play them all. Those that share an agent are played one after the other: the correct ones with one, those that provoke with
+        another, so that no agent is held to have left a correct client because of what a scenario before it was sent."""
+        correct = deque(one for one in scenarios if not one.alone and not one.provokes)
+        provoking = deque(one for one in scenarios if not one.alone and one.provokes)
+        first, second = (correct, provoking) if correct else (provoking, correct)
+        try:
+            async with self._ends, asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._play_together(AgentLane(first), tasks))
+                tasks.create_task(self._play_later(AgentLane(second), tasks))
+                for one in scenarios:
+                    if one.alone:
+                        tasks.create_task(self._play_alone(one))
+        except BaseExceptionGroup as several:  # the program cannot be started: one sentence about it is enough
+            raise several.exceptions[0] from None
+        tell_late(self._scenes)
+        order = [one.name for one in scenarios]
+        return sorted(self._scenes, key=lambda scene: order.index(scene.name))
+
+    async def tell_waits(self, tell: Waits) -> None:
+        """Say again and again what is waited for: an agent may take long, and whoever looks on has to know that it does."""
+        while True:
+            await asyncio.sleep(WAITS_EVERY)
+            found = [(name, *wait) for name, stage in self._playing.items() for wait in stage.wire.waits]
+            tell([one for one in found if one[2] >= WAITS_FROM])
+
+    async def _play_together(self, lane: AgentLane, tasks: asyncio.TaskGroup) -> None:
+        async with self._turns:
+            while lane.waiting:
+                self._widen(lane, tasks)
+                await self._play(lane.waiting.popleft(), lane)
+                self._known.set()
+            self._known.set()
+
+    def _widen(self, lane: AgentLane, tasks: asyncio.TaskGroup) -> None:
+        """Share what waits among more agents where one after the other takes too long: a slow agent has others beside it."""
+        if self._lanes < self._jobs and time.monotonic() - self._begun > SLOW * self._lanes and len(lane.waiting) > 1:
+            self._lanes += 1
+            tasks.create_task(self._play_together(AgentLane(lane.waiting), tasks))
+
+    async def _play_later(self, lane: AgentLane, tasks: asyncio.TaskGroup) -> None:
+        await self._known.wait()
+        if lane.waiting:
+            await self._play_together(lane, tasks)
+
+    async def _play_alone(self, scenario: Scenario[AgentRun]) -> None:
+        await self._known.wait()
+        async with self._turns:
+            await self._play(scenario, AgentLane(deque()))
+
+    async def _play(self, scenario: Scenario[AgentRun], lane: AgentLane) -> None:
+        begun = time.monotonic()
+        scene, again = await self._attempt(scenario, lane)
+        if again:
+            scene, _ = await self._attempt(scenario, lane)
+        scene.took = time.monotonic() - begun
+        self._scenes.append(scene)
+        if self._progress is not None:
+            self._progress(scene)
+
+    async def _attempt(self, scenario: Scenario[AgentRun], lane: AgentLane) -> tuple[ScenarioRecord, bool]:
+        """Play a scenario: what came of it, and whether the agent left because of what an earlier scenario had sent, so that it has to
+        be played again."""
+        scene = ScenarioRecord(scenario.name)
+        stage: AgentRun | None = None
+        again = False
+        try:
+            stage = self._playing[scenario.name] = await self._staged(scenario, scene, lane)
+            reason = await self._played(scenario, stage)
+        except NoAnswer as stopped:
+            again = stopped.left and stage is not None and stage.inherited
+            reason = await self._blamed(stopped, stage, scene)
+        except ScenarioStopped as stopped:
+            reason = RequirementVerdict(stopped.status, str(stopped))
+        if stage is not None:
+            scene.verdicts.update(stage.verdicts)
+        for one in scenario.shows:
+            scene.verdicts.setdefault(one.id, reason)
+        for general in ("rpc.answered", "process.stays"):
+            if stage is not None:
+                scene.verdicts.setdefault(general, RequirementVerdict(RequirementStatus.PASSED))
+        self._playing.pop(scenario.name, None)
+        await self._clear(scenario, scene, lane)
+        return scene, again
+
+    async def _blamed(self, stopped: NoAnswer, stage: AgentRun | None, scene: ScenarioRecord) -> RequirementVerdict:
+        """What a question without an answer says of the agent, in `scene`; and why the scenario went no further."""
+        provoked = stage.wire.provocation if stage is not None else None
+        if stopped.left:
+            general = "process.stays" if provoked is None else "rpc.answered"
+            excused = provoked is not None and (provoked is not stopped.asked or is_malformed(provoked))
+        else:
+            general = "rpc.answered"
+            excused = stage is not None and stage.odd
+            if stage is not None and not excused:
+                await stage.wait_longer(stopped)
+        if not excused:
+            fix = NO_AGENT if stage is None else ""
+            scene.verdicts[general] = RequirementVerdict(
+                RequirementStatus.FAILED, str(stopped), (stopped.asked,), stopped.asked, fix
+            )
+        return RequirementVerdict(RequirementStatus.BLOCKED, str(stopped), awaited=stopped.asked)
+
+    async def _staged(self, scenario: Scenario[AgentRun], scene: ScenarioRecord, lane: AgentLane) -> AgentRun:
+        """A stage for it.
+
+        Raises:
+            Blocked: there is none.
+        """
+        if scenario.process and not self.place.is_process:
+            raise Blocked("there is no process to look at")
+        if self._hopeless:
+            raise Blocked(self._hopeless)
+        return await (self._open(scene) if scenario.alone else self._together(scene, lane))
+
+    async def _played(self, scenario: Scenario[AgentRun], stage: AgentRun) -> RequirementVerdict:
+        """Play it; the verdict for what it does not show. Whatever an agent says, it gets a report: none of it may end the check."""
+        longest = SCENE_LIMIT * self.wishes.limit
+        try:
+            async with asyncio.timeout(longest):
+                await scenario.play(stage)
+        except ScenarioStopped:
+            raise
+        except TimeoutError:
+            return RequirementVerdict(
+                RequirementStatus.BLOCKED, f"the scenario took over {longest:g} s: `--timeout` gives it longer"
+            )
+        except Exception as error:
+            return RequirementVerdict(RequirementStatus.BLOCKED, f"{STUMBLED}: {error!r}")
+        return RequirementVerdict(RequirementStatus.BLOCKED, "the scenario did not come to it")
+
+    async def _clear(self, scenario: Scenario[AgentRun], scene: ScenarioRecord, lane: AgentLane) -> None:
+        """What a scenario that shares an agent leaves to the next one is an editor that answers again, and no turn that runs."""
+        if scenario.alone:
+            for wire in scene.wires:
+                await wire.close()
+        elif lane.shared is not None:
+            wire, editor = lane.shared[:2]
+            for asked in wire.judge.ledger.pairs.open:
+                if asked.dir is wire.says and asked.method == "session/prompt":
+                    told = {"sessionId": asked.params.get("sessionId")}
+                    await wire.say({"jsonrpc": "2.0", "method": "session/cancel", "params": told})
+            editor.held.clear()
+            editor.allows = "allow_once"
+            editor.unsaved.clear()
+            for asked in editor.waiting:
+                await editor.refuse(asked, -32603, "the scenario is over")
+            editor.waiting.clear()
+            await self._close_sessions(wire, lane)
+
+    async def _close_sessions(self, wire: PeerWire, lane: AgentLane) -> None:
+        """Sessions that nobody needs any more are closed where that can be: for some agents each is a process of its own."""
+        if self.introduced is None or self.introduced.get("agentCapabilities", "sessionCapabilities", "close") is None:
+            return
+        for id in wire.judge.ledger.sessions.keys() - lane.done_with:
+            lane.done_with.add(id)
+            number = wire.new_id()
+            asked = {"jsonrpc": "2.0", "id": number, "method": "session/close", "params": {"sessionId": id}}
+            said = await wire.say(asked)
+            try:
+                await wire.hear(_is_answer(number), after=said.number, limit=CLOSE_LIMIT)
+            except (TimeoutError, PeerClosed):  # whether it is answered is the question of another scenario
+                return
+
+    async def _open(self, scene: ScenarioRecord) -> AgentRun:
+        """A stage with an agent of its own, which has not been introduced."""
+        wire = PeerWire(await self.place.start(), Direction.C2A)
+        scene.wires.append(wire)
+        workspace = self._workspace()
+        editor = StandinClient(wire, workspace)
+        self._ends.push_async_callback(editor.close)
+        stage = self._stage(wire, editor, _room(workspace, scene))
+        stage.another = lambda: self._open(scene)
+        stage.renewed = stage.another
+        return stage
+
+    def _stage(self, wire: PeerWire, editor: StandinClient, cwd: Path) -> AgentRun:
+        stage = AgentRun(wire, editor, cwd, self.wishes)
+        stage.manners = self._manners
+        return stage
+
+    def _workspace(self) -> Path:
+        made = tempfile.TemporaryDirectory(prefix="antiphon-check-", ignore_cleanup_errors=True)
+        return Path(self._ends.enter_context(made)).resolve()
+
+    async def _together(self, scene: ScenarioRecord, lane: AgentLane) -> AgentRun:
+        """On the agent that is shared, or on a new one if that has left."""
+        if lane.shared is None or lane.shared[0].closed:
+            stage = await self._open(scene)
+            self._ends.push_async_callback(stage.wire.close)
+            try:
+                introduced = await stage.introduce(capabilities=EVERYTHING)
+            except NoAnswer as silence:
+                self._hopeless = str(silence) if self.introduced is None else ""
+                raise
+            lane.shared = stage.wire, stage.editor, introduced, stage.cwd.parent
+            self.introduced = self.introduced or introduced
+            self._sign_in_by_name(introduced)
+            await self._learn_manners(stage, scene)
+        wire, editor, introduced, cwd = lane.shared
+        if wire not in scene.wires:
+            scene.wires.append(wire)
+        stage = self._stage(wire, editor, _room(cwd, scene))
+        stage.introduced = introduced
+        stage.renewed = lambda: self._together(scene, lane)
+        if introduced.error is not None:
+            raise Blocked("`initialize` was answered with an error")
+        return stage
+
+    def _sign_in_by_name(self, introduced: PeerResponse) -> None:
+        """A way to sign in that the agent does not have is a slip of whoever checks, not a fault of the agent's."""
+        offered = introduced.get("authMethods")
+        names = [str(one.get("id")) for one in offered if isinstance(one, dict)] if isinstance(offered, list) else []
+        if self.wishes.named and introduced.error is None and self.wishes.auth not in names:
+            listed = ", ".join(names) or "none"
+            raise AcpError(f"the agent has no way to sign in called `{self.wishes.auth}`", hint=f"it has {listed}.")
+
+    async def _learn_manners(self, stage: AgentRun, scene: ScenarioRecord) -> None:
+        """Whether it answers methods that it does not know: most scenarios ask one to see that all before it was read."""
+        if self._manners.known or stage.introduced is None or stage.introduced.error is not None:
+            return
+        self._manners.known = True
+        try:
+            await stage.ask(FENCE, {}, limit=min(self.wishes.limit, KNOCK_LIMIT))
+        except NoAnswer as silence:
+            if silence.left:
+                return  # the scenario finds that out by itself
+            self._manners.silent = True
+            scene.verdicts["rpc.answered"] = RequirementVerdict(
+                RequirementStatus.FAILED, str(silence), (silence.asked,)
+            )
+
+
+async def check_agent(
+    place: AgentSource,
+    wishes: CheckOptions | None = None,
+    *,
+    suite: Suite[AgentRun] = SUITE,
+    only: Sequence[str] = (),
+    jobs: int = JOBS,
+    progress: Progress | None = None,
+    waits: Waits | None = None,
+) -> ConformanceReport:
+    """Check an agent; `only` names the scenarios to play, unless all of them. `waits` is told what is waited for."""
+    begun = time.monotonic()
+    checking = AgentCheck(place, wishes or CheckOptions(), progress, jobs)
+    scenarios = [one for one in suite.scenarios.values() if not only or one.name in only]
+    telling = asyncio.create_task(checking.tell_waits(waits)) if waits is not None else None
+    try:
+        scenes = await checking.run(scenarios)
+    finally:
+        if telling is not None:
+            telling.cancel()
+    results = results_of(suite.requirements(), scenes, Direction.A2C, some=bool(only))
+    return ConformanceReport(
+        suite.side, _name(checking.introduced), results, time.monotonic() - begun, complete=not only
+    )
+
+
+def _room(workspace: Path, scene: ScenarioRecord) -> Path:
+    """A directory of the scene's own: neither the files nor the sessions of one are found by another."""
+    room = workspace / scene.name
+    room.mkdir(exist_ok=True)
+    return room
+
+
+def _is_answer(id: int) -> Callable[[Entry], bool]:
+    return lambda one: one.is_answer and one.msg.get("id") == id
+
+
+def _name(introduced: PeerResponse | None) -> str:
+    info = introduced.get("agentInfo") if introduced is not None else None
+    if not isinstance(info, dict):
+        return ""
+    return " ".join(str(info[key]) for key in ("name", "version") if isinstance(info.get(key), str))
+
+
+# --- Where agents come from: a command that is started anew for each
+
+
+class AgentCommand:
+    """A command, started where we were started: words in it may be paths. The workspace is told to the agent by `session/new`."""
+
+    is_process = True
+
+    def __init__(self, command: Sequence[str], env: Mapping[str, str] | None = None) -> None:
+        self.command = list(command)
+        self._env = with_new_sessions() if env is None else env
+
+    async def start(self) -> Transport:
+        return await spawn(self.command, env=self._env)

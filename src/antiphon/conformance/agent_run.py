@@ -1,0 +1,349 @@
+"""Where scenarios for agents play: a client that says what it is told, a workspace, and the verdicts.
+
+A scenario asks, hears, and calls `holds` for each requirement that it shows. It may stop early by raising `NotOffered`, `Unseen` or
+`Blocked`; what it has not shown by then gets that for a verdict.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from antiphon.conformance.prompts import Prompts
+from antiphon.conformance.requirements import Blocked, NoAnswer, NotOffered, NotSeen, TooLong
+from antiphon.conformance.standin_client import EVERYTHING, StandinClient
+from antiphon.conformance.wire import PeerClosed, PeerResponse, PeerWire, PendingRequest, Requester
+from antiphon.traffic.entries import Entry
+
+__all__ = ["FENCE", "AgentRun", "AgentTraits", "CheckOptions"]
+
+LIMIT: Final = 30.0
+"""Seconds that an answer may take, unless told otherwise: a model may think."""
+
+START: Final = 60.0
+"""Seconds that the first answer may take: some agents load for long, and several of them start at once here."""
+
+PATIENCE: Final = 0.25
+"""Seconds of silence after which nothing more is taken to come."""
+
+AUTH_REQUIRED: Final = -32000
+
+FENCE: Final = "_antiphon/fence"
+"""A request that no agent knows, and that is harmless for that reason: when it is refused, all before it has been read."""
+
+KNOWN_TO_ALL: Final = ("initialize", "session/new", "session/prompt")
+"""Methods that every agent has."""
+
+SILENT_LIMIT: Final = 1.0
+"""Seconds that an agent which does not answer methods it does not know is given for all others than these."""
+
+KNOCK_LIMIT: Final = 10.0
+"""Seconds after which a refusal of something unknown, which takes no thought, will not come any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOptions:
+    """What whoever checks has said: the words for the agent, how to sign in, how long to wait."""
+
+    prompts: Prompts = field(default_factory=Prompts)
+    auth: str | None = None
+    limit: float = LIMIT
+    patience: float = PATIENCE
+    start: float = START
+    named: bool = False
+    """Whether the way to sign in was named by somebody who has to be told if there is no such way."""
+
+
+@dataclass(slots=True)
+class AgentTraits:
+    """What is known of an agent's ways in all scenarios."""
+
+    known: bool = False
+    """Whether it has been asked something that it cannot know."""
+    silent: bool = False
+    """Whether it leaves methods that it does not know without an answer. That is wrong, and told once; it is not the fault that others are about."""
+
+
+class AgentRequester(Requester):
+    """What a client says to an agent: questions, news, and the silence after them."""
+
+    def __init__(self, wire: PeerWire, wishes: CheckOptions, cwd: Path) -> None:
+        super().__init__()
+        self.wire = wire
+        self.wishes = wishes
+        self.cwd = cwd
+        self.manners = AgentTraits()
+
+    def limit_for(self, asked: Entry) -> float:
+        doubtful = self.manners.silent and asked.method not in KNOWN_TO_ALL
+        return min(self.wishes.limit, SILENT_LIMIT) if doubtful else self.wishes.limit
+
+    async def begin(self, method: str, params: object = None, *, id: object = None, **more: object) -> PendingRequest:
+        if method == FENCE and self.manners.silent:
+            raise Blocked("the agent does not answer methods that it does not know, so it cannot be told")
+        return await super().begin(method, params, id=id, **more)
+
+    async def fence(self) -> None:
+        """A harmless question whose answer shows that all before it has been read.
+
+        Raises:
+            NoAnswer: it has not, or the agent left.
+        """
+        if self.manners.silent:
+            await self.ask("session/new", {"cwd": str(self.cwd), "mcpServers": []})
+        else:
+            await self.ask(FENCE, {})
+
+    def line(self) -> tuple[PeerWire, float]:
+        return self.wire, self.wishes.limit
+
+    async def settle(self) -> None:
+        """Until all that was on its way has come: an answer to a harmless question, and then silence."""
+        await self.fence()
+        await self.wire.silence(self.wishes.patience)
+
+    async def cancel(self, session: str) -> Entry:
+        """`session/cancel`."""
+        return await self.tell("session/cancel", {"sessionId": session})
+
+    async def overdue(self, pending: PendingRequest) -> None:
+        """A turn may take as long as it likes while the agent answers other questions, and ends when it is cancelled.
+
+        Raises:
+            TooLong: that is how it is.
+            NoAnswer: it is not.
+        """
+        session = pending.asked.params.get("sessionId")
+        if pending.asked.method != "session/prompt" or not isinstance(session, str) or self._is_cancelled(pending):
+            return
+        await self.fence()
+        await self.cancel(session)
+        await pending.answer(self.wishes.limit)
+        raise TooLong(f"a turn took over {self.wishes.limit:g} s, which it may: `--timeout` gives it longer")
+
+    def _is_cancelled(self, pending: PendingRequest) -> bool:
+        return any(
+            one.method in ("session/cancel", "session/close")
+            and one.params.get("sessionId") == pending.asked.params.get("sessionId")
+            for one in self.wire.trace[pending.asked.number :]
+            if one.dir is self.wire.says
+        )
+
+
+class AgentRun(AgentRequester):
+    """One scenario with one agent. The wire may be shared with scenarios before and after it; the verdicts are its own."""
+
+    def __init__(self, wire: PeerWire, editor: StandinClient, cwd: Path, wishes: CheckOptions) -> None:
+        super().__init__(wire, wishes, cwd)
+        self.editor = editor
+        self.introduced: PeerResponse | None = None
+        """The answer to `initialize`."""
+        self.another: Callable[[], Awaitable[AgentRun]] | None = None
+        """Starts one more agent beside this one; only a scenario that has an agent of its own may."""
+        self.renewed: Callable[[], Awaitable[AgentRun]] | None = None
+        """Starts an agent in place of this one, which has left."""
+        self.left: list[Entry] = []
+        """What agents of this scenario were sent before they left."""
+        self._first = len(wire.trace)
+        self.odd = False
+        """Whether something was said that is no correct message: no rule says what an agent has to make of that."""
+
+    @property
+    def inherited(self) -> bool:
+        """Whether the agent was provoked before this scenario began, so that it may leave because of that."""
+        return self.wire.provocation is not None and self.wire.provocation.number <= self._first
+
+    async def renew(self) -> None:
+        """Go on with another agent, in place of one that has left after what it was sent.
+
+        Raises:
+            Blocked: there is none.
+        """
+        if self.renewed is None:
+            raise Blocked("the agent had left")
+        if self.wire.provocation is not None:
+            self.left.append(self.wire.provocation)
+        await self.wire.close()
+        fresh = await self.renewed()
+        self.wire, self.editor, self.introduced, self.cwd = fresh.wire, fresh.editor, fresh.introduced, fresh.cwd
+        self._first = 0
+
+    async def provoke(self, method: str, params: object = None) -> PeerResponse:
+        """Ask what no correct client asks. An agent may leave after it has answered such a thing: then another one is asked.
+
+        Raises:
+            NoAnswer: an agent to which nothing wrong was sent before gave no answer.
+        """
+        try:
+            return await self.ask(method, params)
+        except NoAnswer as silence:
+            before = self.wire.provocation
+            if not silence.left or before is None or before is silence.asked:
+                raise
+        await self.renew()
+        return await self.ask(method, params)
+
+    async def wait_longer(self, silence: NoAnswer) -> None:
+        """Give an answer that did not come in time the same time again: late is something else than never."""
+
+        def is_it(entry: Entry) -> bool:
+            return entry.is_answer and entry.msg.get("id") == silence.asked.msg.get("id")
+
+        with suppress(TimeoutError, PeerClosed):
+            await self.wire.hear(is_it, after=silence.asked.number, limit=self.wishes.limit)
+
+    # Opening.
+
+    async def introduce(self, version: int = 1, capabilities: Mapping[str, Any] | None = None) -> PeerResponse:
+        """`initialize`."""
+        params = {
+            "protocolVersion": version,
+            "clientCapabilities": EVERYTHING if capabilities is None else capabilities,
+            "clientInfo": {"name": "antiphon-check", "title": "Antiphon check", "version": "1"},
+        }
+        self.introduced = await self.ask("initialize", params, limit=self.wishes.start)
+        return self.introduced
+
+    async def new_session(self, **params: object) -> PeerResponse:
+        """`session/new`, signing in first if that is asked for and known how. Every scene that opens a session does it here.
+
+        Raises:
+            Blocked: somebody has to sign in.
+        """
+        asked = {"cwd": str(self.cwd), "mcpServers": [], **params}
+        answer = await self.ask("session/new", asked)
+        if answer.code == AUTH_REQUIRED and self.wishes.auth is not None:
+            await self.ask("authenticate", {"methodId": self.wishes.auth})
+            answer = await self.ask("session/new", asked)
+        if answer.code == AUTH_REQUIRED:
+            raise Blocked("`session/new` wants somebody to sign in: `--auth METHOD` names one of the agent's methods")
+        return answer
+
+    async def opened(self, **params: object) -> tuple[str, PeerResponse]:
+        """The id of a new session, and all that was answered.
+
+        Raises:
+            Blocked: there is none to be had.
+        """
+        answer = await self.new_session(**params)
+        found = answer.get("sessionId")
+        if not isinstance(found, str):
+            raise Blocked("`session/new` gave no session")
+        return found, answer
+
+    async def session(self, **params: object) -> str:
+        """The id of a new session.
+
+        Raises:
+            Blocked: there is none to be had.
+        """
+        return (await self.opened(**params))[0]
+
+    def offers(self, *path: str) -> bool:
+        """Whether the agent says that it can do something: `loadSession`, or `sessionCapabilities`, `list`."""
+        return self.wire.judge.ledger.offers("client", ".".join(path))
+
+    def need(self, *path: str) -> None:
+        """Go on only if the agent says that it can do something.
+
+        Raises:
+            NotOffered: it does not.
+        """
+        if not self.offers(*path):
+            raise NotOffered(f"the agent does not offer `{'.'.join(path)}`")
+
+    # Turns.
+
+    def words(self, purpose: str, **places: object) -> str:
+        """What to say to the agent for a purpose.
+
+        Raises:
+            Unseen: there is nothing to say for it.
+        """
+        text = self.wishes.prompts.text(purpose, cwd=self.cwd, **places)
+        if not text:
+            raise NotSeen(f"there is no prompt for `{purpose}`: a prompt file can name one")
+        return text
+
+    async def prompt(self, session: str, text: str, *blocks: Mapping[str, Any]) -> PendingRequest:
+        """Start a turn."""
+        said = [{"type": "text", "text": text}, *blocks]
+        return await self.begin("session/prompt", {"sessionId": session, "prompt": said})
+
+    async def turn(self, session: str, purpose: str = "say", **places: object) -> PeerResponse:
+        """A whole turn."""
+        return await (await self.prompt(session, self.words(purpose, **places))).answer()
+
+    def updates(self, session: str, *, after: int = 0, before: int | None = None) -> list[Entry]:
+        """The updates of a session between two lines of the trace."""
+        return [
+            entry
+            for entry in self.wire.heard
+            if entry.method == "session/update"
+            and entry.params.get("sessionId") == session
+            and after < entry.number
+            and (before is None or entry.number < before)
+        ]
+
+    async def sign(self, session: str, pending: PendingRequest) -> Entry | None:
+        """The first update or question of a turn, or its end; None where it is silent for as long as we wait.
+
+        Raises:
+            NoAnswer: the agent left.
+        """
+
+        def is_sign(entry: Entry) -> bool:
+            return entry.params.get("sessionId") == session or _ends(entry, pending)
+
+        return await self._hear(is_sign, pending)
+
+    async def first_sign(self, session: str, pending: PendingRequest) -> Entry:
+        """The first update or question of a turn, which shows that it runs.
+
+        Raises:
+            Unseen: it ended without one.
+            TooLong: none came, although the agent answers.
+        """
+        found = await self.sign(session, pending)
+        if found is None:
+            await self.overdue(pending)
+            raise NoAnswer(pending.asked, "no sign of it came")
+        if found.is_answer:
+            raise NotSeen("the turn ended before it said anything, so there was nothing to interrupt")
+        return found
+
+    async def asked_for(self, method: str, pending: PendingRequest, *others: str) -> Entry:
+        """The agent's question of that kind during a turn, in its session or one of the others; hold the method back first.
+
+        Raises:
+            Unseen: the turn ended without one, or goes on and on.
+            TooLong: neither came, although the agent answers.
+        """
+        session = pending.asked.params["sessionId"]
+
+        def is_it(entry: Entry) -> bool:
+            asks = entry.is_request and entry.method == method
+            return (asks and entry.params.get("sessionId") in (session, *others)) or _ends(entry, pending)
+
+        found = await self._hear(is_it, pending)
+        if found is None and self.updates(session, after=pending.asked.number):
+            raise NotSeen(f"the agent works on without `{method}`: a prompt file can name words that make it")
+        if found is None:
+            await self.overdue(pending)
+            raise NoAnswer(pending.asked, f"neither `{method}` nor an answer came")
+        if found.is_answer:
+            raise NotSeen(f"the agent did not use `{method}`: a prompt file can name words that make it")
+        return found
+
+    async def _hear(self, wanted: Callable[[Entry], bool], pending: PendingRequest) -> Entry | None:
+        try:
+            return await self.wire.hear(wanted, after=pending.asked.number, limit=self.wishes.limit)
+        except TimeoutError:
+            return None
+        except PeerClosed:
+            raise pending.lost() from None
+
+
+def _ends(entry: Entry, pending: PendingRequest) -> bool:
+    return entry.is_answer and entry.msg.get("id") == pending.asked.msg["id"]

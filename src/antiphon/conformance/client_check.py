@@ -1,0 +1,189 @@
+"""Plays the scenarios for clients with a client, and reports. How a client is started is not its business: that is the place's."""
+
+import asyncio
+import logging
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from antiphon.conformance.client_process import ClientSource
+from antiphon.conformance.client_run import ClientCheckOptions, ClientRun, ClientTraits
+from antiphon.conformance.requirements import (
+    Blocked,
+    NoAnswer,
+    RequirementStatus,
+    RequirementVerdict,
+    Scenario,
+    ScenarioStopped,
+    Suite,
+)
+from antiphon.conformance.results import ConformanceReport, ScenarioRecord, results_of, tell_late
+from antiphon.conformance.suites.client import SUITE
+from antiphon.traffic.entries import Direction
+from antiphon.traffic.state import is_malformed
+
+__all__ = ["check_client"]
+
+_log = logging.getLogger(__name__)
+
+SCENE_LIMIT: Final = 5
+"""A scenario may take this many times as long as an answer may."""
+
+LEAVE_GRACE: Final = 3.0
+"""Seconds that a client has to end by itself when its scenario is over; then it is ended."""
+
+JOBS: Final = 4
+"""Clients that run at once, unless told otherwise."""
+
+FIRST: Final = "introduction"
+ENTRY: Final = "prompt.comes"
+"""The scenario that is played before the others, and what has to hold in it for them to make sense."""
+
+GENERAL: Final = ("requests.answered", "turn.stays")
+
+
+class ClientCheck:
+    """One run of the suite."""
+
+    def __init__(
+        self,
+        place: ClientSource,
+        wishes: ClientCheckOptions,
+        progress: Callable[[ScenarioRecord], None] | None,
+        jobs: int,
+    ) -> None:
+        self.place = place
+        self.wishes = wishes
+        self.peer = ""
+        self._hopeless = ""
+        self._progress = progress
+        self._turns = asyncio.Semaphore(jobs)
+        self._manners = ClientTraits()
+
+    async def run(self, scenarios: Sequence[Scenario[ClientRun]]) -> list[ScenarioRecord]:
+        """Play them all, each with a client of its own; first the one without which the others can only wait in vain."""
+        scenes = [await self._play(one) for one in scenarios if one.name == FIRST]
+        found = scenes[0].verdicts[ENTRY] if scenes else None
+        if found is not None and found.status is RequirementStatus.FAILED:
+            self._hopeless = f"the client got nowhere in the scenario `{FIRST}`"
+        async with asyncio.TaskGroup() as tasks:
+            played = [tasks.create_task(self._play(one)) for one in scenarios if one.name != FIRST]
+        return scenes + [one.result() for one in played]
+
+    async def _play(self, scenario: Scenario[ClientRun]) -> ScenarioRecord:
+        async with self._turns:
+            with _workspace() as folder:
+                scene = await self._play_in(scenario, folder)
+        if self._progress is not None:
+            self._progress(scene)
+        return scene
+
+    async def _play_in(self, scenario: Scenario[ClientRun], cwd: Path) -> ScenarioRecord:
+        scene = ScenarioRecord(scenario.name)
+        begun = time.monotonic()
+        stage = ClientRun(self.place, cwd, self.wishes)
+        stage.manners = self._manners
+        try:
+            reason = await self._reason(scenario, stage, scene)
+        finally:
+            await self._leave(stage)
+        scene.wires += [one.wire for one in stage.meetings]
+        scene.verdicts.update(stage.verdicts)
+        for one in scenario.shows:
+            scene.verdicts.setdefault(one.id, reason)
+        if any(wire.judge.ledger.initialize is not None for wire in scene.wires):
+            for general in GENERAL:
+                scene.verdicts.setdefault(general, RequirementVerdict(RequirementStatus.PASSED))
+        self.peer = self.peer or _name(scene)
+        scene.took = time.monotonic() - begun
+        return scene
+
+    async def _reason(
+        self, scenario: Scenario[ClientRun], stage: ClientRun, scene: ScenarioRecord
+    ) -> RequirementVerdict:
+        """Play it; why there is no verdict where it came to none."""
+        try:
+            if self._hopeless:
+                raise Blocked(self._hopeless)
+            if scenario.process and not self.place.is_process:
+                raise Blocked("there is no process to look at")
+            async with asyncio.timeout(SCENE_LIMIT * self.wishes.limit):
+                await scenario.play(stage)
+        except NoAnswer as stopped:
+            if not _is_excused(stopped, stage):
+                general = GENERAL[stopped.left]
+                scene.verdicts[general] = RequirementVerdict(
+                    RequirementStatus.FAILED, str(stopped), (stopped.asked,), stopped.asked
+                )
+            return RequirementVerdict(RequirementStatus.BLOCKED, str(stopped), awaited=stopped.asked)
+        except ScenarioStopped as stopped:
+            return RequirementVerdict(stopped.status, str(stopped))
+        except TimeoutError:
+            return RequirementVerdict(
+                RequirementStatus.BLOCKED, f"the scenario took over {SCENE_LIMIT * self.wishes.limit:g} s"
+            )
+        except (
+            Exception
+        ) as error:  # what a peer says may be anything: one scene that trips over it is not the end of the report
+            _log.warning("the scenario %s failed", scenario.name, exc_info=True)
+            return RequirementVerdict(
+                RequirementStatus.BLOCKED, f"the check could not make sense of what it heard: {error!r:.200}"
+            )
+        return RequirementVerdict(RequirementStatus.BLOCKED, "the scenario did not come to it")
+
+    async def _leave(self, stage: ClientRun) -> None:
+        """Let the client end by itself, and if it does not, end it: it may be one that stays until its user leaves."""
+        with suppress(Blocked):
+            await stage.release()
+            stage.running.end_input()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stage.running.ended.wait(), min(LEAVE_GRACE, self.wishes.limit))
+            await stage.running.close()
+        for one in stage.meetings:
+            await one.agent.close()
+            await one.wire.close()
+
+
+def _is_excused(stopped: NoAnswer, stage: ClientRun) -> bool:
+    """Whether the client left after something that no correct agent sends; what that was has to be answered first all the same."""
+    wire = next((one.wire for one in stage.meetings if any(entry is stopped.asked for entry in one.wire.trace)), None)
+    wrong = wire.provocation if wire is not None else None
+    if not stopped.left or wrong is None or wrong.number > stopped.asked.number:
+        return False
+    return wrong is not stopped.asked or is_malformed(wrong)
+
+
+@contextmanager
+def _workspace() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="antiphon-check-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder).resolve()
+
+
+async def check_client(
+    place: ClientSource,
+    wishes: ClientCheckOptions | None = None,
+    *,
+    suite: Suite[ClientRun] = SUITE,
+    only: Sequence[str] = (),
+    jobs: int = JOBS,
+    progress: Callable[[ScenarioRecord], None] | None = None,
+) -> ConformanceReport:
+    """Check a client; `only` names the scenarios to play, unless all of them."""
+    begun = time.monotonic()
+    checking = ClientCheck(place, wishes or ClientCheckOptions(), progress, jobs)
+    scenes = await checking.run([one for one in suite.scenarios.values() if not only or one.name in only])
+    tell_late(scenes)
+    results = results_of(suite.requirements(), scenes, Direction.C2A, some=bool(only))
+    return ConformanceReport(suite.side, checking.peer, results, time.monotonic() - begun, complete=not only)
+
+
+def _name(scene: ScenarioRecord) -> str:
+    for wire in scene.wires:
+        hello = wire.judge.ledger.initialize
+        info = hello.params.get("clientInfo") if hello is not None else None
+        if isinstance(info, dict):
+            return " ".join(str(info[key]) for key in ("name", "version") if isinstance(info.get(key), str))
+    return ""

@@ -1,0 +1,259 @@
+"""Clients that are commands: what to start for each purpose, with what on stdin, and which signal makes it cancel."""
+
+import asyncio
+import os
+import shlex
+import signal
+import tomllib
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from antiphon.conformance.shim_socket import OnAgentStart, ShimSocket
+from antiphon.errors import AcpError
+from antiphon.local.commands import Command
+
+__all__ = [
+    "CLIENT_PURPOSES",
+    "BadCommands",
+    "ClientCommands",
+    "ClientSource",
+    "RunningClient",
+]
+
+# --- A client that runs, and its visits: the starts of an agent, in whose place it meets the check
+# A place says how clients come about: commands, or tasks of this process in tests. Other transports can join as places of their own.
+
+
+class RunningClient(Protocol):
+    """A client that was started."""
+
+    @property
+    def ended(self) -> asyncio.Event:
+        """Set when it has ended."""
+
+    @property
+    def status(self) -> int | None:
+        """How it ended: 0 is well; None while it runs."""
+
+    @property
+    def output(self) -> str:
+        """The last of what it printed."""
+
+    def end_input(self) -> None:
+        """The user has nothing more to say."""
+
+    def interrupt(self) -> bool:
+        """Do what makes it cancel a turn, where that has to come from outside: whether there is such a thing."""
+
+    async def close(self) -> None:
+        """End it, by all means there are."""
+
+
+class ClientSource(Protocol):
+    """Where clients come from."""
+
+    @property
+    def is_process(self) -> bool:
+        """Whether the agent that a client starts is a process here, with stderr, signals and an end."""
+
+    def has(self, purpose: str) -> bool:
+        """Whether a client can be made to do this."""
+
+    async def start(self, purpose: str, cwd: Path, visited: OnAgentStart) -> RunningClient:
+        """A client that does what the purpose names, in a workspace; `visited` is told of every agent that it starts."""
+
+
+CLIENT_PURPOSES: Final = {
+    "prompt": "open a session, send one prompt, and end when the turn has ended",
+    "refuse": "send one prompt, with a user who says no to whatever the agent asks for",
+    "cancel": "send one prompt, and cancel the turn while it runs: by itself, or by a signal that `[signal]` names",
+    "two_prompts": "send a second prompt in the same session when the first turn has ended",
+    "auth": "open a session with an agent that wants somebody to sign in first",
+    "set_mode": "open a session, choose the mode `plan`, send one prompt",
+    "set_option": "open a session, set the option `length` to `long`, send one prompt",
+    "load": "go on with an earlier session by `session/load`, send one prompt",
+    "resume": "go on with an earlier session by `session/resume`, send one prompt",
+    "list": "list the agent's sessions",
+    "close": "close a session",
+    "delete": "delete one of the agent's sessions",
+}
+"""Name → what the client is to do."""
+
+OUTPUT_LIMIT: Final = 64 * 1024
+"""Bytes kept of what a client prints."""
+
+NOT_STARTED: Final = 127
+BY_SIGNAL: Final = 128
+"""What shells make of a program that is not there, and of one that was ended by a signal."""
+
+
+class BadCommands(AcpError):
+    """A file of commands that cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCommands:
+    """A client's commands for each purpose, one after another where there are several. `{agent}` and `{cwd}` in them are filled in."""
+
+    words: Mapping[str, Sequence[Sequence[str]]]
+    stdin: Mapping[str, str] = field(default_factory=dict)
+    signals: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] | None = None
+    is_process = True
+
+    @classmethod
+    def of(
+        cls, prompt: Sequence[str], more: Path | None = None, env: Mapping[str, str] | None = None
+    ) -> "ClientCommands":
+        """The command for a prompt, and those of a TOML file: a command for each purpose, or a list of commands that are run in turn,
+        with tables `[stdin]` (what is typed) and `[signal]` (`cancel = "INT"`).
+
+        Raises:
+            BadCommands: no `{agent}` in it, or no such file.
+        """
+        found = _read(more) if more is not None else {}
+        stdin, signals = _table(found, "stdin"), _table(found, "signal")
+        words: dict[str, Sequence[Sequence[str]]] = {"prompt": [_whole(prompt)]} if prompt else {}
+        words |= {name: [_whole(shlex.split(one)) for one in _lines(name, given)] for name, given in found.items()}
+        for name, commands in words.items():
+            if not any("{agent}" in word for command in commands for word in command):
+                raise BadCommands(
+                    f"there is no {{agent}} in the command for `{name}`",
+                    hint="put {agent} where the client is told which agent to start.",
+                )
+        for name in signals.values():
+            if f"SIG{name}" not in signal.Signals.__members__:
+                raise BadCommands(f"`{name}` is no signal", hint="INT and TERM are.")
+        return cls(words, stdin, signals, env)
+
+    def has(self, purpose: str) -> bool:
+        return purpose in self.words
+
+    async def start(self, purpose: str, cwd: Path, visited: OnAgentStart) -> RunningClient:
+        door = ShimSocket(visited)
+        places = {"{agent}": str(door.agent), "{cwd}": str(cwd)}
+        commands = [[_filled(word, places) for word in command] for command in self.words[purpose]]
+        return CommandClient(self, purpose, commands, cwd, door)
+
+
+class CommandClient:
+    """The commands of one purpose, one after another. What they leave running stays until `close`: some talk through a helper."""
+
+    def __init__(
+        self, plan: ClientCommands, purpose: str, commands: list[list[str]], cwd: Path, door: ShimSocket
+    ) -> None:
+        self.ended = asyncio.Event()
+        self.status: int | None = None
+        self._plan = plan
+        self._purpose = purpose
+        self._cwd = cwd
+        self._door = door
+        self._started: list[Command] = []
+        self._problem = ""
+        self._typing = -1
+        self._task = asyncio.create_task(self._run(commands), name=f"client for {purpose}")
+
+    async def _run(self, commands: list[list[str]]) -> None:
+        status = 0
+        try:
+            for words in commands:
+                status = status or await self._run_one(words)
+            self.status = status
+        except AcpError as error:
+            self._problem, self.status = str(error), NOT_STARTED
+        finally:
+            self.end_input()
+            self.ended.set()
+
+    async def _run_one(self, words: list[str]) -> int:
+        theirs, self._typing = os.pipe()
+        env = dict(os.environ if self._plan.env is None else self._plan.env)
+        try:
+            command = await Command.start(words, cwd=self._cwd, env=env, output_limit=OUTPUT_LIMIT, stdin=theirs)
+        finally:
+            os.close(theirs)
+        self._started.append(command)
+        self._type(self._plan.stdin.get(self._purpose, ""))
+        exit = await command.wait()
+        self.end_input()
+        return exit.code if exit.code is not None else BY_SIGNAL + signal.Signals[exit.signal or "SIGKILL"]
+
+    def _type(self, text: str) -> None:
+        if not text:
+            self.end_input()
+            return
+        os.set_blocking(self._typing, False)  # what a pipe does not hold is more than anybody types
+        with suppress(OSError):
+            os.write(self._typing, text.encode())
+
+    @property
+    def output(self) -> str:
+        return "\n".join([*(one.output() for one in self._started), self._problem]).strip()
+
+    def end_input(self) -> None:
+        if self._typing >= 0:
+            os.close(self._typing)
+            self._typing = -1
+
+    def interrupt(self) -> bool:
+        name = self._plan.signals.get(self._purpose)
+        if name is None or not self._started or self.ended.is_set():
+            return False
+        os.kill(
+            self._started[-1].pid, signal.Signals[f"SIG{name}"]
+        )  # not reaped before `close`, so the number is its own
+        return True
+
+    async def close(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, *(one.close() for one in self._started), return_exceptions=True)
+        await self._door.close()
+
+
+def _whole(words: Sequence[str]) -> list[str]:
+    """With paths that lead from where we are made absolute: the client is started somewhere else."""
+    # A program is looked for on the PATH; a word after it that is a file here is that file.
+    return [
+        os.path.abspath(word) if ("/" in word and os.path.exists(word)) or (at > 0 and os.path.isfile(word)) else word
+        for at, word in enumerate(words)
+    ]
+
+
+def _filled(word: str, places: Mapping[str, str]) -> str:
+    for name, value in places.items():
+        word = word.replace(name, value)
+    return word
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadCommands(
+            f"{path} cannot be read: {getattr(error, 'strerror', None) or error}",
+            hint='it has a line for each purpose, such as: cancel = "my-client --agent {agent}"',
+        ) from None
+
+
+def _table(found: dict[str, Any], name: str) -> dict[str, str]:
+    table = found.pop(name, {})
+    if not isinstance(table, dict) or not all(
+        purpose in CLIENT_PURPOSES and isinstance(text, str) for purpose, text in table.items()
+    ):
+        raise BadCommands(
+            f"`[{name}]` is a table of purposes and texts", hint=f"the purposes are {', '.join(CLIENT_PURPOSES)}."
+        )
+    return table
+
+
+def _lines(name: str, given: object) -> list[str]:
+    lines = [given] if isinstance(given, str) else given
+    if name not in CLIENT_PURPOSES or not isinstance(lines, list) or not all(isinstance(one, str) for one in lines):
+        raise BadCommands(
+            f"`{name}` is no purpose with a command, or a list of commands",
+            hint=f"the purposes are {', '.join(CLIENT_PURPOSES)}.",
+        )
+    return lines

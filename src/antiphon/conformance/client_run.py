@@ -1,0 +1,328 @@
+"""Where scenarios for clients play: a client that is made to do something, and a stand-in for its agent, under the scenario's direction.
+
+A scenario writes into `script` what the agent is like, starts the client, takes over its turn with `prompted`, and calls `holds` for
+each requirement that it shows. Whatever it does not take over the stand-in does correctly, on every connection that the client opens.
+"""
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from antiphon.conformance.client_process import CLIENT_PURPOSES, ClientSource, RunningClient
+from antiphon.conformance.requirements import Blocked, NoAnswer, NotOffered, NotSeen
+from antiphon.conformance.shim_socket import AgentStart
+from antiphon.conformance.standin_agent import AgentScript, StandinAgent
+from antiphon.conformance.wire import PeerResponse, PeerWire, Requester
+from antiphon.traffic.entries import Direction, Entry
+
+__all__ = [
+    "OPTIONS",
+    "ClientCheckOptions",
+    "ClientConnection",
+    "ClientRun",
+    "ClientTraits",
+    "HeldRequest",
+    "NotAsked",
+    "TurnRequester",
+]
+
+# --- The turn of a client's in which a scenario speaks for the agent: it tells, asks, and sees whether the client bears it
+
+PERMISSION: Final = "session/request_permission"
+OPTIONS: Final = [
+    {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
+    {"optionId": "always", "name": "Always allow", "kind": "allow_always"},
+    {"optionId": "no", "name": "Reject", "kind": "reject_once"},
+]
+"""What a user may answer to a question for permission."""
+
+FENCE: Final = "_antiphon/fence"
+"""A request that no client knows: its answer shows that all before it has been read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCheckOptions:
+    """How long to wait: for an answer or an end, and for what may still come."""
+
+    limit: float = 20.0
+    patience: float = 0.25
+
+
+@dataclass(slots=True)
+class ClientTraits:
+    """What is known of a client's ways in all scenarios: whether it answers methods that it does not know, and questions for permission.
+
+    A client that leaves unknown methods without an answer is wrong, and is told so once, where that is looked at. Whether it reads
+    lines and bears updates is another question, which has to be put in a way that it answers.
+    """
+
+    fences: bool = True
+    permissions: bool = True
+    known: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConnection:
+    """One connection of the client's."""
+
+    visit: AgentStart
+    wire: PeerWire
+    agent: StandinAgent
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRequest:
+    """A request of the client's that the scenario answers; mostly a prompt."""
+
+    meeting: ClientConnection
+    entry: Entry
+
+    @property
+    def session(self) -> str:
+        return str(self.entry.params.get("sessionId"))
+
+    @property
+    def is_answered(self) -> bool:
+        said = self.meeting.wire.trace[self.entry.number :]
+        return any(
+            one.dir is Direction.A2C and one.is_answer and one.msg.get("id") == self.entry.msg["id"] for one in said
+        )
+
+    async def end(self, reason: str = "end_turn", **more: object) -> Entry:
+        """Answer a prompt."""
+        return await self.meeting.agent.answer(self.entry, {"stopReason": reason, **more})
+
+
+class TurnRequester(Requester):
+    """A scenario that speaks for the agent in a turn. `turn` is the one that it has taken over."""
+
+    def __init__(self, wishes: ClientCheckOptions) -> None:
+        super().__init__()
+        self.wishes = wishes
+        self.manners = ClientTraits()
+        self._turn: HeldRequest | None = None
+
+    async def take_over(self, turn: HeldRequest) -> None:
+        """Play this turn from now on."""
+        self._turn = turn
+        if not self.manners.known:
+            await self._learn_manners()
+
+    async def _learn_manners(self) -> None:
+        self.manners.known = True
+        self.manners.fences = await self._is_answered(FENCE, {})
+        if not self.manners.fences:
+            self.manners.permissions = await self._is_answered(PERMISSION, self._permission())
+
+    async def _is_answered(self, method: str, params: object) -> bool:
+        try:
+            await self.ask(method, params)
+        except NoAnswer as silence:
+            return silence.left  # the scenario finds that out by itself
+        return True
+
+    def _permission(self) -> dict[str, Any]:
+        call = {"toolCallId": "antiphon-check", "title": "Look at the time", "kind": "other"}
+        return {"sessionId": self.session, "toolCall": call, "options": OPTIONS}
+
+    def question(self, id: object, text: str = "") -> dict[str, Any]:
+        """A request that the client answers, with a text in it: one that it cannot know, or one for permission.
+
+        Raises:
+            Blocked: it answers neither.
+        """
+        if self.manners.fences:
+            return {"jsonrpc": "2.0", "id": id, "method": FENCE, "params": {"text": text}}
+        if not self.manners.permissions:
+            raise Blocked("the client answers no request here, so it cannot be told what it has read")
+        params = self._permission()
+        params["toolCall"]["title"] = text or "Look at the time"
+        return {"jsonrpc": "2.0", "id": id, "method": PERMISSION, "params": params}
+
+    @property
+    def turn(self) -> HeldRequest:
+        if self._turn is None:
+            raise Blocked("there is no turn")
+        return self._turn
+
+    @property
+    def wire(self) -> PeerWire:
+        """The connection of the turn."""
+        return self.turn.meeting.wire
+
+    @property
+    def session(self) -> str:
+        return self.turn.session
+
+    def offers(self, *path: str) -> bool:
+        """Whether the client says that it can do something: `terminal`, or `fs`, `readTextFile`."""
+        return self.wire.judge.ledger.offers("agent", ".".join(path))
+
+    def need(self, *path: str) -> None:
+        """Go on only if the client says that it can do something.
+
+        Raises:
+            NotOffered: it does not.
+        """
+        if not self.offers(*path):
+            raise NotOffered(f"the client does not offer `{'.'.join(path)}`")
+
+    def line(self) -> tuple[PeerWire, float]:
+        return self.wire, self.wishes.limit
+
+    async def update(self, update: dict[str, Any], session: str | None = None) -> Entry:
+        """Tell something of the session of the turn, or of another one."""
+        return await self.turn.meeting.agent.update(session or self.session, update)
+
+    async def say(self, text: str) -> Entry:
+        """A piece of the agent's message."""
+        return await self.update({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}})
+
+    async def here(self, method: str, **params: object) -> PeerResponse:
+        """Ask the client something about the session of the turn."""
+        return await self.ask(method, {"sessionId": self.session, **params})
+
+    # Whether it is well.
+
+    async def _fence(self) -> str:
+        """Wait until all that was said has been read; what is wrong with the client, if anything is."""
+        if self.manners.fences:
+            try:
+                await self._fenced()
+            except NoAnswer as problem:
+                return "the client left" if self.wire.closed else f"the client answered nothing more: {problem.reason}"
+        await self.wire.silence(self.wishes.patience)
+        if self.wire.closed:
+            return "the client left"
+        cancelled = any(one.method == "session/cancel" for one in self.wire.heard)
+        return "the client cancelled the turn" if cancelled else ""
+
+    async def _fenced(self) -> None:
+        """Late is something else than never: the answer has the same time once more."""
+        pending = await self.begin(FENCE, {})
+        with suppress(NoAnswer):
+            await pending.answer()
+            return
+        await pending.answer()
+
+    async def survives(self, requirement: str, what: str, *evidence: Entry | PeerResponse | None) -> None:
+        """The requirement is that the client goes on after `what` was said.
+
+        Raises:
+            Blocked: it did not, so nothing more can be shown.
+        """
+        problem = await self._fence()
+        if not self.holds(requirement, not problem, f"after {what} {problem}", *evidence):
+            raise Blocked(f"after {what} {problem}")
+
+    async def settle(self) -> None:
+        """Until all that was on its way has come.
+
+        Raises:
+            Blocked: the client is gone.
+        """
+        if problem := await self._fence():
+            raise Blocked(problem)
+
+
+LAST_WORDS: Final = 300
+"""Letters of what a client printed that are told where it ended too early."""
+
+
+class NotAsked(Blocked):
+    """The client did not ask for what the scenario is about."""
+
+
+class ClientRun(TurnRequester):
+    """One scenario with one client."""
+
+    def __init__(self, place: ClientSource, cwd: Path, wishes: ClientCheckOptions) -> None:
+        super().__init__(wishes)
+        self.place = place
+        self.cwd = cwd
+        self.script = AgentScript()
+        self.meetings: list[ClientConnection] = []
+        self._running: RunningClient | None = None
+        self._asked: dict[str, asyncio.Queue[HeldRequest]] = {}
+        self._held: list[HeldRequest] = []
+
+    # The client.
+
+    async def start(self, purpose: str = "prompt") -> None:
+        """Start the client.
+
+        Raises:
+            Unseen: nobody said how to make it do this.
+        """
+        if not self.place.has(purpose):
+            wanted = CLIENT_PURPOSES[purpose]
+            raise NotSeen(f"there is no command for `{purpose}`; one in `--commands FILE` has to {wanted}")
+        self._running = await self.place.start(purpose, self.cwd, self._meet)
+
+    def _meet(self, visit: AgentStart) -> None:
+        wire = PeerWire(visit.transport, Direction.A2C)
+        self.meetings.append(ClientConnection(visit, wire, StandinAgent(wire, self.script, self._hold)))
+
+    def _hold(self, agent: StandinAgent, entry: Entry) -> None:
+        meeting = next(one for one in self.meetings if one.agent is agent)
+        turn = HeldRequest(meeting, entry)
+        self._held.append(turn)
+        self._queue(entry.method or "").put_nowait(turn)
+
+    def _queue(self, method: str) -> "asyncio.Queue[HeldRequest]":
+        return self._asked.setdefault(method, asyncio.Queue())
+
+    @property
+    def running(self) -> RunningClient:
+        """The client that was started."""
+        if self._running is None:
+            raise Blocked("the client was not started")
+        return self._running
+
+    async def asked(self, method: str) -> HeldRequest:
+        """The next request of this kind, on whichever connection, to be answered here; `script.held` has to name it.
+
+        Raises:
+            NotAsked: the client ended without one, or it did not come in time.
+        """
+        come = asyncio.ensure_future(self._queue(method).get())
+        over = asyncio.ensure_future(self.running.ended.wait())
+        try:
+            await asyncio.wait((come, over), timeout=self.wishes.limit, return_when=asyncio.FIRST_COMPLETED)
+            for meeting in self.meetings:  # it may have ended, and what it said may still be on its way
+                if not come.done():
+                    await meeting.wire.silence(self.wishes.patience)
+            if come.done():
+                return come.result()
+        finally:
+            come.cancel()
+            over.cancel()
+        raise NotAsked(f"the client did not send `{method}`{self._last_words()}")
+
+    def _last_words(self) -> str:
+        if not self.running.ended.is_set():
+            return f" within {self.wishes.limit:g} s"
+        said = self.running.output[-LAST_WORDS:]
+        return f" and ended with status {self.running.status}" + (f"; it printed: {said}" if said else "")
+
+    async def prompted(self) -> HeldRequest:
+        """Its next prompt, whose turn is then played by the scenario."""
+        turn = await self.asked("session/prompt")
+        await self.take_over(turn)
+        return turn
+
+    async def ended(self) -> int | None:
+        """The status with which the client ends, when its user has nothing more to say; None if it does not end in time."""
+        self.running.end_input()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.running.ended.wait(), self.wishes.limit)
+        return self.running.status
+
+    async def release(self) -> None:
+        """The scenario is over: what it held back is answered as usual, so that the client can end by itself."""
+        self.script.held.clear()
+        for turn in self._held:
+            if not turn.is_answered:
+                turn.meeting.agent.hear(turn.entry)

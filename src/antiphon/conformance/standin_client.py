@@ -1,0 +1,140 @@
+"""Answers what an agent asks, as a correct client does: files of a workspace, real commands, and a yes to what it may do.
+
+A scenario that wants to answer by itself, or not at all, holds a method back.
+"""
+
+import os
+from pathlib import Path
+from typing import Any, Final
+
+from antiphon.conformance.wire import PeerWire, RequestRefused, Responder
+from antiphon.errors import AcpError, Code
+from antiphon.local.commands import OUTPUT_LIMIT, Command, Exit
+from antiphon.traffic.values import objects_in, texts_in
+
+__all__ = ["EVERYTHING", "StandinClient"]
+
+EVERYTHING: Final[dict[str, Any]] = {
+    "fs": {"readTextFile": True, "writeTextFile": True},
+    "terminal": True,
+    "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}},
+    "elicitation": {"form": {}, "url": {}},
+    "auth": {"terminal": True},
+}
+"""The capabilities of a client that can do all that the stable protocol has."""
+
+
+class StandinClient(Responder):
+    """Listens to a wire and answers. `allows` is the kind of option that it picks when it is asked for permission.
+
+    It writes no file outside of the workspace, as a correct client.
+    """
+
+    def __init__(self, wire: PeerWire, workspace: Path) -> None:
+        super().__init__(wire)
+        self._workspace = workspace
+        self.allows = "allow_once"
+        self.unsaved: dict[str, str] = {}
+        """What files hold that the user has not saved: path → text."""
+        self._commands: dict[str, Command] = {}
+
+    async def do(self, method: str, params: dict[str, Any]) -> object:
+        match method:
+            case "session/request_permission":
+                return {"outcome": self._chosen(params)}
+            case "fs/read_text_file":
+                return {"content": _read(params, self.unsaved)}
+            case "fs/write_text_file":
+                return _write(params, self._workspace)
+            case "elicitation/create":
+                return {"action": "decline"}
+            case "terminal/create":
+                return await self._create(params)
+            case _ if method.startswith("terminal/"):
+                return await self._terminal(method, params)
+            case _:
+                raise RequestRefused(Code.METHOD_NOT_FOUND, f"method not found: {method}")
+
+    def _chosen(self, params: dict[str, Any]) -> dict[str, str]:
+        """Exactly what is wanted, or else of the same verb: nobody may take our no for a yes, or the other way round."""
+        options = objects_in(params.get("options"))
+        exact = [one for one in options if one.get("kind") == self.allows]
+        alike = [one for one in options if str(one.get("kind")).startswith(self.allows.partition("_")[0])]
+        found = next(iter(texts_in([*exact, *alike], "optionId")), None)
+        return {"outcome": "cancelled"} if found is None else {"outcome": "selected", "optionId": found}
+
+    async def _create(self, params: dict[str, Any]) -> object:
+        words = [params["command"], *params.get("args", [])]
+        if len(words) == 1 and " " in words[0]:  # many agents send a whole line
+            words = ["/bin/sh", "-c", words[0]]
+        env = dict(os.environ) | {one["name"]: one["value"] for one in params.get("env") or []}
+        limit = params.get("outputByteLimit")
+        try:
+            command = await Command.start(
+                words, cwd=params.get("cwd"), env=env, output_limit=OUTPUT_LIMIT if limit is None else int(limit)
+            )
+        except AcpError as error:
+            raise RequestRefused(Code.INVALID_PARAMS, str(error)) from error
+        terminal = f"terminal-{len(self._commands) + 1}-{os.urandom(4).hex()}"
+        self._commands[terminal] = command
+        return {"terminalId": terminal}
+
+    async def _terminal(self, method: str, params: dict[str, Any]) -> object:
+        command = self._commands.get(params["terminalId"])
+        if command is None:
+            raise RequestRefused(Code.RESOURCE_NOT_FOUND, f"there is no terminal {params['terminalId']}")
+        match method:
+            case "terminal/output":
+                status = {} if command.exit is None else {"exitStatus": _status(command.exit)}
+                return {"output": command.output(), "truncated": command.truncated, **status}
+            case "terminal/wait_for_exit":
+                return _status(await command.wait())
+            case "terminal/kill":
+                await command.kill()
+                return {}
+            case "terminal/release":
+                del self._commands[params["terminalId"]]
+                await command.close()
+                return {}
+            case _:
+                raise RequestRefused(Code.METHOD_NOT_FOUND, f"method not found: {method}")
+
+    @property
+    def terminals(self) -> list[str]:
+        """Those that are not released."""
+        return list(self._commands)
+
+    async def close(self) -> None:
+        """End whatever is left."""
+        await super().close()
+        for command in self._commands.values():
+            await command.close()
+        self._commands.clear()
+
+
+def _status(exit: Exit) -> dict[str, object]:
+    return {"exitCode": exit[0], "signal": exit[1]}
+
+
+def _read(params: dict[str, Any], unsaved: dict[str, str]) -> str:
+    path = params["path"]
+    try:
+        text = unsaved[path] if path in unsaved else Path(path).read_text(encoding="utf-8")
+        lines = text.splitlines(keepends=True)
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestRefused(Code.RESOURCE_NOT_FOUND, f"cannot read {params['path']}: {error}") from error
+    first = max(int(params.get("line") or 1), 1) - 1
+    limit = params.get("limit")
+    return "".join(lines[first:] if limit is None else lines[first : first + int(limit)])
+
+
+def _write(params: dict[str, Any], workspace: Path) -> object:
+    path = Path(params["path"])
+    try:
+        if not path.resolve().is_relative_to(workspace.resolve()):
+            raise RequestRefused(Code.INVALID_PARAMS, f"{path} is outside of the workspace")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(params["content"], encoding="utf-8")
+    except OSError as error:
+        raise RequestRefused(Code.INTERNAL_ERROR, f"cannot write {params['path']}: {error}") from error
+    return {}

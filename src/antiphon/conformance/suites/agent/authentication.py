@@ -1,0 +1,100 @@
+"""Signing in and out. What needs somebody's account is only done if whoever checks named a method that may be used."""
+
+from typing import Any, Final
+
+from antiphon.conformance.agent_run import AUTH_REQUIRED, AgentRun
+from antiphon.conformance.requirements import NotOffered, NotSeen, capability, should
+from antiphon.conformance.suites.agent.suite import SUITE
+
+__all__: list[str] = []
+
+UNNAMED: Final = "no method was named that may be used: `--auth METHOD` names one"
+
+
+def _methods(stage: AgentRun) -> list[Any]:
+    found = stage.introduced.get("authMethods") if stage.introduced else None
+    return found if isinstance(found, list) else []
+
+
+@SUITE.scenario(
+    "signing-in-by-an-unknown-method",
+    "a client signs in by a method that the agent does not offer",
+    provokes=True,
+    shows=(
+        capability(
+            "auth.unknown",
+            "Signing in by a method that the agent does not offer is refused.",
+            link="authentication",
+            fix="Answer `authenticate` with -32602 where you do not know the method.",
+        ),
+        should(
+            "auth.session",
+            "Who is not signed in gets a session, or the error -32000.",
+            link="authentication",
+            fix="Answer `session/new` with the error -32000 where somebody has to sign in first.",
+        ),
+    ),
+)
+async def unknown(stage: AgentRun) -> None:
+    offered = bool(_methods(stage))
+    answer = await stage.ask("authenticate", {"methodId": "antiphon-check-nothing"})
+    if offered:
+        stage.holds("auth.unknown", answer.error is not None, "it was answered with a result", answer)
+    opened = await stage.ask("session/new", {"cwd": str(stage.cwd), "mcpServers": []})
+    told = opened.error is None or opened.code == AUTH_REQUIRED
+    stage.holds("auth.session", told, f"the code is {opened.code}", opened)
+    if not offered:
+        raise NotOffered("the agent offers no method to sign in by")
+
+
+@SUITE.scenario(
+    "signing-in",
+    "a client signs in by a method that it was told to use, and out again",
+    shows=(
+        capability(
+            "auth.signs-in",
+            "Signing in by a method that the agent offers works, and opens sessions.",
+            link="authentication",
+            fix="Answer `authenticate` with a result when it is done, and `session/new` with a session from then on.",
+        ),
+        capability(
+            "auth.logout",
+            "Signing out is answered with a result.",
+            link="authentication#logging-out",
+            fix="Answer `logout` with an empty object, or do not offer `auth.logout`.",
+        ),
+        capability(
+            "auth.after-logout",
+            "After signing out `session/new` wants somebody to sign in, or works without.",
+            link="authentication#logging-out",
+            fix="Answer `session/new` with the error -32000 after `logout`.",
+            needs=("auth.logout",),
+        ),
+        capability(
+            "auth.back",
+            "After signing out one can sign in again.",
+            link="authentication",
+            fix="Let `authenticate` undo what `logout` did.",
+        ),
+    ),
+)
+async def signing_in(stage: AgentRun) -> None:
+    if not _methods(stage):
+        raise NotOffered("the agent offers no method to sign in by")
+    if stage.wishes.auth is None:
+        raise NotSeen(UNNAMED)
+    await _signs_in(stage, "auth.signs-in")
+    stage.need("auth", "logout")
+    left = await stage.ask("logout", {})
+    if stage.holds("auth.logout", left.error is None, "it was answered with an error", left):
+        opened = await stage.ask("session/new", {"cwd": str(stage.cwd), "mcpServers": []})
+        told = opened.error is None or opened.code == AUTH_REQUIRED
+        stage.holds("auth.after-logout", told, f"the code is {opened.code}", left, opened)
+    await _signs_in(stage, "auth.back")
+
+
+async def _signs_in(stage: AgentRun, requirement: str) -> None:
+    answer = await stage.ask("authenticate", {"methodId": stage.wishes.auth})
+    opened = await stage.ask("session/new", {"cwd": str(stage.cwd), "mcpServers": []})
+    done = answer.error is None and isinstance(opened.get("sessionId"), str)
+    stage.holds(requirement, done, "it was refused, or no session could be opened then", answer, opened)

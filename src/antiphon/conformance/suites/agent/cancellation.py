@@ -1,0 +1,271 @@
+"""`session/cancel`, at every moment in which a user may press the key."""
+
+from collections.abc import Awaitable, Callable
+
+from antiphon.conformance.agent_run import AgentRun
+from antiphon.conformance.requirements import NotSeen, Requirement, must, should
+from antiphon.conformance.suites.agent.suite import SUITE
+from antiphon.conformance.suites.agent.turns import (
+    NOBODY,
+    busy,
+    early,
+    ended,
+    hold,
+    interrupted,
+    is_cancelled,
+    reason,
+    requests,
+    still_runs,
+    usable,
+)
+from antiphon.conformance.wire import PeerClosed, PendingRequest
+from antiphon.traffic.entries import Entry
+
+__all__: list[str] = []
+
+LINK = "prompt-turn#cancellation"
+NAP = "sleep 60"
+
+PERMISSION = "session/request_permission"
+
+
+def _stops(id: str, when: str, fix: str) -> Requirement:
+    return must(id, f"A turn that is cancelled {when} is answered with `cancelled`.", link=LINK, fix=fix, needs=(RULE,))
+
+
+RULE = "cancel.stop-reason"
+"""The rule of all traffic that says the same of every turn."""
+
+
+def _next(id: str, when: str) -> Requirement:
+    return must(
+        id,
+        f"After a turn that was cancelled {when} the session takes another.",
+        link=LINK,
+        fix="Forget that a turn was cancelled once it is answered.",
+    )
+
+
+async def _cancelled(
+    stage: AgentRun, requirement: str, begun: Callable[[], Awaitable[PendingRequest]], *, times: int = 1
+) -> None:
+    async def stop(session: str) -> Entry:
+        said = [await stage.cancel(session) for _ in range(times)]
+        return said[0]
+
+    await interrupted(stage, requirement, begun, stop)
+
+
+@SUITE.scenario(
+    "cancel-streaming",
+    "a user cancels while the agent talks",
+    shows=(
+        _stops("cancel.talking", "while the agent talks", "Answer the prompt with `cancelled` when you have stopped."),
+        _next("cancel.talking-next", "while the agent talked"),
+    ),
+)
+async def talking(stage: AgentRun) -> None:
+    session = await stage.session()
+    await _cancelled(stage, "cancel.talking", lambda: busy(stage, session))
+    await stage.settle()
+    await usable(stage, "cancel.talking-next", session)
+
+
+@SUITE.scenario(
+    "cancel-asking",
+    "a user cancels while the agent asks for permission",
+    shows=(
+        _stops(
+            "cancel.asking",
+            "while the agent asks for permission",
+            "Take the outcome `cancelled` for the end of the turn, and answer the prompt with `cancelled`.",
+        ),
+        _next("cancel.asking-next", "while the agent asked"),
+    ),
+)
+async def asking(stage: AgentRun) -> None:
+    session = await stage.session()
+    pending, asked = await hold(stage, PERMISSION, session, "ask", file=stage.cwd / "asked.txt", text="asked")
+    await stage.cancel(session)
+    await stage.editor.answer(asked, {"outcome": {"outcome": "cancelled"}})
+    is_cancelled(stage, "cancel.asking", await ended(stage, "cancel.asking", pending, "the turn went on"))
+    await stage.settle()
+    await usable(stage, "cancel.asking-next", session)
+
+
+@SUITE.scenario(
+    "cancel-running",
+    "a user cancels while a command runs",
+    shows=(
+        _stops(
+            "cancel.running",
+            "while a command runs",
+            "End the command, by `terminal/kill` or by yourself, and answer the prompt with `cancelled`.",
+        ),
+        should(
+            "cancel.terminals",
+            "A turn that is cancelled leaves no terminal behind.",
+            link="terminals#releasing-terminals",
+            fix="Send `terminal/release` for each terminal of the turn, also when it is cancelled.",
+        ),
+        _next("cancel.running-next", "while a command ran"),
+    ),
+)
+async def running(stage: AgentRun) -> None:
+    session = await stage.session()
+    before = set(stage.editor.terminals)
+    begun = len(stage.wire.trace)
+
+    async def command() -> PendingRequest:
+        pending = await stage.prompt(session, stage.words("long_run", command=NAP))
+        await _works(stage, session, pending)
+        return pending
+
+    await _cancelled(stage, "cancel.running", command)
+    await stage.settle()
+    created = requests(stage, "terminal/create", after=begun)
+    if stage.updates(session) and created:
+        left = sorted(set(stage.editor.terminals) - before)
+        stage.holds("cancel.terminals", not left, f"{', '.join(left)} was not released", *created)
+    await usable(stage, "cancel.running-next", session)
+    if not created:
+        raise NotSeen("the agent runs its commands by itself")
+
+
+async def _works(stage: AgentRun, session: str, pending: PendingRequest) -> None:
+    """Until a command runs: in a terminal of ours, or in a tool call that is in progress.
+
+    Raises:
+        Unseen: none does.
+    """
+
+    def shows(entry: Entry) -> bool:
+        update = entry.params.get("update")
+        at_work = isinstance(update, dict) and update.get("status") == "in_progress"
+        over = entry.is_answer and entry.msg.get("id") == pending.asked.msg["id"]
+        return entry.method in ("terminal/wait_for_exit", "terminal/output") or at_work or over
+
+    try:
+        await stage.wire.hear(shows, after=pending.asked.number, limit=stage.wishes.limit)
+    except TimeoutError:
+        await stage.cancel(session)
+        raise NotSeen("no command ran: a prompt file can name words that make the agent run one") from None
+    except PeerClosed:
+        raise pending.lost() from None
+    await still_runs(stage, session, pending)
+
+
+@SUITE.scenario(
+    "cancel-crossing",
+    "a user allows a command and cancels in the same moment",
+    shows=(
+        _stops(
+            "cancel.crossing",
+            "right after a permission was given",
+            "Look whether the turn is cancelled after each answer that you waited for.",
+        ),
+    ),
+)
+async def crossing(stage: AgentRun) -> None:
+    session = await stage.session()
+
+    async def allowed() -> PendingRequest:
+        pending, asked = await hold(stage, PERMISSION, session, "long_run", command=NAP)
+        await stage.editor.respond(asked)
+        return pending
+
+    await _cancelled(stage, "cancel.crossing", allowed)
+    await stage.settle()
+
+
+@SUITE.scenario(
+    "cancel-idle",
+    "cancelling where nothing runs",
+    provokes=True,
+    shows=(
+        must(
+            "cancel.idle",
+            "Cancelling a session in which nothing runs changes nothing: its next turn is not cancelled.",
+            link=LINK,
+            fix="Ignore `session/cancel` where no turn runs; do not keep it for the next one.",
+        ),
+        must(
+            "cancel.unknown-session",
+            "Cancelling a session that does not exist is not answered and does no harm.",
+            link=LINK,
+            fix="Ignore `session/cancel` with an id that you do not know: a notification has no answer.",
+        ),
+    ),
+)
+async def idle(stage: AgentRun) -> None:
+    session = await stage.session()
+    await stage.cancel(session)
+    await stage.settle()  # where each message is handled by a task of its own, the prompt could overtake it
+    answer = await stage.turn(session)
+    right = answer.error is None and reason(answer) != "cancelled"
+    stage.holds("cancel.idle", right, "the next turn was cancelled or refused", answer)
+    told = await stage.cancel(NOBODY)
+    await stage.settle()
+    stray = [one for one in stage.wire.heard if one.number > told.number and one.is_answer and _id(one) is None]
+    stage.holds("cancel.unknown-session", not stray, "it was answered", told, *stray)
+    await usable(stage, "cancel.unknown-session", session)
+
+
+def _id(entry: Entry) -> object:
+    return entry.msg.get("id")
+
+
+@SUITE.scenario(
+    "cancel-twice",
+    "an impatient user cancels twice",
+    shows=(
+        _stops("cancel.twice", "twice", "Ignore `session/cancel` for a turn that is being cancelled."),
+        _next("cancel.twice-next", "twice"),
+    ),
+)
+async def twice(stage: AgentRun) -> None:
+    session = await stage.session()
+    await _cancelled(stage, "cancel.twice", lambda: busy(stage, session), times=2)
+    await stage.settle()
+    answer = await stage.turn(session)
+    right = answer.error is None and reason(answer) != "cancelled"
+    stage.holds("cancel.twice-next", right, "the next turn was cancelled or refused", answer)
+
+
+@SUITE.scenario(
+    "cancel-one",
+    "a user cancels one of two sessions",
+    shows=(
+        must(
+            "cancel.one",
+            "Cancelling one session leaves the turn of another alone.",
+            link=LINK,
+            fix="Keep for each session by itself whether its turn is cancelled.",
+        ),
+    ),
+)
+async def one_of_two(stage: AgentRun) -> None:
+    one, other = await stage.session(), await stage.session()
+    left = await busy(stage, one)
+    stopped = await stage.prompt(other, stage.words("long"))
+    if await stage.sign(other, stopped) is None:
+        for session in other, one:
+            await stage.cancel(session)
+        for turn in left, stopped:
+            await turn.answer()
+        raise NotSeen("the turn of one session waits for that of the other")
+    await still_runs(stage, other, stopped)
+    await stage.cancel(other)
+    await stopped.answer()
+    ended_too = await early(left, stage.wishes.patience)
+    await stage.cancel(one)
+    await left.answer()
+    if ended_too is not None and reason(ended_too) not in (None, "cancelled"):
+        raise NotSeen("the turn of the other session ended by itself: a prompt file can name a longer one")
+    stage.holds("cancel.one", ended_too is None, "the turn of the other session ended too", ended_too)
+
+
+for _one in ("talking", "asking", "running", "crossing", "twice"):
+    SUITE.follows[f"cancel.{_one}"] = (RULE,)
+SUITE.follows["cancel.terminals"] = ("terminal.released",)
+SUITE.follows["cancel.one"] = ("cancel.unasked",)

@@ -1,0 +1,101 @@
+"""A client that offers nothing: the agent has to get along without it. What it may not call is judged by the rules of all traffic."""
+
+from typing import Any, Final
+
+from antiphon.conformance.agent_run import AgentRun
+from antiphon.conformance.requirements import NotOffered, NotSeen, Requirement, must, should
+from antiphon.conformance.suites.agent.suite import SUITE
+from antiphon.conformance.suites.agent.turns import breaks_off, calls, ended
+
+__all__: list[str] = []
+
+
+PURPOSES = {
+    "read": "reads a file",
+    "write": "writes a file",
+    "run": "runs a command",
+    "form": "asks for a form",
+    "visit": "asks to open a page",
+}
+
+ASKED_BY_NAME = ("form", "visit")
+"""Only those who know how to make the agent do these have a prompt for them; the others are shown by a tool call."""
+
+
+def _ends(purpose: str, what: str) -> Requirement:
+    return must(
+        f"modest.{purpose}",
+        f"A turn that {what} ends, also with a client that cannot help with it.",
+        link="initialization#client-capabilities",
+        fix="Look at `clientCapabilities`: do it by yourself, or tell the model that it cannot be done.",
+    )
+
+
+@SUITE.scenario(
+    "modest",
+    "a client that can do nothing",
+    alone=True,
+    shows=tuple(_ends(purpose, what) for purpose, what in PURPOSES.items()),
+)
+async def modest(stage: AgentRun) -> None:
+    await stage.introduce(capabilities={})
+    session = await stage.session()
+    file = stage.cwd / "modest.txt"
+    file.write_text("modest\n", encoding="utf-8")
+    for purpose in PURPOSES:
+        text = stage.wishes.prompts.text(purpose, file=file, text="modest too", command="echo modest")
+        if text:
+            pending = await stage.prompt(session, text)
+            answer = await ended(stage, f"modest.{purpose}", pending, "the turn did not end")
+            if purpose in ASKED_BY_NAME or calls(stage, session, after=pending.asked.number):
+                stage.holds(f"modest.{purpose}", True, "", answer)
+    await stage.settle()
+    raise NotSeen("the agent did not try: a prompt file can name words that make it")
+
+
+breaks_off(*(f"modest.{purpose}" for purpose in PURPOSES))
+
+
+# --- A client that asks for what the agent does not offer. It should not; the answer has to be an error or a correct one all the same
+
+
+OFFERED: Final[dict[str, tuple[str, ...]]] = {
+    "session/load": ("loadSession",),
+    "session/list": ("sessionCapabilities", "list"),
+    "session/resume": ("sessionCapabilities", "resume"),
+    "session/close": ("sessionCapabilities", "close"),
+}
+"""Method → the capability that offers it. Those that could do harm, such as signing out, are not tried."""
+
+SETTINGS: Final[dict[str, tuple[str, dict[str, str]]]] = {
+    "session/set_mode": ("modes", {"modeId": "antiphon-no-such-mode"}),
+    "session/set_config_option": ("configOptions", {"configId": "antiphon-no-such-option", "value": "none"}),
+}
+"""Method → what of a new session offers it, and what it is asked for."""
+
+
+@SUITE.scenario(
+    "not-offered",
+    "a client asks for what the agent does not offer",
+    shows=(
+        should(
+            "unoffered.refused",
+            "What the agent does not offer it refuses: a success for nothing done misleads whoever asked.",
+            link="initialization#capabilities",
+            fix="Answer methods that you do not implement with -32601; empty methods of a base class that answer null or {} are a trap.",
+            needs=("init.capabilities",),
+        ),
+    ),
+)
+async def not_offered(stage: AgentRun) -> None:
+    session, opened = await stage.opened()
+    asked: dict[str, dict[str, Any]] = {name: {} for name, path in OFFERED.items() if not stage.offers(*path)}
+    asked |= {name: params for name, (field, params) in SETTINGS.items() if not opened.get(field)}
+    if not asked:
+        raise NotOffered("the agent offers all of it")
+    place = {"cwd": str(stage.cwd), "mcpServers": []}
+    for method, params in asked.items():
+        around = {} if method == "session/list" else {"sessionId": session}
+        more = place if method in ("session/load", "session/resume") else {}
+        answer = await stage.ask(method, {**around, **more, **params})
+        stage.holds("unoffered.refused", answer.error is not None, f"`{method}` was answered with a result", answer)

@@ -1,0 +1,104 @@
+"""What others may add to the protocol: `_meta` in everything, fields that are not known yet, nulls for what is left out."""
+
+from typing import Any, Final
+
+from antiphon.conformance.agent_run import AgentRun
+from antiphon.conformance.requirements import Blocked, must, should
+from antiphon.conformance.suites.agent.suite import SUITE
+from antiphon.conformance.suites.agent.turns import hold
+from antiphon.conformance.wire import PeerResponse
+from antiphon.traffic.values import objects_in
+
+__all__: list[str] = []
+
+META: Final = {
+    "antiphon.check/odd": {"deep": [None, 1.5, "x"]},
+    "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+    "tracestate": "antiphon=1",
+    "baggage": "a=b",
+}
+"""Anything may be in it; three names are kept for those who trace."""
+
+
+def _opened(stage: AgentRun, requirement: str, answer: PeerResponse) -> None:
+    stage.holds(requirement, isinstance(answer.get("sessionId"), str), "it was refused", answer)
+
+
+@SUITE.scenario(
+    "additions",
+    "a client adds to its messages what it may",
+    provokes=True,
+    shows=(
+        must(
+            "meta.new",
+            "`_meta` in `session/new` is taken, whatever is in it.",
+            link="extensibility",
+            fix="Accept `_meta` with any keys in every message.",
+        ),
+        must(
+            "meta.prompt",
+            "`_meta` in `session/prompt` and in what is prompted is taken.",
+            link="extensibility",
+            fix="Accept `_meta` with any keys in every message and every content block.",
+        ),
+        should(
+            "unknown.new",
+            "A field of `session/new` that the agent does not know is passed over.",
+            link="extensibility",
+            fix="Ignore fields that you do not know.",
+        ),
+        should(
+            "unknown.prompt",
+            "A field of `session/prompt` that the agent does not know is passed over.",
+            link="extensibility",
+            fix="Ignore fields that you do not know.",
+        ),
+        should(
+            "nulls.new",
+            "`_meta` of `session/new` may be null, which is like leaving it out.",
+            link="session-setup#creating-a-session",
+            fix="Treat null like a field that is left out.",
+        ),
+    ),
+)
+async def additions(stage: AgentRun) -> None:
+    _opened(stage, "meta.new", await stage.new_session(_meta=META))
+    _opened(stage, "nulls.new", await stage.new_session(_meta=None))  # nothing else of it may be sent as null
+    session = await stage.session()
+    text = stage.words("say")
+    for one, around, inside in (
+        ("meta.prompt", {"_meta": META}, {"_meta": META, "annotations": {"_meta": META}}),
+        ("unknown.prompt", {"antiphonCheck": 1}, {"antiphonCheck": [1]}),
+    ):
+        block: dict[str, Any] = {"type": "text", "text": text, **inside}
+        answer = await stage.ask("session/prompt", {"sessionId": session, "prompt": [block], **around})
+        stage.holds(one, answer.error is None, "it was refused", answer)
+    _opened(stage, "unknown.new", await stage.new_session(antiphonCheck={"unknown": True}))
+
+
+@SUITE.scenario(
+    "additions-to-answers",
+    "a client adds to its answer about permission what it may",
+    provokes=True,
+    shows=(
+        should(
+            "unknown.permission",
+            "An answer about permission may have `_meta` and fields that the agent does not know.",
+            link="tool-calls#requesting-permission",
+            fix="Read what you know of an answer and pass over the rest.",
+        ),
+    ),
+)
+async def answers(stage: AgentRun) -> None:
+    session = await stage.session()
+    file = stage.cwd / "permission.txt"
+    turn, asked = await hold(stage, "session/request_permission", session, "ask", file=file, text="asked")
+    options = [one for one in objects_in(asked.params.get("options")) if "optionId" in one]
+    if not options:
+        await stage.editor.respond(asked)
+        raise Blocked("it gave no option to choose")
+    allowed = next((one for one in options if one.get("kind") == "allow_once"), options[0])
+    chosen = {"outcome": "selected", "optionId": allowed["optionId"], "antiphonCheck": 1, "_meta": META}
+    await stage.editor.answer(asked, {"outcome": chosen, "antiphonCheck": {"unknown": True}, "_meta": META})
+    answer = await turn.answer()
+    stage.holds("unknown.permission", answer.error is None, "the turn ended with an error", answer)

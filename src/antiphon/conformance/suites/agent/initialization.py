@@ -1,0 +1,355 @@
+"""`initialize`: the version, what the agent says of itself, and that nothing is assumed of a client that says little."""
+
+from typing import Any, Final
+
+from antiphon.conformance.agent_run import AUTH_REQUIRED, AgentRun
+from antiphon.conformance.requirements import Blocked, NoAnswer, NotSeen, advice, must, should
+from antiphon.conformance.suites.agent.suite import SUITE, breaks
+from antiphon.conformance.wire import PeerResponse
+
+__all__: list[str] = []
+
+
+breaks("init.no-echo", by=("init.version", "init.twice"))
+
+
+@SUITE.scenario(
+    "handshake",
+    "a client introduces itself with version 1",
+    provokes=True,
+    alone=True,
+    shows=(
+        must(
+            "init.answers",
+            "`initialize` is answered with a result.",
+            link="initialization",
+            fix="Answer `initialize` with the version, your capabilities and your ways to sign in.",
+        ),
+        must(
+            "init.version",
+            "A client that asks for version 1 is answered with version 1.",
+            link="initialization#protocol-version",
+            fix="Answer with the version that the client asked for, if you speak it.",
+            needs=("init.answers",),
+        ),
+        should(
+            "init.info",
+            "The agent says its name and version.",
+            link="initialization#implementation-information",
+            fix="Put `agentInfo` with `name` and `version` into the answer to `initialize`.",
+            needs=("init.answers",),
+        ),
+        should(
+            "init.capabilities",
+            "The agent says what it can do, even if that is nothing.",
+            link="initialization#agent-capabilities",
+            fix="Put `agentCapabilities` into the answer to `initialize`; an empty object will do.",
+            needs=("init.answers",),
+        ),
+        advice(
+            "init.auth-methods",
+            "The agent says how to sign in, with an empty list where there is no need to.",
+            link="initialization",
+            fix="Put `authMethods` into the answer to `initialize`, `[]` if there are none.",
+            needs=("init.answers",),
+        ),
+        advice(
+            "init.twice",
+            "A second `initialize` is refused, or answered with the version of the first.",
+            link="initialization",
+            fix="Keep what was agreed on: refuse a second `initialize` with -32600, or answer it like the first.",
+            needs=("init.answers", "init.version"),
+        ),
+    ),
+)
+async def handshake(stage: AgentRun) -> None:
+    answer = await stage.introduce()
+    if not stage.holds("init.answers", answer.error is None, "it was answered with an error", answer):
+        return
+    version = answer.get("protocolVersion")
+    stage.holds("init.version", version == 1, f"the answer says version {version}", answer)
+    name = answer.get("agentInfo", "name")
+    told = isinstance(name, str) and bool(name) and isinstance(answer.get("agentInfo", "version"), str)
+    stage.holds("init.info", told, "the answer has no `agentInfo` with a name and a version", answer)
+    able = isinstance(answer.get("agentCapabilities"), dict)
+    stage.holds("init.capabilities", able, "the answer has no `agentCapabilities`", answer)
+    listed = isinstance(answer.get("authMethods"), list)
+    stage.holds("init.auth-methods", listed, "the answer has no list of `authMethods`", answer)
+    again = await stage.ask("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+    same = again.error is not None or again.get("protocolVersion") == version
+    stage.holds("init.twice", same, f"it now says version {again.get('protocolVersion')}", answer, again)
+
+
+@SUITE.scenario(
+    "bare-client",
+    "a client says its version and nothing else",
+    alone=True,
+    shows=(
+        must(
+            "init.bare",
+            "A client that says only its version is answered: all else may be left out.",
+            link="initialization#client-capabilities",
+            fix="Treat missing `clientCapabilities` as none and a missing `clientInfo` as unknown.",
+        ),
+        should(
+            "init.bare-session",
+            "A client that can do nothing gets a session all the same.",
+            link="initialization#client-capabilities",
+            fix="Do without the client's files and terminals where it offers none.",
+            needs=("init.bare",),
+        ),
+    ),
+)
+async def bare(stage: AgentRun) -> None:
+    stage.introduced = await stage.ask("initialize", {"protocolVersion": 1})
+    if not stage.holds("init.bare", stage.introduced.error is None, "it was refused", stage.introduced):
+        return
+    opened = await stage.new_session()
+    got = isinstance(opened.get("sessionId"), str)
+    stage.holds("init.bare-session", got, "`session/new` gave no session", opened)
+
+
+# What an agent may meet in `initialize` and has to take in its stride, each by itself something that a newer or a lazier client sends.
+ODD: Final[dict[str, dict[str, Any]]] = {
+    "init.unknown-capability": {
+        "clientCapabilities": {"fs": {"readTextFile": True, "antiphonCheck": True}, "antiphonCheck": {"deep": [1]}}
+    },
+    "init.unknown-field": {"antiphonCheck": {"unknown": True}},
+    "init.meta": {"_meta": {"antiphon.check/odd": [None, 1.5, "x"], "traceparent": "00-0af7651916cd43dd-01"}},
+    "init.nulls": {"clientInfo": None},
+}
+
+
+@SUITE.scenario(
+    "odd-client",
+    "a client is too early, then introduces itself oddly",
+    provokes=True,
+    alone=True,
+    shows=(
+        advice(
+            "init.refuses-early",
+            "`session/new` before `initialize` is refused.",
+            link="initialization",
+            fix="Answer everything before `initialize` with -32600.",
+        ),
+        should(
+            "init.after-early",
+            "A client that was too early can still introduce itself.",
+            link="initialization",
+            fix="Refuse what comes too early, and go on waiting for `initialize`.",
+        ),
+        must(
+            "init.unknown-capability",
+            "A capability that the agent does not know is passed over: new ones are no new version.",
+            link="initialization#capabilities",
+            fix="Ignore what you do not know in `clientCapabilities`.",
+        ),
+        should(
+            "init.unknown-field",
+            "A field that the agent does not know is passed over.",
+            link="extensibility",
+            fix="Ignore fields of `initialize` that you do not know.",
+        ),
+        must(
+            "init.meta",
+            "`_meta` in `initialize` is taken, whatever is in it.",
+            link="extensibility",
+            fix="Accept `_meta` with any keys in every message.",
+        ),
+        should(
+            "init.nulls",
+            "An optional field that is null counts as left out.",
+            link="schema#initializerequest",
+            fix="Treat `clientInfo: null` as a client that does not say who it is.",
+        ),
+    ),
+)
+async def odd(stage: AgentRun) -> None:
+    early = await stage.ask("session/new", {"cwd": str(stage.cwd), "mcpServers": []})
+    if early.code != AUTH_REQUIRED:  # which it may be answered with at any time
+        stage.holds("init.refuses-early", early.error is not None, "it was answered with a session", early)
+    answer = await _introduced_with(stage, *ODD)
+    stage.holds("init.after-early", not stage.left, "it left after it had answered", early)
+    if answer is None or answer.error is not None:
+        answer = await _culprits(stage, answer)
+    else:
+        for one in ODD:
+            stage.holds(one, True, "", answer)
+    taken = answer is not None and answer.error is None
+    stage.holds("init.after-early", taken, "no `initialize` was answered with a result", early, answer)
+    raise Blocked("`session/new` wants somebody to sign in, early or not")
+
+
+async def _introduced_with(stage: AgentRun, *odd: str) -> PeerResponse | None:
+    """The answer to `initialize` with these in it, of another agent where one has left after something odd; None where it leaves at it."""
+    params: dict[str, Any] = {"protocolVersion": 1}
+    for one in odd:
+        params |= ODD[one]
+    try:
+        return await stage.provoke("initialize", params)
+    except NoAnswer as silence:
+        if not silence.left or not odd:
+            raise
+        await stage.renew()
+        return None
+
+
+async def _culprits(stage: AgentRun, refused: PeerResponse | None) -> PeerResponse | None:
+    """Find out which of them it is: the one without which the rest is taken. A refused `initialize` may be tried again."""
+    answer = refused
+    for culprit in ODD:
+        answer = await _introduced_with(stage, *(one for one in ODD if one != culprit))
+        if answer is not None and answer.error is None:
+            for one in ODD:
+                stage.holds(
+                    one, one != culprit, "`initialize` is refused with it and answered without", refused, answer
+                )
+            return answer
+    answer = await _introduced_with(stage)
+    if answer is not None and answer.error is None:
+        for one in ODD:
+            stage.holds(one, False, "`initialize` is refused with two or more of these and answered without", refused)
+    return answer
+
+
+# --- Versions that the agent does not speak, and how it says which one it does
+
+
+breaks("init.no-echo", by=("version.no-echo", "version.zero"))
+breaks("schema.result", by=("version.word",))
+
+HIGH: Final = 65535
+"""The highest version that can be asked for, and one that there will not be for a while."""
+
+NEGOTIATION: Final = "initialization#version-negotiation"
+
+
+def _number(answer: PeerResponse) -> int | None:
+    version = answer.get("protocolVersion")
+    return version if isinstance(version, int) and not isinstance(version, bool) else None
+
+
+@SUITE.scenario(
+    "version-of-the-future",
+    f"a client that can do nothing asks for version {HIGH}",
+    alone=True,
+    shows=(
+        must(
+            "version.answers",
+            "A client that asks for a version that nobody speaks is answered with one that the agent speaks, not with an error.",
+            link=NEGOTIATION,
+            fix="Answer `initialize` with the latest version that you speak; whether that is good enough is for the client to say.",
+            needs=("init.empty-capabilities",),
+        ),
+        must(
+            "version.no-echo",
+            "The agent does not promise a version that it cannot speak.",
+            link=NEGOTIATION,
+            fix="Answer with the version asked for only if you speak it, else with your latest one.",
+        ),
+        must(
+            "init.empty-capabilities",
+            "A client whose capabilities are an empty object is answered.",
+            link="initialization#client-capabilities",
+            fix="Treat every capability that is left out as not there.",
+        ),
+    ),
+)
+async def future(stage: AgentRun) -> None:
+    answer = await stage.introduce(HIGH, {})
+    if stage.holds("version.answers", answer.error is None, "it was answered with an error", answer):
+        spoken = _is_real(answer) and _number(answer) != HIGH
+        stage.holds("version.no-echo", spoken, _said(answer), answer)
+    else:
+        answer = await stage.introduce(1, {})
+    stage.holds("init.empty-capabilities", answer.error is None, "it was answered with an error", answer)
+
+
+@SUITE.scenario(
+    "version-2",
+    "a client that speaks versions 1 and 2 asks for version 2",
+    alone=True,
+    shows=(
+        must(
+            "version.two",
+            "A client that asks for version 2 is answered with version 1, or with version 2 and in its shapes.",
+            link=NEGOTIATION,
+            fix="Answer with version 1 unless you speak version 2, where the answer has `info` and `capabilities`.",
+        ),
+    ),
+)
+async def two(stage: AgentRun) -> None:
+    told = {"name": "antiphon-check", "version": "1"}
+    params = {
+        "protocolVersion": 2,
+        "info": told,
+        "capabilities": {},
+        "clientInfo": told,
+        "clientCapabilities": {"terminal": False},
+    }
+    answer = await stage.ask("initialize", params)
+    version = _number(answer)
+    in_shape = isinstance(answer.get("info"), dict) and isinstance(answer.get("capabilities"), dict)
+    text = "it was answered with an error" if answer.error else _said(answer)
+    shape = " in the shapes of version 1" if version == 2 else ""
+    stage.holds("version.two", version == 1 or (version == 2 and in_shape), text + shape, answer)
+
+
+@SUITE.scenario(
+    "version-0",
+    "a client asks for version 0",
+    alone=True,
+    shows=(
+        should(
+            "version.zero",
+            "A client that asks for version 0 is refused, or answered with a version that there is.",
+            link=NEGOTIATION,
+            fix="Answer with the latest version that you speak, or with an error; do not repeat what was asked for.",
+        ),
+    ),
+)
+async def zero(stage: AgentRun) -> None:
+    answer = await stage.ask("initialize", {"protocolVersion": 0, "clientCapabilities": {"terminal": False}})
+    stage.holds("version.zero", answer.error is not None or _is_real(answer), _said(answer), answer)
+
+
+@SUITE.scenario(
+    "version-in-words",
+    "a client asks for a version that is a word, then for version 1",
+    provokes=True,
+    alone=True,
+    shows=(
+        should(
+            "version.word",
+            "A version that is no number is refused, or taken for an unknown one.",
+            link="schema#protocolversion",
+            fix="Refuse a `protocolVersion` that is no number with -32602.",
+        ),
+        should(
+            "version.again",
+            "After an `initialize` that was refused a correct one is answered.",
+            link=NEGOTIATION,
+            fix="Count the handshake as done only when it was; until then let the client try again.",
+        ),
+    ),
+)
+async def word(stage: AgentRun) -> None:
+    answer = await stage.ask("initialize", {"protocolVersion": "one", "clientCapabilities": {}})
+    stage.holds("version.word", answer.error is not None or _is_real(answer), _said(answer), answer)
+    if answer.error is None:
+        raise NotSeen("the agent took a word for a version, so nothing was refused")
+    try:
+        again = await stage.ask("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+    except NoAnswer as silence:
+        if silence.left:
+            stage.holds("version.again", False, "it left after it had refused the first", answer, silence.asked)
+        raise
+    stage.holds("version.again", again.error is None, "it was answered with an error", answer, again)
+
+
+def _is_real(answer: PeerResponse) -> bool:
+    return (_number(answer) or 0) > 0
+
+
+def _said(answer: PeerResponse) -> str:
+    return f"the answer says version {answer.get('protocolVersion')!r}"

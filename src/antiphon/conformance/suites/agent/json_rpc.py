@@ -1,0 +1,406 @@
+"""JSON-RPC as it should be: ids come back as they were, several questions may be open at once, and nobody is answered who did not ask."""
+
+from contextlib import suppress
+from typing import Any, Final
+
+from antiphon.conformance.agent_run import AgentRun
+from antiphon.conformance.requirements import Blocked, NoAnswer, NotSeen, Requirement, advice, must, should
+from antiphon.conformance.suites.agent.suite import FENCE, SUITE, answers_to_nobody, breaks, same_id, settled
+from antiphon.conformance.wire import PeerClosed, PeerResponse, PendingRequest
+from antiphon.traffic.entries import Entry
+
+__all__: list[str] = []
+
+
+BUSY: Final = 24
+AT_LEAST: Final = 2.0
+"""An answer that a turn is in the way of may take this many times the patience, and so many seconds on a busy machine."""
+
+CANCELLED: Final = -32800
+
+IDS: Final[dict[str, tuple[str, Any]]] = {
+    "id.zero": ("0", 0),
+    "id.negative": ("a negative number", -7),
+    "id.large": ("the largest number that every language has", 2**53 - 1),
+    "id.text": ("a text", "question-1"),
+    "id.uuid": ("a UUID", "5f0c2a4e-8d1b-4c3e-9a77-0b6d2f1e4c58"),
+    "id.number-text": ("a text of digits, which is no number", "17"),
+    "id.unicode": ("a text beyond ASCII, with line separators and pairs of surrogates", "né \u2028 \U0001f600 \u4e2d"),
+}
+"""What an id is, and one of that kind."""
+
+
+def _comes_back(requirement: str, kind: str) -> Requirement:
+    return must(
+        requirement,
+        f"A request is answered with its own id if that is {kind}.",
+        link="overview#communication-model",
+        fix="Send the id of the request back as you got it, with its type.",
+    )
+
+
+@SUITE.scenario(
+    "ids",
+    "a client asks with ids of all kinds",
+    shows=[_comes_back(one, kind) for one, (kind, _) in IDS.items()],
+)
+async def ids(stage: AgentRun) -> None:
+    asked = {one: await stage.begin(FENCE, {}, id=id) for one, (_, id) in IDS.items()}
+    escaped = b'{"jsonrpc":"2.0","id":"\\ud83d\\ude00\\u2028","method":"_antiphon/fence","params":{}}'
+    also = await stage.wire.say_bytes(escaped)
+    await stage.fence()
+    await _all_answered(stage, [*(one.asked for one in asked.values()), also])
+    for one, pending in asked.items():
+        wanted = [pending.asked, also] if one == "id.unicode" else [pending.asked]
+        late = next((each for each in wanted if not same_id(stage, each)), None)
+        strays = answers_to_nobody(stage, pending.asked)[:1]
+        back = all(len(same_id(stage, each)) == 1 for each in wanted)
+        stage.holds(one, back, "no answer with that id came", late or pending.asked, *strays, awaited=late)
+
+
+async def _all_answered(stage: AgentRun, asked: list[Entry]) -> None:
+    """Until each has an answer with its own id, or as many answers have come with others, or no more come."""
+
+    def is_last(entry: Entry) -> bool:
+        right = sum(bool(same_id(stage, one)) for one in asked)
+        return right == len(asked) or right + len(answers_to_nobody(stage, asked[0])) >= len(asked)
+
+    with suppress(TimeoutError, PeerClosed):
+        await stage.wire.hear(is_last, after=asked[0].number, limit=stage.wishes.limit)
+
+
+@SUITE.scenario(
+    "questions-at-once",
+    "a client asks several things without waiting",
+    shows=(
+        must(
+            "rpc.in-flight",
+            "Requests that are open at once are all answered, each once.",
+            link="overview#communication-model",
+            fix="Answer every request by its id, also when others came before it was answered.",
+        ),
+    ),
+)
+async def at_once(stage: AgentRun) -> None:
+    opening = {"cwd": str(stage.cwd), "mcpServers": []}
+    asked = [
+        await stage.begin(FENCE, {"number": 1}),
+        await stage.begin("session/new", opening),
+        await stage.begin(FENCE, {"number": 2}),
+        await stage.begin("session/new", opening),
+        await stage.begin(FENCE, {"number": 3}),
+    ]
+    for one in asked[1], asked[3], asked[0], asked[2], asked[4]:  # sessions first: they take longest
+        await _in_time(one, stage.wishes.limit)
+    await stage.settle()
+    for pending in asked:
+        count = len(same_id(stage, pending.asked))
+        told, late = f"one of them was answered {count} times", None if count else pending.asked
+        stage.holds("rpc.in-flight", count == 1, told, pending.asked, awaited=late)
+
+
+TOLD: Final = {
+    "notify.unknown": ("", "session/antiphon_check"),
+    "notify.extension": (" if its name begins with `_`", "_antiphon/check"),
+    "notify.dollar": (" if its name begins with `$/`", "$/antiphon_check"),
+}
+
+breaks("rpc.answer-to-notification", by=(*TOLD, "rpc.stray-answer", "cancel-request.quiet"))
+
+QUIET: Final = "A notification that the agent does not know gets no answer, not even an error{}."
+
+
+def _quiet(requirement: str, kind: str) -> Requirement:
+    return must(
+        requirement,
+        QUIET.format(kind),
+        link="extensibility#custom-notifications",
+        fix="Ignore notifications that you do not know; only what has an id is answered.",
+    )
+
+
+@SUITE.scenario(
+    "unknown-notifications",
+    "a client tells things that the agent does not know",
+    provokes=True,
+    shows=[
+        *(_quiet(one, kind) for one, (kind, _) in TOLD.items()),
+        must(
+            "rpc.stray-answer",
+            "An answer to a question that nobody asked is passed over.",
+            link="overview#communication-model",
+            fix="Ignore answers whose id you do not know.",
+        ),
+    ],
+)
+async def notifications(stage: AgentRun) -> None:
+    told = {}
+    for one, (_, method) in TOLD.items():
+        told[one] = await stage.tell(method, {"sessionId": "nobody", "text": "hello"})
+        await stage.fence()
+    told["rpc.stray-answer"] = await stage.wire.say({"jsonrpc": "2.0", "id": "nobody-asked", "result": {}})
+    await stage.wire.say({"jsonrpc": "2.0", "id": 987654321, "error": {"code": -32603, "message": "nobody asked"}})
+    await stage.settle()
+    ends = [*(entry.number for entry in told.values()), len(stage.wire.trace) + 1][1:]
+    for (one, said), end in zip(told.items(), ends, strict=True):
+        answers = [answer for answer in answers_to_nobody(stage, said) if answer.number < end]
+        stage.holds(one, not answers, "it was answered", said, *answers[:1])
+
+
+@SUITE.scenario(
+    "questions-during-a-turn",
+    "a client asks while a turn runs, then withdraws the prompt by `$/cancel_request`",
+    shows=(
+        should(
+            "rpc.while-busy",
+            "A request is answered while a turn runs.",
+            link="overview#communication-model",
+            fix="Read on while a prompt is worked on: `session/cancel` comes the same way.",
+        ),
+        must(
+            "cancel-request.quiet",
+            "`$/cancel_request` gets no answer of its own.",
+            link="cancellation",
+            fix="Treat `$/cancel_request` as the notification that it is; ignore it if you cannot cancel.",
+        ),
+        advice(
+            "cancel-request.honoured",
+            "`$/cancel_request` ends the request that it names, with -32800 or with what there is.",
+            link="cancellation",
+            fix="Stop the work on that request and answer it with the error -32800, a prompt with `cancelled`.",
+        ),
+    ),
+)
+async def busy(stage: AgentRun) -> None:
+    session = await stage.session()
+    turn = await stage.prompt(session, stage.words("long"))
+    await stage.first_sign(session, turn)
+    asked = await stage.begin(FENCE, {"during": "a turn"})
+    answer = await _in_time(asked, _busy(stage))
+    if turn.peek() is not None:
+        raise NotSeen("the turn was over before anything could be asked")
+    if not stage.holds("rpc.while-busy", answer is not None, "it was not answered in time", asked.asked):
+        await _end(stage, session, turn)
+        return
+    said = await stage.tell("$/cancel_request", {"requestId": turn.asked.msg["id"]})
+    ended = await _in_time(turn, _busy(stage))
+    answers = await settled(stage, said)
+    stage.holds("cancel-request.quiet", not answers, "it was answered", said, *answers[:1])
+    await _end(stage, session, turn)
+    honoured = ended is not None and (ended.code == CANCELLED or ended.get("stopReason") == "cancelled")
+    if ended is not None and not honoured:
+        raise NotSeen("the turn ended by itself before it could be withdrawn")
+    stage.holds("cancel-request.honoured", honoured, "the turn went on", said, ended)
+
+
+def _busy(stage: AgentRun) -> float:
+    return min(max(BUSY * stage.wishes.patience, AT_LEAST), stage.wishes.limit)
+
+
+async def _in_time(pending: PendingRequest, limit: float) -> PeerResponse | None:
+    try:
+        return await pending.answer(limit)
+    except NoAnswer as silence:
+        if silence.left:
+            raise
+        return None
+
+
+async def _end(stage: AgentRun, session: str, turn: PendingRequest) -> None:
+    if turn.peek() is None:
+        await stage.cancel(session)
+        await turn.answer()
+
+
+# --- What is wrong is answered with an error that says what, and does no harm to what comes after
+
+
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+NOT_FOUND: Final = -32002
+
+LINK: Final = "overview#error-handling"
+
+TRACES: Final = ("Traceback (most recent call last)", '\n  File "', "\n    at ", "\n   at ", "stack backtrace:")
+"""How the languages that agents are written in begin to tell where they were when it happened."""
+
+
+@SUITE.scenario(
+    "unknown-methods",
+    "a client asks for what the agent does not know",
+    provokes=True,
+    shows=(
+        must(
+            "error.unknown-method",
+            "A method that the agent does not know is answered with an error.",
+            link=LINK,
+            fix="Answer methods that you do not know with the error -32601.",
+        ),
+        should(
+            "error.unknown-method-code",
+            "The error for a method that the agent does not know is -32601.",
+            link=LINK,
+            fix="Answer methods that you do not know with the error -32601.",
+            needs=("error.unknown-method",),
+        ),
+        should(
+            "error.unknown-extension",
+            "A method of others, whose name begins with `_`, is answered with -32601 if the agent does not know it.",
+            link="extensibility#custom-requests",
+            fix="Answer extension methods that you do not know with the error -32601.",
+        ),
+    ),
+)
+async def unknown(stage: AgentRun) -> None:
+    answer = await stage.ask("session/antiphon_check", {})
+    if stage.holds("error.unknown-method", answer.error is not None, "it was answered with a result", answer):
+        said = f"the code is {answer.code}"
+        stage.holds("error.unknown-method-code", answer.code == METHOD_NOT_FOUND, said, answer)
+    extension = await stage.ask("_antiphon/unknown", {})
+    said = "it was answered with a result" if extension.error is None else f"the code is {extension.code}"
+    stage.holds("error.unknown-extension", extension.code == METHOD_NOT_FOUND, said, extension)
+
+
+@SUITE.scenario(
+    "wrong-params",
+    "a client leaves out what is required, or sends something else",
+    provokes=True,
+    shows=(
+        must(
+            "error.missing",
+            "A request without a field that is required is answered with an error.",
+            link="schema",
+            fix="Check params before you use them.",
+        ),
+        should(
+            "error.missing-code",
+            "The error for a field that is missing is -32602.",
+            link=LINK,
+            fix="Answer params that are not what the schema says with the error -32602.",
+            needs=("error.missing",),
+        ),
+        should(
+            "error.wrong-type",
+            "A request with a field of another type than it has to be is answered with an error.",
+            link="schema",
+            fix="Check the types of params before you use them.",
+        ),
+        should(
+            "error.list",
+            "A request whose params are a list is answered with an error.",
+            link="schema",
+            fix="Take params by name only, and refuse a list with -32602.",
+        ),
+        should(
+            "error.no-params",
+            "A request without params, where some are required, is answered with an error.",
+            link="schema",
+            fix="Treat missing params as an empty object, and find the fields missing.",
+        ),
+        must(
+            "error.usable",
+            "After errors the agent works as before.",
+            link=LINK,
+            fix="Let an error end the request that it belongs to and nothing else.",
+        ),
+        should(
+            "error.stays",
+            "The agent stays after a request that it had to refuse.",
+            link=LINK,
+            fix="Let an error end the request that it belongs to and nothing else; leave only when stdin is closed.",
+        ),
+        advice(
+            "error.private",
+            "Errors do not tell where in the agent's code they happened.",
+            link=LINK,
+            fix="Put one sentence into `message`; keep stack traces for stderr.",
+        ),
+    ),
+)
+async def wrong(stage: AgentRun) -> None:
+    await stage.session()  # so that it is the params that are refused, and not everybody
+    missing = [await _refused(stage, "error.missing", "session/new", {})]
+    session = await _again(stage)
+    missing.append(await _refused(stage, "error.missing", "session/prompt", {"sessionId": session}))
+    for answer in missing:
+        if answer is not None and answer.error is not None:
+            stage.holds("error.missing-code", answer.code == INVALID_PARAMS, f"the code is {answer.code}", answer)
+    others = [
+        await _refused(stage, "error.wrong-type", "session/new", {"cwd": 7, "mcpServers": "none"}),
+        await _refused(stage, "error.list", "session/new", [str(stage.cwd), []]),
+        await _refused(stage, "error.no-params", "session/new"),
+    ]
+    answers = [answer for answer in (*missing, *others) if answer is not None]
+    for answer in answers:
+        told = answer.error is not None and _tells_where(answer)
+        stage.holds("error.private", not told, "the error has a stack trace in it", answer)
+    try:
+        opened = await stage.new_session()
+    except NoAnswer as silence:
+        if silence.left:
+            stage.holds("error.stays", False, "it left after it had answered", *answers[-1:], silence.asked)
+            raise Blocked("the agent leaves after errors") from None
+        raise
+    stage.holds("error.stays", not stage.left, "it left after it had answered", *stage.left)
+    usable = isinstance(opened.get("sessionId"), str)
+    stage.holds("error.usable", usable, "no session could be opened", *answers[-1:], opened)
+
+
+async def _refused(stage: AgentRun, requirement: str, method: str, params: object = None) -> PeerResponse | None:
+    """The answer to what has to be refused; None where there is none, because the agent left."""
+    try:
+        answer = await stage.provoke(method, params)
+    except NoAnswer as silence:
+        if not silence.left:
+            raise
+        stage.holds(requirement, False, "the agent left without an answer", silence.asked)
+        await stage.renew()
+        return None
+    stage.holds(requirement, answer.error is not None, "it was answered with a result", answer)
+    return answer
+
+
+async def _again(stage: AgentRun) -> str:
+    """A session, of another agent if this one has left."""
+    try:
+        return await stage.session()
+    except NoAnswer as silence:
+        if not silence.left or stage.wire.provocation is None:
+            raise
+    await stage.renew()
+    return await stage.session()
+
+
+def _tells_where(answer: PeerResponse) -> bool:
+    return any(trace in text for text in _texts(answer.error) for trace in TRACES)
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for one in inside for text in _texts(one)]
+
+
+@SUITE.scenario(
+    "unknown-session",
+    "a client prompts in a session that there is not",
+    provokes=True,
+    shows=(
+        advice(
+            "error.unknown-session-code",
+            "The error for a session that the agent does not know is -32002 or -32602.",
+            link="schema#errorcode",
+            fix="Answer with the error -32002 where a session is not known.",
+        ),
+    ),
+)
+async def nowhere(stage: AgentRun) -> None:
+    """That it is an error at all is a rule of all traffic."""
+    await stage.session()
+    params = {"sessionId": "antiphon-check-nobody", "prompt": [{"type": "text", "text": "Hello"}]}
+    answer = await stage.ask("session/prompt", params)
+    if answer.error is None:
+        raise Blocked("it was answered with a result")
+    known = answer.code in (NOT_FOUND, INVALID_PARAMS)
+    stage.holds("error.unknown-session-code", known, f"the code is {answer.code}", answer)

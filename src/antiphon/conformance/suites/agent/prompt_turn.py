@@ -1,0 +1,209 @@
+"""Turns: that each has an answer, also beside others."""
+
+from itertools import pairwise
+
+from antiphon.conformance.agent_run import AgentRun
+from antiphon.conformance.requirements import NotSeen, advice, must, should
+from antiphon.conformance.suites.agent.suite import SUITE
+from antiphon.conformance.suites.agent.turns import (
+    STOP_REASONS,
+    breaks_off,
+    busy,
+    early,
+    ended,
+    reason,
+    usable,
+)
+from antiphon.traffic.entries import Entry
+from antiphon.traffic.values import as_object, objects_in
+
+__all__: list[str] = []
+
+
+@SUITE.scenario(
+    "turn",
+    "a user says something",
+    shows=(
+        must(
+            "turn.ends",
+            "`session/prompt` with a text is answered with a stop reason that the schema knows.",
+            link="prompt-turn#4-check-for-completion",
+            fix="Answer `session/prompt` with `stopReason` when the turn is over.",
+        ),
+        must(
+            "turn.again",
+            "A session takes one turn after the other.",
+            link="prompt-turn#the-prompt-turn-lifecycle",
+            fix="Leave the session as it was before the turn: ready for a prompt.",
+        ),
+    ),
+)
+async def turn(stage: AgentRun) -> None:
+    session = await stage.session()
+    answer = await stage.turn(session)
+    stage.holds("turn.ends", reason(answer) in STOP_REASONS, "the answer has no such stop reason", answer)
+    await stage.settle()
+    await usable(stage, "turn.again", session)
+    await stage.settle()
+
+
+@SUITE.scenario(
+    "turn-beside",
+    "two sessions have a turn at once",
+    shows=(
+        must(
+            "turn.beside",
+            "Turns of two sessions at once are both answered.",
+            link="session-setup",
+            fix="Keep what belongs to a turn with its session: each has its own context, history and state.",
+        ),
+        must(
+            "turn.apart",
+            "Turns of two sessions at once do not mix: what each says goes to its own session.",
+            link="session-setup",
+            fix="Send every `session/update` with the id of the session that it belongs to.",
+        ),
+    ),
+)
+async def beside(stage: AgentRun) -> None:
+    one, other = await stage.session(), await stage.session()
+    pending = {session: await stage.prompt(session, stage.words("say")) for session in (one, other)}
+    for each in pending.values():
+        answer = await ended(stage, "turn.beside", each, "one of two turns did not end")
+        right = answer.error is None
+        stage.holds("turn.beside", right, "one of two turns was answered with an error", answer)
+    begun = pending[one].asked.number
+    updates = {session: _in_turn(stage.updates(session, after=begun)) for session in pending}
+    if not any(updates.values()):
+        raise NotSeen("neither turn said anything")
+    missing = [session for session, found in updates.items() if not found]
+    stage.holds("turn.apart", not missing, f"nothing was said in {missing}, all of it in the other", pending[one].asked)
+
+
+def _in_turn(updates: list[Entry]) -> list[Entry]:
+    """Without those that tell about a session rather than what happens in it."""
+    about = ("available_commands_update", "current_mode_update", "config_option_update", "session_info_update")
+    return [one for one in updates if _kind(one) not in (*about, "usage_update")]
+
+
+def _kind(entry: Entry) -> object:
+    return as_object(entry.params.get("update")).get("sessionUpdate")
+
+
+@SUITE.scenario(
+    "turn-second",
+    "a second prompt comes while the first is being answered",
+    provokes=True,
+    shows=(
+        should(
+            "turn.second",
+            "A second prompt during a turn is answered too: queued, refused, or in place of the first.",
+            link="prompt-turn",
+            fix="Queue the second prompt, refuse it with an error, or end the first turn; but answer both.",
+        ),
+        should(
+            "turn.after-second",
+            "After a second prompt during a turn the session takes a third.",
+            link="prompt-turn",
+            fix="Let whatever happens to two prompts at once leave the session ready for the next.",
+            needs=("turn.second",),
+        ),
+    ),
+)
+async def second(stage: AgentRun) -> None:
+    session = await stage.session()
+    pending = await busy(stage, session)
+    more = await stage.prompt(session, stage.words("say"))
+    await early(more, stage.wishes.patience)
+    await stage.cancel(session)
+    for each in (pending, more):
+        answer = await ended(stage, "turn.second", each, "one of two prompts in a session was not answered")
+        stage.holds("turn.second", True, "", answer)
+    await stage.settle()
+    await usable(stage, "turn.after-second", session)
+
+
+@SUITE.scenario(
+    "turn-odd",
+    "a prompt with nothing in it",
+    provokes=True,
+    shows=(
+        should(
+            "turn.empty",
+            "A prompt without content is answered, and the session takes another.",
+            link="prompt-turn#1-user-message",
+            fix="Answer an empty prompt with an error or by ending the turn.",
+        ),
+    ),
+)
+async def odd(stage: AgentRun) -> None:
+    session = await stage.session()
+    empty = await stage.begin("session/prompt", {"sessionId": session, "prompt": []})
+    await ended(stage, "turn.empty", empty, "it was not answered")
+    await usable(stage, "turn.empty", session)
+
+
+@SUITE.scenario(
+    "plan",
+    "an agent makes a plan",
+    shows=(
+        advice(
+            "plan.whole",
+            "Each plan that is sent is the whole plan.",
+            link="agent-plan#updating-plans",
+            fix="Send all entries each time: the client replaces the plan that it has.",
+        ),
+    ),
+)
+async def plan(stage: AgentRun) -> None:
+    session = await stage.session()
+    answer = await stage.turn(session, "plan")
+    plans = [one for one in stage.updates(session, after=answer.asked.number) if _kind(one) == "plan"]
+    if len(plans) < 2:
+        raise NotSeen("the agent sent no plan twice: a prompt file can name words that make it")
+    for before, after in pairwise(plans):
+        left = _open_entries(before) - _entries(after)
+        partial = bool(left) and _entries(after) < _entries(before)
+        stage.holds("plan.whole", not partial, f"entries that were not done are missing: {sorted(left)}", before, after)
+
+
+def _entries(entry: Entry) -> set[str]:
+    return {str(one.get("content")) for one in _listed(entry)}
+
+
+def _open_entries(entry: Entry) -> set[str]:
+    return {str(one.get("content")) for one in _listed(entry) if one.get("status") != "completed"}
+
+
+def _listed(entry: Entry) -> list[dict[str, object]]:
+    return objects_in(as_object(entry.params.get("update")).get("entries"))
+
+
+@SUITE.scenario(
+    "commands",
+    "an agent offers slash commands",
+    shows=(
+        should(
+            "commands.names",
+            "Commands are named without their slash, and each once.",
+            link="slash-commands#advertising-commands",
+            fix="Send names such as `web`: the client puts the slash before them.",
+        ),
+    ),
+)
+async def commands(stage: AgentRun) -> None:
+    session = await stage.session()
+    await stage.turn(session)
+    await stage.settle()
+    lists = [one for one in stage.updates(session) if _kind(one) == "available_commands_update"]
+    if not lists:
+        raise NotSeen("the agent offers no commands")
+    for entry in lists:
+        listed = objects_in(as_object(entry.params.get("update")).get("availableCommands"))
+        names = [str(one.get("name")) for one in listed]
+        wrong = {name for name in names if name.startswith("/") or names.count(name) > 1}
+        stage.holds("commands.names", not wrong, f"there is a slash in front, or two have it: {sorted(wrong)}", entry)
+
+
+breaks_off("turn.second")
+SUITE.follows["turn.apart"] = ("turn.not-silent", "call.once")

@@ -1,0 +1,233 @@
+"""What the scenes about sessions and turns have in common: a turn that runs, one that has ended, and what was said in it."""
+
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from antiphon.conformance.agent_run import AgentRun
+from antiphon.conformance.requirements import Blocked, NoAnswer, NotSeen
+from antiphon.conformance.suites.agent.suite import SUITE
+from antiphon.conformance.wire import PeerResponse, PendingRequest
+from antiphon.traffic.entries import Entry
+from antiphon.traffic.rules.turns import CROSSING_SECONDS
+from antiphon.traffic.values import as_object, as_text, objects_in
+
+__all__ = [
+    "NOBODY",
+    "STOP_REASONS",
+    "SeenCall",
+    "breaks_off",
+    "busy",
+    "calls",
+    "early",
+    "ended",
+    "hold",
+    "interrupted",
+    "is_cancelled",
+    "is_refused",
+    "reason",
+    "requests",
+    "said",
+    "still_runs",
+    "usable",
+    "writes",
+]
+
+STOP_REASONS: Final = ("end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled")
+
+CROSSINGS: Final = 5
+"""Times that a turn may end by itself in the moment in which it is stopped. One that does so each time was not stopped."""
+
+NOBODY: Final = "antiphon-no-such-session"
+"""The id of a session that does not exist."""
+
+
+def breaks_off(*requirements: str) -> None:
+    """Say that an agent which breaks these may do so by never answering, or by leaving."""
+    for one in requirements:
+        SUITE.follows[one] = (*SUITE.follows.get(one, ()), "rpc.answered", "process.stays")
+
+
+def reason(answer: PeerResponse) -> object:
+    """Why a turn ended, as it was answered; None where that is an error."""
+    return answer.get("stopReason")
+
+
+def is_refused(answer: PeerResponse) -> bool:
+    """Whether it was answered with an error."""
+    return answer.error is not None
+
+
+async def ended(stage: AgentRun, requirement: str, pending: PendingRequest, otherwise: str) -> PeerResponse:
+    """The answer to something that a careless agent never answers: if it does not come, the requirement is broken.
+
+    Raises:
+        NoAnswer: it did not come.
+    """
+    try:
+        return await pending.answer()
+    except NoAnswer as silence:
+        if not (silence.left and stage.inherited):  # else it is played again with another agent
+            awaited = pending.asked
+            stage.holds(requirement, False, f"{otherwise}: {silence.reason}", awaited, awaited=awaited)
+        raise
+
+
+def is_cancelled(stage: AgentRun, requirement: str, answer: PeerResponse) -> None:
+    """Judge whether a turn ended with `cancelled`."""
+    seen = f"it ended with {reason(answer)}" if answer.error is None else "it was answered with an error"
+    stage.holds(requirement, reason(answer) == "cancelled", seen, answer)
+
+
+async def interrupted(
+    stage: AgentRun,
+    requirement: str,
+    begun: Callable[[], Awaitable[PendingRequest]],
+    stop: Callable[[str], Awaitable[Entry]],
+) -> None:
+    """Begin a turn, stop it and judge its end; again if that may have crossed with what stopped it, which is no fault."""
+    crossings = 0
+    while True:
+        pending = await begun()
+        said = await stop(pending.asked.params["sessionId"])
+        answer = await ended(stage, requirement, pending, "the turn went on")
+        crossings += 1
+        if reason(answer) == "cancelled" or answer.entry.t - said.t > CROSSING_SECONDS or crossings == CROSSINGS:
+            is_cancelled(stage, requirement, answer)
+            return
+        await stage.settle()
+
+
+async def usable(stage: AgentRun, requirement: str, session: str) -> bool:
+    """Whether another turn works, as the requirement says that it does."""
+    pending = await stage.prompt(session, stage.words("say"))
+    answer = await ended(stage, requirement, pending, "the next turn did not end")
+    return stage.holds(requirement, answer.error is None, "the next turn was answered with an error", answer)
+
+
+async def early(pending: PendingRequest, seconds: float) -> PeerResponse | None:
+    """The answer, if it comes within that time."""
+    with suppress(NoAnswer):
+        return await pending.answer(seconds)
+    return None
+
+
+async def still_runs(stage: AgentRun, session: str, pending: PendingRequest) -> None:
+    """Go on only if a turn goes on by itself: one that ends at once would cross with whatever we do to it.
+
+    Raises:
+        Unseen: it has ended.
+    """
+    if await early(pending, stage.wishes.patience) is not None:
+        raise NotSeen(
+            "the turn ended by itself, so there was nothing to interrupt: a prompt file can name a longer one"
+        )
+    if stage.wire.closed:
+        raise Blocked("the agent had left")
+
+
+async def busy(stage: AgentRun, session: str, purpose: str = "long", **places: object) -> PendingRequest:
+    """A turn that runs until it is cancelled.
+
+    Raises:
+        Unseen: the agent does not do anything that takes so long.
+    """
+    pending = await stage.prompt(session, stage.words(purpose, **places))
+    await stage.first_sign(session, pending)
+    await still_runs(stage, session, pending)
+    return pending
+
+
+async def hold(
+    stage: AgentRun, method: str, session: str, purpose: str, *others: str, **places: object
+) -> tuple[PendingRequest, Entry]:
+    """A turn that waits for our answer to a question of that kind, in its session or one of the others, and the question. What else is
+    asked meanwhile is answered: an agent may ask several things at once.
+
+    Raises:
+        Unseen: it did not ask.
+    """
+    stage.editor.held.add(method)
+    pending = await stage.prompt(session, stage.words(purpose, **places))
+    asked = await stage.asked_for(method, pending, *others)
+    stage.editor.held.discard(method)
+    besides = [one for one in stage.editor.waiting if one is not asked]
+    stage.editor.waiting.clear()
+    for one in besides:
+        await stage.editor.respond(one)
+    return pending, asked
+
+
+def requests(stage: AgentRun, method: str, *, after: int) -> list[Entry]:
+    """The agent's questions of a kind since a line of the trace."""
+    return [entry for entry in stage.wire.heard if entry.number > after and entry.method == method]
+
+
+def said(updates: Collection[Entry], kind: str = "agent_message_chunk") -> str:
+    """The text of the chunks of a kind, together."""
+    pieces: list[str] = []
+    for entry in updates:
+        update: Any = entry.params.get("update")
+        content = update.get("content") if isinstance(update, dict) and update.get("sessionUpdate") == kind else None
+        if isinstance(content, dict) and isinstance(content.get("text"), str):
+            pieces.append(content["text"])
+    return "".join(pieces)
+
+
+# --- The tool calls of a turn, each put together from all that was said of it
+
+
+@dataclass
+class SeenCall:
+    """One of them: its kind and status as they were told last."""
+
+    kind: str | None = None
+    status: str | None = None
+    entries: list[Entry] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    """The paths of the changes that it shows."""
+
+    def take(self, told: dict[str, Any], entry: Entry) -> None:
+        """Take note of something that is said of it."""
+        self.kind = as_text(told.get("kind")) or self.kind
+        self.status = as_text(told.get("status")) or self.status
+        self.entries.append(entry)
+        shown = [one for one in objects_in(told.get("content")) if one.get("type") == "diff"]
+        self.changed += [str(one.get("path")) for one in shown]
+
+    def names(self, text: str) -> bool:
+        """Whether a text is anywhere in what was said of it."""
+        return any(text.encode() in one.raw for one in self.entries)
+
+
+def calls(stage: AgentRun, session: str, *, after: int, before: int | None = None) -> dict[str, SeenCall]:
+    """The calls of a session, as they stood between two lines of the trace."""
+    found: dict[str, SeenCall] = {}
+    for entry in stage.wire.heard:
+        if entry.number > after and (before is None or entry.number < before):
+            told = _told(entry) if entry.params.get("sessionId") == session else {}
+            if (id := as_text(told.get("toolCallId"))) is not None:
+                found.setdefault(id, SeenCall()).take(told, entry)
+    return found
+
+
+def _told(entry: Entry) -> dict[str, Any]:
+    if entry.method == "session/request_permission":
+        return as_object(entry.params.get("toolCall"))
+    return as_object(entry.params.get("update")) if entry.method == "session/update" else {}
+
+
+def writes(found: Iterable[SeenCall], file: Path, text: str) -> list[SeenCall]:
+    """Those that say they write a text into a file: they show the change, or are an edit of that file, or name file and text. One that
+    reads or runs something may name a file as well."""
+    return [one for one in found if _writes(one, file, text)]
+
+
+def _writes(call: SeenCall, file: Path, text: str) -> bool:
+    if any(Path(path).name == file.name for path in call.changed):
+        return True
+    if call.kind == "edit":
+        return call.names(file.name)
+    return call.kind in (None, "other") and call.names(file.name) and call.names(text)

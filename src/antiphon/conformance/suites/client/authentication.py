@@ -1,0 +1,76 @@
+"""An agent that wants somebody to sign in before it opens a session."""
+
+from typing import Any, Final
+
+from antiphon.conformance.client_run import ClientRun, NotAsked
+from antiphon.conformance.requirements import NotSeen, should
+from antiphon.conformance.standin_agent import StandinAgent
+from antiphon.conformance.suites.client.suite import SUITE
+from antiphon.conformance.wire import RequestRefused
+from antiphon.errors import Code
+
+__all__: list[str] = []
+
+METHODS: Final = [{"id": "antiphon-check", "name": "Check", "description": "Nothing to type"}]
+ENOUGH: Final = 3
+"""Times that a client may ask for a session before it signs in: more is a loop."""
+
+LINK = "authentication"
+
+
+@SUITE.scenario(
+    "signing-in",
+    "the agent wants somebody to sign in",
+    shows=(
+        should(
+            "auth.no-loop",
+            "A client whose session is refused for the lack of a sign-in does not ask for it again and again.",
+            link=LINK,
+            fix="On the error -32000 sign in by one of the agent's methods, or give up and tell the user.",
+        ),
+        should(
+            "auth.again",
+            "After signing in the client opens its session.",
+            link=LINK,
+            fix="Send `session/new` again when `authenticate` has been answered.",
+            needs=("prompt.comes",),
+        ),
+    ),
+)
+async def signing_in(stage: ClientRun) -> None:
+    signed_in: list[str] = []
+    refused: list[str] = []
+
+    async def new(agent: StandinAgent, params: dict[str, Any]) -> object:
+        if signed_in:
+            return await agent.usual("session/new", params)
+        refused.append(params["cwd"])
+        raise RequestRefused(Code.AUTH_REQUIRED, "Authentication required")
+
+    async def authenticate(agent: StandinAgent, params: dict[str, Any]) -> object:
+        signed_in.append(params["methodId"])
+        return {}
+
+    stage.script.introduction["authMethods"] = METHODS
+    stage.script.does |= {"session/new": new, "authenticate": authenticate}
+    await stage.start("auth" if stage.place.has("auth") else "prompt")
+    try:
+        turn = await stage.prompted()
+    except NotAsked as problem:
+        if not refused and any(one.wire.judge.ledger.initialized for one in stage.meetings):
+            raise NotSeen("the client did not ask for a session: it gave up when it saw that one can sign in") from None
+        if not refused:
+            raise
+        asked = [one for meeting in stage.meetings for one in meeting.wire.heard if one.method == "session/new"]
+        otherwise = f"`session/new` was sent {len(refused)} times before a sign-in"
+        stage.holds("auth.no-loop", len(refused) <= ENOUGH, otherwise, *asked[:5])
+        if signed_in:
+            stage.holds("auth.again", False, str(problem), *stage.meetings[-1].wire.trace[-3:])
+            return
+        raise NotSeen("the client did not sign in: a command for `auth` can make it") from None
+    stage.holds("auth.no-loop", len(refused) <= ENOUGH, f"`session/new` was sent {len(refused)} times", turn.entry)
+    if signed_in:
+        stage.holds("auth.again", True, "", turn.entry)
+    await turn.end()
+    if not signed_in:
+        raise NotSeen("the client went on with a session that it had not opened")

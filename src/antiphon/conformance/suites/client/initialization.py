@@ -1,0 +1,210 @@
+"""`initialize` and the first session: what a client says of itself, and that it takes every agent as it is."""
+
+import os
+
+from antiphon.conformance.client_run import ClientRun, NotAsked
+from antiphon.conformance.requirements import advice, must, should
+from antiphon.conformance.suites.client.suite import SUITE
+
+__all__: list[str] = []
+
+
+@SUITE.scenario(
+    "introduction",
+    "a client introduces itself, opens a session and has one turn",
+    shows=(
+        must(
+            "prompt.comes",
+            "Started with its command, the client opens a session and sends a prompt.",
+            link="prompt-turn#1-user-message",
+            fix="See what the client prints; the command has to make it send a prompt to the agent that stands for {agent}.",
+        ),
+        must(
+            "hello.version",
+            "`initialize` names a version of the protocol: a whole number from 1 on.",
+            link="initialization#protocol-version",
+            fix="Send `protocolVersion: 1`, a number, in `initialize`.",
+            needs=("prompt.comes",),
+        ),
+        should(
+            "hello.capabilities",
+            "`initialize` says what the client can do.",
+            link="initialization#client-capabilities",
+            fix="Send `clientCapabilities`, an object; what is not in it is not supported.",
+            needs=("prompt.comes",),
+        ),
+        should(
+            "hello.info",
+            "`initialize` says the client's name and version.",
+            link="initialization#implementation-information",
+            fix="Put `clientInfo` with `name` and `version` into `initialize`.",
+            needs=("prompt.comes",),
+        ),
+        should(
+            "session.folder",
+            "The directory that a session is opened in exists.",
+            link="session-setup#working-directory",
+            fix="Send as `cwd` the absolute path of a directory that is there.",
+            needs=("prompt.comes",),
+        ),
+        advice(
+            "ends.well",
+            "After a turn that ended well the client ends with status 0.",
+            link="prompt-turn#4-check-for-completion",
+            fix="Exit with 0 when the agent has answered the prompt with `end_turn`.",
+            needs=("prompt.comes",),
+        ),
+    ),
+)
+async def introduction(stage: ClientRun) -> None:
+    await stage.start()
+    try:
+        turn = await stage.prompted()
+    except NotAsked as problem:
+        stage.holds("prompt.comes", False, str(problem))
+        return
+    stage.holds("prompt.comes", True, "", turn.entry)
+    hello = stage.wire.judge.ledger.initialize
+    said = hello.params if hello is not None else {}
+    version = said.get("protocolVersion")
+    proper = isinstance(version, int) and not isinstance(version, bool) and version >= 1
+    stage.holds("hello.version", proper, f"`protocolVersion` is {version!r}", hello)
+    able = isinstance(said.get("clientCapabilities"), dict)
+    stage.holds("hello.capabilities", able, "`initialize` has no `clientCapabilities`", hello)
+    info = said.get("clientInfo")
+    told = isinstance(info, dict) and all(isinstance(info.get(key), str) and info[key] for key in ("name", "version"))
+    stage.holds("hello.info", told, "`initialize` has no `clientInfo` with a name and a version", hello)
+    cwd = stage.script.folders.get(turn.session, "")
+    opened = next((one for one in stage.wire.heard if one.method == "session/new"), None)
+    stage.holds("session.folder", _is_folder(cwd), f"there is no directory `{cwd}`", opened)
+    await stage.say("hello")
+    ended = await turn.end()
+    status = await stage.ended()
+    otherwise = "the client did not end" if status is None else f"the client ended with status {status}"
+    stage.holds("ends.well", status == 0, otherwise, ended)
+
+
+def _is_folder(path: str) -> bool:
+    return os.path.isdir(path)
+
+
+@SUITE.scenario(
+    "another-version",
+    "the agent speaks a version that the client does not know",
+    shows=(
+        should(
+            "hello.other-version",
+            "A client does not go on with an agent that answers with a version it does not speak.",
+            link="initialization#version-negotiation",
+            fix="Compare `protocolVersion` of the answer with the versions you speak; close the connection and tell the user.",
+        ),
+    ),
+)
+async def another_version(stage: ClientRun) -> None:
+    stage.script.introduction["protocolVersion"] = 99
+    stage.script.held.add("session/new")
+    await stage.start()
+    try:
+        turn = await stage.asked("session/new")
+    except NotAsked:
+        if not stage.meetings or stage.meetings[0].wire.judge.ledger.initialized is None:
+            raise
+        stage.holds("hello.other-version", True, "")
+    else:
+        stage.holds("hello.other-version", False, "the client opened a session with version 99", turn.entry)
+
+
+@SUITE.scenario(
+    "bare-agent",
+    "the agent says nothing of itself but its version, and its sessions have nothing but an id",
+    shows=(
+        must(
+            "hello.bare-agent",
+            "A client works with an agent that offers nothing beyond the baseline.",
+            link="initialization#agent-capabilities",
+            fix="Take every capability that is left out as not supported, and every other field as optional.",
+            needs=("prompt.comes",),
+        ),
+    ),
+)
+async def bare_agent(stage: ClientRun) -> None:
+    stage.script.introduction = {"protocolVersion": 1}
+
+    async def new(agent: object, params: dict[str, str]) -> object:
+        stage.script.folders["bare"] = params["cwd"]
+        return {"sessionId": "bare"}
+
+    stage.script.does["session/new"] = new
+    await stage.start()
+    try:
+        turn = await stage.prompted()
+    except NotAsked as problem:
+        if stage.meetings:
+            stage.holds("hello.bare-agent", False, str(problem), *stage.meetings[0].wire.trace[-2:])
+        raise
+    await stage.survives("hello.bare-agent", "a bare introduction", turn.entry)
+    await turn.end()
+
+
+STRANGE_INTRODUCTION = {
+    "agentCapabilities": {
+        "loadSession": False,
+        "sessionCapabilities": {"antiphon_tomorrow": {"deep": [1, None]}},
+        "antiphonTomorrow": {"kind": 7},
+        "_meta": {"antiphon.example": {"a": [True]}},
+    },
+    "antiphonTomorrow": "yes",
+    "_meta": {"antiphon.example": 1},
+}
+
+STRANGE_OPTION = {"id": "dial", "name": "Dial", "type": "antiphon_dial", "currentValue": 3.5, "category": "_tomorrow"}
+
+STRANGE_OFFER = {
+    "models": {"currentModelId": "m", "availableModels": [{"modelId": "m", "name": "M"}]},
+    "antiphonTomorrow": [{}],
+    "_meta": {"antiphon.example": None},
+}
+
+
+@SUITE.scenario(
+    "strange-introduction",
+    "the agent says more of itself and of its session than any specification knows",
+    shows=(
+        must(
+            "tolerates.introduction",
+            "Fields and capabilities that the client does not know do not stop it.",
+            link="extensibility",
+            fix="Ignore what you do not know in the answer to `initialize`.",
+            needs=("prompt.comes",),
+        ),
+        should(
+            "tolerates.session",
+            "Fields and kinds of settings that the client does not know do not stop it from using a session.",
+            link="extensibility",
+            fix="Ignore what you do not know in the answer to `session/new`: skip list items that you cannot read.",
+            needs=("tolerates.introduction",),
+        ),
+    ),
+)
+async def strange_introduction(stage: ClientRun) -> None:
+    stage.script.introduction |= STRANGE_INTRODUCTION
+    stage.script.held.add("session/new")
+    await stage.start()
+    try:
+        opening = await stage.asked("session/new")
+    except NotAsked as problem:
+        if stage.meetings:
+            stage.holds("tolerates.introduction", False, str(problem), *stage.meetings[0].wire.trace[-1:])
+        raise
+    stage.holds("tolerates.introduction", True, "")
+    agent = opening.meeting.agent
+    usual = agent.new_session(opening.entry.params)
+    usual["configOptions"].append(STRANGE_OPTION)
+    said = await agent.answer(opening.entry, usual | STRANGE_OFFER)
+    try:
+        turn = await stage.prompted()
+    except NotAsked as problem:
+        stage.holds("tolerates.session", False, str(problem), said)
+        raise
+    await stage.survives("tolerates.session", "a strange session", said)
+    await turn.end()

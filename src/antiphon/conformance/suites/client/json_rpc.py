@@ -1,0 +1,163 @@
+"""What the agent asks beyond the usual: ids of all kinds, methods that nobody knows, and what the client did not offer."""
+
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+
+from antiphon.conformance.client_run import ClientRun
+from antiphon.conformance.requirements import NoAnswer, NotOffered, advice, must, should
+from antiphon.conformance.suites.client.suite import SUITE
+from antiphon.conformance.wire import PeerClosed, PendingRequest
+from antiphon.errors import Code
+
+__all__: list[str] = []
+
+IDS: Final[tuple[object, ...]] = (0, -7, 2**53 - 1, "7", "a-string", "6f1c1c1e-6f5e-4a53-9a43-0d6d5f0c9a01")
+"""Numbers and strings; JSON-RPC allows both."""
+
+BURST: Final = 50
+FEW: Final = 3
+"""Requests at once, of those that the client cannot know and of those for permission."""
+
+ERRORS = "overview#error-handling"
+
+
+@SUITE.scenario(
+    "requests",
+    "the agent asks things that a client may not know",
+    shows=(
+        must(
+            "requests.ids",
+            "An answer has exactly the id of its question, be it a number or a string.",
+            link=ERRORS,
+            fix="Send the id back as it came: a number stays a number, a string a string.",
+        ),
+        must(
+            "requests.unknown",
+            "A method that the client does not know is answered with an error.",
+            link="extensibility#custom-requests",
+            fix="Answer every request; what you do not know with the error -32601.",
+        ),
+        should(
+            "requests.unknown-code",
+            "The error for an unknown method is -32601.",
+            link="extensibility#custom-requests",
+            fix="Use the code -32601, `Method not found`.",
+            needs=("requests.unknown",),
+        ),
+        must(
+            "requests.extension",
+            "A method of somebody's own, with an underscore, is answered.",
+            link="extensibility#custom-requests",
+            fix="Answer methods that begin with `_` as well; those that you do not know with the error -32601.",
+        ),
+        should(
+            "requests.notification",
+            "A notification that the client does not know is ignored.",
+            link="extensibility#custom-notifications",
+            fix="Drop notifications that you do not know.",
+        ),
+        should(
+            "requests.invalid",
+            "A request whose params are not what the schema says is answered with an error.",
+            link=ERRORS,
+            fix="Check the params of every request, and answer those that are wrong with the error -32602.",
+        ),
+        must(
+            "requests.many",
+            "Many requests at once are all answered.",
+            link=ERRORS,
+            fix="Read on while requests are being answered.",
+        ),
+        should(
+            "requests.cancelled",
+            "A request that is cancelled with `$/cancel_request` is answered all the same.",
+            link="cancellation",
+            fix="Answer a cancelled request with the error -32800, or with its result.",
+        ),
+        advice(
+            "requests.not-offered",
+            "What the client did not offer is refused if it is asked for anyway.",
+            link="initialization#client-capabilities",
+            fix="Answer methods that you did not offer with an error.",
+            needs=("hello.capabilities",),
+        ),
+    ),
+)
+async def requests(stage: ClientRun) -> None:
+    await stage.start()
+    turn = await stage.prompted()
+    await _ids(stage)
+    several = range(BURST if stage.manners.fences else FEW)
+    pending = [PendingRequest(stage, await stage.wire.say(stage.question(f"burst-{n}", f"burst {n}"))) for n in several]
+    for one in pending:
+        await _answered(stage, "requests.many", one)
+    asked = PendingRequest(stage, await stage.wire.say(stage.question("slow", "slow")))
+    await stage.wire.say(
+        {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": asked.asked.msg["id"]}}
+    )
+    await _answered(stage, "requests.cancelled", asked)
+    await _answered(stage, "requests.extension", await stage.begin("_antiphon.example/own_method", {"a": [1]}))
+    # From here on what no correct agent sends.
+    await _unknown(stage)
+    said = await stage.wire.say({"jsonrpc": "2.0", "method": "antiphon/unknown_notice", "params": {"a": 1}})
+    own = await stage.wire.say({"jsonrpc": "2.0", "method": "_antiphon/own_notice"})
+    await stage.survives("requests.notification", "a notification that it does not know", said, own)
+    wrong = await stage.ask("session/request_permission", {"sessionId": 7, "options": "none"})
+    stage.holds("requests.invalid", wrong.error is not None, "it was answered with a result", wrong)
+    await _not_offered(stage)
+    await turn.end()
+    if "requests.not-offered" not in stage.verdicts:
+        raise NotOffered("the client offers all that could be asked for")
+
+
+async def _answered(stage: ClientRun, id: str, pending: PendingRequest) -> None:
+    try:
+        answer = await pending.answer()
+    except NoAnswer as problem:
+        stage.holds(id, False, str(problem), problem.asked, awaited=problem.asked)
+    else:
+        stage.holds(id, True, "", answer)
+
+
+async def _ids(stage: ClientRun) -> None:
+    for id in IDS:
+        asked = await stage.wire.say(stage.question(id))
+        wanted = msgspec.json.encode(id)
+        with suppress(TimeoutError, PeerClosed):
+            await stage.wire.hear(lambda one: one.is_answer, after=asked.number, limit=stage.wishes.limit)
+        await stage.settle()
+        answers = [one for one in stage.wire.heard if one.is_answer and one.number > asked.number]
+        same = [one for one in answers if msgspec.json.encode(one.msg.get("id")) == wanted]
+        otherwise = f"the question with the id {wanted.decode()} got {len(same)} answers with that id"
+        late = None if same else asked
+        stage.holds("requests.ids", len(same) == 1, otherwise, asked, *answers, awaited=late)
+
+
+async def _unknown(stage: ClientRun) -> None:
+    unknown = await stage.begin("antiphon/unknown_method", {"a": [1]})
+    try:
+        answer = await unknown.answer()
+    except NoAnswer as problem:
+        stage.holds("requests.unknown", False, str(problem), unknown.asked, awaited=unknown.asked)
+    else:
+        stage.holds("requests.unknown", answer.error is not None, "it was answered with a result", answer)
+        coded = answer.code == Code.METHOD_NOT_FOUND
+        stage.holds("requests.unknown-code", coded, f"the code is {answer.code}", answer)
+
+
+async def _not_offered(stage: ClientRun) -> None:
+    asking: dict[tuple[str, ...], tuple[str, dict[str, object]]] = {
+        ("fs", "readTextFile"): ("fs/read_text_file", {"path": str(stage.cwd / "antiphon.txt")}),
+        ("terminal",): ("terminal/create", {"command": "true"}),
+        ("elicitation",): (
+            "elicitation/create",
+            {"mode": "form", "message": "?", "requestedSchema": {"type": "object"}},
+        ),
+    }
+    for path, (method, params) in asking.items():
+        if not stage.offers(*path):
+            answer = await stage.here(method, **params)
+            refused = answer.error is not None or answer.get("action") in ("decline", "cancel")
+            stage.holds("requests.not-offered", refused, f"`{method}` was answered with a result", answer)

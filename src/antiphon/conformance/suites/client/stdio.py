@@ -1,0 +1,142 @@
+"""Bytes: lines in pieces, lines together, long lines, and lines that are no messages."""
+
+from typing import Final
+
+import msgspec
+
+from antiphon.conformance.client_run import ClientRun
+from antiphon.conformance.requirements import Blocked, NoAnswer, advice, must, should
+from antiphon.conformance.suites.client.suite import SUITE
+from antiphon.conformance.wire import PendingRequest
+
+__all__: list[str] = []
+
+MEBIBYTE: Final = 1024 * 1024
+PAUSE: Final = 0.005
+"""Seconds between the pieces of a line."""
+
+STDIO = "transports#stdio"
+READ = (
+    "Read until a line feed, however much that is and however it is cut; a line feed and nothing else ends a message."
+)
+GO_ON = "Log what you cannot use, and read the next line."
+
+
+@SUITE.scenario(
+    "lines",
+    "messages in pieces, together, and long ones",
+    shows=(
+        must("lines.pieces", "A message that comes in pieces is one message.", link=STDIO, fix=READ),
+        must("lines.together", "Messages that come in one piece are several messages.", link=STDIO, fix=READ),
+        must(
+            "lines.unicode",
+            "Only a line feed ends a message: other line ends of Unicode may stand in it.",
+            link=STDIO,
+            fix=READ,
+        ),
+        must(
+            "lines.burst", "A thousand updates at once are taken.", link=STDIO, fix="Read on while you show what came."
+        ),
+        should("lines.large", "A message of 1 MiB is taken.", link=STDIO, fix=READ),
+        advice("lines.huge", "A message of 8 MiB is taken.", link=STDIO, fix=READ),
+    ),
+)
+async def lines(stage: ClientRun) -> None:
+    await stage.start()
+    turn = await stage.prompted()
+    try:
+        await _cut(stage)
+    except Blocked as blocked:
+        if stage.wire.closed:
+            raise
+        unseen: Blocked | None = blocked
+    else:
+        unseen = None
+    burst = await stage.wire.say_together([_update(turn.session, f"{n} ") for n in range(1000)])
+    await stage.survives("lines.burst", "a thousand updates at once", burst[-1])
+    large = await stage.wire.say(_update(turn.session, "large " * (MEBIBYTE // 6)))
+    await stage.survives("lines.large", "a message of 1 MiB", large)
+    huge = await stage.wire.say(_update(turn.session, "huge " * (8 * MEBIBYTE // 5)))
+    await stage.survives("lines.huge", "a message of 8 MiB", huge)
+    await turn.end()
+    if unseen is not None:
+        raise unseen
+
+
+async def _cut(stage: ClientRun) -> None:
+    """Lines in pieces, lines together and lines with other line ends in them, each of which has an answer if it was read.
+
+    Raises:
+        Blocked: nothing has.
+    """
+    said = await stage.wire.say_in_pieces(stage.question("in-pieces", "ä" * 40), 33, PAUSE)
+    await _comes(stage, "lines.pieces", "a message in pieces", PendingRequest(stage, said))
+    several = await stage.wire.say_together([stage.question(f"together-{n}") for n in range(3)])
+    for one in several:
+        await _comes(stage, "lines.together", "messages in one piece", PendingRequest(stage, one))
+    odd = await stage.wire.say_bytes(msgspec.json.encode(stage.question("unicode", "a\u2028b\u2029c\u0085d\u000be")))
+    await _comes(stage, "lines.unicode", "a message with other line ends", PendingRequest(stage, odd))
+
+
+def _update(session: str, words: str) -> dict[str, object]:
+    update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": words}}
+    return {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": session, "update": update}}
+
+
+async def _comes(stage: ClientRun, id: str, what: str, pending: PendingRequest) -> None:
+    try:
+        answer = await pending.answer()
+    except NoAnswer as problem:
+        stage.holds(id, False, f"{what}: {problem}", pending.asked, awaited=pending.asked)
+        await stage.settle()
+    else:
+        stage.holds(id, True, "", answer)
+
+
+@SUITE.scenario(
+    "noise",
+    "lines that are no messages, and answers that nobody asked for",
+    shows=(
+        advice(
+            "noise.lines",
+            "Lines that are no JSON, as a program that also prints sends them, are ignored.",
+            link=STDIO,
+            fix=GO_ON,
+        ),
+        advice("noise.objects", "JSON that is no message is ignored.", link=STDIO, fix=GO_ON),
+        should(
+            "noise.stray",
+            "An answer that nobody asked for is ignored.",
+            link="overview#error-handling",
+            fix="Drop answers whose id belongs to no open request.",
+        ),
+        should(
+            "noise.no-id",
+            "An error without an id, or with the id null, is ignored.",
+            link="overview#error-handling",
+            fix="Log such an error: it says that the agent could not read something, and nothing waits for it.",
+        ),
+    ),
+)
+async def noise(stage: ClientRun) -> None:
+    await stage.start()
+    turn = await stage.prompted()
+    said = [
+        await stage.wire.say_bytes(line)
+        for line in (b"Loading model...", b"\x1b[32mINFO\x1b[0m {ready", b'{"jsonrpc":"2.0","method":', b"")
+    ]
+    await stage.survives("noise.lines", "lines that are no JSON", *said)
+    said = [await stage.wire.say(one) for one in ({"foo": 1}, 7, None, "text", {"level": "info", "msg": "ready"})]
+    await stage.survives("noise.objects", "JSON that is no message", *said)
+    said = [
+        await stage.wire.say({"jsonrpc": "2.0", "id": 987654, "result": {}}),
+        await stage.wire.say({"jsonrpc": "2.0", "id": "nobody", "error": {"code": -32603, "message": "?"}}),
+    ]
+    await stage.survives("noise.stray", "answers that nobody asked for", *said)
+    problem = {"code": -32700, "message": "Parse error"}
+    said = [
+        await stage.wire.say({"jsonrpc": "2.0", "error": problem}),
+        await stage.wire.say({"jsonrpc": "2.0", "id": None, "error": problem}),
+    ]
+    await stage.survives("noise.no-id", "errors without an id", *said)
+    await turn.end()
