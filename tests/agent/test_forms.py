@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from antiphon.agent.questions import misfits
-from antiphon.engines.demo.asking import FORM
+from antiphon.engines.demo.features import FORM
 from antiphon.protocol import v1
 
 GOOD: dict[str, v1.ContentValue] = {

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from antiphon.engines.demo.acts import every_act
-from antiphon.engines.demo.everything import PROGRAMME
+from antiphon.engines.demo.commands import all_commands
+from antiphon.engines.demo.features import ALL_STEPS
 from antiphon.errors import RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
@@ -22,11 +22,11 @@ OTHERS = [
     ("help", ""), ("slow", "0"), ("many", "300"), ("big", "64"), ("stop", "max_tokens"), ("stop", "refusal"), ("fail", ""), ("fail", "-32001"),
     ("all", ""),
 ]  # fmt: skip
-COMMANDS = [*PROGRAMME, *OTHERS]
+COMMANDS = [*ALL_STEPS, *OTHERS]
 
 
 def test_every_command_is_tried() -> None:
-    assert {name for name, _ in COMMANDS} == set(every_act())
+    assert {name for name, _ in COMMANDS} == set(all_commands())
 
 
 async def play(client: DemoClient) -> list[Any]:

@@ -12,28 +12,65 @@ is made up for or refused with the reason when it is asked for:
 - what is added to a running turn, where it cannot be, comes back as "too late", and the editor sends it as a prompt.
 """
 
+import zlib
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from antiphon import __version__
 from antiphon.config.environment import environment_for, harmless_git
-from antiphon.engines.acp.ways import Ways
 from antiphon.engines.base import Engine
+from antiphon.engines.cli_program import CliMemory
+from antiphon.protocol.v1.auth import AgentAuth, EnvVarAuth
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
     from antiphon.agent.session import AgentSession
-    from antiphon.engines.acp.hub import Hub
+    from antiphon.engines.acp.hub import AcpHub
     from antiphon.engines.acp.session import AcpSession
     from antiphon.protocol import v1
+    from antiphon.protocol.v1.auth import AuthMethod
 
-__all__ = ["AcpEngine", "Start"]
+__all__ = ["AcpEngine", "AcpStart", "AuthMethods"]
+
+# The ways to sign in to an agent, remembered from its last start: clients are told of them before it runs.
+# Those that are a command in a terminal are not offered. A client would run it with the program that it knows, which is ours.
+
+_KEY: Final = "authMethods"
 
 
-class Start(msgspec.Struct, frozen=True):
+class AuthMethods:
+    """Those of one agent, which is known by its command."""
+
+    def __init__(self, name: str, command: "Sequence[str]") -> None:
+        self._notes = CliMemory(f"{name}-ways", f"{zlib.crc32(chr(0).join(command).encode()):08x}")
+
+    def remembered(self) -> "list[AuthMethod]":
+        """What it offered last time."""
+        told = (self._notes.load() or {}).get(_KEY)
+        try:
+            return [_read(each) for each in told] if isinstance(told, list) else []
+        except msgspec.ValidationError:  # from another version of ours
+            return []
+
+    def offered(self, methods: "Sequence[AuthMethod]") -> "list[AuthMethod]":
+        """Those of these that can be passed on."""
+        return [each for each in methods if isinstance(each, AgentAuth | EnvVarAuth)]
+
+    def remember(self, methods: "Sequence[AuthMethod]") -> None:
+        """For the next time."""
+        self._notes.save({_KEY: [msgspec.to_builtins(each) for each in methods]})
+
+
+def _read(told: object) -> "AuthMethod":
+    if isinstance(told, dict) and told.get("type") == "env_var":
+        return msgspec.convert(told, EnvVarAuth)
+    return msgspec.convert(told, AgentAuth)
+
+
+class AcpStart(msgspec.Struct, frozen=True):
     """How the agent is started, and what to call it."""
 
     title: str
@@ -69,11 +106,11 @@ class AcpEngine(Engine):
     ) -> None:
         self.name = name
         self.title = title
-        self._ways = Ways(name, command)
+        self._ways = AuthMethods(name, command)
         self.auth_methods: list[v1.AuthMethod] = self._ways.remembered()
-        self._start = Start(title, tuple(command), dict(env or {}), cwd, tuple(keys))
+        self._start = AcpStart(title, tuple(command), dict(env or {}), cwd, tuple(keys))
         self._client: v1.ClientCapabilities | None = None
-        self._hub: Hub | None = None
+        self._hub: AcpHub | None = None
 
     def meet(self, asked: "v1.Initialize") -> None:
         self._client = asked.client_capabilities
@@ -137,13 +174,13 @@ class AcpEngine(Engine):
             self._client = session.client.capabilities
         return AcpSession(session, self._shared())
 
-    def _shared(self) -> "Hub":
+    def _shared(self) -> "AcpHub":
         """The one hub. What the agent is told that it may ask for is what the first client can do."""
         if self._hub is None:
-            from antiphon.engines.acp.hub import Hub
+            from antiphon.engines.acp.hub import AcpHub
             from antiphon.protocol.v1.initialize import ClientCapabilities
 
-            self._hub = Hub(self._start, self._client or ClientCapabilities(), self._know)
+            self._hub = AcpHub(self._start, self._client or ClientCapabilities(), self._know)
         return self._hub
 
     def _know(self, methods: "Sequence[v1.AuthMethod]") -> None:

@@ -1,6 +1,8 @@
 """One agent for all sessions of an engine: who hears what it says, who answers what it asks."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -8,8 +10,7 @@ import msgspec
 from antiphon import __version__
 from antiphon.aio import ignore_result
 from antiphon.client.relay import Life, Relay
-from antiphon.engines.acp.refusing import Agent, clearly, need_method
-from antiphon.engines.acp.sessions import Sessions
+from antiphon.engines.acp.errors import AgentIdentity, need_method, request_errors
 from antiphon.engines.bounded import trim
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
@@ -19,24 +20,98 @@ from antiphon.protocol.v1 import methods as m
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
-    from antiphon.engines.acp.engine import Start
+    from antiphon.engines.acp.engine import AcpStart
     from antiphon.engines.acp.session import AcpSession
 
-__all__ = ["Hub"]
+__all__ = ["AcpHub", "AcpSessions"]
+
+# The sessions that are open at one agent, by its ids and by ours.
+
+
+class AcpSessions:
+    """Whom the agent means."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, AcpSession] = {}
+        """By the agent's own ids."""
+        self._opening: list[AcpSession] = []
+        self._other_names: dict[str, str] = {}
+        """Our client's id → the agent's, where it forgot a session and has a new one in its place."""
+
+    def all(self) -> "list[AcpSession]":
+        """Every one."""
+        return list(self._by_id.values())
+
+    def put(self, session: "AcpSession", id: str) -> None:
+        """It is open, by this id at the agent."""
+        self._by_id[id] = session
+
+    def forget(self, session: "AcpSession", id: str) -> None:
+        """It is open no more."""
+        if self._by_id.get(id) is session:
+            del self._by_id[id]
+
+    @contextmanager
+    def opening(self, session: "AcpSession") -> Iterator[None]:
+        """A session is being opened whose id we do not know yet."""
+        self._opening.append(session)
+        try:
+            yield
+        finally:
+            self._opening.remove(session)
+
+    # Names.
+
+    def id_of(self, session_id: str) -> str:
+        """The agent's id of a session that our client names."""
+        return self._other_names.get(session_id, session_id)
+
+    def known_as(self, id: str) -> str:
+        """Our client's id of a session that the agent names."""
+        return next((ours for ours, theirs in self._other_names.items() if theirs == id), id)
+
+    def rename(self, session_id: str, id: str) -> None:
+        """What our client knows by its id has another one at the agent now."""
+        self._other_names[session_id] = id
+        trim(self._other_names)
+
+    def deleted(self, session_id: str) -> None:
+        """Nobody will name it again."""
+        self._other_names.pop(session_id, None)
+
+    # Whom a message concerns.
+
+    def find(self, session_id: str | None) -> "AcpSession | None":
+        """The session of this id; or the one that is being opened, because agents look for their instructions before they answer."""
+        found = self._by_id.get(session_id) if session_id is not None else None
+        return self._opening[0] if found is None and len(self._opening) == 1 else found
+
+    def addressed(self, params: msgspec.Raw) -> "tuple[AcpSession | None, Any]":
+        """The session that params of an unknown kind name, else the only one there is; and the params with our client's id."""
+        try:
+            given = msgspec.json.decode(params) if bytes(params) else {}
+        except msgspec.DecodeError:
+            return None, None
+        named = given.get("sessionId") if isinstance(given, dict) else None
+        if not isinstance(named, str):
+            return (self.all()[0] if len(self._by_id) == 1 else None), given
+        session = self._by_id.get(named)
+        return session, given if session is None else {**given, "sessionId": session.session.id}
+
 
 VERSION: Final = 1
 
 
-class Hub:
+class AcpHub:
     """The agent's process, and the sessions that are open in it."""
 
     def __init__(
         self,
-        start: "Start",
+        start: "AcpStart",
         client: v1.ClientCapabilities,
         know: "Callable[[Sequence[v1.AuthMethod]], None]",
     ) -> None:
-        self.agent = Agent(start.title, start.command)
+        self.agent = AgentIdentity(start.title, start.command)
         """Whom errors are about."""
         self._know = know
         """Told the ways to sign in, as soon as the agent has told them."""
@@ -44,7 +119,7 @@ class Hub:
             VERSION, client_capabilities=_offered(client), client_info=v1.Implementation("antiphon", __version__)
         )
         self._relay = Relay(start.command, self, hello, name=start.title, cwd=start.cwd, env=start.whole_env())
-        self.sessions = Sessions()
+        self.sessions = AcpSessions()
         self._pages: dict[str, AcpSession] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -138,7 +213,7 @@ class Hub:
 
     async def list(self, query: v1.ListSessions) -> v1.ListSessionsResult:
         """The sessions that the agent keeps. One that cannot tell has none to show: clients ask without being asked to."""
-        with clearly(self.agent):
+        with request_errors(self.agent):
             life = await self.alive()
             if not life.abilities.has("session/list"):
                 return v1.ListSessionsResult([])
@@ -149,7 +224,7 @@ class Hub:
 
     async def delete(self, session_id: str) -> None:
         """Let it forget a session."""
-        with clearly(self.agent):
+        with request_errors(self.agent):
             life = await self.alive()
             need_method(life.abilities, "session/delete")
             await life.request(m.DELETE_SESSION, v1.DeleteSession(self.sessions.id_of(session_id)))
@@ -157,12 +232,12 @@ class Hub:
 
     async def authenticate(self, method_id: str) -> None:
         """Sign in."""
-        with clearly(self.agent):
+        with request_errors(self.agent):
             await (await self.alive()).request(m.AUTHENTICATE, v1.Authenticate(method_id))
 
     async def logout(self) -> None:
         """Sign out."""
-        with clearly(self.agent):
+        with request_errors(self.agent):
             life = await self.alive()
             need_method(life.abilities, "logout")
             await life.request(m.LOGOUT, v1.Logout())

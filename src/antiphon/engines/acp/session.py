@@ -6,6 +6,7 @@ session opens it again, with all that was chosen.
 
 import asyncio
 import logging
+from collections.abc import Awaitable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,12 +14,11 @@ from msgspec import structs
 
 from antiphon.agent.prompts import STEERING
 from antiphon.config.project_files import ANY
-from antiphon.engines.acp.answering import Answering
-from antiphon.engines.acp.opening import Opening
-from antiphon.engines.acp.prompts import blocks_for
-from antiphon.engines.acp.refusing import check_end, clearly
-from antiphon.engines.acp.showing import Showing
+from antiphon.engines.acp.errors import check_end, request_errors
+from antiphon.engines.acp.remote_session import RemoteSession
+from antiphon.engines.acp.requests import AgentRequests
 from antiphon.engines.base import EngineSession
+from antiphon.engines.content import PicturePiece, Piece, begins_with_command, pieces_of, reader_of
 from antiphon.engines.project import Project
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestRefused
 from antiphon.protocol import v1
@@ -30,9 +30,148 @@ if TYPE_CHECKING:
     from antiphon.agent.session import AgentSession
     from antiphon.agent.turn import AgentTurn
     from antiphon.client.relay import Life
-    from antiphon.engines.acp.hub import Hub
+    from antiphon.engines.acp.hub import AcpHub
 
-__all__ = ["CANCEL_LIMIT", "AcpSession"]
+__all__ = ["CANCEL_LIMIT", "AcpSession", "UpdateForwarder", "blocks_for"]
+
+# What is told of a session on its way to the client: settings are noted, calls that are open are remembered.
+# A call may show a terminal of this machine, where the client has none. It could not show it, so it gets what the command printed.
+
+_OVER: Final = (v1.ToolStatus.COMPLETED, v1.ToolStatus.FAILED)
+
+
+class UpdateForwarder:
+    """Tells one session's client."""
+
+    def __init__(self, session: "AgentSession") -> None:
+        self.silent = False
+        """Whether a history is being told that the client does not want to hear."""
+        self.answering: AgentRequests
+        """Knows the terminals. Set by whoever makes both."""
+        self._session = session
+        self._open_calls: dict[str, None] = {}
+        self._content: dict[str, list[v1.ToolContent]] = {}
+        """What calls show that have a terminal of this machine among it."""
+
+    def tell(self, update: v1.Update) -> Awaitable[None] | None:
+        """Tell it. Await what it returns."""
+        match update:
+            case v1.ToolCall() | v1.ToolCallUpdate():
+                return None if self.silent else self._tell_call(update)
+            case v1.CurrentModeUpdate() | v1.ConfigOptionUpdate() | v1.CurrentModelUpdate():
+                self._note(update)
+            case _ if self.silent and not isinstance(update, v1.StateUpdate | v1.Unknown):
+                return None
+            case _:
+                pass
+        return self._session.update(update)
+
+    def _note(self, update: v1.CurrentModeUpdate | v1.ConfigOptionUpdate | v1.CurrentModelUpdate) -> None:
+        """Not by the verbs of the session: the agent says itself what changes with it."""
+        settings = self._session.settings
+        match update:
+            case v1.ConfigOptionUpdate():
+                settings.options = list(update.config_options)
+            case v1.CurrentModeUpdate() if settings.modes is not None:
+                settings.modes = structs.replace(settings.modes, current_mode_id=update.current_mode_id)
+            case v1.CurrentModelUpdate() if settings.models is not None:
+                settings.models = structs.replace(settings.models, current_model_id=update.current_model_id)
+            case _:
+                pass
+
+    async def _tell_call(self, update: v1.ToolCall | v1.ToolCallUpdate) -> None:
+        id = update.tool_call_id
+        if update.status in _OVER:
+            self._open_calls.pop(id, None)
+        elif isinstance(update, v1.ToolCall) or id in self._open_calls:
+            self._open_calls[id] = None
+        content = update.content
+        if isinstance(content, list):
+            self._content.pop(id, None)
+            if any(self._is_here(item) for item in content):
+                self._content[id] = content
+                update = structs.replace(update, content=await self._shown(content))
+        await self._session.update(update)
+
+    def _is_here(self, item: v1.ToolContent) -> bool:
+        return isinstance(item, v1.TerminalItem) and self.answering.is_here(item.terminal_id)
+
+    async def _shown(self, content: list[v1.ToolContent]) -> list[v1.ToolContent]:
+        shown: list[v1.ToolContent] = []
+        for item in content:
+            if isinstance(item, v1.TerminalItem) and self.answering.is_here(item.terminal_id):
+                shown += _as_text(await self.answering.output_of(item.terminal_id))
+            else:
+                shown.append(item)
+        return shown
+
+    async def released(self, terminal_id: str, output: str) -> None:
+        """A terminal of this machine is about to go: the calls that show it keep what was printed there."""
+        for id, content in list(self._content.items()):
+            if any(isinstance(item, v1.TerminalItem) and item.terminal_id == terminal_id for item in content):
+                kept: list[v1.ToolContent] = []
+                for item in content:
+                    mine = isinstance(item, v1.TerminalItem) and item.terminal_id == terminal_id
+                    kept += _as_text(output) if mine else [item]
+                self._content[id] = kept
+                await self._session.update(v1.ToolCallUpdate(id, content=await self._shown(kept)))
+
+    async def agent_gone(self) -> None:
+        """Calls that are open will never end by themselves."""
+        calls, self._open_calls = self._open_calls, {}
+        self._content.clear()
+        for id in calls:
+            if not self._session.closed:
+                await self._session.update(v1.ToolCallUpdate(id, status=v1.ToolStatus.FAILED))
+
+
+def _as_text(output: str) -> list[v1.ToolContent]:
+    return [v1.ContentItem(v1.TextBlock(output))] if output else []
+
+
+# A prompt as this agent takes it: what it did not say that it takes becomes words in the place where it stood.
+
+PICTURES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
+"""Kinds of picture that are shown as such to an agent that takes pictures, also where they came as an attached file."""
+
+
+async def blocks_for(turn: "AgentTurn", takes: v1.PromptCapabilities) -> list[v1.ContentBlock]:
+    """The prompt, block by block. A slash command stays at its beginning."""
+    blocks = list(turn.prompt)
+    if all(_taken(block, takes) for block in blocks):
+        return blocks
+    if begins_with_command(blocks):
+        first = next(each for each in blocks if isinstance(each, v1.TextBlock) and each.text.strip())
+        blocks = [first, *(each for each in blocks if each is not first)]
+    found: list[v1.ContentBlock] = []
+    for block in blocks:
+        found += [block] if _taken(block, takes) else await _in_words(turn, block, takes)
+    return found
+
+
+def _taken(block: v1.ContentBlock, takes: v1.PromptCapabilities) -> bool:
+    match block:
+        case v1.ImageBlock():
+            return takes.image
+        case v1.AudioBlock():
+            return takes.audio
+        case v1.EmbeddedResource():
+            return takes.embedded_context
+        case _:
+            return True
+
+
+async def _in_words(turn: "AgentTurn", block: v1.ContentBlock, takes: v1.PromptCapabilities) -> list[v1.ContentBlock]:
+    pictures = PICTURES if takes.image else ()
+    pieces = await pieces_of([block], read=reader_of(turn), cwd=turn.session.cwd, pictures=pictures)
+    return [_block(piece) for piece in reversed(pieces)]  # the mention first, then what it mentions
+
+
+def _block(piece: Piece) -> v1.ContentBlock:
+    if isinstance(piece, PicturePiece):
+        return v1.ImageBlock(data=piece.data, mime_type=piece.mime_type)
+    return v1.TextBlock(getattr(piece, "text", ""))
+
 
 CANCEL_LIMIT: Final = 10.0
 """Seconds that an agent may take to answer a cancelled turn before it counts as hung. The client does not wait for it, the next prompt
@@ -52,12 +191,12 @@ _log = logging.getLogger(__name__)
 class AcpSession(EngineSession):
     """An agent at work."""
 
-    def __init__(self, session: "AgentSession", hub: "Hub") -> None:
+    def __init__(self, session: "AgentSession", hub: "AcpHub") -> None:
         self.session = session
         self._hub = hub
-        self._showing = Showing(session)
-        self._answering = self._showing.answering = Answering(session, self._showing.released)
-        self._opening = Opening(self, hub, self._showing, self._answering)
+        self._showing = UpdateForwarder(session)
+        self._answering = self._showing.answering = AgentRequests(session, self._showing.released)
+        self._opening = RemoteSession(self, hub, self._showing, self._answering)
         self._turn: asyncio.Task[v1.PromptResult] | None = None
         self._calling_off: asyncio.Task[None] | None = None
 
@@ -65,19 +204,19 @@ class AcpSession(EngineSession):
 
     async def create(self) -> None:
         """From nothing."""
-        with clearly(self._hub.agent):
+        with request_errors(self._hub.agent):
             await self._opening.create()
         await self._warn()
 
     async def restore(self, *, telling: bool) -> None:
         """As it was left; `telling` all that was said in it."""
-        with clearly(self._hub.agent):
+        with request_errors(self._hub.agent):
             await self._opening.restore(telling=telling)
         await self._warn()
 
     async def copy(self, source: str) -> None:
         """As another stands."""
-        with clearly(self._hub.agent):
+        with request_errors(self._hub.agent):
             await self._opening.copy(source)
         await self._warn()
 
@@ -116,7 +255,7 @@ class AcpSession(EngineSession):
     # Working.
 
     async def prompt(self, turn: "AgentTurn") -> "Outcome":
-        with clearly(self._hub.agent):
+        with request_errors(self._hub.agent):
             life = await self._ready()
             blocks = await blocks_for(turn, life.welcome.agent_capabilities.prompt_capabilities)
             with self._opening.reminding(blocks) as reminded:
@@ -183,17 +322,17 @@ class AcpSession(EngineSession):
     # Changing.
 
     async def set_mode(self, mode_id: str) -> None:
-        with clearly(self._hub.agent):
+        with request_errors(self._hub.agent):
             life = await self._ready()
             await life.request(m.SET_MODE, v1.SetMode(self._opening.id, mode_id))
 
     async def set_model(self, model_id: str) -> None:
-        with clearly(self._hub.agent):
+        with request_errors(self._hub.agent):
             life = await self._ready()
             await life.request(m.SET_MODEL, v1.SetModel(self._opening.id, model_id))
 
     async def set_config_option(self, config_id: str, value: bool | str) -> None:
-        with clearly(self._hub.agent):
+        with request_errors(self._hub.agent):
             life = await self._ready()
             answer = await life.request(m.SET_CONFIG_OPTION, v1.SetConfigOption(self._opening.id, config_id, value))
         if answer.config_options:

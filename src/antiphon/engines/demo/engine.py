@@ -9,8 +9,8 @@ from antiphon.protocol.v1.auth import AgentAuth
 
 if TYPE_CHECKING:
     from antiphon.agent.session import AgentSession
-    from antiphon.engines.demo.keeping import Keeping
     from antiphon.engines.demo.session import DemoSession
+    from antiphon.engines.demo.store import DemoStore
     from antiphon.protocol import v1
 
 __all__ = ["Demo"]
@@ -32,7 +32,7 @@ class Demo(Engine):
 
     def __init__(self) -> None:
         self._signed_in = True
-        self._keeping: Keeping | None = None
+        self._keeping: DemoStore | None = None
 
     # Sessions.
 
@@ -75,11 +75,11 @@ class Demo(Engine):
             )
         return DemoSession(session, self._kept())
 
-    def _kept(self) -> "Keeping":
+    def _kept(self) -> "DemoStore":
         if self._keeping is None:
-            from antiphon.engines.demo.keeping import Keeping
+            from antiphon.engines.demo.store import DemoStore
 
-            self._keeping = Keeping()
+            self._keeping = DemoStore()
         return self._keeping
 
     # The account.

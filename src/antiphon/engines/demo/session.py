@@ -2,13 +2,12 @@
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from antiphon.engines.base import EngineSession
-from antiphon.engines.demo.acts import every_act
-from antiphon.engines.demo.choices import MODELS, MODES, OPTIONS
+from antiphon.engines.demo.commands import all_commands
 from antiphon.engines.demo.journal import Journal
-from antiphon.engines.demo.keeping import Kept
+from antiphon.engines.demo.store import DemoState
 from antiphon.engines.demo.workspace import describe
 from antiphon.errors import Code, RequestError, RequestRefused, sentence_and_hint
 from antiphon.protocol import v1
@@ -21,9 +20,61 @@ if TYPE_CHECKING:
     from antiphon.agent.session import AgentSession
     from antiphon.agent.tools import LiveCall
     from antiphon.agent.turn import AgentTurn
-    from antiphon.engines.demo.keeping import Keeping
+    from antiphon.engines.demo.store import DemoStore
 
-__all__ = ["DemoSession"]
+__all__ = ["MODELS", "MODES", "OPTIONS", "DemoSession"]
+
+# What can be chosen in a session of the demo: modes, models, and one setting of every category.
+
+MODES: Final = v1.ModeState(
+    "default",
+    [
+        v1.Mode("default", "Ask first", "Asks before it writes or runs anything"),
+        v1.Mode("plan", "Only look", "Writes nothing and runs nothing"),
+    ],
+)
+
+MODELS: Final = v1.ModelState(
+    [v1.SessionModel("echo", "Echo", "Answers at once"), v1.SessionModel("canon", "Canon", "Answers twice")], "echo"
+)
+
+
+OPTIONS: Final[tuple[v1.ConfigOption, ...]] = (
+    v1.SelectConfig(
+        id="mode",
+        name="Mode",
+        category=v1.ConfigCategory.MODE,
+        current_value="default",
+        options=[v1.SelectOption(mode.id, mode.name, mode.description) for mode in MODES.available_modes],
+    ),
+    v1.SelectConfig(
+        id="model",
+        name="Model",
+        category=v1.ConfigCategory.MODEL,
+        current_value="echo",
+        options=[
+            v1.SelectGroup("one", "One voice", [v1.SelectOption("echo", "Echo")]),
+            v1.SelectGroup("two", "Two voices", [v1.SelectOption("canon", "Canon")]),
+        ],
+    ),
+    v1.SelectConfig(
+        id="length",
+        name="Length of answers",
+        category=v1.ConfigCategory.MODEL_CONFIG,
+        current_value="long",
+        options=[v1.SelectOption("short", "Short"), v1.SelectOption("long", "Long")],
+    ),
+    v1.SelectConfig(
+        id="thinking",
+        name="Thinking",
+        category=v1.ConfigCategory.THOUGHT_LEVEL,
+        current_value="off",
+        options=[v1.SelectOption("off", "Off"), v1.SelectOption("on", "Aloud")],
+    ),
+    v1.BooleanConfig(id="greeting", name="Greet", description="Greet before answering", current_value=False),
+)
+"""One setting of every category, and one that is on or off. They are frozen, so all sessions share them."""
+
 
 TITLE_LENGTH = 60
 
@@ -33,13 +84,13 @@ _log = logging.getLogger(__name__)
 class DemoSession(EngineSession):
     """The demo at work."""
 
-    def __init__(self, session: "AgentSession", keeping: "Keeping") -> None:
+    def __init__(self, session: "AgentSession", keeping: "DemoStore") -> None:
         self.session = session
-        self.kept = Kept()
+        self.kept = DemoState()
         self._keeping = keeping
         self._is_kept = True
         self._journal = Journal(self._append)
-        self._acts = every_act()
+        self._commands = all_commands()
         self._changed = False
         self._creating: asyncio.Future[object] | None = None
 
@@ -87,7 +138,7 @@ class DemoSession(EngineSession):
         await session.offer(
             *(
                 v1.Command(act.name, act.description, v1.CommandInput(act.hint) if act.hint else None)
-                for act in self._acts.values()
+                for act in self._commands.values()
             )
         )
         session.watch = self._journal.note
@@ -112,12 +163,12 @@ class DemoSession(EngineSession):
         if turn.command is None:
             return await describe(self, turn)
         name, rest = turn.command
-        act = self._acts.get(name)
+        act = self._commands.get(name)
         if act is None:
             await turn.say(f"I do not know `/{name}`. `/help` lists what I know.")
             return None
         try:
-            return await act.play(self, turn, rest)
+            return await act.run(self, turn, rest)
         except RequestRefused as error:  # the client's no is news for the user, not a fault of the turn
             await turn.say(f"Your client refused: {error.reason}")
             return None

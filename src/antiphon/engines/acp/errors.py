@@ -17,10 +17,10 @@ from antiphon.errors import (
 )
 from antiphon.protocol import v1
 
-__all__ = ["Agent", "check_end", "clearly", "need_method", "same"]
+__all__ = ["AgentIdentity", "check_end", "forwarded", "need_method", "request_errors"]
 
 
-class Agent:
+class AgentIdentity:
     """Whom the errors are about: its name, its command, and the ways to sign in to it, as far as they are known."""
 
     def __init__(self, name: str, command: Sequence[str]) -> None:
@@ -30,7 +30,7 @@ class Agent:
 
 
 @contextmanager
-def clearly(agent: Agent) -> Iterator[None]:
+def request_errors(agent: AgentIdentity) -> Iterator[None]:
     """What goes wrong with the agent in this block is an error for our client. Its own refusals stay what they are.
 
     Raises:
@@ -39,7 +39,7 @@ def clearly(agent: Agent) -> Iterator[None]:
     try:
         yield
     except RequestRefused as error:
-        raise _sign_in(agent, error) if error.wants_sign_in else same(error) from error
+        raise _sign_in(agent, error) if error.wants_sign_in else forwarded(error) from error
     except NotSupported as error:
         raise RequestError(Code.INVALID_PARAMS, "Invalid params", str(error)) from error
     except SpawnFailed as error:
@@ -55,7 +55,7 @@ def clearly(agent: Agent) -> Iterator[None]:
         raise RequestError(Code.INTERNAL_ERROR, f"{agent.name} makes no sense", str(error)) from error
 
 
-def check_end(agent: Agent, result: v1.PromptResult) -> None:
+def check_end(agent: AgentIdentity, result: v1.PromptResult) -> None:
     """Stop reasons that are in no schema and say that the turn failed are errors, which every client understands.
 
     Raises:
@@ -82,12 +82,12 @@ def need_method(abilities: Abilities, method: str) -> None:
         raise RequestError(Code.METHOD_NOT_FOUND, "Method not found", str(error)) from error
 
 
-def same(error: RequestRefused) -> RequestError:
+def forwarded(error: RequestRefused) -> RequestError:
     """Somebody's refusal as our own: raised as it is it would count as a failure of ours."""
     return RequestError(error.code, error.message, error.data)
 
 
-def _sign_in(agent: Agent, error: RequestRefused) -> RequestError:
+def _sign_in(agent: AgentIdentity, error: RequestRefused) -> RequestError:
     ways = [way for method in agent.methods if (way := _way(agent, method))]
     hint = "; or ".join(ways) if ways else "it offers no way to sign in here: see its documentation"
     said = "" if error.reason.lower().startswith("authentication required") else f" ({error.reason})"
@@ -95,7 +95,7 @@ def _sign_in(agent: Agent, error: RequestRefused) -> RequestError:
     return RequestError(Code.AUTH_REQUIRED, message, error.data, hint=hint)
 
 
-def _way(agent: Agent, method: v1.AuthMethod) -> str:
+def _way(agent: AgentIdentity, method: v1.AuthMethod) -> str:
     match method:
         case v1.TerminalAuth():
             return f"run `{shlex.join((agent.program, *method.args))}` in a terminal ({method.name})"

@@ -15,7 +15,7 @@ from msgspec import UNSET, structs
 from antiphon.aio import background
 from antiphon.client.files import Files
 from antiphon.client.terminals import Terminals
-from antiphon.engines.acp.refusing import same
+from antiphon.engines.acp.errors import forwarded
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError, RequestRefused, RequestTimeout
 from antiphon.protocol import v1
 from antiphon.protocol.timeouts import APPROVAL_TIMEOUT, NO_TIMEOUT
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from antiphon.protocol.methods import Call
     from antiphon.protocol.timeouts import Timeout
 
-__all__ = ["Answering"]
+__all__ = ["AgentRequests"]
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -37,7 +37,7 @@ _TERMINAL_METHODS: Final = frozenset(
 _CANCELLED: Final = v1.PermissionResult(v1.Cancelled())
 
 
-class Answering:
+class AgentRequests:
     """The questions of one session."""
 
     def __init__(self, session: "AgentSession", before_release: Callable[[str, str], Awaitable[None]]) -> None:
@@ -93,7 +93,7 @@ class Answering:
         try:
             return await self._session.request(call, params, timeout=timeout)
         except RequestRefused as error:
-            raise same(error) from error
+            raise forwarded(error) from error
         except RequestTimeout as error:
             raise RequestError(Code.REQUEST_TIMEOUT, "Request timed out", str(error)) from error
         except ConnectionClosed as error:

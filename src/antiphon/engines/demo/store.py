@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
     from antiphon.agent.session import AgentSession
 
-__all__ = ["Keeping", "Kept"]
+__all__ = ["DemoState", "DemoStore"]
 
 ENGINE: Final = "demo"
 PAGE: Final = 50
 """Sessions in one answer to `session/list`."""
 
 
-class Kept(msgspec.Struct):
+class DemoState(msgspec.Struct):
     """What a session needs to go on, besides its history."""
 
     mode: str = "default"
@@ -47,7 +47,7 @@ class _Call(msgspec.Struct):
 _call: Final = msgspec.json.Decoder(_Call)
 
 
-class Keeping:
+class DemoStore:
     """The demo's sessions in the store."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Keeping:
         if self._creating:
             await asyncio.wait(tuple(self._creating))
 
-    async def fork(self, session: "AgentSession", source: str) -> Kept:
+    async def fork(self, session: "AgentSession", source: str) -> DemoState:
         """A new session with the history of another."""
         await self._created()
         try:
@@ -81,7 +81,7 @@ class Keeping:
         kept.always = {}  # what was allowed in one session is not allowed in another
         return kept
 
-    async def find(self, session_id: str, cwd: str) -> Kept:
+    async def find(self, session_id: str, cwd: str) -> DemoState:
         """What was kept of a session. Opened in another directory, nothing is allowed beforehand.
 
         Raises:
@@ -92,7 +92,7 @@ class Keeping:
         if row is None or row.engine != ENGINE:
             raise _not_found(session_id)
         state = await self._store.state(session_id)
-        kept = msgspec.json.decode(state, type=Kept) if state else Kept()
+        kept = msgspec.json.decode(state, type=DemoState) if state else DemoState()
         if row.cwd != cwd:
             kept.always = {}
         return kept
@@ -126,7 +126,7 @@ class Keeping:
         writing = asyncio.ensure_future(self._store.append(session_id, [encode(update) for update in updates]))
         self._writing.setdefault(session_id, []).append(writing)
 
-    async def settle(self, session_id: str, kept: Kept) -> None:
+    async def settle(self, session_id: str, kept: DemoState) -> None:
         """Keep the state, and come back when everything of this session is on the disk."""
         writing = self._writing.pop(session_id, [])
         for done in await asyncio.gather(*writing, return_exceptions=True):

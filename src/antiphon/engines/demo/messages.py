@@ -3,7 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from antiphon.engines.demo.acts import act, every_act
+from antiphon.engines.demo.commands import all_commands, command
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 
@@ -42,18 +42,19 @@ def number(text: str, otherwise: int) -> int:
     return value
 
 
-@act("help", "What the demo can do")
+@command("help", "What the demo can do")
 async def show_help(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """The list of commands, as Markdown."""
     lines = [
-        f"- `/{each.name}{' ' + each.hint if each.hint else ''}`: {each.description}" for each in every_act().values()
+        f"- `/{each.name}{' ' + each.hint if each.hint else ''}`: {each.description}"
+        for each in all_commands().values()
     ]
     await turn.say("I am the Antiphon demo: no model, no key, no network. Any text gets a small answer, and:\n\n")
     await turn.say("\n".join(lines) + "\n")
     return None
 
 
-@act("think", "Think aloud before answering", "TEXT")
+@command("think", "Think aloud before answering", "TEXT")
 async def think(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """Thoughts in pieces, and a tool call of the kind that thinks."""
     for word in f"Let me think about {rest or 'this'} for a moment.".split(" "):
@@ -64,7 +65,7 @@ async def think(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     return None
 
 
-@act("echo", "Say it back, as what the user said")
+@command("echo", "Say it back, as what the user said")
 async def echo(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """The update that tells what the user said, as in a replayed history."""
     await turn.update(v1.UserMessageChunk(v1.TextBlock(rest or "echo")))
@@ -72,7 +73,7 @@ async def echo(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     return None
 
 
-@act("plan", "Make a plan and follow it")
+@command("plan", "Make a plan and follow it")
 async def plan(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """A plan whose entries go through every state, with every priority."""
     texts = ("Look around", "Do the work", "Check the work")
@@ -88,7 +89,7 @@ async def plan(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     return None
 
 
-@act("slow", "Count slowly; cancel it to see what happens", "N")
+@command("slow", "Count slowly; cancel it to see what happens", "N")
 async def slow(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """One word each beat."""
     for count in range(1, number(rest, 10) + 1):
@@ -98,7 +99,7 @@ async def slow(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     return None
 
 
-@act("many", "Say many small pieces as fast as possible", "N")
+@command("many", "Say many small pieces as fast as possible", "N")
 async def many(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """For those who measure."""
     for count in range(number(rest, 1000)):
@@ -106,14 +107,14 @@ async def many(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     return None
 
 
-@act("big", "Say one piece of that many KiB", "N")
+@command("big", "Say one piece of that many KiB", "N")
 async def big(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """For those who read line by line into a small buffer."""
     await turn.say("antiphon" * (128 * number(rest, 64)))
     return None
 
 
-@act("usage", "Report tokens and cost")
+@command("usage", "Report tokens and cost")
 async def usage(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """How full the window is, and the tokens of the session with the answer. A token of the demo is a prompt."""
     used = 100 * demo.kept.prompts
@@ -123,7 +124,7 @@ async def usage(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     return v1.PromptResult(v1.StopReason.END_TURN, usage=tokens)
 
 
-@act("title", "Give the session a title", "TEXT")
+@command("title", "Give the session a title", "TEXT")
 async def title(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """The title is kept with the session."""
     await demo.entitle(rest or "A session with the demo")
@@ -131,7 +132,7 @@ async def title(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     return None
 
 
-@act("notice", "Show notices of every severity")
+@command("notice", "Show notices of every severity")
 async def notice(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """As text where the client shows none."""
     for severity in v1.NoticeSeverity:
@@ -139,7 +140,7 @@ async def notice(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome"
     return None
 
 
-@act("compact", "Pretend to compact the context", "[fail|cancel]")
+@command("compact", "Pretend to compact the context", "[fail|cancel]")
 async def compact(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """A compaction with its summary, ending well or as asked."""
     status = v1.CompactionStatus
@@ -158,7 +159,7 @@ async def compact(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome
     return None
 
 
-@act("stop", "End the turn for a reason", "end_turn|max_tokens|max_turn_requests|refusal")
+@command("stop", "End the turn for a reason", "end_turn|max_tokens|max_turn_requests|refusal")
 async def stop(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """Every stop reason that is not `cancelled`, which only cancelling gives."""
     reason = rest.strip() or "end_turn"
@@ -170,7 +171,7 @@ async def stop(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     return v1.StopReason(reason)
 
 
-@act("fail", "Fail: a tool call first, then the turn", "[CODE]")
+@command("fail", "Fail: a tool call first, then the turn", "[CODE]")
 async def fail(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """A failed tool call and an error as the answer."""
     code = -number(rest.strip().lstrip("-"), -Code.INTERNAL_ERROR)

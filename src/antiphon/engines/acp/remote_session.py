@@ -3,11 +3,12 @@
 import asyncio
 import logging
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+import msgspec
 
 from antiphon.client.session import SessionWorkspace
-from antiphon.engines.acp.refusing import need_method
-from antiphon.engines.acp.wanted import Wanted
+from antiphon.engines.acp.errors import need_method
 from antiphon.engines.content import begins_with_command
 from antiphon.errors import Code, ConnectionClosed, NotSupported, RequestError, RequestRefused
 from antiphon.protocol import v1
@@ -16,23 +17,69 @@ from antiphon.protocol.v1 import methods as m
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from antiphon.agent.settings import SessionSettings
     from antiphon.client.relay import Ear, Life
-    from antiphon.engines.acp.answering import Answering
-    from antiphon.engines.acp.hub import Hub
-    from antiphon.engines.acp.session import AcpSession
-    from antiphon.engines.acp.showing import Showing
+    from antiphon.engines.acp.hub import AcpHub
+    from antiphon.engines.acp.requests import AgentRequests
+    from antiphon.engines.acp.session import AcpSession, UpdateForwarder
 
-__all__ = ["Opening"]
+__all__ = ["ChosenSettings", "RemoteSession"]
+
+# What the user has chosen in a session, to be chosen again when the agent was started again: it would come back with other rights.
+
+
+class ChosenSettings(msgspec.Struct, frozen=True):
+    """A mode, a model, and the values of settings."""
+
+    mode: str | None
+    model: str | None
+    options: dict[str, bool | str]
+
+    @classmethod
+    def of(cls, settings: "SessionSettings") -> Self:
+        """As it stands."""
+        return cls(
+            settings.modes.current_mode_id if settings.modes is not None else None,
+            settings.models.current_model_id if settings.models is not None else None,
+            {
+                option.id: option.current_value
+                for option in settings.options
+                if isinstance(option, v1.SelectConfig | v1.BooleanConfig)
+            },
+        )
+
+    async def choose_again(self, life: "Life", id: str, settings: "SessionSettings") -> None:
+        """Ask the agent for all of it that is not so, and note it in the settings that it came back with.
+
+        Raises:
+            RequestError: it is on offer no more, or the agent refuses.
+        """
+        if self.mode is not None and settings.modes is not None and settings.modes.current_mode_id != self.mode:
+            settings.check_mode(self.mode)
+            await life.request(m.SET_MODE, v1.SetMode(id, self.mode))
+            settings.choose_mode(self.mode)
+        if self.model is not None and settings.models is not None and settings.models.current_model_id != self.model:
+            settings.check_model(self.model)
+            await life.request(m.SET_MODEL, v1.SetModel(id, self.model))
+            settings.choose_model(self.model)
+        for option_id, value in self.options.items():
+            if ChosenSettings.of(settings).options.get(option_id, value) != value:
+                settings.check_option(option_id, value)
+                answer = await life.request(m.SET_CONFIG_OPTION, v1.SetConfigOption(id, option_id, value))
+                settings.options = list(answer.config_options) or settings.options
+
 
 _Answer: TypeAlias = v1.NewSessionResult | v1.LoadSessionResult | v1.ResumeSessionResult | v1.ForkSessionResult
 
 _log = logging.getLogger(__name__)
 
 
-class Opening:
+class RemoteSession:
     """Where a session is open at the agent, and by which id."""
 
-    def __init__(self, owner: "AcpSession", hub: "Hub", showing: "Showing", answering: "Answering") -> None:
+    def __init__(
+        self, owner: "AcpSession", hub: "AcpHub", showing: "UpdateForwarder", answering: "AgentRequests"
+    ) -> None:
         self.life: Life | None = None
         self.id = ""
         """The agent's own."""
@@ -191,7 +238,7 @@ class Opening:
             return life
 
     async def _reopen(self, life: "Life") -> None:
-        wanted = Wanted.of(self._session.settings)
+        wanted = ChosenSettings.of(self._session.settings)
         place = await self._place(life)
         if not await self._as_it_was(life, place):
             await self._anew(await self._new(life, place))
