@@ -10,7 +10,7 @@ import sys
 import tempfile
 from importlib.util import find_spec
 
-from antiphon.cli.completion_tree import tree
+from antiphon.cli.completion import tree
 from antiphon.cli.main import COMMANDS
 
 EXTRAS = ("claude_agent_sdk", "codex_cli_bin", "prompt_toolkit", "rich", "tree_sitter", "tree_sitter_bash")

@@ -11,10 +11,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from antiphon.cli.agreeing import answered_yes
-from antiphon.cli.answers import YES_OR_NO, Answers
-from antiphon.cli.asking import Person
-from antiphon.cli.screen import Screen
+from antiphon.cli.run.person import Person
+from antiphon.cli.terminal import YES_OR_NO, Answers, Screen, answered_yes
 from antiphon.permission.gate import Choice, Question
 from antiphon.policy import Action, Rule, Ruling, Verdict
 from antiphon.protocol import v1

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from antiphon.cli.doctor_report import schema
+from antiphon.cli.doctor import schema
 from tests.cli.running import ROOT
 from tests.cli.visiting import Clinic
 
@@ -41,7 +41,7 @@ def fits(value: Any, rule: dict[str, Any]) -> bool:
 
 
 def test_the_schema_in_the_docs_is_that_of_the_code() -> None:
-    assert schema() == SCHEMA, "write it again: python -m antiphon.cli.doctor_report > docs/doctor.schema.json"
+    assert schema() == SCHEMA, "write it again: python -m antiphon.cli.doctor > docs/doctor.schema.json"
 
 
 @pytest.mark.parametrize("words", [(), ("codex",), ("demo", "--start"), ("editors",)])

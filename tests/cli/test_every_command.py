@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.cli.completion_tree import tree
+from antiphon.cli.completion import tree
 from antiphon.cli.main import COMMANDS
 from tests.cli.conversing import asked, ended, said, write
 from tests.cli.running import NO_ENGINES, ROOT

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import antiphon
-from antiphon.cli.grammar import Parser, duration
-from antiphon.cli.main import COMMANDS, main
-from antiphon.cli.saying import KINDS, STATUSES, Misused, did_you_mean
+from antiphon.cli.arguments import Parser, duration
+from antiphon.cli.main import COMMANDS, load, main
+from antiphon.cli.outcome import KINDS, STATUSES, Misused, did_you_mean
 
 Run = Callable[..., tuple[int, str, str]]
 Actions = list[argparse.Action]
@@ -27,7 +27,7 @@ Actions = list[argparse.Action]
 def parsers() -> Iterator[tuple[tuple[str, ...], argparse.ArgumentParser]]:
     """Every command and subcommand with its parser."""
     waiting: list[tuple[tuple[str, ...], argparse.ArgumentParser]] = [
-        ((name,), import_module(f"antiphon.cli.{name.replace('-', '_')}").parser()) for name in COMMANDS
+        ((name,), load(name).parser()) for name in COMMANDS
     ]
     while waiting:
         path, parser = waiting.pop(0)
@@ -216,7 +216,7 @@ def test_no_words_make_a_parser_do_anything_but_read_them_or_say_what_is_wrong(d
     name = st.sampled_from(known)
     glued = st.builds(lambda option, value: f"{option}={value}", name, VALUES | ANYTHING)
     words = data.draw(st.lists(name | glued | VALUES | ANYTHING, max_size=6))
-    top = import_module(f"antiphon.cli.{path[0].replace('-', '_')}").parser()
+    top = load(path[0]).parser()
     for parse in (top.parse_args, top.parse_intermixed_args):
         if parse == top.parse_intermixed_args and any(
             isinstance(each, argparse._SubParsersAction) for each in top._actions

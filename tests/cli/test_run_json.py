@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from antiphon.cli.events import schema
-from antiphon.cli.saying import is_retryable
+from antiphon.cli.outcome import is_retryable
+from antiphon.cli.run.events import schema
 from antiphon.errors import (
     AcpError,
     AuthRequired,
@@ -68,7 +68,7 @@ def checked(done: Done) -> Done:
 
 
 def test_the_schema_in_the_docs_is_that_of_the_code() -> None:
-    assert schema() == SCHEMA, "write it again: python -m antiphon.cli.events > docs/run-events.schema.json"
+    assert schema() == SCHEMA, "write it again: python -m antiphon.cli.run.events > docs/run-events.schema.json"
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from antiphon.cli.outcome import Answer, failures_in, status_of
-from antiphon.cli.recording import JsonPrinter
+from antiphon.cli.run.printers import JsonPrinter
+from antiphon.cli.run.result import Answer, failures_in, status_of
 from antiphon.protocol import v1
 from antiphon.protocol.base import encode
 from tests.cli import agents

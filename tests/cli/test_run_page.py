@@ -4,8 +4,9 @@ import re
 
 import pytest
 
-from antiphon.cli import events, outcome
 from antiphon.cli.arguments import run_parser
+from antiphon.cli.run import events
+from antiphon.cli.run import result as outcome
 from tests.cli.running import ROOT
 
 PAGE = (ROOT / "docs" / "run.md").read_text(encoding="utf-8")

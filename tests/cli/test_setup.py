@@ -11,7 +11,7 @@ from unittest.mock import patch
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from antiphon.cli.setup_changing import set_up, undo
+from antiphon.cli.setup import set_up, undo
 from antiphon.editors.jsonc import parse
 from antiphon.editors.known import EDITORS, OTHER_NAMES, place_of
 from tests.cli.terminal import Terminal

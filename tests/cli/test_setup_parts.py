@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from antiphon.cli.setup_changing import passing, program
+from antiphon.cli.setup import passing, program
 from antiphon.editors.known import elisp, lua, word_of
 
 COMMAND = ['/a "b"\\c/antiphon', "agent", "--engine", "claude"]

@@ -12,7 +12,7 @@ import pytest
 
 from antiphon.catalogue.finding import start_of
 from antiphon.catalogue.known import KNOWN
-from antiphon.cli.check_doing import place_of
+from antiphon.cli.debug.check_run import place_of
 from antiphon.cli.main import main
 
 PROGRAMS = (

@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from antiphon.cli.check_report import lines
-from antiphon.cli.screen import Screen
+from antiphon.cli.debug.check_run import lines
+from antiphon.cli.terminal import Screen
 from antiphon.conformance.agent_run import AgentRun
 from antiphon.conformance.report import ReportDocument, badge, document_of, encode, junit
 from antiphon.conformance.requirements import (

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from antiphon.cli.inspect import parser
+from antiphon.cli.debug.inspect import parser
 from antiphon.cli.main import main
 from antiphon.recorder.views.style import many
 from tests.recorder.inspected import Tape

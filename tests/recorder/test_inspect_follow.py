@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.cli.inspect import run
+from antiphon.cli.debug.inspect import run
 from antiphon.recorder.views.diagram import FileTail
 from tests.recorder.inspected import Tape
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from antiphon.cli.replay import parser
+from antiphon.cli.debug.replay import parser
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "replay.md").read_text(encoding="utf-8")

@@ -3,8 +3,7 @@
 An editor waits for this, so the usual command line is read by hand and argparse is only imported for the unusual one.
 """
 
-from antiphon.cli.ending import require_streams
-from antiphon.cli.saying import Misused
+from antiphon.cli.outcome import Misused, require_streams
 from antiphon.engines.known import ENGINES, make_engine, sign_in
 
 TYPE_CHECKING = False
@@ -48,7 +47,7 @@ def _quickly(arguments: list[str]) -> tuple[list[str], str | None] | None:
 
 def parser() -> "argparse.ArgumentParser":
     """The command line, also for shell completion."""
-    from antiphon.cli.grammar import Parser
+    from antiphon.cli.arguments import Parser
 
     top = Parser(
         prog="antiphon agent",

@@ -2,23 +2,36 @@
 
 import argparse
 import asyncio
+import fcntl
 import os
 import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from antiphon.catalogue import fetching
-from antiphon.catalogue.finding import names
+from antiphon.catalogue.finding import Found, Missing, find, find_all, names, start_of
+from antiphon.catalogue.known import KNOWN
 from antiphon.catalogue.registry import Registry, RegistryProblem
-from antiphon.cli.grammar import Parser, duration, shown_time, split_command
-from antiphon.cli.here import tell
-from antiphon.cli.saying import Misused
+from antiphon.cli.arguments import Parser, duration, shown_time, split_command
+from antiphon.cli.outcome import Misused
+from antiphon.cli.terminal import tell
+from antiphon.config.files import read_file, user_file
+from antiphon.config.places import make_private_directory, make_private_file
+from antiphon.config.shapes import OwnAgent, Settings
+from antiphon.errors import AcpError, sentence_and_hint
 from antiphon.permission.settings import settings_here
-from antiphon.text import prose
+from antiphon.text import one_line, prose
 
 if TYPE_CHECKING:
+    from antiphon.client.agent import ConnectedAgent
     from antiphon.config.settings import Loaded
+    from antiphon.protocol import v1
 
-__all__ = ["parser", "run"]
+__all__ = ["add", "check", "in_words", "parser", "remove", "rows", "run", "show", "table"]
 
 CHECK_LIMIT: Final = 60.0
 """Seconds for a handshake, unless told otherwise: the first start of some agents is a download."""
@@ -84,19 +97,13 @@ def run(arguments: list[str]) -> int:
 def _do(options: argparse.Namespace, program: list[str]) -> int:
     match options.command:
         case "check":
-            from antiphon.cli.agent_check import check
-
             loaded = _settings()
             return asyncio.run(check(options.agent, loaded.settings, limit=options.timeout, as_json=options.json))
         case "add":
-            from antiphon.cli.agent_editing import add
-
             if not program:
                 raise Misused("PROGRAM is missing", hint="antiphon agents add NAME -- PROGRAM [ARGUMENT …]")
             return add(options.name, program)
         case "remove":
-            from antiphon.cli.agent_editing import remove
-
             return remove(options.agent)
         case "registry":
             return _registry(options.source, options.forget)
@@ -110,8 +117,6 @@ def _list(options: argparse.Namespace) -> int:
     if options.names:
         sys.stdout.write("".join(f"{name}\n" for name in names(loaded.settings, registry)))
         return 0
-    from antiphon.cli.agent_list import show
-
     return asyncio.run(show(loaded.settings, registry, as_json=options.json))
 
 
@@ -155,3 +160,268 @@ def _kept_registry(*, quiet: bool) -> Registry:
             sys.stderr.write(f"warning: {prose(str(error))}\n")
         return Registry({})
     return Registry({}) if kept is None else kept.read()
+
+
+# --- The list of agents: a table for people, or one JSON object per line
+
+HEADER = ("NAME", "STATE", "VERSION", "COMMAND, OR HOW TO GET IT")
+
+
+class Row(msgspec.Struct, frozen=True, rename="camel"):
+    """One agent as `--json` prints it."""
+
+    name: str
+    title: str
+    origin: str
+    state: str
+    version: str | None
+    command: tuple[str, ...] | None
+    hint: str | None
+
+
+async def show(settings: Settings, registry: Registry, *, as_json: bool) -> int:
+    """Look for every agent, ask those that are here for their version, and print."""
+
+    from antiphon.catalogue.versions import with_versions
+
+    agents = find_all(settings, registry=registry)
+    versions = {agent.name: agent.version for agent in await with_versions([a for a in agents if isinstance(a, Found)])}
+    if as_json:
+        lines = [msgspec.json.encode(_row(agent, versions.get(agent.name))).decode() for agent in agents]
+    else:
+        lines = table(rows(agents, versions))
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    return 0
+
+
+def rows(agents: Sequence[Found | Missing], versions: dict[str, str | None]) -> list[tuple[str, ...]]:
+    """What stands in the table, without its header."""
+    found = []
+    for agent in agents:
+        last = agent.shown if isinstance(agent, Found) else agent.hint
+        cells = (agent.name, _state(agent), versions.get(agent.name) or "-", last)
+        found.append(tuple(one_line(cell) for cell in cells))
+    return found
+
+
+def table(cells: Sequence[tuple[str, ...]]) -> list[str]:
+    """Lines with every column as wide as it has to be."""
+    every = [HEADER, *cells]
+    widths = [max(len(row[column]) for row in every) for column in range(len(HEADER) - 1)]
+    return [
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
+        for row in every
+    ]
+
+
+def _state(agent: Found | Missing) -> str:
+    if isinstance(agent, Missing):
+        return "not found"
+    return "on demand" if agent.on_demand else "found"
+
+
+def _row(agent: Found | Missing, version: str | None) -> Row:
+    command = agent.command if isinstance(agent, Found) else None
+    hint = agent.hint if isinstance(agent, Missing) else None
+    return Row(agent.name, agent.title, agent.origin, _state(agent), version, command, hint)
+
+
+# --- A handshake with one agent, and what it says it can do, in words
+
+
+class Method(msgspec.Struct, frozen=True):
+    """A way to sign in, as `--json` prints it."""
+
+    id: str
+    name: str
+
+
+class Report(msgspec.Struct, frozen=True, rename="camel"):
+    """What `--json` prints."""
+
+    agent: str
+    name: str
+    version: str | None
+    protocol_version: int
+    command: tuple[str, ...]
+    capabilities: "v1.AgentCapabilities"
+    auth_methods: list[Method]
+
+
+async def check(name: str, settings: Settings, *, limit: float, as_json: bool) -> int:
+    """Start the agent, let it introduce itself, end it."""
+
+    from antiphon.client.connect import connect
+    from antiphon.client.link import Retry
+
+    found = start_of(name, settings)
+    env = found.environment()
+    try:
+        async with (
+            asyncio.timeout(limit),
+            connect(found.command, cwd=found.cwd, env=env, files=None, retry=Retry(delays=())) as agent,
+        ):
+            report = _report(found, agent)
+    except TimeoutError:
+        raise AcpError(
+            f"`{name}` did not answer within {shown_time(limit)}",
+            hint=f"check that `{found.shown}` speaks ACP on stdin and stdout, or give it more time with --timeout",
+        ) from None
+    except AcpError as error:
+        sentence, hint = sentence_and_hint(error)
+        raise AcpError(f"`{name}` cannot be used: {sentence}", hint=f"{hint or _what_to_do(found)}") from error
+    text = msgspec.json.encode(report).decode() if as_json else _text(report, found)
+    sys.stdout.write(f"{text}\n")
+    return 0
+
+
+def in_words(capabilities: "v1.AgentCapabilities") -> dict[str, list[str]]:
+    """What an agent said that it can do: subject → words. What every agent does is among them."""
+    prompt, mcp, session = (
+        capabilities.prompt_capabilities,
+        capabilities.mcp_capabilities,
+        capabilities.session_capabilities,
+    )
+    offers: dict[str, dict[str, object]] = {
+        "prompts": {
+            "text": True,
+            "links": True,
+            "images": prompt.image,
+            "sound": prompt.audio,
+            "embedded files": prompt.embedded_context,
+        },
+        "sessions": {
+            "new": True,
+            "load": capabilities.load_session,
+            "resume": session.resume,
+            "fork": session.fork,
+            "list": session.list,
+            "close": session.close,
+            "delete": session.delete,
+            "more directories": session.additional_directories,
+        },
+        "MCP servers": {"programs": True, "http": mcp.http, "sse": mcp.sse, "over ACP": mcp.acp},
+        "account": {"sign out": capabilities.auth.logout},
+    }
+    # An empty object is a promise too, so it is not enough to look whether it is true.
+    return {
+        subject: [word for word, offered in words.items() if offered is not None and offered is not False]
+        for subject, words in offers.items()
+    }
+
+
+def _report(found: Found, agent: "ConnectedAgent") -> Report:
+    from antiphon.client.link import VERSION
+
+    info = agent.info
+    return Report(
+        found.name,
+        agent.name if info is not None else found.title,
+        info.version if info is not None else None,
+        VERSION,
+        found.command,
+        agent.capabilities,
+        _methods(agent.auth_methods),
+    )
+
+
+def _methods(methods: "Sequence[v1.AuthMethod]") -> list[Method]:
+    return [
+        Method(str(getattr(method, "id", "?")), str(getattr(method, "name", "a way that we do not know")))
+        for method in methods
+    ]
+
+
+def _text(report: Report, found: Found) -> str:
+    lines = {
+        "name": report.name,
+        "version": report.version or "not told",
+        "protocol": f"version {report.protocol_version}",
+        "command": found.shown,
+    }
+    lines |= {subject: ", ".join(words) or "-" for subject, words in in_words(report.capabilities).items()}
+    lines["sign-in"] = ", ".join(f"{method.id} ({method.name})" for method in report.auth_methods) or "-"
+    width = max(map(len, lines))
+    shown = [f"{subject.ljust(width)}  {one_line(words)}" for subject, words in lines.items()]
+    if report.auth_methods and found.login:
+        shown.append(f"{'to sign in'.ljust(width)}  {found.login}")
+    return "\n".join(shown)
+
+
+def _what_to_do(found: Found) -> str:
+    start = f"try `{one_line(found.shown)}` by hand: it has to speak ACP on stdin and stdout"
+    return f"{start}; to sign in, {found.login}" if found.login else start
+
+
+# --- Agents of the user's own, written into `config.toml` and taken out again. Everything else in the file stays as it is
+
+
+def add(name: str, command: list[str]) -> int:
+    """Add an agent.
+
+    Raises:
+        AcpError: it cannot be added; the file is as it was.
+    """
+
+    from antiphon.config.editing import WrongAgent, with_agent
+
+    program = os.path.expanduser(command[0])
+    if "/" in program:
+        command = [os.path.abspath(program), *command[1:]]  # it is started from anywhere
+    try:
+        path = _edit(lambda text: with_agent(text, name, command))
+    except WrongAgent as error:
+        raise Misused(error.sentence, hint=error.hint) from error
+    sys.stderr.write(f"added `{name}` to {path}; `antiphon agents check {name}` tries it\n")
+    here = find(name, Settings(agents={name: OwnAgent(tuple(command))}))
+    if isinstance(here, Missing):
+        sys.stderr.write(f"warning: there is no program `{one_line(command[0])}` yet\n")
+    return 0
+
+
+def remove(name: str) -> int:
+    """Take an agent out.
+
+    Raises:
+        AcpError: it is not there, or cannot be taken out; the file is as it was.
+    """
+
+    from antiphon.config.editing import without_agent
+
+    path = _edit(lambda text: without_agent(text, name))
+    again = f"; `{name}` is the known agent again" if name in KNOWN else ""
+    sys.stderr.write(f"removed `{prose(name)}` from {path}{again}\n")
+    return 0
+
+
+def _edit(change: Callable[[str], str]) -> Path:
+    """Change the user's config file at one stroke; who edits it at the same time from here waits."""
+
+    from antiphon.config.editing import EditRefused
+    from antiphon.local.files import write_text
+
+    path = user_file()
+    try:
+        make_private_directory(path.parent)
+        with _alone_in(path.parent):
+            file = read_file(path)
+            if file is not None and file.trouble is not None:
+                raise EditRefused(f"{path} cannot be read: {file.trouble}", hint="correct it first")
+            new = change("" if file is None else file.text)
+            make_private_file(path)  # `env` in it may hold keys
+            write_text(path, new)
+    except OSError as error:
+        raise EditRefused(
+            f"{path} cannot be written: {error.strerror or error}", hint="check its permissions"
+        ) from error
+    return path
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)  # lets go of the lock

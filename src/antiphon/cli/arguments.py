@@ -2,19 +2,272 @@
 
 import argparse
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from antiphon.cli.grammar import Paragraphs, Parser, count, duration
-from antiphon.cli.saying import Misused
+from antiphon.cli.outcome import Misused, did_you_mean, manner
 
 if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
+
     from antiphon.client.launch import LaunchOptions
 
 __all__ = [
-    "MODES", "Misused", "Options", "Paragraphs", "Parser", "add_agent", "add_permissions", "add_session", "add_troubles", "count", "duration",
-    "run_parser", "work_place",
-]  # fmt: skip
+    "MODES",
+    "Misused",
+    "Offered",
+    "Options",
+    "Paragraphs",
+    "Parser",
+    "add_agent",
+    "add_permissions",
+    "add_session",
+    "add_troubles",
+    "check_choice",
+    "count",
+    "duration",
+    "number_from",
+    "run_parser",
+    "shown_time",
+    "split_command",
+    "work_place",
+]
+
+# --- The grammar of every command line: one parser, one voice for its errors, one form of usage, times and counts
+# Looks at no file, starts nothing, and never exits but for `--help`: what cannot be understood is `Misused`.
+
+UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_QUOTED: Final = re.compile(r"`([^`]*)`")
+_SHOWN: Final = 60
+"""Characters of a word that an error shows."""
+_TIME: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ms|s|m|h)?")
+
+
+class Paragraphs(argparse.HelpFormatter):
+    """Fills each paragraph by itself, to the width of the terminal; what is indented stays as it is written."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        import textwrap
+
+        return "\n\n".join(
+            part
+            if part.startswith(" ")
+            else textwrap.fill(
+                " ".join(part.split()),
+                width,
+                initial_indent=indent,
+                subsequent_indent=indent,
+                break_on_hyphens=False,
+                break_long_words=False,
+            )
+            for part in text.rstrip().split("\n\n")
+        )
+
+
+class Offered(tuple[str, ...]):
+    """Words that completion offers as choices. The parser takes any other too: the command knows more of them, or says more."""
+
+    def __contains__(self, word: object) -> bool:
+        return True
+
+
+class _Missing(Misused):
+    """An argument that is needed was not given."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser in our voice: raises `Misused` instead of exiting, and suggests what was meant."""
+
+    used: "Parser | None" = None
+    """The one that read the last command line: of a subcommand, if there is one."""
+
+    def __init__(self, *words: Any, **options: Any) -> None:
+        options.setdefault("formatter_class", Paragraphs)
+        options |= {"allow_abbrev": False, "exit_on_error": False, "add_help": False}
+        super().__init__(*words, **options)
+        self.add_argument("-h", "--help", action="help", help="show this help")
+
+    # Reading.
+
+    def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override] # one form instead of its overloads
+        return _complete(*self.parse_known_args(args, namespace))
+
+    def parse_intermixed_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override] # one form instead of its overloads
+        return _complete(*self.parse_known_intermixed_args(args, namespace))
+
+    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override] # one form instead of its overloads
+        return self._read(super().parse_known_args, args, namespace)
+
+    def parse_known_intermixed_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override] # one form instead of its overloads
+        return self._read(super().parse_known_intermixed_args, args, namespace)
+
+    def _read(self, parse: Callable[[Any, Any], Any], args: Sequence[str] | None, namespace: Any) -> Any:
+        Parser.used, manner.prog = self, self.prog
+        self._given = list(args or ())
+        try:
+            return parse(args, namespace)
+        except argparse.ArgumentError as error:
+            if error.argument_name is not None:
+                raise _misused(_sentence(error)) from None
+            missing = _Missing(_whole_sentence(str(error.message)))  # from Python 3.12 on; before, `error` is called
+        except _Missing as error:
+            missing = error
+        # An option that does not exist explains more than the argument that it was taken for.
+        self._refuse_unknown(args or ())
+        raise missing
+
+    def _refuse_unknown(self, words: Sequence[str]) -> None:
+        for word in words:
+            if word.startswith("--") and word.partition("=")[0] not in self._option_string_actions:
+                raise _unknown(word)
+
+    def error(self, message: str) -> NoReturn:
+        raise _Missing(_whole_sentence(message))
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            if action.dest == "command":  # it may be the value of an option that does not exist
+                self._refuse_unknown(self._given[: self._given.index(value)] if value in self._given else ())
+            name = action.option_strings[-1] if action.option_strings else str(action.metavar or action.dest).lower()
+            check_choice(str(value), map(str, action.choices), name)
+
+    # Help.
+
+    def add_subparsers(self, **options: Any) -> Any:
+        named: dict[str, Any] = {"dest": "command", "metavar": "COMMAND", "title": "commands", "prog": self.prog}
+        return super().add_subparsers(**{**named, "parser_class": Parser, **options})
+
+    def format_usage(self) -> str:
+        self.usage = self.usage or self._usage()
+        return super().format_usage()
+
+    def format_help(self) -> str:
+        self.usage = self.usage or self._usage()
+        return super().format_help()
+
+    def _usage(self) -> str:
+        words = [self.prog, "[OPTIONS]", *map(_positional, self._get_positional_actions())]
+        return " ".join(words).replace("%", "%%")
+
+    def _print_message(self, message: str, file: "SupportsWrite[str] | None" = None) -> None:
+        # Not as argparse does it, which says nothing where stdout is full.
+        (file or sys.stderr).write(message)
+
+
+def _misused(sentence: str, hint: str = "") -> Misused:
+    """Return the error. A word of the command line may be a whole file, and is shown by its beginning."""
+    return Misused(_QUOTED.sub(_shortened, sentence), hint=_QUOTED.sub(_shortened, hint))
+
+
+def _shortened(found: re.Match[str]) -> str:
+    return found[0] if len(found[1]) <= _SHOWN else f"`{found[1][:_SHOWN]}…`"
+
+
+def _complete(options: Any, rest: Sequence[str]) -> Any:
+    """Return the options, if every word was understood."""
+    if not rest:
+        return options
+    word = rest[0]
+    if not word.startswith("-") or word == "-":
+        raise _misused(f"unexpected argument `{word}`")
+    raise _unknown(word)
+
+
+def _unknown(word: str) -> Misused:
+    name = word.partition("=")[0]
+    known = Parser.used._option_string_actions if Parser.used is not None else {}
+    meant = did_you_mean(name, (each for each in known if each.startswith("--")))
+    return _misused(f"unknown option `{name}`", f"{meant}`{manner.prog} --help` shows the usage")
+
+
+def check_choice(word: str, choices: Iterable[str], name: str) -> None:
+    """Raise `Misused` if a word is not one of these. `name` is what it stands for: `--mode`, or `editor`."""
+    known = list(choices)
+    if word in known:
+        return
+    sentence = f"`{name}` does not take `{word}`" if name.startswith("-") else f"unknown {name} `{word}`"
+    raise _misused(sentence, f"{did_you_mean(word, known)}choose from {', '.join(known)}")
+
+
+def _positional(action: argparse.Action) -> str:
+    name = str(action.metavar or action.dest)
+    if isinstance(action, argparse._SubParsersAction):
+        return f"{name} …" if action.required else f"[{name} …]"
+    forms = {"?": f"[{name}]", "*": f"[{name} …]", "+": f"{name} …", argparse.REMAINDER: f"[{name} …]"}
+    return forms.get(str(action.nargs), name)
+
+
+def _sentence(error: argparse.ArgumentError) -> str:
+    """Return what argparse found wrong with one argument, in our words."""
+    message = str(error.message)
+    name = (error.argument_name or "").rpartition("/")[2]
+    if message.startswith("expected"):
+        return f"`{name}` needs a value" if name.startswith("-") else f"{name} is missing"
+    if message.startswith("not allowed with argument"):
+        return f"`{name}` cannot be used together with `{message.rpartition(' ')[2].rpartition('/')[2]}`"
+    if message.startswith("ignored explicit argument"):
+        return f"`{name}` takes no value"
+    if message.startswith("invalid "):  # its type has raised something else than what it takes
+        message = f"this value cannot be read: {message.partition(': ')[2]}"[:100]
+    return f"`{name}`: {message}" if name.startswith("-") else message
+
+
+def _whole_sentence(message: str) -> str:
+    """Return what argparse found wrong with all of them, in our words."""
+    start = "the following arguments are required: "
+    if message.startswith(start):
+        names = message.removeprefix(start).split(", ")
+        return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} missing"
+    found = re.fullmatch(r"one of the arguments (.+) is required", message)
+    if found is not None:
+        return f"one of {', '.join(f'`{name}`' for name in found[1].split())} is needed"
+    return message
+
+
+def split_command(arguments: Sequence[str]) -> tuple[list[str], list[str] | None]:
+    """Return our own words, and the command after `--`; None if there is no `--`. What argparse does to it depends on the Python."""
+    words = list(arguments)
+    if "--" not in words:
+        return words, None
+    end = words.index("--")
+    return words[:end], words[end + 1 :]
+
+
+# Values. Each says in its error what it takes.
+
+
+def duration(text: str) -> float:
+    """Return the seconds of a time: `5`, `90s`, `5m`, `1h`, `250ms`."""
+    found = _TIME.fullmatch(text) if text.isascii() else None
+    seconds = float(found[1]) * UNITS[found[2] or "s"] if found is not None else 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(
+            f"`{text}` is not a time: give seconds, or a number with a unit, such as `90s`, `5m`, `1h`"
+        )
+    return seconds
+
+
+def shown_time(seconds: float) -> str:
+    """Return a time as it is typed: `10s`, `250ms`."""
+    return f"{seconds * 1000:g}ms" if seconds < 1 else f"{seconds:g}s"
+
+
+def number_from(least: int) -> Callable[[str], int]:
+    """Return what reads a number that is not below `least`."""
+
+    def number(text: str) -> int:
+        # So many digits are no number of anything, and Python refuses to read more than 4,300.
+        if not text.isascii() or not text.isdigit() or len(text) > 18 or int(text) < least:
+            raise argparse.ArgumentTypeError(f"`{text}` is not a number from {least} on")
+        return int(text)
+
+    return number
+
+
+count: Final = number_from(0)
+
 
 MODES: Final = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
 ON_ASK: Final = ("deny", "fail", "allow")

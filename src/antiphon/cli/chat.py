@@ -8,10 +8,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from antiphon.cli.arguments import Options, add_agent, add_permissions, add_session, add_troubles, work_place
-from antiphon.cli.ending import leave_closed_terminal
-from antiphon.cli.grammar import Parser
-from antiphon.cli.saying import CANCELLED, Misused, coloured, fail, kind_of, status_of
+from antiphon.cli.arguments import Options, Parser, add_agent, add_permissions, add_session, add_troubles, work_place
+from antiphon.cli.outcome import CANCELLED, Misused, coloured, fail, kind_of, leave_closed_terminal, status_of
 from antiphon.errors import AcpError, ExtraMissing, sentence_and_hint
 
 if TYPE_CHECKING:
@@ -131,7 +129,7 @@ def _same_place(options: Options) -> str:
 
 def _opener(options: Options, cwd: str) -> "Open":
     from antiphon.catalogue.engines import DEMO
-    from antiphon.cli.session_opening import keep_name, open_session, reopen
+    from antiphon.cli.run.session import keep_name, open_session, reopen
     from antiphon.client.launch import Frontend, RunningAgent, launch
     from antiphon.config.clients import CHAT
     from antiphon.tui.doors import Opened

@@ -3,21 +3,27 @@
 import argparse
 import asyncio
 import logging
+import shutil
 import sys
-from typing import TYPE_CHECKING, Final
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal
 
+import msgspec
+
+from antiphon import __version__
 from antiphon.catalogue.known import KNOWN
-from antiphon.cli.grammar import Offered, Parser, duration
-from antiphon.cli.saying import FAILED, Misused, did_you_mean
+from antiphon.cli.arguments import Offered, Parser, duration
+from antiphon.cli.outcome import FAILED, Misused, did_you_mean
 from antiphon.errors import AcpError
+from antiphon.text import Style, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from antiphon.doctor.findings import Check, Ward
+    from antiphon.cli.terminal import Screen
+    from antiphon.doctor.findings import Check, Status, Ward
     from antiphon.doctor.runner import Result
 
-__all__ = ["parser", "run"]
+__all__ = ["Report", "Told", "encode", "lines", "parser", "report_of", "run", "schema", "write"]
 
 LIMIT: Final = 10.0
 """Seconds that a program may take for an answer, unless told otherwise."""
@@ -108,7 +114,8 @@ async def _admitted(options: argparse.Namespace) -> "Ward | None":
 
 async def _examined(checks: "Sequence[Check]", ward: "Ward") -> "tuple[Result, ...]":
     """Do the checks, and say on a terminal what we wait for if it takes long."""
-    from antiphon.cli.screen import Screen
+
+    from antiphon.cli.terminal import Screen
     from antiphon.doctor.runner import examine
 
     waiting = {check.id: check.title for check in checks}
@@ -131,8 +138,6 @@ async def _examined(checks: "Sequence[Check]", ward: "Ward") -> "tuple[Result, .
 
 
 def _tell(options: argparse.Namespace, results: "tuple[Result, ...]") -> int:
-    from antiphon.cli.doctor_report import encode, report_of, write
-
     report = report_of(results, network=options.network, start=options.start)
     if options.json:
         sys.stdout.write(f"{encode(report).decode()}\n")
@@ -150,3 +155,157 @@ def _meant(word: str, ward: "Ward") -> str:
             return f"`{option}` looks at that"
     known = dict.fromkeys((*PARTS, *(name for check in checks for name in (*check.about, check.id))))
     return f"{did_you_mean(word, known)}name a part ({', '.join(PARTS)}), an engine or an agent"
+
+
+# --- What the doctor reports: one JSON object with a schema, or lines for people, as wide as their terminal
+
+_MARKS: "Final[Mapping[Status, tuple[str, Style]]]" = {
+    "ok": ("✓", "green"),
+    "note": ("·", "cyan"),
+    "problem": ("✗", "red"),
+}
+_NARROWEST: Final = 24
+"""Columns below which lines are not broken any more: it would be one word per line."""
+
+
+class Told(msgspec.Struct, frozen=True, rename="camel"):
+    """What one check found. Several findings of one check have the same `id`."""
+
+    id: str
+    part: str
+    title: str
+    status: Literal["ok", "note", "problem"]
+    sentence: str
+    hint: str | None
+    facts: dict[str, str]
+    seconds: float
+
+
+class Report(msgspec.Struct, frozen=True, rename="camel"):
+    """Everything. `network` and `start`: whether these were asked for. `status` is `problem` if any check has one."""
+
+    antiphon: str
+    status: Literal["ok", "problem"]
+    network: bool
+    start: bool
+    checks: list[Told]
+
+
+def report_of(results: "Sequence[Result]", *, network: bool, start: bool) -> Report:
+    """The findings of all checks, in their order."""
+    told = [
+        Told(
+            result.check.id,
+            result.check.part,
+            result.check.title,
+            found.status,
+            found.sentence,
+            found.hint,
+            dict(found.facts),
+            round(result.seconds, 3),
+        )
+        for result in results
+        for found in result.findings
+    ]
+    wrong = any(each.status == "problem" for each in told)
+    return Report(__version__, "problem" if wrong else "ok", network, start, told)
+
+
+def encode(report: Report) -> bytes:
+    """As `--json` prints it."""
+    return msgspec.json.encode(report)
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of the report."""
+    from inspect import cleandoc  # Python 3.13 does it by itself
+
+    (found,), parts = msgspec.json.schema_components([Report], ref_template="#/$defs/{name}")
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "What `antiphon doctor --json` prints"}
+    return {
+        **head,
+        **found,
+        "$defs": {name: {**part, "description": cleandoc(part["description"])} for name, part in sorted(parts.items())},
+    }
+
+
+def write(report: Report, *, named: bool) -> None:
+    """The report for people, on stdout."""
+
+    from antiphon.cli.terminal import Screen
+
+    screen = Screen(sys.stdout, sys.stdout)  # whether there are colours depends on where this goes
+    width = shutil.get_terminal_size((0, 0)).columns
+    text = "".join(f"{line}\n" for line in lines(report, screen, width, named=named))
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+
+
+def lines(report: Report, screen: "Screen", width: int, *, named: bool) -> Iterator[str]:
+    """One line per finding, hints below; problems again at the end, with what to do. `width` 0: as long as they are."""
+
+    from antiphon.doctor.checks import PARTS
+
+    for part, title in PARTS.items():
+        told = [each for each in report.checks if each.part == part]
+        if not told:
+            continue
+        absent = [] if named else [each for each in told if part == "agents" and each.status == "note"]
+        yield screen.styled(title, "bold")
+        for each in told:
+            if each not in absent:
+                yield from _finding(each, screen, width, hint=each.status == "note")
+        if absent:
+            yield from _absent(absent, screen, width)
+        yield ""
+    yield from _summary(report, screen, width, named=named)
+
+
+def _finding(told: Told, screen: "Screen", width: int, *, hint: bool) -> Iterator[str]:
+    mark, style = _MARKS[told.status]
+    yield from _wrapped(f"{told.title}: {told.sentence}", width, screen.styled(mark, style), 1)
+    if hint and told.hint:
+        yield from _wrapped(f"hint: {told.hint}", width, "", 3)
+
+
+def _absent(told: Sequence[Told], screen: "Screen", width: int) -> Iterator[str]:
+    """The agents that are not here, on one line: there are many, and nobody needs them all."""
+    mark, style = _MARKS["note"]
+    listed = ", ".join(each.title for each in told)
+    yield from _wrapped(f"not installed: {listed}", width, screen.styled(mark, style), 1)
+    yield from _wrapped("hint: `antiphon agents` says how to get each", width, "", 3)
+
+
+def _summary(report: Report, screen: "Screen", width: int, *, named: bool) -> Iterator[str]:
+    wrong = [each for each in report.checks if each.status == "problem"]
+    if wrong:
+        yield screen.styled(f"{len(wrong)} problem{'' if len(wrong) == 1 else 's'}", "bold")
+        for each in wrong:
+            yield from _finding(each, screen, width, hint=True)
+    else:
+        yield screen.styled("No problem.", "bold")
+    left = []
+    if not report.network and not named:
+        left.append("the doctor made no connection: --network tries the models' addresses")
+    if not report.start and not named:
+        left.append("no agent was started: --start does that")
+    if left:
+        sentence = "; ".join(left)
+        yield ""
+        yield from _wrapped(f"{sentence[0].upper()}{sentence[1:]}.", width, "", 0)
+
+
+def _wrapped(text: str, width: int, mark: str, indent: int) -> Iterator[str]:
+    """Lines of a text behind a mark of one column, or behind nothing; what does not fit goes on below, as far in."""
+    text = one_line(text)
+    deep = indent + 1 if mark else indent
+    if width - deep < _NARROWEST:
+        broken = [text]
+    else:
+        broken = textwrap.wrap(text, width - deep - 1, break_long_words=False, break_on_hyphens=False)
+    for number, line in enumerate(broken):
+        yield f"{mark} {line}" if mark and number == 0 else f"{' ' * deep}{line}"
+
+
+if __name__ == "__main__":  # how the file in the docs is written again
+    sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(schema()), indent=2) + b"\n")

@@ -4,9 +4,9 @@ import argparse
 import sys
 from typing import Final
 
-from antiphon.cli.grammar import Paragraphs, Parser
-from antiphon.cli.main import COMMANDS, GROUPS
-from antiphon.cli.saying import COLORS, STATUSES, Misused, did_you_mean, manner
+from antiphon.cli.arguments import Paragraphs, Parser
+from antiphon.cli.main import COMMANDS, GROUPS, load
+from antiphon.cli.outcome import COLORS, STATUSES, Misused, did_you_mean, manner
 
 __all__ = ["parser", "run"]
 
@@ -48,13 +48,10 @@ def run(arguments: list[str]) -> int:
     if name == "help":
         parser().print_help(sys.stdout)
         return 0
-    from importlib import import_module
-
-    command = import_module(f"antiphon.cli.{name.replace('-', '_')}")
+    command = load(name)
     _check_length(words, command.parser())
     manner.prog = f"antiphon {name}"
-    status: int = command.run([*words[1:2], "--help"])
-    return status
+    return command.run([*words[1:2], "--help"])
 
 
 def _check_length(words: list[str], top: argparse.ArgumentParser) -> None:

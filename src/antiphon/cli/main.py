@@ -8,9 +8,14 @@ import sys
 
 from antiphon import __version__
 from antiphon.cli.interrupts import begin_working
-from antiphon.cli.saying import COLORS, FAILED, Misused, did_you_mean, fail, manner
+from antiphon.cli.outcome import COLORS, FAILED, Misused, did_you_mean, ended, fail, manner
 
-__all__ = ["COMMANDS", "GROUPS", "main"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from collections.abc import Callable
+
+__all__ = ["COMMANDS", "GROUPS", "Command", "load", "main"]
 
 GROUPS = {
     "talk to an agent": {
@@ -45,10 +50,36 @@ _NAME_FILES = frozenset({"check", "check-client", "completion", "help", "inspect
 """Commands whose arguments may be any bytes: names of files and commands. Those of the others are sent, stored and shown as text."""
 
 COMMANDS = {name: what for group in GROUPS.values() for name, what in group.items()}
-"""Name → what it does. Each is a module of this package (`_` for `-`) with the functions `parser` and `run`.
+"""Name → what it does."""
 
-`run` takes the arguments and returns the exit status, or raises: `ended` turns every error into a sentence, a hint and a status.
-"""
+_ELSEWHERE = {
+    "run": ("run.command", "parser", "run"),
+    "check": ("debug.check", "parser", "run"),
+    "check-client": ("debug.check", "client_parser", "run_client"),
+    "record": ("debug.record", "parser", "run"),
+    "inspect": ("debug.inspect", "parser", "run"),
+    "replay": ("debug.replay", "parser", "run"),
+}
+"""Commands that are not in a module of their own name: the module, and what `Command` has of it."""
+
+
+class Command:
+    """The two functions of a command: `parser` returns its parser, `run` takes the arguments and returns the exit status.
+
+    Every error that `run` raises becomes a sentence, a hint and a status: see `ended`.
+    """
+
+    def __init__(self, parser: "Callable[[], ArgumentParser]", run: "Callable[[list[str]], int]") -> None:
+        self.parser, self.run = parser, run
+
+
+def load(name: str) -> Command:
+    """Import a command. Each is imported when it is used: an editor starts this program every time."""
+    from importlib import import_module
+
+    module, parser, run = _ELSEWHERE.get(name, (name, "parser", "run"))
+    loaded = import_module(f"antiphon.cli.{module}")
+    return Command(getattr(loaded, parser), getattr(loaded, run))
 
 
 def main(arguments: list[str] | None = None, *, platform: str = sys.platform) -> int:
@@ -57,8 +88,6 @@ def main(arguments: list[str] | None = None, *, platform: str = sys.platform) ->
         arguments = sys.argv[1:]
     if platform == "win32":
         return fail("Antiphon does not run on Windows yet", "use it inside WSL, or on Linux", FAILED)
-    from antiphon.cli.ending import ended
-
     manner.begin()
     end = arguments.index("--") if "--" in arguments else len(arguments)
     manner.json = "--json" in arguments[:end]
@@ -80,13 +109,10 @@ def _run(arguments: list[str]) -> int:
         raise Misused(f"unknown command `{name}`", hint=f"{_meant(name)}`antiphon --help` lists the commands")
     if name not in _NAME_FILES:
         _check_text([*words[1:], *_directory(words)])
-    from importlib import import_module
-
     manner.prog = f"antiphon {name}"
-    command = import_module(f"antiphon.cli.{name.replace('-', '_')}")
+    command = load(name)
     begin_working()
-    status: int = command.run(words[1:])
-    return status
+    return command.run(words[1:])
 
 
 def _directory(words: list[str]) -> list[str]:
@@ -122,7 +148,7 @@ def _without_color(arguments: list[str]) -> list[str]:
         if not equals:
             when = ours.pop(0) if ours else ""
         if when not in COLORS:
-            from antiphon.cli.grammar import check_choice
+            from antiphon.cli.arguments import check_choice
 
             check_choice(when, COLORS, "--color")
         manner.color = when

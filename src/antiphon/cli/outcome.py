@@ -1,184 +1,417 @@
-"""What came of a run: the last message of each engine, the files that changed, what failed or was denied, and the exit status."""
+"""How every command begins and ends: the standard streams, the exit status, and one sentence with a hint for whatever fails.
 
+A command returns its status or raises. Nothing it raises becomes a traceback, and nothing it wrote is lost in silence.
+"""
+
+import io
 import os
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+import select
+import sys
+from errno import EACCES, EBADF, EIO, ENOSPC, EPERM, EPIPE, EROFS
 
-from antiphon.cli import events
-from antiphon.client.files import Files
-from antiphon.protocol import v1
-from antiphon.transcript.presentation import antiphon_meta, engine_of, is_label
+from antiphon.errors import AcpError, sentence_and_hint
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import TextIO
 
-    from antiphon.local.files import Roots
-    from antiphon.transcript.transcript import Transcript
+    from _typeshed import ReadableBuffer
 
 __all__ = [
-    "DENIED", "ENDED", "FAILED", "HALF_FAILED", "LIMITED", "MISUSED", "REFUSED", "TIMED_OUT", "Answer", "NotedFiles", "changed_files",
-    "failures_in", "status_of",
-]  # fmt: skip
+    "CANCELLED",
+    "COLORS",
+    "FAILED",
+    "KINDS",
+    "MISUSED",
+    "STATUSES",
+    "Manner",
+    "Misused",
+    "OutputLost",
+    "coloured",
+    "did_you_mean",
+    "ended",
+    "error_text",
+    "fail",
+    "is_retryable",
+    "kind_of",
+    "leave_closed_terminal",
+    "leave_stdout",
+    "manner",
+    "require_streams",
+    "status_of",
+]
 
-ENDED: Final = 0
-FAILED: Final = 1
-MISUSED: Final = 2
-REFUSED: Final = 3
-LIMITED: Final = 4
-DENIED: Final = 5
-HALF_FAILED: Final = 6
-TIMED_OUT: Final = 124
-CANCELLED: Final = 130
+# --- How every command speaks: data on stdout, words on stderr, an error and then a hint, in colour where that is wanted
+# Imported before anything else, so it loads nothing heavy and nothing that only POSIX has.
 
-_STATUSES: Final = {
-    v1.StopReason.END_TURN: ENDED,
-    v1.StopReason.MAX_TOKENS: LIMITED,
-    v1.StopReason.MAX_TURN_REQUESTS: LIMITED,
-    v1.StopReason.REFUSAL: REFUSED,
-    v1.StopReason.CANCELLED: CANCELLED,
+FAILED = 1
+MISUSED = 2
+CANCELLED = 130
+
+STATUSES = {
+    0: "done",
+    FAILED: "it failed, or what was checked is wrong",
+    MISUSED: "wrong arguments, or what they name does not exist: a command, option, agent, program, file, directory, session or id",
+    CANCELLED: "interrupted",
 }
+"""Exit statuses that mean the same in every command. `run` and `record` have more; their help lists them."""
 
-How: TypeAlias = Literal["created", "edited", "deleted", "moved"]
-"""What happened to a file."""
+COLORS = ("auto", "always", "never")
 
-_CHANGING: "Final[dict[v1.ToolKind, How]]" = {
-    v1.ToolKind.EDIT: "edited",
-    v1.ToolKind.DELETE: "deleted",
-    v1.ToolKind.MOVE: "moved",
+_USAGE = "usage"
+KINDS = {
+    "Misused": _USAGE,
+    "RuleError": _USAGE,
+    "Unsettable": _USAGE,
+    "ServersError": _USAGE,
+    "BadPrompts": _USAGE,
+    "BadCommands": _USAGE,
+    "UnknownSession": "unknown_session",
+    "SessionNotFound": "unknown_session",
+    "NoSuchAgent": "unknown_agent",
+    "UnknownAgent": "unknown_agent",
+    "UnknownEngine": "unknown_agent",
+    "AgentMissing": "agent_missing",
+    "SpawnFailed": "spawn_failed",
+    "AuthRequired": "auth_required",
+    "RequestTimeout": "timeout",
+    "ProcessDied": "agent_died",
+    "ConnectionClosed": "connection_closed",
+    "RequestError": "refused",
+    "ProtocolError": "protocol",
+    "StoreError": "store",
+    "ExtraMissing": "extra_missing",
+    "OutputLost": "output",
+    "AcpError": "failed",
+    "OSError": "system",
 }
+"""Class of an error → the `kind` of it in JSON; the nearest base class counts. By name, because the classes are loaded late."""
+
+_PASSING = frozenset({"agent_died", "connection_closed", "timeout"})
+_PASSING_REFUSALS = frozenset({"connection closed", "request timeout", "session expired"})
+_PASSING_ENGINE_ERRORS = frozenset({"busy", "connection", "overloaded", "rate_limit", "server_error"})
+"""What passes by itself: by the kind of an error, by the meaning of a refused request, by what an engine calls it in `data.kind`."""
+
+_MISUSES = frozenset({_USAGE, "unknown_agent", "unknown_session"})
 
 
-def status_of(stop_reason: v1.StopReason, *, denied: bool = False, half_failed: bool = False) -> int:
-    """Return the exit status of a turn that we did not cancel.
+class Misused(Exception):
+    """The arguments make no sense, or name what does not exist."""
 
-    Something denied unasked says more than the stop reason: many agents end such a turn with `cancelled`. An engine that failed beside
-    one that answered only counts where the turn seems to have ended well.
-    """
-    if denied:
-        return DENIED
-    status = _STATUSES[stop_reason.meaning]
-    return HALF_FAILED if half_failed and status == ENDED else status
+    def __init__(self, sentence: str, *, hint: str = "") -> None:
+        super().__init__(sentence)
+        self.sentence, self.hint = sentence, hint
 
 
-def failures_in(result: v1.PromptResult) -> list[events.EngineFailure]:
-    """Return the engines that failed in a turn to which others answered, as our own agent reports them."""
-    listed = antiphon_meta(result.meta).get("failures")
-    found = []
-    for each in listed if isinstance(listed, list) else ():
-        if isinstance(each, dict) and isinstance(each.get("engine"), str) and isinstance(each.get("message"), str):
-            hint = each.get("hint")
-            found.append(
-                events.EngineFailure(
-                    engine=each["engine"], message=each["message"], hint=hint if isinstance(hint, str) else None
-                )
-            )
-    return found
+class OutputLost(OSError):
+    """Stdout takes no more: its reader is gone, its disk is full, or it was closed from the start."""
 
 
-class _Spoken:
-    """One message of the agent: whose it is, and its text with and without the engine's name before it."""
+class Manner:
+    """How this invocation speaks. There is one, because a process runs one command."""
 
-    def __init__(self, engine: str | None) -> None:
-        self.engine = engine
-        self._label: list[str] = []
-        self._pieces: list[str] = []
+    json: bool
+    """Whether an error is also a JSON object on stdout."""
+    color: str
+    prog: str
+    """The command and subcommand that read the arguments: a hint names its help."""
 
-    def add(self, text: str, *, label: bool) -> None:
-        (self._label if label else self._pieces).append(text)
-
-    @property
-    def text(self) -> str:
-        return "".join(self._pieces)
-
-    @property
-    def labelled(self) -> str:
-        return "".join(self._label) + self.text
-
-
-class Answer:
-    """The agent's messages of a turn, kept apart."""
+    closed: "frozenset[int]" = frozenset()
+    """The standard streams that were closed when we were started, by their descriptors."""
 
     def __init__(self) -> None:
-        self._messages: list[_Spoken] = []
-        self._id: str | None = None
-        self._open = False
+        self.begin()
 
-    def hear(self, update: v1.Update) -> None:
-        """Take an update. A new call, a thought or another engine ends the message before it; news of a call that runs does not."""
-        match update:
-            case v1.AgentMessageChunk(content=content, message_id=id):
-                engine = engine_of(update)
-                another = self._open and self._messages[-1].engine != engine
-                if not self._open or another or (id is not None and id != self._id):
-                    self._messages.append(_Spoken(engine))
-                self._open, self._id = True, id
-                if isinstance(content, v1.TextBlock):
-                    self._messages[-1].add(content.text, label=is_label(update))
-            case v1.ToolCall() | v1.AgentThoughtChunk() | v1.UserMessageChunk():
-                self._open = False
-            case _:
-                pass
-
-    @property
-    def last(self) -> str:
-        """The last message that says anything; where several engines answered, the last one of each, with its name."""
-        found = self._last_of_each()
-        if len(found) == 1:
-            return found[0].labelled.lstrip("\n") if found[0].engine is not None else found[0].text
-        return "\n\n".join(each.labelled.strip("\n") for each in found)
-
-    @property
-    def answers(self) -> list[events.Answered]:
-        """The last message of each engine, without its name before it; empty if the agent names no engines."""
-        return [
-            events.Answered(engine=each.engine, text=each.text)
-            for each in self._last_of_each()
-            if each.engine is not None
-        ]
-
-    def _last_of_each(self) -> list[_Spoken]:
-        """Return the last message of each engine that says anything, in the order in which they came.
-
-        What the agent says in its own name only counts where no engine said anything.
-        """
-        said = [each for each in self._messages if each.text.strip()]
-        last = {each.engine: place for place, each in enumerate(said)}
-        if len(last) > 1:
-            last.pop(None, None)
-        return [said[place] for place in sorted(last.values())]
+    def begin(self) -> None:
+        """Forget the invocation before: tests run several in one process."""
+        self.json, self.color, self.prog = False, "auto", "antiphon"
 
 
-class NotedFiles(Files):
-    """Files that remember which of them the agent has written through us."""
-
-    def __init__(self) -> None:
-        super().__init__(write=True)
-        self.written: dict[str, How] = {}
-
-    async def write(self, roots: "Roots | Iterable[str]", request: v1.WriteTextFile) -> v1.WriteTextFileResult:
-        there = os.path.lexists(request.path)  # noqa: ASYNC240 - one look, and the write itself goes to a thread
-        result = await super().write(roots, request)
-        self.written.setdefault(request.path, "edited" if there else "created")
-        return result
+manner = Manner()
 
 
-def changed_files(transcript: "Transcript", begin: int, written: "dict[str, How]") -> dict[str, How]:
-    """Path → what happened to it: what was written through us, and what the calls of this turn say that they did.
+def fail(sentence: str, hint: str, status: int, kind: str | None = None, *, retryable: bool = False) -> int:
+    """Report an error on stderr, with what to do about it; with `--json`, also as an object on stdout. Return the status."""
+    sentence, hint = _clean(sentence), _clean(hint)
+    if manner.json:
+        kind = kind or (_USAGE if status == MISUSED else "failed")
+        error = {"kind": kind, "message": sentence, "hint": hint, "retryable": retryable}
+        _write_json({"type": "error", "exitCode": status, "error": error})
+    try:
+        sys.stderr.write(error_text(sentence, hint, color=coloured(sys.stderr)))
+        sys.stderr.flush()
+    except OSError:  # stderr is full or its reader gone: the status still says it
+        pass
+    return status
 
-    What a command changes nobody tells us.
-    """
-    from antiphon.transcript.entries import CallEntry
 
-    changed = dict(written)
-    for entry in transcript.entries[begin:]:
-        if not isinstance(entry, CallEntry) or entry.status != v1.ToolStatus.COMPLETED:
-            continue
-        diffs = [item for item in entry.content if isinstance(item, v1.Diff)]
-        for diff in diffs:
-            changed.setdefault(diff.path, "created" if diff.old_text is None else "edited")
-        how = _CHANGING.get(entry.kind.meaning)
-        if how is not None and not diffs:
-            for place in entry.locations:
-                changed.setdefault(place.path, how)
-        elif how == "deleted":
-            changed.update({diff.path: how for diff in diffs})
-    return changed
+def error_text(sentence: str, hint: str, *, color: bool) -> str:
+    """Return an error as every command writes it."""
+    error, advice = ("\x1b[1;31merror:\x1b[0m", "\x1b[36mhint:\x1b[0m") if color else ("error:", "hint:")
+    return f"{error} {_clean(sentence)}\n{advice} {_clean(hint)}\n"
+
+
+def _clean(text: str) -> str:
+    """Return a text without control characters and without a full stop: it is not always a sentence."""
+    from antiphon.text import prose
+
+    return prose(text.strip()).removesuffix(".")
+
+
+def _write_json(found: "dict[str, object]") -> None:
+    import json
+
+    try:
+        sys.stdout.write(f"{json.dumps(found, ensure_ascii=False)}\n")
+        sys.stdout.flush()
+    except OSError:
+        pass
+
+
+def _origin(error: BaseException) -> BaseException:
+    """Return the error that a plain `AcpError` was raised from, to say more about it: what kind it is did not change."""
+    cause = error.__cause__
+    wrapped = type(error).__name__ == "AcpError" and any(base.__name__ == "AcpError" for base in type(cause).__mro__)
+    return _origin(cause) if wrapped and cause is not None else error
+
+
+def kind_of(error: BaseException) -> str:
+    """Return the kind of an error, as JSON has it."""
+    error = _origin(error)
+    return next((KINDS[base.__name__] for base in type(error).__mro__ if base.__name__ in KINDS), "fault")
+
+
+def is_retryable(error: BaseException) -> bool:
+    """Whether the same command may succeed if it is given again later, with nothing changed."""
+    if kind_of(error) in _PASSING:
+        return True
+    error = _origin(error)
+    data = getattr(error, "data", None)
+    engine = data.get("kind") if isinstance(data, dict) else None
+    return getattr(error, "meaning", None) in _PASSING_REFUSALS or (
+        isinstance(engine, str) and engine in _PASSING_ENGINE_ERRORS
+    )
+
+
+def status_of(error: BaseException) -> int:
+    """Return the exit status of an error: the same mistake has the same status in every command."""
+    missing = getattr(error, "missing", False)  # a program that was named and does not exist
+    return MISUSED if missing or kind_of(error) in _MISUSES else FAILED
+
+
+def coloured(stream: "TextIO", environment: "Mapping[str, str]" = os.environ) -> bool:
+    """Whether to write colours: `--color` decides, then NO_COLOR, then FORCE_COLOR, then whether it is a terminal."""
+    if manner.color != "auto":
+        return manner.color == "always"
+    if environment.get("NO_COLOR"):
+        return False
+    if environment.get("FORCE_COLOR", "0") not in ("", "0"):
+        return True
+    return stream.isatty() and environment.get("TERM", "") not in ("", "dumb")
+
+
+def did_you_mean(word: str, known: "Iterable[str]") -> str:
+    """Return `did you mean …? ` for the nearest of the known words, or nothing."""
+    from difflib import get_close_matches
+
+    words = list(known)
+    lower = {each.lower(): each for each in reversed(words)}
+    near = [each for each in lower if sorted(each) == sorted(word.lower())]  # two letters were swapped
+    near = near or get_close_matches(word.lower(), lower, n=1)
+    if not near and len(word) > 2:
+        near = [each for each in lower if each.startswith(word.lower())][:1]
+    return f"did you mean `{lower[near[0]]}`? " if near else ""
+
+
+def ended(do: "Callable[[], int]") -> int:
+    """Do it, and return its status, or that of how it failed."""
+    _prepare_streams()
+    _prepare_home()
+    try:
+        status = _status(do)
+        sys.stdout.flush()
+    except OutputLost as error:  # raised in `do`, or by the last flush
+        status = _lost(error)
+    except OSError as error:  # a stdout that is not ours
+        status = _lost(OutputLost(error.errno, error.strerror))
+    try:
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        _redirect(2)
+    return status
+
+
+def _status(do: "Callable[[], int]") -> int:
+    try:
+        return do()
+    except SystemExit as end:  # --help
+        return int(end.code or 0)
+    except KeyboardInterrupt:
+        try:
+            sys.stderr.write("\n" if sys.stderr.isatty() else "")
+        except OSError:
+            _redirect(2)
+        return CANCELLED
+    except OutputLost:
+        raise
+    except Exception as error:
+        return _failed(_first(error))
+
+
+def _failed(error: Exception) -> int:
+    if isinstance(error, OutputLost):
+        raise error
+    kind = kind_of(error)
+    if isinstance(error, RuntimeError) and "home directory" in str(error):  # of pathlib
+        return fail("your home directory is not known", "set HOME", FAILED, "system")
+    if kind == "fault":
+        return _fault(error)
+    if kind == "system" and isinstance(error, OSError):
+        return fail(*_words_of(error), FAILED, kind)
+    sentence, hint = sentence_and_hint(error)
+    hint = hint or f"`{manner.prog} --help` shows the usage"
+    return fail(sentence, hint, status_of(error), kind, retryable=is_retryable(error))
+
+
+def _first(error: Exception) -> Exception:
+    """Return what is inside a group of errors: tasks that run together raise one."""
+    while isinstance(error, ExceptionGroup):
+        error = next((each for each in error.exceptions if isinstance(each, OutputLost)), error.exceptions[0])
+    return error
+
+
+def _fault(error: Exception) -> int:
+    """Report a fault of our own. The traceback goes to the log, where there is one."""
+    import logging
+    from contextlib import suppress
+
+    from antiphon.cli.logs import log_file, logging_to_file
+
+    more = "report it with the command that you gave"
+    with suppress(Exception), logging_to_file(verbose=False):
+        logging.getLogger("antiphon.cli").error("a fault of this program", exc_info=error)
+        more = f"{log_file()} has more"
+    return fail(f"{type(error).__name__}: {error}", f"this is a fault of antiphon; {more}", FAILED, "fault")
+
+
+def _words_of(error: OSError) -> tuple[str, str]:
+    """Return a sentence and a hint for an error of the system that no command has handled."""
+    try:
+        os.getcwd()
+    except OSError:
+        return "the current directory does not exist any more", "change to another directory"
+    why = (error.strerror or str(error)).lower()
+    hints = {
+        ENOSPC: "free some space on that disk",
+        EACCES: "check its permissions",
+        EPERM: "check its permissions",
+        EROFS: "the disk is read-only: ANTIPHON_STATE_DIR and ANTIPHON_CONFIG_DIR name other places",
+    }
+    where = f"`{os.fsdecode(error.filename)}`: " if isinstance(error.filename, str | bytes) else ""
+    return f"{where}{why}", hints.get(error.errno or 0, "check what it is")
+
+
+# The standard streams.
+
+
+class _Stdout(io.FileIO):
+    """Stdout, whose errors can be told from those of other files."""
+
+    def write(self, data: "ReadableBuffer", /) -> int:
+        try:
+            while (written := super().write(data)) is None:  # it does not block: wait for its reader
+                select.select([], [self.fileno()], [])
+        except OSError as error:
+            raise OutputLost(error.errno, error.strerror) from error
+        return written
+
+
+def _prepare_streams() -> None:
+    """Make stdin, stdout and stderr usable: a descriptor that is closed would become that of the next file which is opened."""
+    for fd in range(3):
+        try:
+            os.fstat(fd)
+        except OSError:
+            # Stdout is opened for reading, so that writing to it is an error and not silently lost.
+            opened = os.open(os.devnull, os.O_WRONLY if fd == 2 else os.O_RDONLY)
+            if opened != fd:
+                os.dup2(opened, fd)
+                os.close(opened)
+            os.set_inheritable(fd, True)
+            manner.closed |= {fd}
+    if sys.stdin is None:
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - it stays open as long as we live
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    out, unchanged = sys.stdout, sys.stdout is sys.__stdout__
+    if out is None or (unchanged and out.fileno() == 1):
+        encoding = "utf-8" if out is None else out.encoding
+        raw = _Stdout(1, "w", closefd=False)
+        # What cannot be encoded is shown by its number: a name in a list is no reason to lose the list.
+        sys.stdout = io.TextIOWrapper(
+            io.BufferedWriter(raw), encoding=encoding, errors="backslashreplace", line_buffering=os.isatty(1)
+        )
+
+
+def _prepare_home() -> None:
+    """Set HOME where it is missing or no absolute path, as a shell does at a login: files would go to wherever we are."""
+    if not os.environ.get("HOME", "").startswith("/"):
+        os.environ.pop("HOME", None)
+        import pwd
+
+        try:
+            os.environ["HOME"] = pwd.getpwuid(os.getuid()).pw_dir
+        except KeyError:
+            return  # the system does not know this user
+
+
+def _lost(error: OutputLost) -> int:
+    """Return the status where stdout took no more. A reader that has gone has seen enough; anything else is an error."""
+    leave_stdout()
+    if error.errno == EPIPE:
+        return 0
+    manner.json = False
+    if error.errno == EBADF:
+        return fail("stdout is closed", "give it a place to go: a terminal, a file, or `> /dev/null`", FAILED, "output")
+    why = (error.strerror or str(error)).lower()
+    hint = "free some space there" if error.errno == ENOSPC else "send it somewhere else"
+    return fail(f"stdout cannot be written: {why}", hint, FAILED, "output")
+
+
+def require_streams() -> None:
+    """Raise AcpError if stdin or stdout was closed from the start: for commands that speak ACP on them."""
+    names = [name for fd, name in enumerate(("stdin", "stdout")) if fd in manner.closed]
+    if names:
+        raise AcpError(
+            f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} closed",
+            hint="a client starts this with pipes on both",
+        )
+
+
+def leave_closed_terminal() -> bool:
+    """Write no more to a terminal that was closed; whether it was."""
+    import termios
+
+    try:
+        termios.tcgetattr(1)
+    except termios.error as error:
+        if error.args[0] == EIO:
+            _redirect(1)
+            _redirect(2)
+            return True
+    return False
+
+
+def leave_stdout() -> None:
+    """Write no more to stdout. Python would try to write the rest when it exits, and complain."""
+    _redirect(1)
+
+
+def _redirect(fd: int) -> None:
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+    except OSError:
+        return  # Python complains about the rest when it exits, and there is nothing else to do
+    os.dup2(nowhere, fd)
+    os.close(nowhere)

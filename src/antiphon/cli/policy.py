@@ -2,11 +2,38 @@
 
 import argparse
 import asyncio
-from typing import Final
+import os
+import shlex
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from antiphon.cli.arguments import MODES, Misused, Options, Parser, count
+import msgspec
 
-__all__ = ["parser", "run"]
+from antiphon.cli.arguments import MODES, Options, Parser, count
+from antiphon.cli.outcome import Misused, did_you_mean
+
+if TYPE_CHECKING:
+    from antiphon.client.session import SessionWorkspace
+    from antiphon.config.settings import Loaded
+    from antiphon.permission.gate import PermissionGate
+    from antiphon.policy import Action, Ruling
+    from antiphon.store.database import Database
+    from antiphon.store.decisions import AuditEntry, Decision, DecisionStore
+
+__all__ = [
+    "action_from",
+    "distrust",
+    "explain",
+    "parser",
+    "revoke",
+    "run",
+    "show_decisions",
+    "show_log",
+    "show_trusted",
+    "trust",
+]
 
 EXPLAIN: Final = """\
 Print `allow`, `deny` or `ask`, then the rule that gave it and why. Counts the rules given here, the config files and what is remembered
@@ -81,21 +108,358 @@ def run(arguments: list[str]) -> int:
 
 async def _do(options: Options) -> int:
     if options.command == "explain":
-        from antiphon.cli.policy_explain import explain
-
         return await explain(options)
-    from antiphon.cli import policy_store as store
-
     match options.command:
         case "list":
-            return await store.show_decisions(as_json=options.json)
+            return await show_decisions(as_json=options.json)
         case "revoke":
             if (options.which is None) == (not options.all):
                 raise Misused("say which answer to forget: its number, its rule, or --all")
-            return await store.revoke(options.which)
+            return await revoke(options.which)
         case "log":
-            return await store.show_log(options.limit, options.session, as_json=options.json)
+            return await show_log(options.limit, options.session, as_json=options.json)
         case "trust":
-            return await (store.show_trusted() if options.list else store.trust(options.directory))
+            return await (show_trusted() if options.list else trust(options.directory))
         case _:
-            return await store.distrust(options.directory)
+            return await distrust(options.directory)
+
+
+# --- `antiphon policy explain`: asks the gate what it would decide, without doing or remembering anything
+
+
+class Explained(msgspec.Struct, frozen=True):
+    """What `--json` prints. Without a rule, `source` tells what decided instead: the mode, or a doubt."""
+
+    verdict: str
+    rule: str | None
+    source: str
+    where: str | None
+    why: str
+
+
+async def explain(options: Options) -> int:
+    """Print the verdict, the rule that gave it, and why.
+
+    Raises:
+        Misused: there is no such directory, or a rule or an input makes no sense.
+    """
+
+    from antiphon.cli.terminal import tell
+    from antiphon.permission.settings import settings_here
+    from antiphon.store.decisions import DecisionStore
+    from antiphon.store.schema import open_database
+
+    place = _place(options)
+    action = action_from(options.tool, options.input, place)
+    database = open_database()
+    try:
+        kept = database if database.path.exists() else None  # to explain is not to make a file
+        loaded = await settings_here(place.cwd, kept)
+        tell(loaded)
+        ruling = await _gate(options, loaded, DecisionStore(database) if kept else None, place.cwd).judge("", action)
+    finally:
+        await database.close()
+    _show(_explained(ruling, loaded), as_json=options.json)
+    return 0
+
+
+def _place(options: Options) -> "SessionWorkspace":
+    from antiphon.client.session import SessionWorkspace
+
+    cwd, *directories = map(os.path.expanduser, (options.cwd or ".", *options.add_dir))
+    for folder in (cwd, *directories):
+        if not os.path.isdir(folder):
+            raise Misused(f"there is no directory `{folder}`")
+    return SessionWorkspace.at(cwd, directories)
+
+
+def action_from(tool: str, given: str | None, place: "SessionWorkspace") -> "Action":
+    """The action of a call, as if an agent had asked for permission.
+
+    Raises:
+        Misused: the tool needs an input, or takes no such one.
+    """
+
+    from antiphon.permission.actions import action_of
+    from antiphon.policy.rules import KIND_OF, KINDS, canonical
+    from antiphon.protocol import v1
+
+    _refuse_rules(tool)
+    if tool.startswith("kind:"):
+        name, word = None, tool.removeprefix("kind:")
+        if word not in KINDS:
+            raise Misused(f"there is no kind `{word}`: use one of {', '.join(sorted(KINDS))}")
+        known = None
+    else:
+        name, known = tool, canonical(tool)
+        if known is None:
+            _refuse_misspelt(tool, given)
+        word = KIND_OF[known] if known is not None else "other"
+    raw = _raw(known, word, given)
+    call = v1.ToolCallPatch("explain", kind=v1.ToolKind(word), name=name, raw_input=raw)
+    return action_of(v1.RequestPermission("", call, []), place)
+
+
+def _refuse_rules(tool: str) -> None:
+    """Refuse a rule in the place of a tool: it would be taken for a tool of this name, which no rule is about."""
+
+    from antiphon.policy.rules import canonical
+
+    name, mark, pattern = tool.partition("(")
+    if mark:
+        given = pattern.removesuffix(")") or "…"
+        raise Misused(
+            f"`{tool}` is a rule, and what is explained is a call",
+            hint=f"give the tool and its input apart, as in `antiphon policy explain {name or 'Bash'} {shlex.quote(given)}`",
+        )
+    if not tool or any(letter.isspace() for letter in tool):
+        first, _, rest = tool.strip().partition(" ")
+        example = f"{first} {shlex.quote(rest.strip())}" if canonical(first) and rest else "Bash 'git status'"
+        raise Misused(
+            f"`{tool}` is not the name of a tool",
+            hint=f"give the tool and its input apart, as in `antiphon policy explain {example}`",
+        )
+
+
+def _refuse_misspelt(tool: str, given: str | None) -> None:
+    """Refuse a name that is nearly one that we know. With an input as agents send it, it may be a tool of the agent's own."""
+
+    from antiphon.policy.rules import KIND_OF, KINDS
+    from antiphon.text import one_line
+
+    meant = did_you_mean(tool, [*KIND_OF, *(f"kind:{kind}" for kind in KINDS)]) if not tool.startswith("mcp__") else ""
+    if meant and not (given or "").lstrip().startswith("{"):
+        raise Misused(
+            f"there is no tool `{tool}`", hint=f"{meant}a tool of the agent's own takes its input as a JSON object"
+        )
+    if not tool.startswith("mcp__"):
+        sys.stderr.write(
+            f"note: `{one_line(tool)}` is taken for a tool of the agent's own: no rule but `{one_line(tool)}` and `kind:other` is about it\n"
+        )
+
+
+def _raw(known: str | None, kind: str, given: str | None) -> dict[str, object]:
+    from antiphon.policy.rules import PATH_TOOLS
+
+    if kind == "execute":
+        if given is None:
+            raise Misused("say which command line it would run")
+        return {"command": given}
+    if given is None:
+        return {}
+    if known in PATH_TOOLS or (known is None and kind in ("read", "edit", "move", "delete", "search")):
+        return {"path": given}
+    if kind == "fetch":
+        return {"url": given}
+    try:
+        return msgspec.json.decode(given, type=dict[str, object])
+    except msgspec.MsgspecError as error:
+        raise Misused(f"the input of this tool has to be a JSON object: {str(error).lower()}") from error
+
+
+def _gate(options: Options, loaded: "Loaded", decisions: "DecisionStore | None", cwd: str) -> "PermissionGate":
+    from antiphon.client.launch import LaunchOptions, rules_of
+    from antiphon.permission.gate import PermissionGate
+    from antiphon.policy import PolicyMode, RuleError
+
+    try:
+        rules = rules_of(LaunchOptions(allow=options.allow, deny=options.deny, ask=options.ask), loaded.settings)
+    except RuleError as error:
+        raise Misused(error.sentence, hint=error.hint) from error
+    return PermissionGate(
+        rules,
+        PolicyMode(options.permission_mode or loaded.settings.permission_mode),
+        decisions=decisions,
+        project=str(loaded.sources.directory or os.path.realpath(cwd)),
+        broken="A config file cannot be understood, so everything is asked." if loaded.policy_broken else "",
+    )
+
+
+def _explained(ruling: "Ruling", loaded: "Loaded") -> Explained:
+    rule = None if ruling.rule is None else ruling.rule.text
+    texts = (*loaded.settings.allow, *loaded.settings.deny, *loaded.settings.ask)
+    found = (text.where for text in texts if text.text == rule and text.source == ruling.source and text.where)
+    return Explained(ruling.verdict.value, rule, ruling.source, next(found, None), ruling.why)
+
+
+def _show(explained: Explained, *, as_json: bool) -> None:
+    from antiphon.text import one_line
+
+    if as_json:
+        sys.stdout.write(msgspec.json.encode(explained).decode() + "\n")
+        return
+    place = explained.where or explained.source
+    rule = f"none ({place})" if explained.rule is None else f"{explained.rule} ({place})"
+    lines = (explained.verdict, f"rule: {rule}", f"why: {explained.why}")
+    sys.stdout.write("".join(f"{one_line(line)}\n" for line in lines))
+
+
+# --- `antiphon policy` and the store: remembered answers, the audit, trusted projects
+
+Row = TypeVar("Row", bound=msgspec.Struct)
+
+
+@asynccontextmanager
+async def _opened() -> "AsyncIterator[Database | None]":
+    """The database, or None if there is none yet: to look is not to make a file."""
+
+    from antiphon.store.schema import open_database
+
+    database = open_database()
+    try:
+        yield database if database.path.exists() else None
+    finally:
+        await database.close()
+
+
+async def show_decisions(*, as_json: bool) -> int:
+    """What is remembered."""
+
+    from antiphon.store.decisions import DecisionStore
+
+    async with _opened() as database:
+        found = [] if database is None else await DecisionStore(database).all()
+    header = ("ID", "VERDICT", "RULE", "HOLDS IN", "MADE", "UNTIL")
+    return _list(found, header, _decision, "nothing is remembered", as_json=as_json)
+
+
+def _decision(row: "Decision") -> tuple[str, ...]:
+    where = {"session": f"session {row.session_id} of {row.agent}", "project": row.project}.get(row.scope, row.scope)
+    return str(row.id), row.verdict, row.rule, where, _time(row.made_at), _time(row.expires_at or "")
+
+
+async def revoke(which: str | None) -> int:
+    """Forget one answer, all of a rule, or (None) all."""
+
+    from antiphon.store.decisions import DecisionStore
+
+    gone = 0
+    async with _opened() as database:
+        if database is not None:
+            store = DecisionStore(database)
+            number = int(which) if which is not None and which.isascii() and which.isdigit() else which
+            gone = await (store.revoke_all() if number is None else store.revoke(number))
+    if gone == 0 and which is not None:
+        raise Misused(f"nothing is remembered as `{which}`", hint="`antiphon policy list` shows what is")
+    sys.stderr.write(f"forgot {gone} answer{'' if gone == 1 else 's'}\n")
+    return 0
+
+
+async def show_log(limit: int, session_id: str | None, *, as_json: bool) -> int:
+    """What was decided."""
+
+    from antiphon.store.decisions import AuditStore
+
+    async with _opened() as database:
+        found = [] if database is None else await AuditStore(database).latest(limit, session_id=session_id)
+    header = ("TIME", "AGENT", "VERDICT", "TOOL", "SUBJECT", "BY")
+    return _list(found, header, _entry, "nothing was decided yet", as_json=as_json)
+
+
+def _entry(row: "AuditEntry") -> tuple[str, ...]:
+    by = f"{row.source}: {row.rule}" if row.rule else row.source
+    return _time(row.at), row.agent, row.verdict, row.tool or row.kind, row.subject, by
+
+
+async def show_trusted() -> int:
+    """Show which projects and files are trusted."""
+
+    from antiphon.store.decisions import TrustStore
+
+    async with _opened() as database:
+        store = None if database is None else TrustStore(database)
+        found = [] if store is None else [*await store.all(), *await store.files()]
+    _table(("PROJECT", "SINCE"), [(row.project, _time(row.trusted_at)) for row in found], "no project is trusted")
+    return 0
+
+
+async def trust(directory: str) -> int:
+    """Trust what the project says as it is now: its config file, and what engines read from it."""
+
+    from antiphon.permission.project_trust import trust_project
+    from antiphon.text import prose
+
+    trusted = await trust_project([_folder(directory)])
+    for path in trusted:
+        sys.stderr.write(f"trusted {prose(path)} as it is now\n")
+    sys.stderr.write("hint: what changes has to be trusted again; `antiphon policy distrust` takes it back\n")
+    return 0
+
+
+async def distrust(directory: str) -> int:
+    """Trust it no longer, also what is gone from it."""
+
+    from antiphon.config.project_files import directories_above
+    from antiphon.config.settings import find
+    from antiphon.store.decisions import TrustStore
+    from antiphon.text import prose
+
+    folder = _folder(directory)
+    project = str(find(folder).directory or folder)
+    above = set(directories_above(folder))
+    async with _opened() as database:
+        known = False
+        if database is not None:
+            store = TrustStore(database)
+            files = [row.project for row in await store.files() if _is_of(row.project, project, above)]
+            gone = await store.distrust_files(files)
+            known = await store.distrust(project) or gone > 0
+    if not known:
+        raise Misused(f"`{project}` is not trusted", hint="`antiphon policy trust --list` shows what is")
+    sys.stderr.write(f"{prose(project)} is trusted no longer\n")
+    return 0
+
+
+def _is_of(path: str, project: str, above: set[str]) -> bool:
+    """Whether a trusted file is in a project, or in a directory above it, from where engines read too."""
+
+    from antiphon.config.project_files import NAMES
+
+    if path.startswith(f"{project.rstrip('/')}/"):
+        return True
+    return any(
+        path == os.path.join(top, name) or path.startswith(f"{os.path.join(top, name)}/")
+        for top in above
+        for name in NAMES
+    )
+
+
+def _folder(directory: str) -> str:
+    folder = os.path.realpath(os.path.expanduser(directory))
+    if not os.path.isdir(folder):
+        raise Misused(f"there is no directory `{directory}`")
+    return folder
+
+
+def _list(
+    rows: Sequence[Row],
+    header: tuple[str, ...],
+    cells: Callable[[Row], tuple[str, ...]],
+    otherwise: str,
+    *,
+    as_json: bool,
+) -> int:
+    """Print a line for each row. An empty list is a word on stderr, in either form."""
+    if as_json and rows:
+        sys.stdout.write("".join(msgspec.json.encode(row).decode() + "\n" for row in rows))
+    else:
+        _table(header, [cells(row) for row in rows], otherwise)
+    return 0
+
+
+def _table(header: tuple[str, ...], rows: list[tuple[str, ...]], otherwise: str) -> None:
+    from antiphon.text import exact_line
+
+    if not rows:
+        sys.stderr.write(f"{otherwise}\n")
+        return
+    every = [header, *(tuple(exact_line(cell) or "-" for cell in row) for row in rows)]
+    widths = [max(len(row[column]) for row in every) for column in range(len(header) - 1)]
+    for row in every:
+        cells = [*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]
+        sys.stdout.write("  ".join(cells).rstrip() + "\n")
+
+
+def _time(stored: str) -> str:
+    """To the second: nobody reads microseconds."""
+    return f"{stored[:19]}Z" if stored else ""

@@ -3,13 +3,28 @@
 import argparse
 import asyncio
 import os
-from typing import Final
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
 
-from antiphon.cli.arguments import Options
-from antiphon.cli.grammar import Parser, count
-from antiphon.cli.saying import Misused, did_you_mean, manner
+import msgspec
 
-__all__ = ["parser", "run"]
+from antiphon.cli.arguments import Options, Parser, count
+from antiphon.cli.outcome import FAILED, Misused, did_you_mean, manner
+from antiphon.errors import AcpError
+
+if TYPE_CHECKING:
+    import re
+
+    from antiphon.export.session import About
+    from antiphon.export.stored import Hit, Shelf
+    from antiphon.store.locks import Holder, SessionLock
+    from antiphon.store.sessions import SessionRow
+    from antiphon.text import Paint
+
+__all__ = ["Which", "delete", "export", "parser", "run", "search", "show", "show_list", "to_resume"]
 
 FORMATS: Final = ("markdown", "json", "html")
 _UNLESS_SAID: Final = argparse.SUPPRESS
@@ -107,30 +122,27 @@ def run(arguments: list[str]) -> int:
 
 
 async def _do(options: argparse.Namespace) -> int:
-    from antiphon.cli import sessions_doing as doing
-
     match options.command:
         case "show":
             if options.json:
-                return await doing.export(options.id, None, "line")
-            return await doing.show(options.id, thoughts=options.thoughts, calls=options.calls)
+                return await export(options.id, None, "line")
+            return await show(options.id, thoughts=options.thoughts, calls=options.calls)
         case "search":
-            return await doing.search(options.words, everywhere=options.all, as_json=options.json)
+            return await search(options.words, everywhere=options.all, as_json=options.json)
         case "export":
-            return await doing.export(options.id, options.output, options.format or _format(options.output))
+            return await export(options.id, options.output, options.format or _format(options.output))
         case "delete":
-            return await doing.delete(options.ids, yes=options.yes)
+            return await delete(options.ids, yes=options.yes)
         case _:
             limit = 20 if options.limit is None else options.limit
             folder = None if options.all else _folder(options.cwd)
-            which = doing.Which(folder, options.client, scripts=not options.no_scripts)
-            return await doing.show_list(which, limit=limit, as_json=options.json)
+            which = Which(folder, options.client, scripts=not options.no_scripts)
+            return await show_list(which, limit=limit, as_json=options.json)
 
 
 def _resume(word: str, rest: list[str]) -> int:
     """Open the chat on a session. Whoever else has it open is told before anything is started."""
     from antiphon.cli import chat
-    from antiphon.cli.sessions_doing import to_resume
 
     Options.read(chat.parser(), rest)  # what is wrong with them is told first
     manner.prog = "antiphon sessions resume"
@@ -159,3 +171,270 @@ def _format(path: str | None) -> str:
         meant = did_you_mean(ending, (each for each in known if each))
         raise Misused(f"`{path}` does not say in which format", hint=f"{meant}give --format {', '.join(FORMATS)}")
     return known[ending]
+
+
+# --- What the commands of `antiphon sessions` do: the shelf on one side, stdout and stderr on the other
+
+
+class Which(msgspec.Struct, frozen=True):
+    """Which sessions a list has."""
+
+    folder: str | None
+    """Of this directory; None: of all."""
+    client: str | None = None
+    """Made by this client; None: by any."""
+    scripts: bool = True
+    """Also those that scripts made."""
+
+    def has(self, row: "SessionRow") -> bool:
+        """Whether it has this one, as far as its maker counts."""
+
+        from antiphon.config.clients import is_script
+
+        made = self.client is None or row.client.lower() == self.client.lower()
+        return made and (self.scripts or not is_script(row.client))
+
+
+async def show_list(which: Which, *, limit: int, as_json: bool) -> int:
+    """The sessions of a directory, or of all."""
+
+    from antiphon.cli.terminal import stdout_paint
+    from antiphon.config.places import state_dir
+    from antiphon.export.stored import ListedSession, opened
+    from antiphon.store.locks import holder
+    from antiphon.text import table
+
+    folder = which.folder
+    async with opened() as shelf:
+        every = list(shelf.rows) if folder is None else shelf.in_directory(folder)
+        rows = [row for row in every if which.has(row)]
+        shown = [await shelf.about(row) for row in rows[:limit]]
+    owners = {about.id: holder(state_dir(), about.id) for about in shown}
+    if as_json:
+        listed = (ListedSession(**msgspec.structs.asdict(about), open_in=owners[about.id]) for about in shown)
+        sys.stdout.write("".join(f"{msgspec.json.encode(each).decode()}\n" for each in listed))
+    if not rows:
+        there = len(shelf.rows) - len(every)
+        elsewhere = f"; {there} elsewhere: `antiphon sessions --all` lists them" if there else ""
+        others = f"; {len(every)} made otherwise" if every else ""
+        here = "" if folder is None else " in this directory"
+        sys.stderr.write(f"there is no {'such ' if every else ''}session{here} yet{others}{elsewhere}\n")
+    if as_json or not rows:
+        return 0
+    paint = stdout_paint()
+    cells = [_cells(shelf, about, owners[about.id], everywhere=folder is None) for about in shown]
+    header = ("ID", "USED", "TURNS", "ROUTE", "FROM", "TITLE", *(("FOLDER",) if folder is None else ()), "OPEN IN")
+    styles = ("cyan", "", "", "", "dim", "", *(("",) if folder is None else ()), "green")
+    if not any(owners.values()):
+        header, styles, cells = header[:-1], styles[:-1], [row[:-1] for row in cells]
+    title = header.index("TITLE")
+    if not any(about.client for about in shown):
+        header, styles, title = (
+            (*header[: title - 1], *header[title:]),
+            (*styles[: title - 1], *styles[title:]),
+            title - 1,
+        )
+        cells = [(*row[:title], *row[title + 1 :]) for row in cells]
+    lines = table(header, cells, styles, title, paint)
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    if len(rows) > limit:
+        sys.stderr.write(f"… and {len(rows) - limit} more: --limit shows more\n")
+    return 0
+
+
+def _cells(shelf: "Shelf", about: "About", owner: "Holder | None", *, everywhere: bool) -> tuple[str, ...]:
+    from antiphon.text import exact_line, one_line
+
+    home = os.path.expanduser("~")
+    folder = f"~{about.cwd.removeprefix(home)}" if about.cwd == home or about.cwd.startswith(f"{home}/") else about.cwd
+    route = about.route or "+".join(about.engines)
+    live = "" if owner is None else str(owner) or "another Antiphon"
+    made = "script" if about.script else about.client or ""
+    cells = [shelf.short(about.id), ago(about.updated_at), str(about.turns), route, made, about.title or ""]
+    cells += [folder] if everywhere else []
+    return (*(one_line(cell) or "-" for cell in cells), exact_line(live))
+
+
+async def show(word: str, *, thoughts: bool, calls: bool) -> int:
+    """What was said, as Markdown."""
+
+    from antiphon.export.markdown import markdown
+    from antiphon.export.stored import opened
+
+    async with opened() as shelf:
+        told = await shelf.told(shelf.find(word))
+    _write(markdown(told, thoughts=thoughts, calls=calls).encode("utf-8", "replace"))
+    return 0
+
+
+async def export(word: str, path: str | None, form: str) -> int:
+    """The whole session as a file, or on stdout."""
+
+    from antiphon.export.stored import opened
+
+    async with opened() as shelf:
+        told = await shelf.told(shelf.find(word))
+    match form:
+        case "json" | "line":
+            from antiphon.export.json import document
+
+            data = document(told, indent=2 if form == "json" else -1)
+        case "html":
+            from antiphon.export.html import page
+
+            data = page(told).encode("utf-8", "replace")
+        case _:
+            from antiphon.export.markdown import markdown
+
+            data = markdown(told, thoughts=True).encode("utf-8", "replace")
+    if path is None or path == "-":
+        _write(data)
+        return 0
+    return _save(path, data)
+
+
+def _save(path: str, data: bytes) -> int:
+    from antiphon.config.places import private_opener
+    from antiphon.text import prose
+
+    try:
+        with open(os.path.expanduser(path), "wb", opener=private_opener) as file:
+            file.write(data)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise Misused(f"`{path}` cannot be written: there is no such directory", hint="give another FILE") from error
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise AcpError(f"`{path}` cannot be written: {why}", hint="give another FILE") from error
+    sys.stderr.write(f"wrote {prose(path)}\n")
+    return 0
+
+
+async def search(words: Sequence[str], *, everywhere: bool, as_json: bool) -> int:
+    """Sessions in which all of these words were said, told as they are found."""
+
+    from antiphon.cli.terminal import stdout_paint
+    from antiphon.export.stored import FoundSession, hits_in, opened, pattern_of
+    from antiphon.text import one_line
+
+    wanted = [word for word in words if word.strip()]
+    if not wanted:
+        raise Misused("WORD is missing")
+    paint, found, pattern = stdout_paint(), 0, pattern_of(wanted)
+    async with opened() as shelf:
+        for row in shelf.rows if everywhere else shelf.in_directory(os.getcwd()):
+            told = await shelf.told(row)
+            hits = hits_in(told.about.title or "", told.lines, wanted)
+            if hits is None:
+                continue
+            if as_json:
+                sys.stdout.write(f"{msgspec.json.encode(FoundSession(told.about, hits)).decode()}\n")
+            else:
+                gap = "\n" if found else ""
+                head = f"{shelf.short(row.id)}  {one_line(told.about.title or '-')}"
+                tail = f"  {ago(row.updated_at)}{f'  {one_line(row.cwd)}' if everywhere else ''}"
+                sys.stdout.write(f"{gap}{paint(paint.fit(head, beside=tail), 'bold')}{tail}\n")
+                sys.stdout.write("".join(f"{line}\n" for hit in hits for line in _hit(hit, pattern, paint)))
+            sys.stdout.flush()
+            found += 1
+    if not found:
+        elsewhere = "" if everywhere else " in this directory; --all looks in every one"
+        sys.stderr.write(f"no session has that{elsewhere}\n")
+    return 0
+
+
+def _hit(hit: "Hit", pattern: "re.Pattern[str]", paint: "Paint") -> list[str]:
+    lines = []
+    if hit.before:
+        lines.append(paint(paint.fit(f"    {hit.before}"), "dim"))
+    line = paint.fit(f"  {hit.who}: {hit.line}")
+    head = len(hit.who) + 4
+    marked = pattern.sub(lambda match: paint(match.group(), "yellow"), line[head:])
+    lines.append(line[:head] + marked)
+    if hit.after:
+        lines.append(paint(paint.fit(f"    {hit.after}"), "dim"))
+    return lines
+
+
+async def delete(words: Sequence[str], *, yes: bool) -> int:
+    """Forget sessions, all of them or, if one is open somewhere, none."""
+
+    from antiphon.export.stored import opened
+
+    async with opened() as shelf:
+        rows = list({row.id: row for row in map(shelf.find, words)}.values())
+        with ExitStack() as locks:
+            for row in rows:
+                locks.enter_context(_taken(row))
+            if not yes and not await _agreed(shelf, rows):
+                return FAILED
+            for row in rows:
+                await shelf.store.delete(row.id)
+    sys.stderr.write(
+        f"deleted {len(rows)} session{'' if len(rows) == 1 else 's'}; the engines' own histories were not touched:"
+        " `claude` and `codex` keep theirs\n"
+    )
+    return 0
+
+
+async def _agreed(shelf: "Shelf", rows: "Sequence[SessionRow]") -> bool:
+    from antiphon.cli.terminal import Screen, agreed
+
+    screen = Screen()
+    for row in rows:
+        about = await shelf.about(row)
+        turns = f"{about.turns} turn{'' if about.turns == 1 else 's'}"
+        screen.note(f"{shelf.short(row.id)}  {about.title or '-'} ({turns}, {ago(row.updated_at)}, {row.cwd})")
+    question = f"Delete {'it' if len(rows) == 1 else f'these {len(rows)}'}?"
+    return agreed(screen, question, nothing="nothing was deleted", otherwise="--yes deletes")
+
+
+def _taken(row: "SessionRow") -> "SessionLock":
+    from antiphon.config.places import state_dir
+    from antiphon.store.locks import LiveElsewhere, SessionLock
+
+    try:
+        return SessionLock.take(state_dir(), row.id, "antiphon sessions delete")
+    except LiveElsewhere as error:
+        raise AcpError(f"{str(error).partition(chr(10))[0]}", hint="close it there first") from error
+
+
+async def to_resume(word: str) -> "SessionRow":
+    """The session to go on with.
+
+    Raises:
+        AcpError: there is none, or somebody has it open.
+    """
+
+    from antiphon.config.places import state_dir
+    from antiphon.export.stored import opened
+    from antiphon.store.locks import LiveElsewhere, holder
+
+    async with opened() as shelf:
+        row = shelf.find(word)
+    owner = holder(state_dir(), row.id)
+    if owner is not None:
+        raise LiveElsewhere(row.id, owner)
+    return row
+
+
+def _write(data: bytes) -> None:
+    """Bytes as they are, whatever stdout thinks of letters."""
+    sys.stdout.flush()
+    if (raw := getattr(sys.stdout, "buffer", None)) is None:
+        sys.stdout.write(data.decode())
+        return
+    raw.write(data)
+    raw.flush()
+
+
+def ago(stored: str, now: datetime | None = None) -> str:
+    """A stored time, as people say it."""
+    try:
+        then = datetime.fromisoformat(stored)
+    except ValueError:
+        return stored
+    seconds = ((now or datetime.now(UTC)) - then).total_seconds()
+    for limit, unit, word in ((90, 1, ""), (5400, 60, "min"), (129600, 3600, "h"), (30 * 86400, 86400, "days")):
+        if seconds < limit:
+            return f"{round(seconds / unit)} {word} ago" if word else "just now"
+    return f"{then.astimezone():%Y-%m-%d}"

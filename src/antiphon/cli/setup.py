@@ -1,21 +1,25 @@
 """`antiphon setup`: Antiphon in an editor's settings, shown first, written on yes, and taken out again."""
 
 import argparse
+import os
 import shlex
 import sys
+from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from antiphon.cli.agreeing import answered_yes
-from antiphon.cli.grammar import Offered, Parser, check_choice
-from antiphon.cli.saying import FAILED, Misused
-from antiphon.cli.screen import Screen
-from antiphon.cli.setup_changing import set_up, undo
-from antiphon.editors.known import EDITORS, NAME, OTHER_NAMES, editors_here, place_of
-from antiphon.editors.records import records
-from antiphon.engines.known import ENGINES
+from antiphon.cli.arguments import Offered, Parser, check_choice
+from antiphon.cli.outcome import FAILED, Misused
+from antiphon.editors.known import EDITORS, NAME, OTHER_NAMES, Editor, Entry, editors_here, place_of
+from antiphon.editors.records import Record, digest, forget, keep, records
+from antiphon.text import Style, exact
 
-__all__ = ["parser", "run"]
+if TYPE_CHECKING:
+    from antiphon.cli.terminal import Screen
+    from antiphon.config.editing import EditRefused
+
+__all__ = ["parser", "passing", "program", "run", "set_up", "undo"]
 
 LONGEST_NAME: Final = 60
 """Letters of a name in an editor's menu."""
@@ -39,6 +43,9 @@ Without a terminal and without --yes nothing is written, and the exit status is 
 
 def parser() -> argparse.ArgumentParser:
     """The command line, also for shell completion."""
+
+    from antiphon.engines.known import ENGINES
+
     top = Parser(
         prog="antiphon setup",
         description=DESCRIPTION,
@@ -80,7 +87,8 @@ def run(arguments: list[str]) -> int:
 
 def _without_editor(arguments: list[str]) -> int:
     """List the editors and which of them are here, and offer on a terminal to set those up; with options, one has to be named."""
-    from antiphon.cli.asking import terminal_of
+
+    from antiphon.cli.terminal import Screen, answered_yes, terminal_of
 
     here = editors_here()
     example = f"`antiphon setup {here[0] if here else 'zed'}` sets it up"
@@ -122,3 +130,211 @@ def _name(given: str | None, engine: str | None) -> str:
     if not given.strip() or not given.isprintable() or len(given) > LONGEST_NAME:
         raise Misused(f"a name has 1 to {LONGEST_NAME} letters")
     return given.strip()
+
+
+# --- Shows what `antiphon setup` would change in a file, asks, changes it at one stroke, and remembers how to undo it
+
+CONTEXT: Final = 3
+"""Lines shown around a change."""
+
+_STYLES: Final[dict[str, Style]] = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def set_up(name: str, called: str, engine: str | None, path: Path | None, *, yes: bool) -> int:
+    """Put us into an editor's settings.
+
+    Raises:
+        AcpError: the file cannot be read, changed or written; it is as it was.
+    """
+
+    from antiphon.cli.terminal import Screen
+    from antiphon.config.editing import EditRefused
+
+    editor = EDITORS[name]
+    path = path or place_of(name, called)
+    entry = Entry(called, (*program(), "agent", *(() if engine is None else ("--engine", engine))))
+    screen = Screen()
+    if passing(entry.command[0]):
+        screen.note(
+            f"warning: {entry.command[0]} is in a cache and may go; install Antiphon first: uv tool install antiphon"
+        )
+    before = _read(path)
+    if before is None and not path.parent.exists():
+        screen.note(f"note: there is no {path.parent} yet; if the settings of {editor.title} are elsewhere, say --file")
+    try:
+        put = editor.put(before, entry)
+    except EditRefused as error:
+        raise _refused(path, editor, error, entry) from error
+    if put.text == before:
+        screen.note(f"{path} has it already")
+        _tell(screen, editor, path, entry)
+        return 0
+    if not _agreed(screen, path, before, put.text, yes=yes):
+        return FAILED
+    folders = tuple(str(folder) for folder in reversed(path.parents) if not folder.exists())
+    record = Record(name, called, str(path), before, digest(put.text), put.made_group, put.replaced, folders)
+    kept = keep(record)
+    try:
+        _write(path, before, put.text)
+    except BaseException:
+        forget(kept)
+        raise
+    screen.note(f"{'made' if before is None else 'changed'} {path}; `antiphon setup {name} --undo` takes it back")
+    _tell(screen, editor, path, entry)
+    return 0
+
+
+def undo(name: str, called: str | None, path: Path | None, *, yes: bool) -> int:
+    """Take out what `set_up` put in: everything for this editor, or only in that file, or only what has this name.
+
+    Raises:
+        AcpError: there is nothing, or a file cannot be changed; it is as it was.
+    """
+
+    from antiphon.cli.terminal import Screen
+    from antiphon.config.editing import EditRefused
+
+    files: dict[Path, list[tuple[Path, Record]]] = {}
+    for kept, record in records(name):
+        if called in (None, record.name) and path in (None, Path(record.file)):
+            files.setdefault(Path(record.file), []).append((kept, record))
+    if not files:
+        where = path or place_of(name, called or NAME)
+        named = "" if called is None else f" as `{called}`"
+        raise EditRefused(f"`antiphon setup {name}` has put nothing{named} into {where}", hint="edit it by hand")
+    screen = Screen()
+    undone = [_undo_in(screen, EDITORS[name], file, done, yes=yes) for file, done in files.items()]
+    return 0 if all(undone) else FAILED
+
+
+def _undo_in(screen: "Screen", editor: Editor, path: Path, done: list[tuple[Path, Record]], *, yes: bool) -> bool:
+    """Take it out of one file, and return whether it is out."""
+
+    from antiphon.config.editing import EditRefused
+
+    before = text = _read(path)
+    for _, record in done:  # the latest first
+        try:
+            text = _without(editor, text, record)
+        except EditRefused as error:
+            raise _refused(path, editor, error, None) from error
+    if text == before:
+        screen.note(f"{path} does not have it any more")
+    elif not _agreed(screen, path, before, text, yes=yes):
+        return False
+    else:
+        _write(path, before, text)
+        screen.note(f"{'removed' if text is None else 'changed'} {path}; restart {editor.title}")
+    for kept, record in done:
+        forget(kept)
+        for folder in reversed(record.folders):
+            with suppress(OSError):  # something else is in there by now
+                os.rmdir(folder)
+    return True
+
+
+def program() -> tuple[str, ...]:
+    """The words that start us from anywhere: the whole path of the program that runs, as it was found.
+
+    Links are not followed: what a package manager puts on the PATH stays where it is when the program is renewed.
+    """
+    ran = Path(sys.argv[0])
+    beside = Path(sys.executable).with_name("antiphon")
+    for path in (ran.absolute(), beside):
+        if path.name == "antiphon" and path.is_file() and os.access(path, os.X_OK):
+            return (str(path),)
+    return (sys.executable, "-m", "antiphon")
+
+
+def passing(program: str) -> bool:
+    """Whether a program stands where uv keeps what it runs once (`uvx antiphon setup …`)."""
+    parts = Path(program).parts
+    return any(cache == "uv" and part.startswith("archive-v") for cache, part in pairwise(parts))
+
+
+def _without(editor: Editor, text: str | None, record: Record) -> str | None:
+    """The text before this change, or, if other things have changed since, without what it put in."""
+    if text is None:  # the file is gone, and what was in it
+        return None
+    if digest(text) == record.after:
+        return record.before
+    left = editor.take(text, record.name, made_group=record.made_group, replaced=record.replaced)
+    return text if left is None else left
+
+
+def _agreed(screen: "Screen", path: Path, before: str | None, after: str | None, *, yes: bool) -> bool:
+    """Show the change, and ask if somebody is there."""
+
+    from antiphon.cli.terminal import agreed
+
+    _show(screen, path, before, after)
+    question = f"{'Delete' if after is None else 'Write'} {path}?"
+    return yes or agreed(screen, question, nothing="nothing was written", otherwise="--yes writes it")
+
+
+def _show(screen: "Screen", path: Path, before: str | None, after: str | None) -> None:
+    """The change as a unified diff, on stdout: it is what a script wants to see."""
+    import difflib
+
+    names = ("/dev/null" if before is None else str(path), "/dev/null" if after is None else str(path))
+    old, new = ("" if text is None else text.replace("\r\n", "\n") for text in (before, after))
+    for line in difflib.unified_diff(_lines(old), _lines(new), *names, lineterm="", n=CONTEXT):
+        shown = screen.styled(exact(line), _STYLES.get(line[:1], "")) if screen.out_is_terminal else line
+        sys.stdout.write(f"{shown}\n")
+    sys.stdout.flush()
+
+
+def _lines(text: str) -> list[str]:
+    """The lines; a last one without an end is marked, as diffs have it."""
+    lines = text.split("\n")
+    last = lines.pop()
+    return [*lines, f"{last}\n\\ No newline at end of file"] if last else lines
+
+
+def _tell(screen: "Screen", editor: Editor, path: Path, entry: Entry) -> None:
+    for step in editor.told(path, entry):
+        screen.note(f"next: {step}")
+
+
+def _read(path: Path) -> str | None:
+    """The text of a file, every byte of it; None if there is none."""
+
+    from antiphon.config.editing import EditRefused
+
+    try:
+        return path.read_bytes().decode()
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError as error:
+        raise EditRefused(f"{path} is not text in UTF-8", hint="convert it first") from error
+    except OSError as error:
+        raise EditRefused(f"{path} cannot be read: {error.strerror or error}", hint="check what it is") from error
+
+
+def _write(path: Path, before: str | None, after: str | None) -> None:
+    """Change the file, if it still is what was shown."""
+
+    from antiphon.config.editing import EditRefused
+    from antiphon.local.files import write_text
+
+    if _read(path) != before:
+        raise EditRefused(f"{path} changed while you looked at it; nothing was written", hint="try again")
+    if after is not None:
+        write_text(path, after)
+        return
+    try:
+        os.unlink(path.resolve())
+    except OSError as error:
+        raise EditRefused(f"{path} cannot be deleted: {error.strerror or error}", hint="delete it yourself") from error
+
+
+def _refused(path: Path, editor: Editor, error: "EditRefused", entry: Entry | None) -> "EditRefused":
+    """The same, with the file's name, and with what to do by hand."""
+
+    from antiphon.config.editing import EditRefused
+
+    hint = error.hint
+    if not hint and entry is not None:
+        by_hand = " ".join(editor.put(None, entry).text.split())
+        hint = f"correct it, or put this in by hand: {by_hand}"
+    return EditRefused(f"{path} cannot be changed: {error.sentence}", hint=f"{hint or 'edit it by hand'}")

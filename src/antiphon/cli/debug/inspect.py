@@ -1,4 +1,4 @@
-"""What `antiphon inspect` does: reads a recording once, and shows it in the form that was asked for."""
+"""`antiphon inspect`: what a recording says, in the terminal, as data, as a page, and while it is still being written."""
 
 import argparse
 import os
@@ -11,19 +11,97 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import msgspec
 
-from antiphon.cli.saying import FAILED, Misused
-from antiphon.cli.screen import stdout_paint
+from antiphon.cli.arguments import Parser, duration, shown_time
+from antiphon.cli.outcome import FAILED, Misused
 from antiphon.errors import AcpError
-from antiphon.recorder.story_builder import SLOW, StoryBuilder
-from antiphon.recorder.views.filters import MessageFilter
-from antiphon.recorder.views.style import PLAIN, WIDTH, Signs, ViewStyle
 from antiphon.text import exact, exact_line
-from antiphon.traffic.entries import Entry, RecordingReader
 
 if TYPE_CHECKING:
     from antiphon.recorder.story import RecordedMessage, Story
+    from antiphon.recorder.views.filters import MessageFilter
+    from antiphon.recorder.views.style import ViewStyle
+    from antiphon.traffic.entries import Entry
 
-__all__ = ["BESIDE", "SHORT", "Inspection", "Wanted"]
+__all__ = ["BESIDE", "SHORT", "Inspection", "Wanted", "parser", "run"]
+
+EPILOG: Final = """\
+FILE has one JSON object per line, as `antiphon record` writes them: {"t": seconds, "dir": "c2a" or "a2c", "msg": the message}. Files of
+other tools will do; lines of other kinds are skipped. `-` is stdin.
+
+Without options: who spoke with whom, the turns with their tool calls and questions, errors, deviations from the protocol, sizes, and what
+was slow. With a choice of messages: these, as a diagram; several choices narrow each other down. GLOB is compared with methods and with
+kinds of updates: `fs/*`, `tool_call*`. With --json the choice is of what --messages adds.
+
+exit status: 0, with --strict 1 if there are deviations that are more than advice or lines that cannot be decoded; 1 if there is no
+recording, 2 wrong arguments.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line, also for shell completion."""
+
+    from antiphon.recorder.story_builder import SLOW
+    from antiphon.recorder.views.filters import span
+
+    top = Parser(
+        prog="antiphon inspect",
+        usage="antiphon inspect [OPTIONS] FILE",
+        description="Analyse a recording: turns, tool calls, waits, errors, deviations.",
+        epilog=EPILOG,
+    )
+    top.add_argument("file", metavar="FILE", nargs="?", help="the recording; `-` is stdin")
+    top.add_argument("-f", "--follow", action="store_true", help="show messages as they are written, until Ctrl-C")
+    top.add_argument("--diagram", action="store_true", help=f"draw every message, also if there are more than {SHORT}")
+    top.add_argument("--json", action="store_true", help="all of it as one JSON object")
+    top.add_argument("--messages", action="store_true", help="with --json, also a list of the messages")
+    top.add_argument(
+        "--html", metavar="OUT", nargs="?", const=BESIDE, help="write a page with pictures; without OUT, beside FILE"
+    )
+    top.add_argument(
+        "--slow", metavar="TIME", type=duration, help=f"from when on something is slow (default: {shown_time(SLOW)})"
+    )
+    top.add_argument("--strict", action="store_true", help="status 1 where the protocol was not kept")
+    choice = top.add_argument_group("choice of messages")
+    choice.add_argument("--session", metavar="ID", help="of this session; the beginning of its id will do")
+    choice.add_argument("--turn", metavar="N[-M]", type=span, help="of this turn, or of these")
+    choice.add_argument("--method", metavar="GLOB", help="of this method or kind of update, and its answers")
+    choice.add_argument("--dir", choices=("c2a", "a2c"), help="from client to agent, or from agent to client")
+    choice.add_argument("--errors", action="store_true", help="that are errors or noise")
+    choice.add_argument(
+        "--deviations", action="store_true", help="that break a rule or do not follow advice, with what is wrong"
+    )
+    choice.add_argument("--grep", metavar="TEXT", help="that contain this text, large or small letters")
+    choice.add_argument("--message", metavar="N[-M]", type=span, help="of these numbers, printed whole")
+    return top
+
+
+def run(arguments: list[str]) -> int:
+    """Inspect a recording."""
+
+    from antiphon.recorder.views.filters import MessageFilter
+
+    options = parser().parse_args(arguments, namespace=Wanted())
+    if options.file is None and options.html:  # `--html FILE`: it took the word that was meant for FILE
+        options.file, options.html = options.html, BESIDE
+    if options.file is None:
+        raise Misused("FILE is missing", hint="name a recording; `-` is stdin")
+    choice = MessageFilter(
+        options.session, options.turn, options.method, options.dir, options.errors, options.deviations, options.grep,
+        options.message,
+    )  # fmt: skip
+    if options.messages and not options.json:
+        raise Misused("--messages is for --json; --diagram draws the messages")
+    if options.follow and (options.json or options.message or options.html is not None):
+        raise Misused("--follow shows messages as they come, and goes with none of --json, --html and --message")
+    if options.json and options.html is not None:
+        raise Misused("--json and --html are two forms of the same: ask for one")
+    if (sys.stdout.encoding or "").lower().replace("-", "") != "utf8":
+        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    work = Inspection(options.file, options, choice)
+    return work.follow() if options.follow else work.show()
+
+
+# --- What `antiphon inspect` does: reads a recording once, and shows it in the form that was asked for
 
 BESIDE: Final = ""
 """Where a page goes when nobody says where."""
@@ -60,7 +138,10 @@ class Wanted(argparse.Namespace):
 class Inspection:
     """One recording, read once, and shown in the form that was asked for."""
 
-    def __init__(self, file: str, options: Wanted, choice: MessageFilter) -> None:
+    def __init__(self, file: str, options: Wanted, choice: "MessageFilter") -> None:
+        from antiphon.recorder.story_builder import SLOW, StoryBuilder
+        from antiphon.traffic.entries import RecordingReader
+
         self._file = file
         self._options = options
         self._choice = choice
@@ -148,7 +229,7 @@ class Inspection:
             raise Unusable(f"`{path}` cannot be written: {reason}", hint="`--html OUT` names another place") from error
         sys.stderr.write(f"wrote `{exact_line(str(path))}`\n")
 
-    def _lines(self, story: "Story", pen: ViewStyle) -> Iterator[str]:
+    def _lines(self, story: "Story", pen: "ViewStyle") -> Iterator[str]:
         from antiphon.recorder.views.diagram import diagram_lines
         from antiphon.recorder.views.overview import overview, turn_lines
 
@@ -210,7 +291,7 @@ class Inspection:
         self._reading.lines = 0
 
 
-def _whole_lines(entries: Sequence[Entry], shown: "Sequence[RecordedMessage]", pen: ViewStyle) -> Iterator[str]:
+def _whole_lines(entries: "Sequence[Entry]", shown: "Sequence[RecordedMessage]", pen: "ViewStyle") -> Iterator[str]:
     """Messages whole, with what is wrong with them above."""
     from antiphon.recorder.views.diagram import DiagramRow, row_lines
 
@@ -237,8 +318,12 @@ def _opened(name: str) -> Iterator[Iterable[bytes]]:
         raise Misused(f"`{name}` cannot be read: {reason}", hint="`antiphon record` makes recordings") from error
 
 
-def stdout_pen() -> ViewStyle:
+def stdout_pen() -> "ViewStyle":
     """Return what stdout can show: its width, its colours, and whether it takes more than ASCII."""
+
+    from antiphon.cli.terminal import stdout_paint
+    from antiphon.recorder.views.style import PLAIN, WIDTH, Signs, ViewStyle
+
     paint = stdout_paint()
     width = shutil.get_terminal_size((WIDTH, 24)).columns - paint.coloured
     encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")

@@ -1,21 +1,26 @@
 """The joint sessions there are, and which one somebody means by a few letters. Looks; makes and changes nothing."""
 
 import os
-from collections.abc import AsyncIterator, Sequence
+import re
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
-from antiphon.cli.saying import Misused
+import msgspec
+
 from antiphon.client.agent import shortened
 from antiphon.duet.history.events import PromptEvent, unpack
-from antiphon.export.session import About, ExportedSession, about, read_session
+from antiphon.errors import AcpError
+from antiphon.export.session import About, ExportedSession, Line, about, read_session, speaker, text_of
 from antiphon.protocol import v1
 from antiphon.store.database import Database
+from antiphon.store.locks import Holder  # noqa: TC001 - msgspec reads the annotation
 from antiphon.store.schema import open_database
 from antiphon.store.sessions import ConversationStore, SearchStore, SessionRow, SessionStore
 from antiphon.text import one_line, prose
+from antiphon.transcript.transcript import CallEntry, Message
 
-__all__ = ["JOINT", "Shelf", "opened"]
+__all__ = ["JOINT", "Hit", "Shelf", "hits_in", "opened", "pattern_of"]
 
 JOINT: Final = "antiphon"
 """The engine's name in the rows of the joint agent's sessions."""
@@ -30,6 +35,10 @@ FIRST_EVENTS: Final = 50
 """Events in which the first prompt is looked for: before it come settings and commands."""
 
 _PROMPTED: Final = b'{"event":"prompted"'
+
+
+class SessionNotFound(AcpError):
+    """No stored session has this id, or several begin with it."""
 
 
 class Shelf:
@@ -58,24 +67,26 @@ class Shelf:
         """The session that is meant: by its id, the beginning of it, or `last`.
 
         Raises:
-            Misused: there is none, or there are several.
+            SessionNotFound: there is none, or there are several.
         """
         if word == LAST:
             here = self.in_directory(os.getcwd())
             if not here:
-                raise Misused("there is no session in this directory", hint="`antiphon sessions --all` lists all")
+                raise SessionNotFound(
+                    "there is no session in this directory", hint="`antiphon sessions --all` lists all"
+                )
             return here[0]
         found = [row for row in self.rows if row.id == word] or [
             row for row in self.rows if word and row.id.startswith(word)
         ]
         if not found:
-            raise Misused(
+            raise SessionNotFound(
                 f"there is no session `{prose(word)}`", hint="`antiphon sessions --all` lists those there are"
             )
         if len(found) > 1:
             listed = [f"\n  {self.short(row.id)}  {one_line(row.title or row.cwd)}" for row in found]
             more = f"\n  … and {len(found) - CANDIDATES} more" if len(found) > CANDIDATES else ""
-            raise Misused(
+            raise SessionNotFound(
                 f"`{prose(word)}` is the beginning of {len(found)} sessions:{''.join(listed[:CANDIDATES])}{more}",
                 hint="give some more letters of the one you mean",
             )
@@ -136,3 +147,71 @@ def _titled(known: About, title: str | None) -> About:
     import msgspec
 
     return msgspec.structs.replace(known, title=title)
+
+
+# --- Finds words in what people see of a session: what was said, the titles of calls. Pure; histories are folded elsewhere
+
+MOST_HITS: Final = 3
+"""Of one session: enough to know it again."""
+
+WINDOW: Final = 300
+"""Letters of a line around a hit: a line of a model may be a page."""
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """A line with one of the words in it, and its neighbours."""
+
+    who: str
+    line: str
+    before: str = ""
+    after: str = ""
+
+
+def pattern_of(words: Sequence[str]) -> "re.Pattern[str]":
+    """Any of these words, whatever their case."""
+    longest_first = sorted(words, key=len, reverse=True)
+    return re.compile("|".join(re.escape(word) for word in longest_first), re.IGNORECASE)
+
+
+def hits_in(title: str, lines: Sequence[Line], words: Sequence[str]) -> list[Hit] | None:
+    """Where the words stand; None: not all of them are there. The list is empty if all are in the title alone."""
+    missing = {word.casefold() for word in words}
+    missing -= {word for word in missing if word in title.casefold()}
+    pattern = pattern_of(words)
+    found: list[Hit] = []
+    for line in lines:
+        if not isinstance(line.entry, Message | CallEntry):
+            continue
+        text = text_of(line)
+        folded = text.casefold()
+        missing -= {word for word in missing if word in folded}
+        if len(found) < MOST_HITS and pattern.search(text):
+            found += _hits(speaker(line), text, pattern)
+    return None if missing else found[:MOST_HITS]
+
+
+def _hits(who: str, text: str, pattern: "re.Pattern[str]") -> Iterator[Hit]:
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        if found := pattern.search(line):
+            begin = max(found.start() - WINDOW // 2, 0)
+            shown = line[begin : begin + WINDOW]
+            before, after = ([*lines[number - 1 : number]] if number else []), lines[number + 1 : number + 2]
+            yield Hit(who, _one(shown, begin > 0), _one("".join(before)), _one("".join(after)))
+
+
+def _one(line: str, cut: bool = False) -> str:
+    return ("…" if cut else "") + one_line(line[:WINDOW])
+
+
+class ListedSession(About, frozen=True, rename="camel"):
+    """A session as `--json` lists it."""
+
+    open_in: "Holder | None" = None
+
+
+class FoundSession(msgspec.Struct, frozen=True, rename="camel"):
+    """A session that a search has found."""
+
+    session: About
+    hits: "list[Hit]"

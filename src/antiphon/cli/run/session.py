@@ -3,13 +3,18 @@
 Names are ours, sessions are the agent's. A name whose session the agent has forgotten gets a new one, and that is said.
 """
 
+import os
+import re
 import shlex
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NoReturn
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
+
+import msgspec
 
 from antiphon.catalogue.known import OURS
-from antiphon.cli.saying import did_you_mean
+from antiphon.cli.outcome import did_you_mean
 from antiphon.client.agent import SHORTEST, find_session
 from antiphon.client.launch import follow_agent, keep_agent_to, mode_in_force
 from antiphon.errors import AcpError, Advice, AuthRequired, Code, NotSupported, RequestRefused, sentence_and_hint
@@ -24,7 +29,17 @@ if TYPE_CHECKING:
     from antiphon.client.updates import OnUpdate
     from antiphon.config.shapes import McpServer
 
-__all__ = ["How", "Opened", "Unsettable", "keep_name", "open_session", "reopen"]
+__all__ = [
+    "How",
+    "Opened",
+    "ServersError",
+    "Unsettable",
+    "keep_name",
+    "last_used",
+    "open_session",
+    "read_servers",
+    "reopen",
+]
 
 How = Literal["new", "resumed", "loaded"]
 
@@ -129,8 +144,6 @@ async def _known(running: "RunningAgent", options: "Options") -> list[str]:
         return [] if listed is None else [listed]
     if not options.continue_last:
         return []
-    from antiphon.cli.continuing import last_used
-
     return await last_used(running) or _nothing(running)
 
 
@@ -170,8 +183,6 @@ def _nothing(running: "RunningAgent") -> NoReturn:
 
 def _place(running: "RunningAgent", options: "Options") -> tuple[list[v1.McpServer], list[str]]:
     import os
-
-    from antiphon.cli.servers import read_servers
 
     servers = [server for path in options.mcp_config for server in read_servers(path)]
     taken = {getattr(server, "name", None) for server in servers}
@@ -299,3 +310,142 @@ def _wrong(what: str, value: str, there: Sequence[str], error: RequestRefused | 
 
 def _reason(error: RequestRefused | NotSupported) -> str:
     return sentence_and_hint(error)[0]
+
+
+# --- The session that `--continue` means: the one that was used last in this directory, here or in an editor
+# The agent's own list says when each was used last, and we note when we open and leave one: the later of the two counts. So a session that
+# was only looked at is gone on with, too, and one that an editor has used since comes before it.
+
+LOOKED_AT: Final = 100
+"""Sessions of a list that are looked at: agents tell the newest first, or have few."""
+
+_BEFORE: Final = datetime.min.replace(tzinfo=UTC)
+
+
+async def last_used(running: "RunningAgent") -> list[str]:
+    """The ids of the sessions to try, the likeliest first; none if there is nothing to continue."""
+    ours = await NameStore(running.database).last(running.name, running.cwd)
+    listed = await _listed(running)
+    if not listed:
+        return [] if ours is None else [ours.session_id]
+    newest = max(listed, key=lambda info: _time(info.updated_at))  # the first, in a list without times
+    if ours is None:
+        return [newest.session_id]
+    if _time(ours.used_at) < _time(newest.updated_at):
+        return [newest.session_id]
+    # One in which nothing was said is not listed, and may be gone.
+    return list(dict.fromkeys((ours.session_id, newest.session_id)))
+
+
+async def _listed(running: "RunningAgent") -> "list[v1.SessionInfo]":
+    """The agent's sessions in this directory."""
+    if running.agent.capabilities.session_capabilities.list is None:
+        return []
+    here = _spellings(running.cwd)
+    found: list[v1.SessionInfo] = []
+    try:
+        async for info in running.agent.list_sessions(running.cwd):
+            if info.cwd in here:  # some agents list all that they have
+                found.append(info)
+            if len(found) == LOOKED_AT:
+                break
+    except AuthRequired:
+        raise
+    except RequestRefused as error:
+        running.warn(Advice(f"{running.agent.name} does not tell its sessions: {error.reason}"))
+    return found
+
+
+def _spellings(directory: str) -> set[str]:
+    """The names that an agent may have for it."""
+    return {directory, os.path.realpath(directory)}
+
+
+def _time(text: str | None) -> datetime:
+    try:
+        at = datetime.fromisoformat(text or "")
+    except ValueError:
+        return _BEFORE
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+
+
+# --- MCP servers from a file, in the form that other tools have made usual: `{"mcpServers": {"name": {…}}}`
+# A server has `command`, `args` and `env`, or `url` and `headers` with `type` `http` (as without one) or `sse`. `${VAR}` and
+# `${VAR:-otherwise}` in the values are variables of the environment. Whether the agent reaches such a server is asked elsewhere.
+
+HINT: Final = 'hint: it is JSON such as {"mcpServers": {"files": {"command": "mcp-files", "args": ["."]}}}'
+_VARIABLE: Final = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
+
+
+class ServersError(AcpError):
+    """The file is not there, or lists no servers."""
+
+
+class _Server(msgspec.Struct):
+    name: str | None = None
+    type: str | None = None
+    command: str | None = None
+    args: list[str] = msgspec.field(default_factory=list)
+    env: dict[str, str] = msgspec.field(default_factory=dict)
+    url: str | None = None
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+def read_servers(path: str, environment: Mapping[str, str] = os.environ) -> list[v1.McpServer]:
+    """The servers in a file.
+
+    Raises:
+        ServersError: it cannot be read, or says nothing that makes sense; with the name of the server.
+    """
+    try:
+        with open(path, "rb") as file:
+            told = msgspec.json.decode(file.read())
+    except OSError as error:
+        raise ServersError(
+            f"cannot read `{path}`: {(error.strerror or str(error)).lower()}", hint="check the path"
+        ) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ServersError(f"`{path}` is not JSON: {error}\n{HINT}") from error
+    return [_server_of_file(path, name, server, environment) for name, server in _named(path, told)]
+
+
+def _named(path: str, told: Any) -> list[tuple[str, Any]]:
+    if isinstance(told, dict):
+        told = told.get("mcpServers", told.get("servers", told))
+    if isinstance(told, dict):
+        return list(told.items())
+    if isinstance(told, list):
+        return [(server.get("name", "") if isinstance(server, dict) else "", server) for server in told]
+    raise ServersError(f"`{path}` lists no MCP servers\n{HINT}")
+
+
+def _server_of_file(path: str, name: str, told: Any, environment: Mapping[str, str]) -> v1.McpServer:
+    try:
+        server = msgspec.convert(_filled(told, environment), _Server)
+    except (msgspec.ValidationError, KeyError) as error:
+        why = f"the variable `{error.args[0]}` is not set" if isinstance(error, KeyError) else str(error)
+        raise ServersError(f"the MCP server `{name}` in `{path}` makes no sense: {why}\n{HINT}") from None
+    if server.command is not None:
+        env = [v1.EnvVariable(key, value) for key, value in server.env.items()]
+        return v1.StdioServer(name, server.command, server.args, env)
+    if server.url is not None:
+        headers = [v1.HttpHeader(key, value) for key, value in server.headers.items()]
+        kind = v1.SseServer if server.type == "sse" else v1.HttpServer
+        return kind(name, server.url, headers)
+    raise ServersError(f"the MCP server `{name}` in `{path}` has neither `command` nor `url`\n{HINT}")
+
+
+def _filled(value: Any, environment: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        return _VARIABLE.sub(lambda match: environment.get(match[1], match[2]) or _missing(match), value)
+    if isinstance(value, list):
+        return [_filled(each, environment) for each in value]
+    if isinstance(value, dict):
+        return {key: _filled(each, environment) for key, each in value.items()}
+    return value
+
+
+def _missing(match: "re.Match[str]") -> str:
+    if match[2] is None:
+        raise KeyError(match[1])
+    return ""

@@ -3,22 +3,25 @@
 An editor may wait for this, so the usual command line is read by hand and argparse is only imported for the unusual one.
 """
 
+import asyncio
 import os
 import sys
+from typing import TYPE_CHECKING
 
-from antiphon.cli.ending import require_streams
-from antiphon.cli.saying import FAILED, Misused
+import msgspec
+
+from antiphon.cli.outcome import FAILED, Misused, require_streams
 from antiphon.text import exact
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from typing import NoReturn
 
     from antiphon.recorder.replay.agent import Player
+    from antiphon.recorder.replay.client import ClientPlayer
     from antiphon.recorder.replay.script import Script
 
-__all__ = ["parser", "run"]
+__all__ = ["parser", "play_client", "run"]
 
 EPILOG = """\
 FILE has a JSON object on each line: `{"t": seconds, "dir": "c2a" | "a2c", "msg": the message}`; `antiphon record` makes them.
@@ -73,7 +76,7 @@ def _quickly(arguments: list[str]) -> Wishes | None:
 
 
 def _carefully(arguments: list[str]) -> Wishes:
-    from antiphon.cli.grammar import split_command
+    from antiphon.cli.arguments import split_command
 
     words, command = split_command(arguments)
     wishes: Wishes = parser().parse_intermixed_args(words, namespace=Wishes())
@@ -89,7 +92,7 @@ def _carefully(arguments: list[str]) -> Wishes:
 
 def parser() -> "argparse.ArgumentParser":
     """The command line, also for shell completion."""
-    from antiphon.cli.grammar import Parser, duration, number_from
+    from antiphon.cli.arguments import Parser, duration, number_from
 
     top = Parser(
         prog="antiphon replay",
@@ -155,8 +158,6 @@ def _wrong(sentence: str) -> "NoReturn":
 def _play(wishes: Wishes) -> int:
     script = _script(wishes)
     if wishes.role == "client":
-        from antiphon.cli.replay_client import play_client
-
         return play_client(script, wishes)
     from antiphon.recorder.replay.agent import serve
 
@@ -217,3 +218,39 @@ def _player(script: "Script", wishes: Wishes) -> "Player":
     from antiphon.recorder.replay.comparison import Ignored
 
     return StrictPlayer(script, names, speed=wishes.speed, ignored=Ignored(wishes.ignore))
+
+
+# --- `antiphon replay --as client`: starts the agent, plays the client, and tells what differed
+
+
+def play_client(script: "Script", wishes: "Wishes") -> int:
+    """Play, report, and say by the status whether anything differed."""
+
+    from antiphon.recorder.replay.client import ClientPlayer, drive
+    from antiphon.recorder.replay.comparison import Ignored
+    from antiphon.recorder.replay.script import ReplayNames
+
+    here = os.path.abspath(wishes.cwd or ".")
+    names = ReplayNames(script.lines, script.ours.other, verbatim=wishes.verbatim)
+    recorded = next((line.params["cwd"] for line in script.lines if isinstance(line.params.get("cwd"), str)), None)
+    if recorded is not None:
+        names.move(recorded, here)
+    ignored = Ignored(wishes.ignore)
+    player = ClientPlayer(script, names, speed=wishes.speed, strict=wishes.strict, ignored=ignored)
+    early = asyncio.run(drive(player, wishes.command, here, wishes.timeout))
+    _tell(player, early, wishes)
+    return FAILED if player.differences or early is not None else 0
+
+
+def _tell(player: "ClientPlayer", early: str | None, wishes: "Wishes") -> None:
+    for note in player.notes if wishes.verbose else ():
+        sys.stderr.write(f"note: {exact(note)}\n")
+    if early is not None:
+        sys.stderr.write(f"error: {exact(early)}\n")
+    for difference in player.differences:
+        sys.stderr.write(f"{exact(str(difference))}\n")
+    sys.stderr.write(f"{player.matched} messages of the agent as recorded, {len(player.differences)} differences\n")
+    if wishes.json:
+        found = [difference.as_data() for difference in player.differences]
+        report = {"matched": player.matched, "differences": found, "ended_early": early}
+        sys.stdout.write(f"{msgspec.json.encode(report).decode()}\n")

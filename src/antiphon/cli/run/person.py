@@ -7,23 +7,22 @@ answers that it lists do. The end of the input is a no. When the turn is cancell
 import asyncio
 import os
 import select
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from antiphon.cli.answers import QUIET, YES_OR_NO, Answers
-from antiphon.cli.printing import show_diff
+from antiphon.cli.run.printers import show_diff
+from antiphon.cli.terminal import QUIET, YES_OR_NO, Answers
 from antiphon.protocol import v1
 from antiphon.transcript.presentation import describe_action, diffs_in
 
 if TYPE_CHECKING:
-    from antiphon.cli.screen import Screen
+    from antiphon.cli.terminal import Screen
     from antiphon.client.handlers import Elicited
     from antiphon.permission.gate import Choice, Question
     from antiphon.store.decisions import Scope
 
-__all__ = ["Person", "terminal_of"]
+__all__ = ["Person"]
 
 CONTENT_LINES: Final = 20
 """Lines shown of a text that is about to be written without a diff."""
@@ -31,18 +30,6 @@ CONTENT_LINES: Final = 20
 _SCOPES: "Final[tuple[Scope, ...]]" = ("session", "project", "everywhere")
 
 T = TypeVar("T")
-
-
-def terminal_of(screen: "Screen") -> int | None:
-    """Where to read answers: stdin if it is a terminal, else the terminal that shows stderr. None: nobody is there."""
-    if not screen.is_terminal:
-        return None
-    if sys.stdin is not None and sys.stdin.isatty():
-        return sys.stdin.fileno()
-    try:
-        return os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
-    except OSError:
-        return None
 
 
 class Person:

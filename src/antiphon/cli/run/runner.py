@@ -9,12 +9,25 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from antiphon.catalogue.engines import DEMO
-from antiphon.cli import events
-from antiphon.cli.arguments import Misused
-from antiphon.cli.asking import Person, terminal_of
-from antiphon.cli.grammar import shown_time
+from antiphon.cli.arguments import Misused, shown_time
 from antiphon.cli.logs import log_file
-from antiphon.cli.outcome import (
+from antiphon.cli.outcome import OutputLost, is_retryable, kind_of
+from antiphon.cli.outcome import status_of as status_of_error
+from antiphon.cli.run import events
+from antiphon.cli.run.command import CANCELLED, Stopping
+from antiphon.cli.run.person import Person
+from antiphon.cli.run.printers import (
+    JsonPrinter,
+    KeptTerminals,
+    Printer,
+    QuietPrinter,
+    TailOf,
+    TextPrinter,
+    WordOf,
+    tokens_event,
+    usage_event,
+)
+from antiphon.cli.run.result import (
     DENIED,
     FAILED,
     HALF_FAILED,
@@ -23,18 +36,13 @@ from antiphon.cli.outcome import (
     Answer,
     NotedFiles,
     changed_files,
+    denied_line,
     failures_in,
+    remedy,
     status_of,
 )
-from antiphon.cli.printing import Printer, QuietPrinter, TailOf, TextPrinter, WordOf
-from antiphon.cli.recording import JsonPrinter, tokens_event, usage_event
-from antiphon.cli.remedies import denied_line, remedy
-from antiphon.cli.saying import OutputLost, is_retryable, kind_of
-from antiphon.cli.saying import status_of as status_of_error
-from antiphon.cli.screen import Screen
-from antiphon.cli.session_opening import Opened, open_session
-from antiphon.cli.stopping import CANCELLED, Stopping
-from antiphon.cli.tails import KeptTerminals
+from antiphon.cli.run.session import Opened, open_session
+from antiphon.cli.terminal import Screen, terminal_of
 from antiphon.client.handlers import Elicitation, Elicited
 from antiphon.client.launch import Frontend, RunningAgent, launch
 from antiphon.config.clients import RUN
@@ -43,7 +51,7 @@ from antiphon.protocol import v1
 
 if TYPE_CHECKING:
     from antiphon.cli.arguments import Options
-    from antiphon.cli.prompting import Prompt
+    from antiphon.cli.run.command import Prompt
     from antiphon.client.turn import ClientTurn
     from antiphon.store.decisions import AuditEntry
 

@@ -6,8 +6,7 @@ An editor waits for this, so the usual command line is read by hand and argparse
 import os
 import sys
 
-from antiphon.cli.ending import require_streams
-from antiphon.cli.saying import Misused, fail, kind_of
+from antiphon.cli.outcome import Misused, fail, kind_of, require_streams
 from antiphon.errors import AcpError, SpawnFailed, sentence_and_hint
 
 TYPE_CHECKING = False
@@ -88,7 +87,7 @@ def _quickly(words: list[str]) -> _Options | None:
 
 def parser() -> "argparse.ArgumentParser":
     """The command line, also for shell completion."""
-    from antiphon.cli.grammar import Parser, count
+    from antiphon.cli.arguments import Parser, count
 
     top = Parser(
         prog="antiphon record",

@@ -5,16 +5,21 @@ Without one (a pipe, `TERM=dumb`) there is not a single control code. Knows colu
 """
 
 import os
+import select
 import shutil
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Final, TextIO
+from typing import TYPE_CHECKING, Final, Generic, TextIO, TypeVar
 
-from antiphon.cli.saying import coloured, error_text
+from antiphon.cli.outcome import coloured, error_text
+from antiphon.errors import AcpError
 from antiphon.text import CODES, Paint, Style, cut, exact, one_line, prose
 
-__all__ = ["Screen", "stdout_paint"]
+if TYPE_CHECKING:
+    from antiphon.config.settings import Loaded
+
+__all__ = ["QUIET", "YES_OR_NO", "Answers", "Screen", "agreed", "answered_yes", "stdout_paint", "tell"]
 
 STATUS: Final = "status"
 
@@ -207,3 +212,103 @@ def stdout_paint() -> Paint:
     """Return the colours and the width of stdout."""
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     return Paint(coloured=coloured(sys.stdout), columns=columns)
+
+
+# --- The answers that a question at a terminal lists, and what a typed line means. Pure
+# Rule 1: a whole line is an answer, or it is none. The first letter of a word says nothing: "exit" is not "e".
+# Rule 2: text that goes on behind the line was pasted or typed ahead, and is no answer.
+# Rule 3: the end of the input is not the end of a line. "y" and then nothing is no answer.
+
+T = TypeVar("T")
+
+QUIET: Final = 0.2
+"""Seconds without input behind a line that allows something. A paste goes on at once; a person who has answered waits."""
+
+
+class Answers(Generic[T]):
+    """The words that a question lists, each with its meaning."""
+
+    def __init__(self, words: Mapping[str, T]) -> None:
+        self._words = dict(words)
+
+    def read(self, typed: bytes) -> T | None:
+        """Return what was meant by all that was typed; None if it is not exactly one of the words on a line of its own."""
+        line, end, rest = typed.partition(b"\n")
+        if not end or rest:
+            return None
+        try:
+            word = line.removesuffix(b"\r").strip(b" \t").decode("ascii")
+        except UnicodeDecodeError:
+            return None
+        return self._words.get(word.lower())
+
+
+YES_OR_NO: Final = Answers({"y": True, "yes": True, "n": False, "no": False})
+
+
+# --- A question that is answered with yes or no, before something is changed
+
+
+def terminal_of(screen: Screen) -> int | None:
+    """Return where to read answers: stdin if it is a terminal, else the terminal that shows stderr. None: there is no terminal."""
+    if not screen.is_terminal:
+        return None
+    if sys.stdin is not None and sys.stdin.isatty():
+        return sys.stdin.fileno()
+    try:
+        return os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return None
+
+
+def agreed(screen: "Screen", question: str, *, nothing: str, otherwise: str) -> bool:
+    """Ask the person at the terminal, and return whether the answer is yes.
+
+    If not, `nothing` says what was not done. `otherwise` says how it is done without asking.
+
+    Raises:
+        AcpError: there is no terminal to ask in.
+    """
+    terminal = terminal_of(screen)
+    if terminal is None:
+        raise AcpError(f"{nothing}: there is no terminal to ask in", hint=otherwise)
+    if answered_yes(screen, terminal, f"{question} (y yes, n no): "):
+        return True
+    screen.note(nothing)
+    return False
+
+
+def answered_yes(screen: "Screen", terminal: int, question: str, quiet: float = QUIET) -> bool:
+    """Ask once, and return whether the answer is yes. What was typed before the question does not answer it; nor does the end of the input."""
+    import termios
+
+    with suppress(termios.error):  # before it is shown: an answer that comes at once counts
+        termios.tcflush(terminal, termios.TCIFLUSH)
+    screen.ask(question)
+    typed = b""
+    while b"\n" not in typed:
+        chunk = _read(terminal)
+        if not chunk:
+            sys.stderr.write("\n")
+            return False
+        typed += chunk
+    if YES_OR_NO.read(typed) is not True:
+        return False
+    return not select.select([terminal], [], [], quiet)[0]  # a text that goes on was pasted
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 4096)
+    except OSError:  # the terminal is gone
+        return b""
+
+
+# --- What every command says about the settings that hold here, on stderr
+
+
+def tell(loaded: "Loaded") -> None:
+    """Say what is wrong with the config files, and what does not count yet."""
+    for kind, texts in (("warning", loaded.problems), ("note", loaded.notes)):
+        for text in texts:
+            sys.stderr.write(f"{kind}: {prose(str(text))}\n")

@@ -1,0 +1,1 @@
+"""Commands for developers of agents and clients: check, check-client, record, inspect, replay."""

@@ -1,0 +1,1 @@
+"""`antiphon run`: send one prompt and print the answer."""

@@ -1,0 +1,240 @@
+"""`antiphon run`: one prompt, a policy instead of a person where there is none, a result and an exit status."""
+
+import os
+import select
+import signal
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from errno import EPIPE
+from types import FrameType
+from typing import TYPE_CHECKING, Final, Literal, NoReturn
+
+from antiphon.cli.arguments import Misused, Options, run_parser, work_place
+from antiphon.cli.interrupts import leave_at_once
+from antiphon.cli.outcome import CANCELLED, OutputLost, leave_stdout
+from antiphon.transports import tree
+
+if TYPE_CHECKING:
+    from antiphon.client.attachments import Attachment
+    from antiphon.protocol import v1
+
+__all__ = ["CANCELLED", "STDIN_PATIENCE", "Prompt", "Stopping", "parser", "read_prompt", "run", "stopping"]
+
+# --- How a run is stopped from outside: Ctrl-C and other signals, and the time that it may take
+# The first signal is polite: the turn is cancelled. The second ends the agent with everything it started, and us, at once. Plain
+# signal handlers, not the loop's: they run also while a write waits for somebody who does not read.
+
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+Why = Literal["cancelled", "timeout"]
+
+
+class Stopping:
+    """Whether somebody wants an end, and why. `polite` is called when they do, from whatever is being done.
+
+    As long as no other is given, it ends this process at once: nothing but the watcher has been started, which goes with us.
+    """
+
+    def __init__(self, mark: str) -> None:
+        self.why: Why | None = None
+        self.polite: Callable[[], None] = leave_at_once
+        self._mark = mark
+
+    def stop(self, why: Why) -> None:
+        """Ask for the end. The first reason counts."""
+        if self.why is None:
+            self.why = why
+            self.polite()
+
+    def heard(self, number: int, frame: FrameType | None) -> None:
+        """A signal came."""
+        if self.why is not None:
+            self.at_once()
+        self.stop("cancelled")
+
+    def at_once(self) -> NoReturn:
+        """End everything that we started, and us."""
+        tree.kill_tree(0, self._mark)
+        os._exit(CANCELLED)
+
+
+@contextmanager
+def stopping() -> Iterator[Stopping]:
+    """Hear signals in this block. What is started in it carries a mark of ours, by which all of it is found."""
+    mark = os.urandom(16).hex()
+    state = Stopping(mark)
+    outer = os.environ.get(tree.MARK)
+    os.environ[tree.MARK] = tree.marked(os.environ, mark)[tree.MARK]
+    # What is ignored stays so: `nohup`, and jobs in the background of a script.
+    before = {number: signal.getsignal(number) for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN}
+    for number in before:
+        signal.signal(number, state.heard)
+    try:
+        yield state
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if outer is None:
+            del os.environ[tree.MARK]
+        else:
+            os.environ[tree.MARK] = outer
+
+
+parser = run_parser
+
+
+def run(arguments: list[str]) -> int:
+    """Run one prompt and return the exit status."""
+    options = Options.read(run_parser(), arguments)
+    from antiphon.transports import guard
+
+    guard.prepare()  # before the rest is loaded, so that it is ready when the agent is started
+    from antiphon.cli.logs import logging_to_file
+
+    with logging_to_file(verbose=options.verbose), stopping() as stop:
+        try:
+            return _run(options, stop)
+        except (OutputLost, BrokenPipeError) as error:
+            if error.errno != EPIPE:
+                raise
+            leave_stdout()  # its reader has gone, and the turn was cancelled
+            return CANCELLED
+
+
+def _run(options: Options, stop: "Stopping") -> int:
+    prompt, cwd = _prepared(options)
+    import asyncio
+
+    from antiphon.cli.run.runner import Runner
+
+    return asyncio.run(Runner(options, prompt, cwd, stop).run())
+
+
+def _prepared(options: Options) -> "tuple[Prompt, str]":
+    from antiphon.client.attachments import AttachmentError
+
+    cwd = work_place(options)
+    try:
+        return read_prompt(options, cwd), cwd
+    except AttachmentError as error:
+        raise Misused(error.sentence, hint=error.hint) from error
+
+
+# --- Where the prompt of `antiphon run` comes from: arguments, a file, stdin. Read before anything is started
+# Rule 1: what the user writes as a prompt may mention files (`@path`). What comes on stdin beside it is only data, and an `@` in it
+# only an @: it may be anybody's text.
+# Rule 2: nobody waits for ever. Beside a prompt, a stdin on which nothing comes is left alone after a moment; `-` waits for it.
+
+STDIN_PATIENCE: Final = 3.0
+"""Seconds that the first byte on stdin may take when there is a prompt already. Many schedulers leave a pipe open on which nothing
+ever comes."""
+
+MAX_INPUT: Final = 10 * 1024 * 1024
+"""Bytes of a prompt: more than any model reads."""
+
+NOTHING_SAID: Final = "there is no prompt"
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What is to be said."""
+
+    text: str
+    data: str | None = None
+    """What came on stdin beside the prompt."""
+    attachments: "list[Attachment]" = field(default_factory=list)
+
+    def blocks(self, takes: "v1.PromptCapabilities", agent: str) -> "list[v1.ContentBlock]":
+        """As it is sent to an agent that takes this."""
+        from antiphon.client.attachments import blocks_of
+        from antiphon.protocol import v1
+
+        data = [v1.TextBlock(self.data)] if self.data else []
+        return [v1.TextBlock(self.text), *data, *blocks_of(self.attachments, takes, agent)]
+
+
+def read_prompt(options: Options, cwd: str) -> Prompt:
+    """What the user wants to say.
+
+    Raises:
+        Misused: nothing, or too much.
+        AttachmentError: a file that goes along is not there, or has no such lines.
+    """
+    from antiphon.client.attachments import attached, mentioned
+
+    text, data = _words(options)
+    if not text.strip():
+        raise Misused(NOTHING_SAID)
+    text, mentions = mentioned(text, cwd)
+    attachments = [*mentions, *(attached(path, cwd) for path in options.attach)]
+    _check_lines(attachments)
+    return Prompt(text, data, attachments)
+
+
+def _check_lines(attachments: "list[Attachment]") -> None:
+    """Lines that are not there are found before an agent is started; what it takes of the rest is its own affair."""
+    wanted = [each for each in attachments if each.first is not None]
+    if wanted:
+        from antiphon.client.attachments import blocks_of
+        from antiphon.protocol import v1
+
+        blocks_of(wanted, v1.PromptCapabilities(image=True, audio=True, embedded_context=True))
+
+
+def _words(options: Options) -> tuple[str, str | None]:
+    words = [word for word in options.prompt if word != "-"]
+    wanted = len(words) < len(options.prompt)
+    if options.file is not None:
+        words.append(_file(options.file))
+    written = " ".join(words) if options.file is None else "\n\n".join(filter(None, (" ".join(words[:-1]), words[-1])))
+    if not words:
+        if not wanted and sys.stdin.isatty():
+            raise Misused(NOTHING_SAID)
+        return _decoded(_everything(0, "stdin"), "stdin").strip("\n"), None
+    return written, (_decoded(_everything(0, "stdin"), "stdin") if wanted or _something_comes() else None) or None
+
+
+def _file(path: str) -> str:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return _decoded(_everything(fd, path), path)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise Misused(f"cannot read `{path}`: {(error.strerror or str(error)).lower()}") from error
+
+
+def _everything(fd: int, name: str) -> bytes:
+    data = bytearray()
+    while chunk := os.read(fd, 1 << 16):
+        data += chunk
+        if len(data) > MAX_INPUT:
+            raise Misused(f"`{name}` has more than {MAX_INPUT >> 20} MiB: attach it instead")
+    return bytes(data)
+
+
+def _decoded(data: bytes, name: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Misused(f"`{name}` is not text in UTF-8: attach it instead") from error
+
+
+def _something_comes() -> bool:
+    """Whether somebody has given us a stdin on purpose: a pipe or a file. A terminal is for questions, and /dev/null is nothing."""
+    try:
+        kind = os.fstat(0).st_mode
+    except OSError:  # closed
+        return False
+    if stat.S_ISREG(kind):
+        return True
+    if not stat.S_ISFIFO(kind) and not stat.S_ISSOCK(kind):
+        return False
+    if select.select([0], [], [], STDIN_PATIENCE)[0]:
+        return True
+    sys.stderr.write(f"warning: nothing came on stdin for {STDIN_PATIENCE:g} s, so it is left out (`-` waits for it)\n")
+    return False

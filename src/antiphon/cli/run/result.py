@@ -1,0 +1,257 @@
+"""What came of a run: the last message of each engine, the files that changed, what failed or was denied, and the exit status."""
+
+import os
+import shlex
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from antiphon.cli.run import events
+from antiphon.client.files import Files
+from antiphon.permission.settings import BROKEN
+from antiphon.protocol import v1
+from antiphon.transcript.presentation import antiphon_meta, engine_of, is_label
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from antiphon.local.files import Roots
+    from antiphon.permission.gate import Denial
+    from antiphon.policy import Action
+    from antiphon.transcript.transcript import Transcript
+
+__all__ = [
+    "DENIED",
+    "ENDED",
+    "FAILED",
+    "HALF_FAILED",
+    "LIMITED",
+    "MISUSED",
+    "REFUSED",
+    "TIMED_OUT",
+    "Answer",
+    "NotedFiles",
+    "changed_files",
+    "denied_line",
+    "failures_in",
+    "remedy",
+    "status_of",
+]
+
+ENDED: Final = 0
+FAILED: Final = 1
+MISUSED: Final = 2
+REFUSED: Final = 3
+LIMITED: Final = 4
+DENIED: Final = 5
+HALF_FAILED: Final = 6
+TIMED_OUT: Final = 124
+CANCELLED: Final = 130
+
+_STATUSES: Final = {
+    v1.StopReason.END_TURN: ENDED,
+    v1.StopReason.MAX_TOKENS: LIMITED,
+    v1.StopReason.MAX_TURN_REQUESTS: LIMITED,
+    v1.StopReason.REFUSAL: REFUSED,
+    v1.StopReason.CANCELLED: CANCELLED,
+}
+
+How: TypeAlias = Literal["created", "edited", "deleted", "moved"]
+"""What happened to a file."""
+
+_CHANGING: "Final[dict[v1.ToolKind, How]]" = {
+    v1.ToolKind.EDIT: "edited",
+    v1.ToolKind.DELETE: "deleted",
+    v1.ToolKind.MOVE: "moved",
+}
+
+
+def status_of(stop_reason: v1.StopReason, *, denied: bool = False, half_failed: bool = False) -> int:
+    """Return the exit status of a turn that we did not cancel.
+
+    Something denied unasked says more than the stop reason: many agents end such a turn with `cancelled`. An engine that failed beside
+    one that answered only counts where the turn seems to have ended well.
+    """
+    if denied:
+        return DENIED
+    status = _STATUSES[stop_reason.meaning]
+    return HALF_FAILED if half_failed and status == ENDED else status
+
+
+def failures_in(result: v1.PromptResult) -> list[events.EngineFailure]:
+    """Return the engines that failed in a turn to which others answered, as our own agent reports them."""
+    listed = antiphon_meta(result.meta).get("failures")
+    found = []
+    for each in listed if isinstance(listed, list) else ():
+        if isinstance(each, dict) and isinstance(each.get("engine"), str) and isinstance(each.get("message"), str):
+            hint = each.get("hint")
+            found.append(
+                events.EngineFailure(
+                    engine=each["engine"], message=each["message"], hint=hint if isinstance(hint, str) else None
+                )
+            )
+    return found
+
+
+class _Spoken:
+    """One message of the agent: whose it is, and its text with and without the engine's name before it."""
+
+    def __init__(self, engine: str | None) -> None:
+        self.engine = engine
+        self._label: list[str] = []
+        self._pieces: list[str] = []
+
+    def add(self, text: str, *, label: bool) -> None:
+        (self._label if label else self._pieces).append(text)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._pieces)
+
+    @property
+    def labelled(self) -> str:
+        return "".join(self._label) + self.text
+
+
+class Answer:
+    """The agent's messages of a turn, kept apart."""
+
+    def __init__(self) -> None:
+        self._messages: list[_Spoken] = []
+        self._id: str | None = None
+        self._open = False
+
+    def hear(self, update: v1.Update) -> None:
+        """Take an update. A new call, a thought or another engine ends the message before it; news of a call that runs does not."""
+        match update:
+            case v1.AgentMessageChunk(content=content, message_id=id):
+                engine = engine_of(update)
+                another = self._open and self._messages[-1].engine != engine
+                if not self._open or another or (id is not None and id != self._id):
+                    self._messages.append(_Spoken(engine))
+                self._open, self._id = True, id
+                if isinstance(content, v1.TextBlock):
+                    self._messages[-1].add(content.text, label=is_label(update))
+            case v1.ToolCall() | v1.AgentThoughtChunk() | v1.UserMessageChunk():
+                self._open = False
+            case _:
+                pass
+
+    @property
+    def last(self) -> str:
+        """The last message that says anything; where several engines answered, the last one of each, with its name."""
+        found = self._last_of_each()
+        if len(found) == 1:
+            return found[0].labelled.lstrip("\n") if found[0].engine is not None else found[0].text
+        return "\n\n".join(each.labelled.strip("\n") for each in found)
+
+    @property
+    def answers(self) -> list[events.Answered]:
+        """The last message of each engine, without its name before it; empty if the agent names no engines."""
+        return [
+            events.Answered(engine=each.engine, text=each.text)
+            for each in self._last_of_each()
+            if each.engine is not None
+        ]
+
+    def _last_of_each(self) -> list[_Spoken]:
+        """Return the last message of each engine that says anything, in the order in which they came.
+
+        What the agent says in its own name only counts where no engine said anything.
+        """
+        said = [each for each in self._messages if each.text.strip()]
+        last = {each.engine: place for place, each in enumerate(said)}
+        if len(last) > 1:
+            last.pop(None, None)
+        return [said[place] for place in sorted(last.values())]
+
+
+class NotedFiles(Files):
+    """Files that remember which of them the agent has written through us."""
+
+    def __init__(self) -> None:
+        super().__init__(write=True)
+        self.written: dict[str, How] = {}
+
+    async def write(self, roots: "Roots | Iterable[str]", request: v1.WriteTextFile) -> v1.WriteTextFileResult:
+        there = os.path.lexists(request.path)  # noqa: ASYNC240 - one look, and the write itself goes to a thread
+        result = await super().write(roots, request)
+        self.written.setdefault(request.path, "edited" if there else "created")
+        return result
+
+
+def changed_files(transcript: "Transcript", begin: int, written: "dict[str, How]") -> dict[str, How]:
+    """Path → what happened to it: what was written through us, and what the calls of this turn say that they did.
+
+    What a command changes nobody tells us.
+    """
+    from antiphon.transcript.entries import CallEntry
+
+    changed = dict(written)
+    for entry in transcript.entries[begin:]:
+        if not isinstance(entry, CallEntry) or entry.status != v1.ToolStatus.COMPLETED:
+            continue
+        diffs = [item for item in entry.content if isinstance(item, v1.Diff)]
+        for diff in diffs:
+            changed.setdefault(diff.path, "created" if diff.old_text is None else "edited")
+        how = _CHANGING.get(entry.kind.meaning)
+        if how is not None and not diffs:
+            for place in entry.locations:
+                changed.setdefault(place.path, how)
+        elif how == "deleted":
+            changed.update({diff.path: how for diff in diffs})
+    return changed
+
+
+# --- What to do about things that were denied because nobody was there: the rule that would allow them, or what is in its way
+
+_OTHERWISE: Final = (
+    (BROKEN, "mend the config file that the warning names"),
+    ("the shell grammar is not installed", "pip install 'antiphon[policy]', which reads command lines"),
+    (
+        "What was decided before cannot be read.",
+        "`antiphon doctor` says what is wrong with the database",
+    ),
+    ("cannot be understood; `antiphon policy revoke", "revoke that decision, as it says above"),
+)
+"""Reasons that stand in the way of any rule, and what helps instead."""
+
+RULES: Final = 3
+"""Rules that are named; more are no hint any more."""
+
+
+def denied_line(denials: "Sequence[Denial]", count: int) -> str:
+    """How much was denied because nobody was there, and how it would not be. `denials` may be the first of them only."""
+    unasked = [denial for denial in denials if denial.unattended]
+    what = "one thing was" if count == 1 else f"{count} things were"
+    return f"{what} denied because nobody was there to ask (exit status 5); {remedy(unasked)}"
+
+
+def remedy(denials: "Sequence[Denial]") -> str:
+    """What would help."""
+    for denial in denials:
+        for reason, help in _OTHERWISE:
+            if reason in denial.why:
+                return help
+    rules = list(dict.fromkeys(rule for denial in denials for rule in _rules(denial.action)))
+    if not rules or len(rules) > RULES:
+        return "`--allow RULE` allows what a rule names, `--on-ask allow` everything that would be asked"
+    words = " ".join(f"--allow {shlex.quote(rule)}" for rule in rules)
+    return f"`{words}` allows it"
+
+
+def _rules(action: "Action") -> list[str]:
+    """The rules that would have allowed this, as short as they can be said here; none if they would not."""
+    from antiphon.policy import suggest
+
+    told = [rule.text for rule in suggest(action)]
+    near = [text.replace(f"({os.path.join(action.cwd, '')}", "(") for text in told]
+    return next((texts for texts in (near, told) if texts and _allowed(action, texts)), [])
+
+
+def _allowed(action: "Action", texts: list[str]) -> bool:
+    from antiphon.policy import PolicyMode, RuleError, Rules, Verdict, decide
+
+    try:
+        rules = Rules.parse(allow=texts, source="command line")
+    except RuleError:
+        return False
+    return decide(action, rules, PolicyMode.DEFAULT).verdict is Verdict.ALLOW
