@@ -24,7 +24,7 @@ from antiphon.engines.codex.server import CodexServer, ended
 from antiphon.engines.codex.settings import CodexSettings
 from antiphon.engines.codex.stored_threads import list_threads, turns_of
 from antiphon.engines.codex.thread import OpenThread
-from antiphon.engines.codex.translate.translator import Translator
+from antiphon.engines.codex.translate.translator import CodexTranslator
 from antiphon.errors import ConnectionClosed, ProcessDied, RequestError
 from antiphon.protocol import v1
 from tests.engines.codex.versions import PYPI, program
@@ -61,10 +61,10 @@ class Ear:
     def expect(self) -> None:
         pass
 
-    async def hear(self, told: wire.Told) -> None:
+    async def hear(self, told: wire.ServerNotification) -> None:
         self._note(told.method)
 
-    def asked(self, server: CodexServer, question: wire.Asked) -> None:
+    def asked(self, server: CodexServer, question: wire.ServerRequest) -> None:
         self._note(question.method)
 
     async def lost(self, server: CodexServer) -> None:
@@ -107,7 +107,7 @@ async def test_one_session_that_fails_does_not_keep_the_others_from_hearing() ->
     for number, ear in enumerate(ears):
         hub.listen(str(number), ear)
     server = cast("CodexServer", None)
-    await hub.hear(server, cast("wire.Told", WARNING))
+    await hub.hear(server, cast("wire.ServerNotification", WARNING))
     await hub.ended(server)
     assert [ear.heard for ear in ears] == [["configWarning", "lost"], [], ["configWarning", "lost"]]
     assert hub.said_early() == [WARNING]
@@ -130,14 +130,14 @@ async def test_the_sub_agents_of_a_session_are_forgotten_with_it_down_to_the_las
         raw = msgspec.json.encode({
             "method": "thread/started", "params": {"thread": {"id": child, "parentThreadId": parent, "turns": []}}
         })  # fmt: skip
-        await hub.hear(server, cast("wire.Told", wire.decode(raw)))
+        await hub.hear(server, cast("wire.ServerNotification", wire.decode(raw)))
     question = (
         b'{"id":1,"method":"item/fileChange/requestApproval","params":{"threadId":"g","turnId":"u","itemId":"i"}}'
     )
-    await hub.hear(server, cast("wire.Asked", wire.decode(question)))
+    await hub.hear(server, cast("wire.ServerRequest", wire.decode(question)))
     hub.forget("t", ear)
     hub.listen("t", ear)
-    await hub.hear(server, cast("wire.Asked", wire.decode(question)))
+    await hub.hear(server, cast("wire.ServerRequest", wire.decode(question)))
     assert ear.heard == ["item/fileChange/requestApproval", "refused 1"]
 
 
@@ -246,12 +246,17 @@ def test_a_warning_about_the_machine_is_told_once_and_others_each_time(
     monkeypatch.setenv("ANTIPHON_STATE_DIR", str(tmp_path))
     text = "could not find bubblewrap on PATH; a bundled one is used"
     sandbox = [
-        wire.Told("warning", wire.Warned(message=text)),
-        wire.Told("configWarning", wire.ConfigWarning(summary=text)),
+        wire.ServerNotification("warning", wire.WarningNotification(message=text)),
+        wire.ServerNotification("configWarning", wire.ConfigWarning(summary=text)),
     ]
     assert [hub_of().told_before(each) for each in sandbox * 2] == [False, True, True, True]
-    assert hub_of().told_before(wire.Told("warning", wire.Warned(message=f"{text}, and another thing"))) is False
-    assert [hub_of().told_before(cast("wire.Told", WARNING)) for _ in range(2)] == [False, False]
+    assert (
+        hub_of().told_before(
+            wire.ServerNotification("warning", wire.WarningNotification(message=f"{text}, and another thing"))
+        )
+        is False
+    )
+    assert [hub_of().told_before(cast("wire.ServerNotification", WARNING)) for _ in range(2)] == [False, False]
 
 
 @pytest.mark.slow
@@ -263,7 +268,7 @@ def test_every_notification_of_the_installed_codex_is_known_by_name(tmp_path: Pa
     subprocess.run(words, env=environment, check=True, capture_output=True, timeout=60)
     schema = msgspec.json.decode((tmp_path / "schema" / "ServerNotification.json").read_bytes())
     names = [each["properties"]["method"]["enum"][0] for each in schema["oneOf"]]
-    translator = Translator("/w")
+    translator = CodexTranslator("/w")
     assert len(names) > 50 and [name for name in names if not translator.knows(name)] == []
 
 

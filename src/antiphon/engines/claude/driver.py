@@ -23,15 +23,15 @@ from antiphon.engines.claude.login import sign_in_needed
 from antiphon.engines.claude.process import ClaudeProcess, ClaudeRefused
 from antiphon.engines.claude.prompt import ClaudePrompt, message_of
 from antiphon.engines.claude.translate.events import (
+    ClaudeEvent,
+    ClaudeTurnEnded,
+    CliStarted,
     CommandsChanged,
     ConversationReset,
     ModeChanged,
     ModelChanged,
-    News,
     SignInNeeded,
-    Started,
     TitleChanged,
-    TurnEnded,
 )
 from antiphon.engines.events import UpdateSender, mirrors
 from antiphon.engines.labels import title_of
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from antiphon.engines.claude.questions import ClaudeQuestions
     from antiphon.engines.claude.session import Place
     from antiphon.engines.claude.settings import ClaudeSettings
-    from antiphon.engines.claude.translate.translator import Translator
+    from antiphon.engines.claude.translate.translator import ClaudeTranslator
     from antiphon.engines.events import TurnEnd, TurnFailure
 
 __all__ = ["ClaudeDriver"]
@@ -84,8 +84,8 @@ class ClaudeDriver:
                 ModeChanged: lambda changed: choosing.mode_is(changed.mode),
                 ModelChanged: lambda changed: choosing.model_is(changed.model),
                 CommandsChanged: lambda changed: choosing.commands_are(changed.commands),
-                Started: self._started,
-                TurnEnded: _nothing,  # of a history
+                CliStarted: self._started,
+                ClaudeTurnEnded: _nothing,  # of a history
                 ConversationReset: _nothing,
             },
         )
@@ -102,7 +102,7 @@ class ClaudeDriver:
     # The larger half of the imports: they are made while the CLI starts, which takes longer.
 
     @cached_property
-    def _translator(self) -> "Translator":
+    def _translator(self) -> "ClaudeTranslator":
         return self._new_translator()
 
     @cached_property
@@ -111,12 +111,12 @@ class ClaudeDriver:
 
         return ClaudeQuestions(self._session, self._translator, self._telling)
 
-    def _new_translator(self, replay: bool = False) -> "Translator":
-        from antiphon.engines.claude.translate.translator import Translator
+    def _new_translator(self, replay: bool = False) -> "ClaudeTranslator":
+        from antiphon.engines.claude.translate.translator import ClaudeTranslator
 
         client = self._session.client
         meta = client.capabilities.meta or {}
-        return Translator(
+        return ClaudeTranslator(
             self._session.cwd,
             terminals=meta.get("terminal_output") is True,
             mirror=mirrors(client),
@@ -215,12 +215,12 @@ class ClaudeDriver:
                 await self._answering.page_done(id)
             case wire.Lifecycle(command_uuid=id, state="cancelled") if self._waiting and self._waiting.owns(id):
                 self._waiting.answered([id], None)
-            case wire.Result():
+            case wire.ResultLine():
                 await self._hear_result(line)
             case _:
                 await self._hear_all(self._translator.feed(line))
 
-    async def _hear_result(self, line: wire.Result) -> None:
+    async def _hear_result(self, line: wire.ResultLine) -> None:
         """Somebody waits for this one: whatever is wrong with it, the prompt ends."""
         try:
             told = self._translator.feed(line)
@@ -231,7 +231,7 @@ class ClaudeDriver:
             raise
         await self._hear_all(told)
 
-    async def _hear_all(self, told: "Sequence[News]") -> None:
+    async def _hear_all(self, told: "Sequence[ClaudeEvent]") -> None:
         for each in told:
             try:
                 await self._hear_news(each)
@@ -242,9 +242,9 @@ class ClaudeDriver:
                     raise
                 _log.exception("news of Claude Code could not be told: %.200r", each)
 
-    async def _hear_news(self, each: "News") -> None:
+    async def _hear_news(self, each: "ClaudeEvent") -> None:
         match each:
-            case TurnEnded():
+            case ClaudeTurnEnded():
                 self._turn_ended(each)
             case ConversationReset(new_id=str() as id):
                 self._place.id, self._place.source = id, None
@@ -256,7 +256,7 @@ class ClaudeDriver:
             case _:
                 await self._telling.tell(each)
 
-    async def _started(self, started: "Started") -> None:
+    async def _started(self, started: "CliStarted") -> None:
         self._can = frozenset(started.capabilities)
         if started.mode is not None:
             await self._choosing.mode_is(started.mode)
@@ -389,7 +389,7 @@ class ClaudeDriver:
         finally:
             self._answering.withdraw_all(process)
 
-    def _turn_ended(self, ended: "TurnEnded") -> None:
+    def _turn_ended(self, ended: "ClaudeTurnEnded") -> None:
         waiting, ids = self._waiting, ended.user_message_uuids
         if waiting is not None and (any(map(waiting.owns, ids)) or not (ids or ended.origin)):
             waiting.answered(ids, ended.end)

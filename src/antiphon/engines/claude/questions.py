@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from antiphon.agent.questions import PageVisit
     from antiphon.agent.session import AgentSession
     from antiphon.engines.claude.process import ClaudeProcess
-    from antiphon.engines.claude.translate.translator import Translator
+    from antiphon.engines.claude.translate.translator import ClaudeTranslator
     from antiphon.engines.events import UpdateSender
 
 __all__ = ["Asker", "ClaudeQuestions", "allow", "ask_about_plan", "ask_for_server", "ask_questions", "deny"]
@@ -193,7 +193,9 @@ MOST_PAGES: Final = 64
 """Pages whose end is waited for. Servers need not say when the user is done."""
 
 
-async def ask_for_server(request: "wire.Elicitation", stage: "UserQuestions", pages: "dict[str, PageVisit]") -> Body:
+async def ask_for_server(
+    request: "wire.ElicitationRequest", stage: "UserQuestions", pages: "dict[str, PageVisit]"
+) -> Body:
     """Ask by a form or on a page. The pages that the user agreed to go to are remembered by the server's id for them."""
     if request.mode != "url":
         return await fill_in_form(stage, _message(request), request.requested_schema)
@@ -204,7 +206,7 @@ async def ask_for_server(request: "wire.Elicitation", stage: "UserQuestions", pa
     return body
 
 
-def _message(request: "wire.Elicitation") -> str:
+def _message(request: "wire.ElicitationRequest") -> str:
     """Who asks is said first: the words are the server's own."""
     who = request.display_name or request.mcp_server_name or "An MCP server"
     said = (f"{who} asks: {request.message}", request.title, request.description)
@@ -253,7 +255,7 @@ class Asker:
         except AcpError as error:
             return deny(f"The user could not be asked, so this did not run: {why(error)}")
 
-    async def elicit(self, request: "wire.Elicitation", stage: "UserQuestions") -> Body:
+    async def elicit(self, request: "wire.ElicitationRequest", stage: "UserQuestions") -> Body:
         """What an MCP server is told that wants something from the user."""
         try:
             return await ask_for_server(request, stage, self._pages)
@@ -345,7 +347,7 @@ _log = logging.getLogger(__name__)
 class ClaudeQuestions:
     """Of one session. Questions belong to it and not to a turn, because sub-agents ask between turns too."""
 
-    def __init__(self, session: "AgentSession", translator: "Translator", telling: "UpdateSender") -> None:
+    def __init__(self, session: "AgentSession", translator: "ClaudeTranslator", telling: "UpdateSender") -> None:
         self._session = session
         self._stage = UserQuestions(session)
         self._asker = Asker(session)
@@ -377,7 +379,7 @@ class ClaudeQuestions:
                     for news in self._translator.allowed(asked.tool_use_id):
                         await self._telling.tell(news)
                 return body
-            case wire.Elicitation() as asked_by_server:
+            case wire.ElicitationRequest() as asked_by_server:
                 return await self._asker.elicit(asked_by_server, self._stage)
             case wire.OtherControl(subtype=subtype, fields=fields) if subtype == HOOK:
                 return before_tool(self._session, fields)

@@ -47,7 +47,7 @@ async def run_command(turn: "AgentTurn", name: str, rest: str, server: "CodexSer
     match name:
         case "review" | "review-branch" | "review-commit":
             target = _target(name, rest.strip())
-            begun = await server.call("review/start", {"threadId": thread, "target": target}, wire.TurnBegun)
+            begun = await server.call("review/start", {"threadId": thread, "target": target}, wire.TurnStarted)
             return begun.turn.id if begun.turn is not None else begun.turn_id
         case "compact":
             await server.request("thread/compact/start", {"threadId": thread})

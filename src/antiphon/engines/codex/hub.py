@@ -62,10 +62,10 @@ class ThreadListener(Protocol):
     def expect(self) -> None:
         """The server has said something, perhaps about it, which is heard in the next turn of the loop."""
 
-    def hear(self, told: wire.Told) -> "Awaitable[None]":
+    def hear(self, told: wire.ServerNotification) -> "Awaitable[None]":
         """The server says something about it."""
 
-    def asked(self, server: CodexServer, question: wire.Asked) -> None:
+    def asked(self, server: CodexServer, question: wire.ServerRequest) -> None:
         """The server asks something about it."""
 
     async def lost(self, server: CodexServer) -> None:
@@ -104,8 +104,8 @@ class CodexHub:
         self._listeners: dict[str, ThreadListener] = {}
         self._parents: dict[str, str] = {}
         self.names = ThreadNames()
-        self._early: dict[str, wire.Told] = {}
-        self._models: tuple[CodexServer, list[wire.Model]] | None = None
+        self._early: dict[str, wire.ServerNotification] = {}
+        self._models: tuple[CodexServer, list[wire.CodexModel]] | None = None
         self.login: Mark = None
         """The login that the server has read."""
 
@@ -154,11 +154,11 @@ class CodexHub:
         if before is not None and before is not listener:
             before.displaced()
 
-    def said_early(self) -> list[wire.Told]:
+    def said_early(self) -> list[wire.ServerNotification]:
         """What everybody should know, and was said before a session was there."""
         return list(self._early.values())
 
-    def told_before(self, told: wire.Told) -> bool:
+    def told_before(self, told: wire.ServerNotification) -> bool:
         """Whether the user was told this warning about the machine in some session before. From now on it was told."""
         text = " ".join(
             str(getattr(told.params, name, None) or "") for name in ("message", "summary", "details")
@@ -189,11 +189,11 @@ class CodexHub:
         self._parents = {child: parent for child, parent in self._parents.items() if child not in family}
         return True
 
-    async def models(self) -> list[wire.Model]:
+    async def models(self) -> list[wire.CodexModel]:
         """The models on offer; asked for once in a server's life."""
         server = await self.ready()
         if self._models is None or self._models[0] is not server:
-            found: list[wire.Model] = []
+            found: list[wire.CodexModel] = []
             cursor: str | None = None
             known: set[str] = set()
             while True:
@@ -228,25 +228,29 @@ class CodexHub:
         await server.request("initialize", INTRODUCTION)
         server.notify("initialized")
 
-    def hear(self, server: CodexServer, line: "wire.Told | wire.Asked | wire.Garbled") -> "Awaitable[None]":
+    def hear(
+        self, server: CodexServer, line: "wire.ServerNotification | wire.ServerRequest | wire.GarbledMessage"
+    ) -> "Awaitable[None]":
         """Give a word to whom it concerns. Nearly all are a word of the model, which is told without a coroutine."""
-        if type(line) is wire.Told and type(line.params) is wire.Delta:
+        if type(line) is wire.ServerNotification and type(line.params) is wire.Delta:
             listener = self._listeners.get(line.params.thread_id or "")
             if listener is not None:
                 return listener.hear(line)
         return self._hear(server, line)
 
-    async def _hear(self, server: CodexServer, line: "wire.Told | wire.Asked | wire.Garbled") -> None:
+    async def _hear(
+        self, server: CodexServer, line: "wire.ServerNotification | wire.ServerRequest | wire.GarbledMessage"
+    ) -> None:
         match line:
-            case wire.Garbled():
+            case wire.GarbledMessage():
                 _log.warning("Codex said what nobody understands: %.200s", line.text_head)
-            case wire.Asked():
+            case wire.ServerRequest():
                 listener = self._of(line.thread_id)
                 if listener is None:
                     server.refuse(line.id, "nobody here knows this thread", Code.METHOD_NOT_FOUND)
                 else:
                     listener.asked(server, line)
-            case wire.Told():
+            case wire.ServerNotification():
                 self._note_child(line)
                 if line.thread_id is None:
                     await self._tell_everybody(line)
@@ -255,7 +259,7 @@ class CodexHub:
                 elif _is_of_a_call(line) and (listener := self._of(line.thread_id)) is not None:
                     await listener.hear(line)
 
-    async def _tell_everybody(self, line: wire.Told) -> None:
+    async def _tell_everybody(self, line: wire.ServerNotification) -> None:
         """The account, the configuration: everybody's concern, whatever goes wrong with one of them."""
         if line.method in EARLY:
             self._early[f"{line.method} {line.params!r}"] = line
@@ -266,7 +270,7 @@ class CodexHub:
             except Exception:
                 _log.exception("a session could not be told: %.200r", line)
 
-    def _note_child(self, line: wire.Told) -> None:
+    def _note_child(self, line: wire.ServerNotification) -> None:
         """Threads of sub-agents ask through the session that they belong to."""
         match line.params:
             case wire.ThreadStarted(thread=wire.Thread(id=child, parent_thread_id=str() as parent)):
@@ -296,12 +300,12 @@ def _was_in_the_way(error: str) -> bool:
     return _IN_THE_WAY.search(error) is not None or ("Error:" not in error and _BACKTRACE.search(error) is not None)
 
 
-def _is_of_a_call(line: wire.Told) -> bool:
+def _is_of_a_call(line: wire.ServerNotification) -> bool:
     """Whether the session that a sub-agent belongs to has to know: a call that may be asked about, a question that is settled."""
     match line.params:
-        case wire.Resolved():
+        case wire.RequestResolved():
             return True
-        case wire.ItemTold(item=item):
+        case wire.ItemNotification(item=item):
             return isinstance(item, CALLS)
         case _:
             return False

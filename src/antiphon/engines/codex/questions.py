@@ -4,7 +4,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from antiphon.agent.questions import UserQuestions
-from antiphon.engines.codex.approvals import Asker
+from antiphon.engines.codex.approvals import ApprovalAsker
 from antiphon.engines.codex.approvals.asker import changed_files, decided_by_mode
 from antiphon.engines.codex.files import NewDirectories
 from antiphon.engines.questions import OpenQuestions
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from antiphon.engines.codex import wire
     from antiphon.engines.codex.server import CodexServer
     from antiphon.engines.codex.settings import CodexSettings
-    from antiphon.engines.codex.translate import Translator
+    from antiphon.engines.codex.translate import CodexTranslator
     from antiphon.engines.events import UpdateSender
 
 __all__ = ["CodexQuestions"]
@@ -27,21 +27,21 @@ class CodexQuestions:
     """Of one session. Questions belong to it and not to a turn, because sub-agents ask between turns too."""
 
     def __init__(
-        self, session: "AgentSession", translator: "Translator", telling: "UpdateSender", choosing: "CodexSettings"
+        self, session: "AgentSession", translator: "CodexTranslator", telling: "UpdateSender", choosing: "CodexSettings"
     ) -> None:
         self._stage = UserQuestions(session)
-        self._asker = Asker(session)
+        self._asker = ApprovalAsker(session)
         self._translator = translator
         self._telling = telling
         self._choosing = choosing
         self._pending = OpenQuestions()
         self._directories = NewDirectories()
 
-    def ask(self, server: "CodexServer", question: "wire.Asked") -> None:
+    def ask(self, server: "CodexServer", question: "wire.ServerRequest") -> None:
         """Begin to ask the user, and answer the server when they have."""
         self._pending.begin((server.pid, question.id), self._answer(server, question))
 
-    async def _answer(self, server: "CodexServer", question: "wire.Asked") -> None:
+    async def _answer(self, server: "CodexServer", question: "wire.ServerRequest") -> None:
         try:
             call = self._translator.patch_of(question.params)
             result = decided_by_mode(self._stage.session, self._choosing, question.params, call)

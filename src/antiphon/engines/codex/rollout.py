@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.translate.refused import Refused, Said
+from antiphon.engines.codex.translate.refused import ResponseItem, UnreportedCalls
 from antiphon.protocol.base import BAD_INPUT
 
 __all__ = ["LARGEST", "RAW", "RAW_EVENTS", "MissingItems", "Rollout", "UnseenItems"]
@@ -19,7 +19,7 @@ LARGEST: Final = 16 * 1024 * 1024
 
 class _Line(msgspec.Struct, frozen=True):
     type: str = ""
-    payload: Said = Said()
+    payload: ResponseItem = ResponseItem()
 
 
 class Rollout:
@@ -29,7 +29,7 @@ class Rollout:
         self._path = path
         self._at = 0 if whole else self._size()
 
-    def fresh(self) -> list[Said]:
+    def fresh(self) -> list[ResponseItem]:
         """What came since, in its order."""
         size = self._size()
         if not 0 < size - self._at <= LARGEST:
@@ -51,7 +51,7 @@ class Rollout:
             return 0
 
 
-def _read(line: bytes) -> Said | None:
+def _read(line: bytes) -> ResponseItem | None:
     try:
         found = msgspec.json.decode(line, type=_Line)
     except BAD_INPUT:
@@ -70,14 +70,14 @@ RAW: Final = frozenset({"rawResponseItem/completed", "rawResponse/completed"})
 
 
 class _Told(msgspec.Struct, frozen=True):
-    item: Said = Said()
+    item: ResponseItem = ResponseItem()
 
 
 class UnseenItems:
     """Of one thread."""
 
     def __init__(self) -> None:
-        self._refused = Refused()
+        self._refused = UnreportedCalls()
         self._path: str | None = None
         self._rollout: Rollout | None = None
 
@@ -86,12 +86,12 @@ class UnseenItems:
         self._path = thread.path
         self._rollout = Rollout(thread.path) if thread.path and not live else None
 
-    def hear(self, told: wire.Told) -> Iterator[wire.Item]:
+    def hear(self, told: wire.ServerNotification) -> Iterator[wire.Item]:
         """The items that are missing, as far as this tells of any."""
         match told.params:
-            case wire.ItemTold(item=item):
+            case wire.ItemNotification(item=item):
                 self._refused.seen(getattr(item, "id", ""))
-            case wire.Unread(raw=raw) if told.method in RAW:
+            case wire.UnreadParams(raw=raw) if told.method in RAW:
                 found = self._refused.feed(_said(raw))
                 if found is not None:
                     yield found
@@ -116,7 +116,7 @@ class MissingItems:
     def __init__(self, before: dict[str, list[wire.Item]]) -> None:
         self._before = before
 
-    def put_into(self, turn: wire.Turn) -> wire.Turn:
+    def put_into(self, turn: wire.CodexTurn) -> wire.CodexTurn:
         """The turn with what it lacks."""
         ids = {getattr(item, "id", "") for item in turn.items}
         if ids.isdisjoint(self._before):
@@ -130,7 +130,7 @@ class MissingItems:
 
 
 def _recalled(path: str) -> dict[str, list[wire.Item]]:
-    refused, waiting = Refused(), list[wire.Item]()
+    refused, waiting = UnreportedCalls(), list[wire.Item]()
     found: dict[str, list[wire.Item]] = {}
     for said in Rollout(path, whole=True).fresh():
         next_one = said.item.id if said.item is not None else said.id if said.type == "message" else None
@@ -141,8 +141,8 @@ def _recalled(path: str) -> dict[str, list[wire.Item]]:
     return found
 
 
-def _said(raw: msgspec.Raw) -> Said:
+def _said(raw: msgspec.Raw) -> ResponseItem:
     try:
         return msgspec.json.decode(raw, type=_Told).item
     except BAD_INPUT:
-        return Said()
+        return ResponseItem()

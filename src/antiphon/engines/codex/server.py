@@ -52,12 +52,12 @@ class CodexServer(ProgramPeer):
         self._waiting: dict[wire.RequestId, tuple[str, asyncio.Future[Any], Callable[[msgspec.Raw], Any]]] = {}
         self._numbers = itertools.count(1)
 
-    async def lines(self) -> "AsyncIterator[wire.Told | wire.Asked | wire.Garbled]":
+    async def lines(self) -> "AsyncIterator[wire.ServerNotification | wire.ServerRequest | wire.GarbledMessage]":
         """What it says and asks, until it ends."""
         async for handful in self._program.handfuls():
             for raw in handful:
                 line = wire.decode(raw)
-                if isinstance(line, wire.Answer):
+                if isinstance(line, wire.ServerResponse):
                     self._answered(line)
                 else:
                     yield line
@@ -65,7 +65,7 @@ class CodexServer(ProgramPeer):
             if not answer.done():
                 answer.set_exception(fresh(self.end or ConnectionClosed("Codex has ended")))
 
-    def _answered(self, line: wire.Answer) -> None:
+    def _answered(self, line: wire.ServerResponse) -> None:
         if line.id not in self._waiting:  # somebody stopped waiting
             return
         method, answer, read = self._waiting[line.id]

@@ -23,8 +23,8 @@ from antiphon.engines.codex.server import CodexRefused, CodexServer, clearly, en
 from antiphon.engines.codex.settings import MODE, MODEL, CodexSettings
 from antiphon.engines.codex.stored_threads import turns_of
 from antiphon.engines.codex.thread import OpenThread
-from antiphon.engines.codex.translate import Translator
-from antiphon.engines.codex.translate.events import ModelChanged, News, TurnEnded
+from antiphon.engines.codex.translate import CodexTranslator
+from antiphon.engines.codex.translate.events import CodexEvent, ModelChanged, TurnEnded
 from antiphon.engines.events import UpdateSender, mirrors
 from antiphon.engines.labels import title_of
 from antiphon.engines.project import is_trust, trust_by_command
@@ -76,10 +76,10 @@ class CodexSession(EngineSession):
         self._heard = asyncio.Event()
         """The server has said something."""
 
-    def _new_translator(self) -> Translator:
+    def _new_translator(self) -> CodexTranslator:
         client = self.session.client
         meta = client.capabilities.meta or {}
-        return Translator(
+        return CodexTranslator(
             self.session.cwd,
             terminals=meta.get("terminal_output") is True,
             mirror=mirrors(client),
@@ -141,25 +141,25 @@ class CodexSession(EngineSession):
         """What comes in together leaves together: words of the model are small, and each write wakes the client."""
         self.session.client.connection.transport.gather()
 
-    def hear(self, told: wire.Told) -> "Awaitable[None]":
+    def hear(self, told: wire.ServerNotification) -> "Awaitable[None]":
         """The server says something about the thread."""
         if type(told.params) is not wire.Delta:
             return self._hear(told)
         words = self._translator.feed(told.method, told.params)
         return self._telling.tell(words[0]) if len(words) == 1 else self._tell_all(words)
 
-    async def _hear(self, told: wire.Told) -> None:
+    async def _hear(self, told: wire.ServerNotification) -> None:
         if told.thread_id is None and told.method in EARLY and self._knows(told):
             return
         match told.params:
-            case wire.Resolved(request_id=id) if self._thread.server is not None:
+            case wire.RequestResolved(request_id=id) if self._thread.server is not None:
                 self._answering.withdraw(self._thread.server, id)
-            case wire.TurnTold(turn=begun) if told.method == "turn/started":
+            case wire.TurnNotification(turn=begun) if told.method == "turn/started":
                 self._turn = begun.id
                 self._thread.has_turn()
                 if self._waiting is not None:
                     self._waiting.started(begun.id)
-            case wire.TurnTold(turn=over) if told.method == "turn/completed":
+            case wire.TurnNotification(turn=over) if told.method == "turn/completed":
                 self._turn = None
                 self._answering.turn_over()
                 await self._hear_end(told, over.id)
@@ -174,14 +174,14 @@ class CodexSession(EngineSession):
             await self._tell_all(self._translator.feed(told.method, told.params))
         self._heard.set()
 
-    def _knows(self, told: wire.Told) -> bool:
+    def _knows(self, told: wire.ServerNotification) -> bool:
         """Whether it was told before: each new server says it again."""
         words = _words(told)
         known = words in self._told_once or self._hub.told_before(told)
         self._told_once.add(words)
         return known
 
-    async def _hear_end(self, told: wire.Told, id: str) -> None:
+    async def _hear_end(self, told: wire.ServerNotification, id: str) -> None:
         """Somebody may wait for this one: whatever is wrong with it, their prompt ends."""
         try:
             for item in await self._unseen.turn_ended():
@@ -193,7 +193,7 @@ class CodexSession(EngineSession):
                 self._waiting.failed(id, RequestError(Code.INTERNAL_ERROR, f"Codex: {wrong}"))
             raise
 
-    async def _tell_all(self, told: "Iterable[News]") -> None:
+    async def _tell_all(self, told: "Iterable[CodexEvent]") -> None:
         for each in told:
             try:
                 await self._telling.tell(each)
@@ -204,7 +204,7 @@ class CodexSession(EngineSession):
                     raise
                 _log.exception("news of Codex could not be told: %.200r", each)
 
-    def asked(self, server: CodexServer, question: wire.Asked) -> None:
+    def asked(self, server: CodexServer, question: wire.ServerRequest) -> None:
         """It asks something about it."""
         self._answering.ask(server, question)
 
@@ -302,7 +302,7 @@ class CodexSession(EngineSession):
             return await run_command(turn, *turn.command, server, self._thread.id)
         await self._choosing.learn(server)
         params = {"threadId": self._thread.id, "input": content, **self._choosing.begin_turn()}
-        begun = await server.call("turn/start", params, wire.TurnBegun)
+        begun = await server.call("turn/start", params, wire.TurnStarted)
         return begun.turn.id if begun.turn is not None else begun.turn_id
 
     async def _call_off(self, server: CodexServer, waiting: CodexPrompt) -> None:
@@ -378,5 +378,5 @@ class CodexSession(EngineSession):
         await self._thread.close()
 
 
-def _words(told: wire.Told) -> str:
+def _words(told: wire.ServerNotification) -> str:
     return f"{told.method} {told.params!r}"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from antiphon.agent.session import AgentSession
     from antiphon.engines.codex import wire
     from antiphon.engines.codex.server import CodexServer
-    from antiphon.engines.codex.wire import Model
+    from antiphon.engines.codex.wire import CodexModel
 
 __all__ = ["EFFORT", "MODE", "MODEL", "SUMMARIES", "SUMMARY", "Choice", "CodexSettings", "choices_of"]
 
@@ -54,7 +54,7 @@ class Choice(msgspec.Struct, frozen=True):
     options: list[v1.ConfigOption]
 
 
-def choices_of(models: "Sequence[Model]", *, mode: str, model: str, effort: str, summary: str) -> Choice:
+def choices_of(models: "Sequence[CodexModel]", *, mode: str, model: str, effort: str, summary: str) -> Choice:
     """Modes, models and settings, with what is chosen."""
     modes = modes_with(mode)
     offered = [v1.SessionModel(_id(each), each.display_name or _id(each), each.description or None) for each in models]
@@ -71,7 +71,7 @@ def choices_of(models: "Sequence[Model]", *, mode: str, model: str, effort: str,
         ),
         v1.SelectConfig(
             id=MODEL,
-            name="Model",
+            name="CodexModel",
             category=v1.ConfigCategory.MODEL,
             current_value=model,
             options=[v1.SelectOption(each.model_id, each.name, each.description) for each in offered],
@@ -89,7 +89,7 @@ def choices_of(models: "Sequence[Model]", *, mode: str, model: str, effort: str,
     return Choice(v1.ModeState(mode, modes), v1.ModelState(offered, model), options)
 
 
-def _effort(models: "Sequence[Model]", model: str, effort: str) -> list[v1.ConfigOption]:
+def _effort(models: "Sequence[CodexModel]", model: str, effort: str) -> list[v1.ConfigOption]:
     known = next((each for each in models if _id(each) == model), None)
     levels = known.supported_reasoning_efforts if known is not None else ()
     names = [each.reasoning_effort for each in levels]
@@ -111,7 +111,7 @@ def _effort(models: "Sequence[Model]", model: str, effort: str) -> list[v1.Confi
     ]
 
 
-def _id(model: "Model") -> str:
+def _id(model: "CodexModel") -> str:
     return model.model or model.id
 
 
@@ -129,7 +129,7 @@ class CodexSettings:
 
     def __init__(self, session: "AgentSession") -> None:
         self._session = session
-        self._models: Sequence[wire.Model] = ()
+        self._models: Sequence[wire.CodexModel] = ()
         self.mode = "default"
         self.model = ""
         self._effort = ""
@@ -148,7 +148,7 @@ class CodexSettings:
         self.has_profile = False
         """Whether the thread was opened so that a turn can be kept to looking whatever Codex's own rules allow."""
 
-    def begin(self, models: "Sequence[wire.Model]", opened: "wire.ThreadOpened") -> None:
+    def begin(self, models: "Sequence[wire.CodexModel]", opened: "wire.ThreadOpened") -> None:
         """Show how a thread was opened."""
         self._models = models
         self._take(opened)

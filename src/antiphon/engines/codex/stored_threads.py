@@ -88,7 +88,7 @@ TURNS_PAGE: Final = 50
 """Turns in one page: a turn may hold megabytes of output."""
 
 
-async def turns_of(server: "CodexServer", thread: str) -> "AsyncIterator[list[wire.Turn]]":
+async def turns_of(server: "CodexServer", thread: str) -> "AsyncIterator[list[wire.CodexTurn]]":
     """Oldest first, with everything that is known of each."""
     cursor: str | None = None
     known: set[str] = set()

@@ -30,7 +30,7 @@ PAGE = wants(mode="url", url="https://songs.example/in", elicitation_id="e-1")
 DECLINED = {"action": "decline"}
 
 
-async def told(request: wire.Elicitation, user: User, capabilities: v1.ClientCapabilities = FULL) -> Any:
+async def told(request: wire.ElicitationRequest, user: User, capabilities: v1.ClientCapabilities = FULL) -> Any:
     return await heard(lambda asker, turn: asker.elicit(request, turn), user, capabilities)
 
 
@@ -68,7 +68,7 @@ async def test_anything_but_a_filled_in_form_gives_no_answers(reply: Any, body: 
 
 
 @pytest.mark.parametrize("request_", [FORM, PAGE], ids=["form", "page"])
-async def test_a_client_that_shows_neither_is_not_asked(request_: wire.Elicitation) -> None:
+async def test_a_client_that_shows_neither_is_not_asked(request_: wire.ElicitationRequest) -> None:
     user = User()
     assert await told(request_, user, NO_FORMS) == DECLINED
     assert user.asked == []

@@ -56,13 +56,13 @@ class Slow:
     "request_", [may(), may("ExitPlanMode", input={"plan": "p"}), may("AskUserQuestion", input=QUESTION), FORM]
 )
 async def test_a_question_that_the_cli_takes_back_is_withdrawn_at_the_client(
-    request_: wire.CanUseTool | wire.Elicitation,
+    request_: wire.CanUseTool | wire.ElicitationRequest,
 ) -> None:
     slow = Slow()
 
     async def prompt(turn: AgentTurn) -> None:
         asker = Asker(turn.session)
-        if isinstance(request_, wire.Elicitation):
+        if isinstance(request_, wire.ElicitationRequest):
             asking = asyncio.ensure_future(asker.elicit(request_, turn))
         else:
             asking = asyncio.ensure_future(asker.answer(request_, turn, CALL))

@@ -75,10 +75,10 @@ def may(tool: str = "Bash", **fields: Any) -> wire.CanUseTool:
     return request
 
 
-def wants(**fields: Any) -> wire.Elicitation:
+def wants(**fields: Any) -> wire.ElicitationRequest:
     """A question of an MCP server."""
     request = _read({"subtype": "elicitation", "mcp_server_name": "songs", "message": "Who sings?", **fields})
-    assert isinstance(request, wire.Elicitation)
+    assert isinstance(request, wire.ElicitationRequest)
     return request
 
 

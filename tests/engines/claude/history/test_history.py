@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from antiphon.engines.claude.history import History
-from antiphon.engines.claude.translate.translator import Translator
+from antiphon.engines.claude.translate.translator import ClaudeTranslator
 from antiphon.protocol import v1
 from tests.engines.claude.history.files import SessionFile, call, text, thinking
 from tests.engines.claude.model.steps import Call, Text, Think
@@ -16,7 +16,7 @@ from tests.engines.claude.versions import BOTH
 
 
 def told(root: Path, session_id: str) -> list[v1.Update]:
-    news = History(root).replay(session_id, Translator("/song", replay=True))
+    news = History(root).replay(session_id, ClaudeTranslator("/song", replay=True))
     return [each for each in news if isinstance(each, v1.Update)]
 
 

@@ -28,7 +28,7 @@ def _words(line: wire.Line) -> Iterator[str]:
         who = "summary" if isinstance(line, wire.User) and line.is_synthetic else who
         for block in line.message.blocks:
             match block:
-                case wire.TextBlock(text=said):
+                case wire.ClaudeTextBlock(text=said):
                     yield f"{under}{who}: {said}"
                 case wire.ThinkingBlock(thinking=thought):
                     yield f"{under}thought: {thought}"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from antiphon.engines.claude import wire
-from antiphon.engines.claude.translate.events import News
-from antiphon.engines.claude.translate.translator import Translator
+from antiphon.engines.claude.translate.events import ClaudeEvent
+from antiphon.engines.claude.translate.translator import ClaudeTranslator
 from tests.engines.claude.translate.saying import feed, story
 
 __all__ = ["FILES", "Session", "play"]
@@ -31,10 +31,10 @@ class Session:
         return [story(each) for each in play(self.lines)]
 
 
-def play(lines: list[dict[str, Any]]) -> list[list[News]]:
+def play(lines: list[dict[str, Any]]) -> list[list[ClaudeEvent]]:
     """Feed a session as the engine does; every question is answered with yes."""
-    translator = Translator("/work")
-    heard: list[list[News]] = []
+    translator = ClaudeTranslator("/work")
+    heard: list[list[ClaudeEvent]] = []
     for line in lines:
         each = wire.decode(json.dumps(line).encode())
         if isinstance(each, wire.ControlRequest) and isinstance(each.request, wire.CanUseTool):

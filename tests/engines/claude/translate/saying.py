@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from antiphon.engines.claude import wire
-from antiphon.engines.claude.translate.events import EngineNotice, News, Started, TurnEnded
-from antiphon.engines.claude.translate.translator import Translator
+from antiphon.engines.claude.translate.events import ClaudeEvent, ClaudeTurnEnded, CliStarted, EngineNotice
+from antiphon.engines.claude.translate.translator import ClaudeTranslator
 from antiphon.protocol import v1
 
 __all__ = [
@@ -93,24 +93,24 @@ def result(subtype: str = "success", **fields: Any) -> dict[str, Any]:
     return {"type": "result", "subtype": subtype, "is_error": False, "terminal_reason": "completed", **fields}
 
 
-def feed(translator: Translator, *lines: dict[str, Any]) -> list[News]:
+def feed(translator: ClaudeTranslator, *lines: dict[str, Any]) -> list[ClaudeEvent]:
     """All that lines come to."""
     return [each for line in lines for each in translator.feed(wire.decode(msgspec.json.encode(line)))]
 
 
-def told(*lines: dict[str, Any], **how: bool) -> list[News]:
+def told(*lines: dict[str, Any], **how: bool) -> list[ClaudeEvent]:
     """All that lines come to in a new session."""
-    return feed(Translator("/song", **how), *lines)
+    return feed(ClaudeTranslator("/song", **how), *lines)
 
 
-def ended(heard: Iterable[News]) -> list[str]:
+def ended(heard: Iterable[ClaudeEvent]) -> list[str]:
     """The calls that were told to their end, and how."""
     over = (v1.ToolStatus.COMPLETED, v1.ToolStatus.FAILED)
     calls = [each for each in heard if isinstance(each, v1.ToolCall | v1.ToolCallUpdate)]
     return [f"{each.tool_call_id} {each.status}" for each in calls if each.status in over]
 
 
-def story(heard: Iterable[News]) -> list[str]:
+def story(heard: Iterable[ClaudeEvent]) -> list[str]:
     """Everything that was told, one line each."""
     return [_line(each) for each in heard]
 
@@ -118,7 +118,7 @@ def story(heard: Iterable[News]) -> list[str]:
 _VERBS = {v1.AgentMessageChunk: "says", v1.AgentThoughtChunk: "thinks", v1.UserMessageChunk: "user"}
 
 
-def _line(each: News) -> str:
+def _line(each: ClaudeEvent) -> str:
     match each:
         case v1.MessageChunk():
             return f"{_VERBS[type(each)]} {each.message_id}: {_block(each.content)}"
@@ -128,7 +128,7 @@ def _line(each: News) -> str:
             return _about_the_session(each)
 
 
-def _about_the_session(each: News) -> str:
+def _about_the_session(each: ClaudeEvent) -> str:
     match each:
         case v1.Plan(entries=entries):
             return f"plan: {', '.join(f'{entry.content} ({entry.status})' for entry in entries)}"
@@ -138,12 +138,12 @@ def _about_the_session(each: News) -> str:
             return f"compaction {each.status}{f': {each.error}' if isinstance(each.error, str) else ''}"
         case v1.CompactionSummaryChunk():
             return f"compaction summary: {_block(each.content)}"
-        case TurnEnded(end=end):
+        case ClaudeTurnEnded(end=end):
             how = f"with error {end.error.kind}" if end.error else f"{end.stop_reason}"
             ids = f" for {', '.join(each.user_message_uuids)}" if each.user_message_uuids else ""
             by = f", begun by {each.origin['kind']}" if each.origin else ""
             return f"turn ended {how}{ids}{by}"
-        case Started():
+        case CliStarted():
             return f"started {each.model} {each.mode}"
         case EngineNotice():
             return f"notice {each.severity}: {each.title}"

@@ -5,7 +5,15 @@ from typing import Any
 import pytest
 
 from antiphon.engines.claude.translate.events import TurnEnd, end_of, reset_in, reset_moment
-from antiphon.engines.claude.wire import Assistant, Message, ModelUsage, RateLimitInfo, Result, TextBlock, Usage
+from antiphon.engines.claude.wire import (
+    Assistant,
+    ClaudeMessage,
+    ClaudeTextBlock,
+    ClaudeUsage,
+    ModelUsage,
+    RateLimitInfo,
+    ResultLine,
+)
 from antiphon.errors import Code
 from antiphon.protocol import v1
 
@@ -13,16 +21,16 @@ NOON = 1_760_011_200.0  # 2025-10-09 12:00 UTC
 LIMIT = "You've hit your 5-hour limit · resets 5:07am (UTC)"
 
 
-def result(subtype: str = "success", **fields: Any) -> Result:
-    return Result(subtype=subtype, **fields)
+def result(subtype: str = "success", **fields: Any) -> ResultLine:
+    return ResultLine(subtype=subtype, **fields)
 
 
-def api_error(text: str, **fields: Any) -> Result:
+def api_error(text: str, **fields: Any) -> ResultLine:
     return result(is_error=True, result=text, terminal_reason="api_error", stop_reason="stop_sequence", **fields)
 
 
 def said(text: str = "", *, model: str = "<synthetic>", **fields: Any) -> Assistant:
-    return Assistant(message=Message(model=model, content=[TextBlock(text=text)]), **fields)
+    return Assistant(message=ClaudeMessage(model=model, content=[ClaudeTextBlock(text=text)]), **fields)
 
 
 REASONS = [
@@ -49,7 +57,7 @@ REASONS = [
 
 
 @pytest.mark.parametrize(("case", "line", "reason"), REASONS, ids=[case for case, *_ in REASONS])
-def test_a_turn_ends_with_a_reason_of_the_protocol(case: str, line: Result, reason: str) -> None:
+def test_a_turn_ends_with_a_reason_of_the_protocol(case: str, line: ResultLine, reason: str) -> None:
     end = end_of(line)
     assert end.stop_reason == v1.StopReason(reason) and end.error is None
 
@@ -88,7 +96,9 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("case", "line", "last", "kind"), ERRORS, ids=[case for case, *_ in ERRORS])
-def test_an_error_has_a_kind_and_says_what_to_do(case: str, line: Result, last: Assistant | None, kind: str) -> None:
+def test_an_error_has_a_kind_and_says_what_to_do(
+    case: str, line: ResultLine, last: Assistant | None, kind: str
+) -> None:
     end = end_of(line, last)
     assert end.stop_reason is None and end.error is not None
     assert end.error.kind == kind and end.error.message and end.error.hint
@@ -97,7 +107,7 @@ def test_an_error_has_a_kind_and_says_what_to_do(case: str, line: Result, last: 
     assert refusal.data["kind"] == kind  # type: ignore[index]
 
 
-def failed(line: Result, last: Assistant | None = None, limit: RateLimitInfo | None = None, **more: Any) -> Any:
+def failed(line: ResultLine, last: Assistant | None = None, limit: RateLimitInfo | None = None, **more: Any) -> Any:
     end: TurnEnd = end_of(line, last, limit, **more)
     assert end.error is not None
     return end.error
@@ -194,7 +204,7 @@ def test_tokens_and_cost_are_those_of_the_session() -> None:
         ),
         "b": ModelUsage(input_tokens=10, output_tokens=20),
     }
-    end = end_of(result(model_usage=models, usage=Usage(input_tokens=7), total_cost_usd=0.5))
+    end = end_of(result(model_usage=models, usage=ClaudeUsage(input_tokens=7), total_cost_usd=0.5))
     assert end.usage == v1.Usage(
         total_tokens=40,
         input_tokens=11,
@@ -207,6 +217,6 @@ def test_tokens_and_cost_are_those_of_the_session() -> None:
 
 
 def test_without_the_sum_the_tokens_are_those_of_the_turn() -> None:
-    end = end_of(result(usage=Usage(input_tokens=7, output_tokens=2)))
+    end = end_of(result(usage=ClaudeUsage(input_tokens=7, output_tokens=2)))
     assert end.usage is not None and end.usage.total_tokens == 9
-    assert end_of(result(usage=Usage(input_tokens=0))).usage is None and end_of(result()).cost is None
+    assert end_of(result(usage=ClaudeUsage(input_tokens=0))).usage is None and end_of(result()).cost is None

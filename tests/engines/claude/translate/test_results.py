@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from antiphon.engines.claude.translate.results import Told, result_of
+from antiphon.engines.claude.translate.results import CallResult, result_of
 from antiphon.engines.claude.wire import ToolResultBlock
 from antiphon.protocol import v1
 
@@ -13,12 +13,14 @@ CWD = "/song"
 PIXEL = "iVBORw0KGgo="
 
 
-def told(name: str, content: Any, structured: Any = None, *, given: Any = None, error: bool | None = None) -> Told:
+def told(
+    name: str, content: Any, structured: Any = None, *, given: Any = None, error: bool | None = None
+) -> CallResult:
     block = ToolResultBlock(tool_use_id="t", content=content, is_error=error)
     return result_of(name, given or {}, block, structured, CWD)
 
 
-def texts(result: Told) -> list[str]:
+def texts(result: CallResult) -> list[str]:
     found = [item.content for item in result.content if isinstance(item, v1.ContentItem)]
     return [block.text for block in found if isinstance(block, v1.TextBlock)]
 

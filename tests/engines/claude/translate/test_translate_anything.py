@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from antiphon.engines.claude import wire
 from antiphon.engines.claude.grants import grants
-from antiphon.engines.claude.translate.events import EngineNotice, TurnEnded
-from antiphon.engines.claude.translate.translator import Translator
+from antiphon.engines.claude.translate.events import ClaudeTurnEnded, EngineNotice
+from antiphon.engines.claude.translate.translator import ClaudeTranslator
 from antiphon.engines.claude.wire.codec import Line
 from antiphon.engines.events import TurnFailure
 from antiphon.protocol import v1
@@ -77,7 +77,7 @@ LINE: st.SearchStrategy[dict[str, Any]] = st.one_of(
 def test_any_lines_in_any_order_are_taken(
     lines: list[dict[str, Any]], terminals: bool, mirror: bool, replay: bool
 ) -> None:
-    translator = Translator("/work", terminals=terminals, mirror=mirror, replay=replay)
+    translator = ClaudeTranslator("/work", terminals=terminals, mirror=mirror, replay=replay)
     heard = [*feed(translator, *lines), *translator.close_open(background=True)]
     begun, over = [], []
     for each in heard:
@@ -97,21 +97,23 @@ def test_any_lines_in_any_order_are_taken(
 
 @given(NAMES, INPUT)
 def test_any_question_can_be_shown(name: str, input: dict[str, Any]) -> None:
-    encode(Translator("/work").patch_of(wire.CanUseTool(tool_name=name, input=input, tool_use_id="t")))
+    encode(ClaudeTranslator("/work").patch_of(wire.CanUseTool(tool_name=name, input=input, tool_use_id="t")))
 
 
 @pytest.mark.slow
 def test_a_result_of_20_megabytes_is_told() -> None:
     output = "line\n" * 4_000_000
     heard = feed(
-        Translator("/work"), said(call("t", "Bash", command="x")), answer("t", output, {"stdout": output, "stderr": ""})
+        ClaudeTranslator("/work"),
+        said(call("t", "Bash", command="x")),
+        answer("t", output, {"stdout": output, "stderr": ""}),
     )
     assert isinstance(heard[-1], v1.ToolCallUpdate) and heard[-1].status == v1.ToolStatus.COMPLETED
 
 
 @pytest.mark.slow
 def test_an_input_that_comes_in_many_pieces_costs_no_more_than_its_length() -> None:
-    translator = Translator("/work")
+    translator = ClaudeTranslator("/work")
     feed(translator, event("content_block_start", index=0, content_block=call("t", "Write")))
     pieces = ['{"content": "', *("word " for _ in range(50_000))]
     for piece in pieces:
@@ -124,9 +126,9 @@ def test_an_input_that_comes_in_many_pieces_costs_no_more_than_its_length() -> N
 @settings(max_examples=12, suppress_health_check=list(HealthCheck), deadline=None)
 @given(st.data(), st.booleans(), st.booleans())
 def test_lines_with_any_values_are_taken(kind: type, data: st.DataObject, terminals: bool, replay: bool) -> None:
-    translator = Translator("/work", terminals=terminals, mirror=not terminals, replay=replay)
+    translator = ClaudeTranslator("/work", terminals=terminals, mirror=not terminals, replay=replay)
     heard: list[Any] = []
-    for each in (wire.Assistant, kind, wire.User, kind, wire.Result):
+    for each in (wire.Assistant, kind, wire.User, kind, wire.ResultLine):
         line = data.draw(anything(each))
         heard += translator.feed(line)
         if isinstance(line, wire.ControlRequest) and isinstance(line.request, wire.CanUseTool):
@@ -135,7 +137,7 @@ def test_lines_with_any_values_are_taken(kind: type, data: st.DataObject, termin
     for each in heard:
         if isinstance(each, v1.UpdateModel):
             encode(each)
-        if isinstance(each, TurnEnded) and each.end.error is not None:
+        if isinstance(each, ClaudeTurnEnded) and each.end.error is not None:
             _ = each.end.error.refusal()
         if isinstance(each, v1.UsageUpdate):
             assert 0 <= each.used < 2**53 and (each.cost is None or 0 <= each.cost.amount < 2**53)
@@ -149,12 +151,12 @@ HOSTILE = (9e17, 253_402_300_800_000, -1, 1e308, float("nan"), float("inf"))
 
 @pytest.mark.parametrize("seconds", HOSTILE)
 def test_a_limit_that_ends_at_no_moment_is_told_without_one(seconds: float) -> None:
-    translator = Translator("/work")
+    translator = ClaudeTranslator("/work")
     info = wire.RateLimitInfo(status="rejected", resets_at=seconds, rate_limit_type="five_hour")
     [notice] = translator.feed(wire.RateLimit(rate_limit_info=info))
     assert isinstance(notice, EngineNotice) and notice.description is None
-    ended = translator.feed(wire.Result(subtype="success", is_error=True, result="You've hit your limit"))[-1]
-    assert isinstance(ended, TurnEnded) and ended.end.error is not None
+    ended = translator.feed(wire.ResultLine(subtype="success", is_error=True, result="You've hit your limit"))[-1]
+    assert isinstance(ended, ClaudeTurnEnded) and ended.end.error is not None
     assert ended.end.error.resets_at is None and ended.end.error.refusal().data == {
         "kind": "usage_limit",
         "hint": ended.end.error.hint,
@@ -168,7 +170,7 @@ def test_an_error_with_an_odd_moment_can_still_be_answered(seconds: float) -> No
 
 
 def test_ten_thousand_turns_leave_nothing_behind_that_grows() -> None:
-    translator = Translator("/work", terminals=True)
+    translator = ClaudeTranslator("/work", terminals=True)
     for turn in range(5_000):
         _play_a_turn(translator, turn)
     before = weight(translator)
@@ -178,9 +180,9 @@ def test_ten_thousand_turns_leave_nothing_behind_that_grows() -> None:
     assert len(translator.unknown) <= 101
 
 
-def _play_a_turn(translator: Translator, turn: int) -> None:
+def _play_a_turn(translator: ClaudeTranslator, turn: int) -> None:
     agent, inner, todo, task = (f"toolu_{turn:020d}{each}" for each in "ABCD")
-    sub = wire.Message(
+    sub = wire.ClaudeMessage(
         id=f"sub_{turn}", model="m", content=[wire.ToolUseBlock(id=inner, name="Bash", input={"command": "ls"})]
     )
     main = [
@@ -188,9 +190,9 @@ def _play_a_turn(translator: Translator, turn: int) -> None:
         wire.ToolUseBlock(id=todo, name="TodoWrite", input={"todos": []}),
     ]
     for line in (
-        wire.StreamEvent(event=wire.MessageStart(message=wire.Message(id=f"msg_{turn}"))),
+        wire.StreamEvent(event=wire.MessageStart(message=wire.ClaudeMessage(id=f"msg_{turn}"))),
         wire.StreamEvent(event=wire.BlockDelta(delta=wire.TextDelta(text="words"))),
-        wire.Assistant(uuid=f"a{turn}", message=wire.Message(id=f"msg_{turn}", model="m", content=[*main])),
+        wire.Assistant(uuid=f"a{turn}", message=wire.ClaudeMessage(id=f"msg_{turn}", model="m", content=[*main])),
         wire.TaskStarted(task_id=task, tool_use_id=f"{agent}-elsewhere"),
         wire.StreamEvent(event=wire.MessageStart(message=sub), parent_tool_use_id=agent),
         wire.StreamEvent(event=wire.MessageStart(message=sub), parent_tool_use_id=f"{agent}-unknown"),
@@ -198,8 +200,8 @@ def _play_a_turn(translator: Translator, turn: int) -> None:
         _result(inner, {"stdout": "", "backgroundTaskId": task}, agent),
         _result(agent, {"status": "completed", "content": []}, None),
         wire.RateLimit(rate_limit_info=wire.RateLimitInfo(status="allowed_warning", utilization=turn % 50 / 100)),
-        wire.Unknown(type="telepathy", subtype=str(turn)),
-        wire.Result(subtype="success", result="ok"),
+        wire.UnknownLine(type="telepathy", subtype=str(turn)),
+        wire.ResultLine(subtype="success", result="ok"),
     ):  # fmt: skip
         translator.feed(line)
 
@@ -207,7 +209,7 @@ def _play_a_turn(translator: Translator, turn: int) -> None:
 def _result(id: str, structured: Any, parent: str | None) -> wire.User:
     block = wire.ToolResultBlock(tool_use_id=id, content="x")
     return wire.User(
-        message=wire.Message(content=[block]),
+        message=wire.ClaudeMessage(content=[block]),
         tool_use_result=structured,
         parent_tool_use_id=parent,
     )

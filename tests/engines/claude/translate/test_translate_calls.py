@@ -2,7 +2,7 @@
 
 from antiphon.engines.claude import wire
 from antiphon.engines.claude.translate.events import Mirror
-from antiphon.engines.claude.translate.translator import Translator
+from antiphon.engines.claude.translate.translator import ClaudeTranslator
 from antiphon.protocol import v1
 from tests.engines.claude.translate.saying import (
     answer,
@@ -85,14 +85,14 @@ def test_a_call_that_gets_no_result_fails_before_the_turn_ends() -> None:
 
 
 def test_calls_are_closed_on_demand_and_once() -> None:
-    translator = Translator("/song")
+    translator = ClaudeTranslator("/song")
     feed(translator, said(BASH), said(call("u", "Read", file_path="x")))
     assert ended(translator.close_open()) == ["u failed", "t failed"]
     assert translator.close_open() == ()
 
 
 def test_a_question_shows_what_the_call_would_do_and_the_answer_lets_it_run() -> None:
-    translator = Translator("/song")
+    translator = ClaudeTranslator("/song")
     feed(translator, said(call("t", "Write", file_path="/song/n", content="new")))
     patch = translator.patch_of(
         wire.CanUseTool(tool_name="Write", input={"file_path": "/song/n", "content": "new"}, tool_use_id="t")
@@ -105,7 +105,7 @@ def test_a_question_shows_what_the_call_would_do_and_the_answer_lets_it_run() ->
 
 
 def test_a_question_about_a_call_that_was_not_told_of_has_an_id() -> None:
-    assert Translator("/song").patch_of(wire.CanUseTool(tool_name="Bash", input={})).tool_call_id
+    assert ClaudeTranslator("/song").patch_of(wire.CanUseTool(tool_name="Bash", input={})).tool_call_id
 
 
 def test_a_terminal_of_the_client_gets_the_output_and_the_exit() -> None:
@@ -121,7 +121,7 @@ def test_a_terminal_of_the_client_gets_the_output_and_the_exit() -> None:
 
 
 def test_a_terminal_ends_with_a_call_that_gets_no_result() -> None:
-    translator = Translator("/song", terminals=True)
+    translator = ClaudeTranslator("/song", terminals=True)
     feed(translator, said(BASH))
     (end,) = translator.close_open()
     assert isinstance(end, v1.ToolCallUpdate) and end.meta is not None
@@ -137,7 +137,7 @@ def test_a_mirror_gets_the_output_instead_of_text() -> None:
 
 def test_a_command_in_the_background_keeps_its_terminal_until_it_ends() -> None:
     structured = {"stdout": "", "stderr": "", "backgroundTaskId": "b1"}
-    translator = Translator("/song", terminals=True)
+    translator = ClaudeTranslator("/song", terminals=True)
     heard = feed(translator, said(BASH), answer("t", "It runs.", structured), result())
     assert ended(heard) == ["t completed"] and "terminal_exit" not in str(story(heard))
     over = {"type": "system", "subtype": "task_notification", "task_id": "b1", "tool_use_id": "t"}

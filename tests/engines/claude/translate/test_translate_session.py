@@ -5,18 +5,18 @@ from typing import Any
 import pytest
 
 from antiphon.engines.claude.translate.events import (
+    ClaudeEvent,
+    ClaudeTurnEnded,
+    CliStarted,
     CommandsChanged,
     ConversationReset,
     EngineNotice,
     ModeChanged,
     ModelChanged,
-    News,
     SignInNeeded,
-    Started,
     TitleChanged,
-    TurnEnded,
 )
-from antiphon.engines.claude.translate.translator import Translator
+from antiphon.engines.claude.translate.translator import ClaudeTranslator
 from antiphon.protocol import v1
 from tests.engines.claude.translate.saying import (
     answer,
@@ -44,26 +44,26 @@ USED = {
 
 
 def test_the_start_of_a_turn_says_how_the_session_stands_and_names_a_failed_server_once() -> None:
-    translator = Translator("/work")
+    translator = ClaudeTranslator("/work")
     first, again = feed(translator, INIT), feed(translator, INIT)
     started = first[0]
-    assert isinstance(started, Started)
+    assert isinstance(started, CliStarted)
     assert (started.model, started.mode) == ("m-1", "plan")
     assert len(first) == 2 and isinstance(first[1], EngineNotice) and "bad" in first[1].title
     assert again == [started]
 
 
 def test_another_id_at_the_start_of_a_turn_is_another_conversation() -> None:
-    translator = Translator("/work")
+    translator = ClaudeTranslator("/work")
     feed(translator, INIT)
     heard = feed(
         translator, {"type": "conversation_reset", "new_conversation_id": "nowhere"}, {**INIT, "session_id": "s2"}
     )
-    assert heard[0] == ConversationReset("s2") and isinstance(heard[1], Started)
+    assert heard[0] == ConversationReset("s2") and isinstance(heard[1], CliStarted)
 
 
 def test_a_cleared_conversation_has_no_plan_and_an_empty_window() -> None:
-    translator = Translator("/work")
+    translator = ClaudeTranslator("/work")
     plan = said(call("p", "TodoWrite", todos=[{"content": "A", "status": "pending"}]))
     feed(translator, plan, answer("p", "ok"), result(modelUsage=USED, total_cost_usd=0.5))
     heard = story(feed(translator, {"type": "conversation_reset"}))
@@ -111,7 +111,7 @@ def usage(**fields: int) -> dict[str, Any]:
 def test_the_gauge_is_told_as_messages_are_written_once_the_window_is_known() -> None:
     start = message_start()
     start["event"]["message"]["usage"] = {"input_tokens": 100, "cache_read_input_tokens": 20, "output_tokens": 1}
-    translator = Translator("/work")
+    translator = ClaudeTranslator("/work")
     assert feed(translator, start, usage(output_tokens=30)) == []
     assert story(feed(translator, result(modelUsage=USED, total_cost_usd=0.5)))[0] == "usage: 150 of 1000, $0.5000"
     assert story(feed(translator, start, usage(output_tokens=40))) == ["usage: 160 of 1000, $0.5000"]
@@ -120,7 +120,7 @@ def test_the_gauge_is_told_as_messages_are_written_once_the_window_is_known() ->
 
 
 def test_messages_of_sub_agents_and_of_the_cli_do_not_move_the_gauge() -> None:
-    translator = Translator("/work")
+    translator = ClaudeTranslator("/work")
     feed(translator, said(text("x")), result(modelUsage=USED))
     made_up = said(text("x"), id="s")
     made_up["message"] |= {"model": "<synthetic>", "usage": {"input_tokens": 9, "output_tokens": 9}}
@@ -175,7 +175,7 @@ def test_compaction_is_told_however_it_goes(lines: list[dict[str, Any]], expecte
         (system("session_title_changed", title="A name"), TitleChanged("A name")),
     ],
 )
-def test_changes_by_the_cli_itself_are_told(line: dict[str, Any], expected: News) -> None:
+def test_changes_by_the_cli_itself_are_told(line: dict[str, Any], expected: ClaudeEvent) -> None:
     assert told(line) == [expected]
 
 
@@ -201,8 +201,8 @@ def test_a_limit_is_told_once_and_ends_up_in_the_turns_error() -> None:
     failed = said(text("Limit reached"), id="e", error="rate_limit", is_api_error_message=True)
     heard = told(limit, limit, failed, result(is_error=True, terminal_reason="api_error", result="Limit reached"))
     end = heard[-1]
-    assert [type(each) for each in heard] == [EngineNotice, TurnEnded]
-    assert isinstance(end, TurnEnded) and end.end.error is not None and end.end.error.resets_at == 1900000000
+    assert [type(each) for each in heard] == [EngineNotice, ClaudeTurnEnded]
+    assert isinstance(end, ClaudeTurnEnded) and end.end.error is not None and end.end.error.resets_at == 1900000000
 
 
 def test_an_old_cli_that_nobody_is_signed_in_to_says_so() -> None:
@@ -219,7 +219,11 @@ def test_a_turn_says_whose_it_was() -> None:
     ours = told(result(user_message_uuids=["u1", "u2"]))[-1]
     older = told(result(user_message_uuid="u1"))[-1]
     its_own = told(result(origin={"kind": "task-notification"}))[-1]
-    assert isinstance(ours, TurnEnded) and isinstance(older, TurnEnded) and isinstance(its_own, TurnEnded)
+    assert (
+        isinstance(ours, ClaudeTurnEnded)
+        and isinstance(older, ClaudeTurnEnded)
+        and isinstance(its_own, ClaudeTurnEnded)
+    )
     assert ours.user_message_uuids == ("u1", "u2")
     assert older.user_message_uuids == ("u1",)
     assert its_own.user_message_uuids == () and its_own.origin == {"kind": "task-notification"}
@@ -232,5 +236,5 @@ def test_lines_for_others_are_not_told() -> None:
         system("background_tasks_changed", tasks=[]), {"type": "tool_progress", "tool_use_id": "t"},
         system("task_progress", task_id="x"), system("task_updated", task_id="x"), system("elicitation_complete"),
     ]  # fmt: skip
-    translator = Translator("/work")
+    translator = ClaudeTranslator("/work")
     assert feed(translator, *quiet) == [] and not translator.unknown

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.engines.claude.translate.messages import MAX_FOLDED
-from antiphon.engines.claude.translate.translator import Translator
+from antiphon.engines.claude.translate.translator import ClaudeTranslator
 from antiphon.protocol import v1
 from tests.engines.claude.translate.saying import (
     answer,
@@ -62,7 +62,7 @@ def test_the_report_is_shown_once_with_all_that_was_said() -> None:
 
 
 def test_a_sub_agent_in_the_background_outlives_the_turn() -> None:
-    translator = Translator("/work")
+    translator = ClaudeTranslator("/work")
     heard = feed(translator, AGENT, answer("a", "Off it goes.", LAUNCHED), said(text("I wait.")), result())
     assert ended(heard) == [] and translator.close_open() == ()
     assert ended(feed(translator, said(call("r", "Bash", command="ls"), parent="a"), result())) == []
@@ -85,7 +85,7 @@ def test_a_task_may_be_named_without_its_call() -> None:
 
 
 def test_a_process_that_is_gone_takes_its_sub_agents_along() -> None:
-    translator = Translator("/work")
+    translator = ClaudeTranslator("/work")
     feed(translator, AGENT, answer("a", "…", LAUNCHED), said(call("r", "Read", file_path="/x"), parent="a"))
     assert ended(translator.close_open(background=True)) == ["r failed", "a failed"]
 

@@ -5,8 +5,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.engines.claude.translate.events import News, TurnEnded
-from antiphon.engines.claude.translate.translator import Translator
+from antiphon.engines.claude.translate.events import ClaudeEvent, ClaudeTurnEnded
+from antiphon.engines.claude.translate.translator import ClaudeTranslator
 from antiphon.protocol import v1
 from tests.engines.claude.translate.saying import (
     answer,
@@ -25,7 +25,7 @@ from tests.engines.claude.translate.saying import (
 )
 
 
-def words(heard: list[News]) -> str:
+def words(heard: list[ClaudeEvent]) -> str:
     chunks = [each.content for each in heard if isinstance(each, v1.AgentMessageChunk)]
     return "".join(content.text for content in chunks if isinstance(content, v1.TextBlock))
 
@@ -153,7 +153,7 @@ def test_what_a_local_command_printed_is_told_and_nothing_is_not() -> None:
 
 
 def test_what_is_ignored_is_counted() -> None:
-    translator = Translator("/work")
+    translator = ClaudeTranslator("/work")
     odd = said({"type": "hologram"}, text("hi"))
     feed(translator, system("dream"), system("dream"), {"type": "telepathy"}, {}, odd, event("hiccup"))
     assert translator.unknown == {
@@ -195,4 +195,4 @@ def test_results_between_texts_keep_their_place() -> None:
         said(text("a")), said(call("t", "Bash", command="ls")), answer("t", "x"), said(text("b"), id="msg-2"), result()
     )
     sorts = [type(each) for each in heard]
-    assert sorts == [v1.AgentMessageChunk, v1.ToolCall, v1.ToolCallUpdate, v1.AgentMessageChunk, TurnEnded]
+    assert sorts == [v1.AgentMessageChunk, v1.ToolCall, v1.ToolCallUpdate, v1.AgentMessageChunk, ClaudeTurnEnded]

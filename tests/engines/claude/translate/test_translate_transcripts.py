@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from antiphon.engines.claude import wire
-from antiphon.engines.claude.translate.events import TurnEnded
+from antiphon.engines.claude.translate.events import ClaudeTurnEnded
 from antiphon.protocol import v1
 from antiphon.protocol.base import encode
 from tests.engines.claude.translate.playing import FILES, Session, play
@@ -21,7 +21,7 @@ def test_every_line_comes_to_what_stands_beside_it(path: Path) -> None:
 
 @sessions
 def test_every_line_is_read(path: Path) -> None:
-    ill = [line for line in Session(path).lines if isinstance(wire.decode(encode(line)), wire.Garbled)]
+    ill = [line for line in Session(path).lines if isinstance(wire.decode(encode(line)), wire.GarbledLine)]
     assert ill == []
 
 
@@ -61,7 +61,7 @@ def test_every_call_begins_once_and_ends_once(path: Path) -> None:
 def test_every_result_ends_one_turn(path: Path) -> None:
     session = Session(path)
     results = sum(line["type"] == "result" for line in session.lines)
-    assert sum(isinstance(each, TurnEnded) for heard in play(session.lines) for each in heard) == results
+    assert sum(isinstance(each, ClaudeTurnEnded) for heard in play(session.lines) for each in heard) == results
 
 
 @sessions

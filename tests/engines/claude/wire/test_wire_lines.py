@@ -46,14 +46,14 @@ def test_a_line_of_the_model_is_read() -> None:
 
 def test_content_that_is_bare_text_reads_as_a_block() -> None:
     line = read({"type": "user", "message": {"role": "user", "content": "hi"}})
-    assert isinstance(line, wire.User) and line.message.blocks == [wire.TextBlock(text="hi")]
+    assert isinstance(line, wire.User) and line.message.blocks == [wire.ClaudeTextBlock(text="hi")]
 
 
 def test_an_unknown_sort_of_line_is_named() -> None:
-    assert read({"type": "telepathy", "subtype": "deep"}) == wire.Unknown(type="telepathy", subtype="deep")
-    assert read({"type": "system", "subtype": "dream"}) == wire.Unknown(type="system", subtype="dream")
-    assert read({"type": "system"}) == wire.Unknown(type="system")
-    assert read({"type": "telepathy", "subtype": 7}) == wire.Unknown(type="telepathy")
+    assert read({"type": "telepathy", "subtype": "deep"}) == wire.UnknownLine(type="telepathy", subtype="deep")
+    assert read({"type": "system", "subtype": "dream"}) == wire.UnknownLine(type="system", subtype="dream")
+    assert read({"type": "system"}) == wire.UnknownLine(type="system")
+    assert read({"type": "telepathy", "subtype": 7}) == wire.UnknownLine(type="telepathy")
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_an_unknown_sort_of_line_is_named() -> None:
 )
 def test_what_cannot_be_read_is_garbled_and_not_raised(line: bytes) -> None:
     garbled = wire.decode(line)
-    assert isinstance(garbled, wire.Garbled) and len(garbled.text_head) <= HEAD and garbled.error
+    assert isinstance(garbled, wire.GarbledLine) and len(garbled.text_head) <= HEAD and garbled.error
 
 
 def test_an_unknown_block_is_kept_beside_the_ones_that_are_known() -> None:
@@ -76,9 +76,13 @@ def test_an_unknown_block_is_kept_beside_the_ones_that_are_known() -> None:
 
 def test_a_wrong_optional_field_is_lost_and_not_the_line() -> None:
     line = read({"type": "user", "isSynthetic": "perhaps", "message": {"content": "hi"}})
-    assert isinstance(line, wire.User) and line.message.blocks == [wire.TextBlock(text="hi")] and not line.is_synthetic
+    assert (
+        isinstance(line, wire.User)
+        and line.message.blocks == [wire.ClaudeTextBlock(text="hi")]
+        and not line.is_synthetic
+    )
     result = read({"type": "result", "subtype": "success", "usage": 3, "total_cost_usd": 0.5})
-    assert isinstance(result, wire.Result) and (result.usage, result.total_cost_usd) == (None, 0.5)
+    assert isinstance(result, wire.ResultLine) and (result.usage, result.total_cost_usd) == (None, 0.5)
 
 
 def test_an_unknown_event_of_the_stream_is_kept() -> None:

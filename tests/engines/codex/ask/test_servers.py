@@ -7,7 +7,7 @@ import pytest
 from antiphon.agent.questions import is_question
 from antiphon.agent.turn import AgentTurn
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.approvals import Asker
+from antiphon.engines.codex.approvals import ApprovalAsker
 from antiphon.errors import Code, RequestError
 from antiphon.policy import Action
 from antiphon.protocol import v1
@@ -28,7 +28,7 @@ CALL = v1.ToolCallPatch("call_1", title="songs: sing", name="mcp__songs__sing", 
 DECLINED = {"action": "decline"}
 
 
-def tool(persist: Any = ("session", "always"), schema: dict[str, Any] = EMPTY) -> wire.Asked:
+def tool(persist: Any = ("session", "always"), schema: dict[str, Any] = EMPTY) -> wire.ServerRequest:
     meta = {
         "codex_approval_kind": "mcp_tool_call", "persist": persist, "tool_description": "Sings", "tool_params": {"text": "la"},
     }  # fmt: skip
@@ -91,7 +91,7 @@ async def test_a_server_that_the_client_brought_is_not_in_codexs_settings() -> N
     user, asked = User(v1.Selected("allow_session")), tool()
 
     async def prompt(turn: AgentTurn) -> None:
-        await Asker(turn.session).answer(asked.method, asked.params, turn, CALL)
+        await ApprovalAsker(turn.session).answer(asked.method, asked.params, turn, CALL)
 
     async with playing(only_prompt(prompt), FULL, user.router) as editor:
         brought = v1.NewSession("/w", [v1.StdioServer(name="songs", command="/bin/songs", args=[], env=[])])
@@ -110,7 +110,7 @@ async def test_a_tool_call_that_nobody_has_told_of_is_told_with_the_question() -
 @pytest.mark.parametrize("arguments", [{"command": "ls"}, {"path": "a"}, {"url": "https://x.example"}, ["ls"]])
 async def test_no_rule_for_another_tool_can_allow_a_call_that_nobody_has_told_of(arguments: Any) -> None:
     asked, user = tool(), User(v1.Selected("allow"))
-    assert isinstance(asked.params, wire.Elicitation) and asked.params.meta is not None
+    assert isinstance(asked.params, wire.McpElicitation) and asked.params.meta is not None
     asked.params.meta["tool_params"] = arguments
     await answer(asked, user, call=None)
     action = Action.of_tool_call(user.asked[0].tool_call, "/w", ["/w"])
@@ -122,7 +122,7 @@ async def test_a_form_that_calls_itself_an_approval_is_a_form_still() -> None:
     assert await answer(tool(schema=SCHEMA), user, call=CALL) == {"action": "accept", "content": {"name": "Ada"}}
 
 
-def wants(**fields: Any) -> wire.Asked:
+def wants(**fields: Any) -> wire.ServerRequest:
     return asks(SERVER, **{"serverName": "songs", "message": "Who sings?", "_meta": None, **fields})
 
 
@@ -155,7 +155,7 @@ async def test_anything_but_a_filled_in_form_gives_no_answers(reply: Any, body: 
 
 
 @pytest.mark.parametrize("asked", [FORM, PAGE], ids=["form", "page"])
-async def test_a_client_that_shows_neither_is_not_asked(asked: wire.Asked) -> None:
+async def test_a_client_that_shows_neither_is_not_asked(asked: wire.ServerRequest) -> None:
     user = User()
     assert await answer(asked, user, NO_FORMS) == DECLINED
     assert user.asked == []

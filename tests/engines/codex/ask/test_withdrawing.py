@@ -9,7 +9,7 @@ from antiphon.agent.questions import UserQuestions
 from antiphon.agent.turn import AgentTurn
 from antiphon.connection.router import Router
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.approvals import Asker
+from antiphon.engines.codex.approvals import ApprovalAsker
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import FULL, only_prompt, playing
@@ -30,7 +30,7 @@ from tests.engines.codex.ask.user import (
 
 ONE = {"id": "q", "header": "H", "question": "?", "options": [{"label": "a", "description": ""}]}
 NOTHING: Body = {"permissions": {}, "scope": "turn"}
-EVERY: list[tuple[wire.Asked, Body]] = [
+EVERY: list[tuple[wire.ServerRequest, Body]] = [
     (asks(COMMAND, command="ls"), {"decision": "cancel"}),
     (asks(CHANGES), {"decision": "cancel"}),
     (asks(PERMISSIONS, permissions={"network": {"enabled": True}}), NOTHING),
@@ -76,11 +76,11 @@ class Slow:
 
 
 @pytest.mark.parametrize("asked", [asked for asked, _ in EVERY], ids=NAMES)
-async def test_a_question_that_is_resolved_elsewhere_is_withdrawn_at_the_client(asked: wire.Asked) -> None:
+async def test_a_question_that_is_resolved_elsewhere_is_withdrawn_at_the_client(asked: wire.ServerRequest) -> None:
     slow = Slow()
 
     async def prompt(turn: AgentTurn) -> None:
-        asking = asyncio.ensure_future(Asker(turn.session).answer(asked.method, asked.params, turn, CALL))
+        asking = asyncio.ensure_future(ApprovalAsker(turn.session).answer(asked.method, asked.params, turn, CALL))
         await slow.asked()
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -93,12 +93,14 @@ async def test_a_question_that_is_resolved_elsewhere_is_withdrawn_at_the_client(
 
 
 @pytest.mark.parametrize(("asked", "body"), EVERY, ids=NAMES)
-async def test_a_turn_that_ends_first_leaves_the_server_an_answer(asked: wire.Asked, body: Body) -> None:
+async def test_a_turn_that_ends_first_leaves_the_server_an_answer(asked: wire.ServerRequest, body: Body) -> None:
     slow = Slow()
     waiting: list[asyncio.Future[Any]] = []
 
     async def prompt(turn: AgentTurn) -> None:
-        waiting.append(asyncio.ensure_future(Asker(turn.session).answer(asked.method, asked.params, turn, CALL)))
+        waiting.append(
+            asyncio.ensure_future(ApprovalAsker(turn.session).answer(asked.method, asked.params, turn, CALL))
+        )
         await slow.asked()
 
     async with playing(only_prompt(prompt), FULL, slow.router) as editor:
@@ -108,12 +110,12 @@ async def test_a_turn_that_ends_first_leaves_the_server_an_answer(asked: wire.As
 
 
 @pytest.mark.parametrize(("asked", "body"), EVERY, ids=NAMES)
-async def test_a_question_in_a_turn_that_is_over_is_called_off(asked: wire.Asked, body: Body) -> None:
+async def test_a_question_in_a_turn_that_is_over_is_called_off(asked: wire.ServerRequest, body: Body) -> None:
     stages: list[AgentTurn] = []
     async with playing(only_prompt(stages.append), FULL) as editor:
         await editor.turn()
         (stage,) = stages
-        assert await Asker(stage.session).answer(asked.method, asked.params, stage, CALL) == body
+        assert await ApprovalAsker(stage.session).answer(asked.method, asked.params, stage, CALL) == body
         assert editor.updates() == []
 
 
@@ -121,7 +123,7 @@ async def test_several_at_once_get_their_own_answers() -> None:
     slow, bodies = Slow(), list[Any]()
 
     async def prompt(turn: AgentTurn) -> None:
-        asker = Asker(turn.session)
+        asker = ApprovalAsker(turn.session)
         calls = [v1.ToolCallPatch(name) for name in ("one", "two", "three")]
         asked = asks(COMMAND, command="ls")
         bodies.extend(await asyncio.gather(*(asker.answer(asked.method, asked.params, turn, call) for call in calls)))
@@ -142,16 +144,16 @@ async def test_questions_outside_of_a_turn_are_asked_too() -> None:
     asked = asks(COMMAND, command="ls")
     async with playing(only_prompt(lambda turn: sessions.append(turn.session)), FULL, user.router) as editor:
         await editor.turn()
-        body = await Asker(sessions[0]).answer(asked.method, asked.params, UserQuestions(sessions[0]), CALL)
+        body = await ApprovalAsker(sessions[0]).answer(asked.method, asked.params, UserQuestions(sessions[0]), CALL)
     assert body == {"decision": "accept"}
 
 
 @pytest.mark.parametrize("asked", [asked for asked, _ in EVERY], ids=NAMES)
-async def test_a_client_that_is_gone_allows_nothing(asked: wire.Asked) -> None:
+async def test_a_client_that_is_gone_allows_nothing(asked: wire.ServerRequest) -> None:
     sessions: list[Any] = []
     async with playing(only_prompt(lambda turn: sessions.append(turn.session)), FULL) as editor:
         await editor.turn()
-    body = await Asker(sessions[0]).answer(asked.method, asked.params, UserQuestions(sessions[0]), CALL)
+    body = await ApprovalAsker(sessions[0]).answer(asked.method, asked.params, UserQuestions(sessions[0]), CALL)
     assert body is not None
     assert "accept" not in str(body)
     assert "approved" not in str(body)
@@ -164,7 +166,7 @@ async def test_questions_with_a_time_limit_go_unanswered_when_it_is_over() -> No
     bodies: list[Any] = []
 
     async def prompt(turn: AgentTurn) -> None:
-        bodies.append(await Asker(turn.session).answer(asked.method, asked.params, turn, None))
+        bodies.append(await ApprovalAsker(turn.session).answer(asked.method, asked.params, turn, None))
 
     async with playing(only_prompt(prompt), FULL, slow.router) as editor:
         await editor.turn()

@@ -8,7 +8,7 @@ import msgspec
 from antiphon.agent.turn import AgentTurn
 from antiphon.connection.router import Router
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.approvals import Asker
+from antiphon.engines.codex.approvals import ApprovalAsker
 from antiphon.errors import RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
@@ -16,7 +16,7 @@ from tests.agent.editor import FULL, Editor, only_prompt, playing
 
 Body = dict[str, Any]
 Reply = v1.CreateElicitationResult | v1.PermissionOutcome | v1.PermissionResult | RequestError
-Ask = Callable[[Asker, AgentTurn], Any]
+Ask = Callable[[ApprovalAsker, AgentTurn], Any]
 
 NO_FORMS = v1.ClientCapabilities()
 COMMAND = "item/commandExecution/requestApproval"
@@ -87,13 +87,13 @@ def text_of(call: v1.ToolCallPatch) -> str:
     return "\n".join(item.text for item in items if isinstance(item, v1.TextBlock))
 
 
-def asks(method: str, **fields: Any) -> wire.Asked:
+def asks(method: str, **fields: Any) -> wire.ServerRequest:
     """A question, read from the line that the server would write."""
     params: Body = {"threadId": "t", "turnId": "u", "itemId": "call_1", "startedAtMs": 1, **fields}
     if method in (OLD_COMMAND, OLD_CHANGES):
         params = {"conversationId": "t", "callId": "call_1", **fields}
     line = wire.decode(msgspec.json.encode({"id": 0, "method": method, "params": params}))
-    assert isinstance(line, wire.Asked)
+    assert isinstance(line, wire.ServerRequest)
     return line
 
 
@@ -102,7 +102,7 @@ async def heard(ask: Ask, user: User, capabilities: v1.ClientCapabilities = FULL
     found: list[Any] = []
 
     async def prompt(turn: AgentTurn) -> None:
-        found.append(await ask(Asker(turn.session), turn))
+        found.append(await ask(ApprovalAsker(turn.session), turn))
 
     async with playing(only_prompt(prompt), capabilities, user.router) as editor:
         user.editor = editor
@@ -111,7 +111,7 @@ async def heard(ask: Ask, user: User, capabilities: v1.ClientCapabilities = FULL
 
 
 async def answer(
-    asked: wire.Asked,
+    asked: wire.ServerRequest,
     user: User,
     capabilities: v1.ClientCapabilities = FULL,
     call: v1.ToolCallPatch | None = CALL,

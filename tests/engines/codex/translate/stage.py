@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.translate import News, Translator
+from antiphon.engines.codex.translate import CodexEvent, CodexTranslator
 from antiphon.engines.events import EngineNotice, Mirror, ModelChanged, TitleChanged, TurnEnded
 from antiphon.protocol import v1
 from antiphon.protocol.base import UNSET
@@ -23,8 +23,8 @@ class Stage:
 
     def __init__(self, version: str = "0.166.0", cwd: str = CWD, **options: Any) -> None:
         self.version = version
-        self.translator = Translator(cwd, **options)
-        self.news: list[News] = []
+        self.translator = CodexTranslator(cwd, **options)
+        self.news: list[CodexEvent] = []
         self._turns = 0
 
     @property
@@ -36,14 +36,14 @@ class Stage:
         """The server says something."""
         line = {"method": method, "params": {"threadId": "t", "turnId": f"u{self._turns}", **params}, "emittedAtMs": 5}
         read = wire.decode(msgspec.json.encode(line))
-        assert isinstance(read, wire.Told), read
+        assert isinstance(read, wire.ServerNotification), read
         self.news += self.translator.feed(read.method, read.params)
 
     def asked(self, method: str, id: int = 0, **params: Any) -> v1.ToolCallPatch | None:
         """The server asks something."""
         line = {"method": method, "id": id, "params": {"threadId": "t", "turnId": f"u{self._turns}", **params}}
         read = wire.decode(msgspec.json.encode(line))
-        assert isinstance(read, wire.Asked), read
+        assert isinstance(read, wire.ServerRequest), read
         return self.translator.patch_of(read.params)
 
     def allowed(self, id: str) -> None:
@@ -136,13 +136,13 @@ def update(path: str, diff: str, move: str | None = None) -> dict[str, Any]:
     return {"path": path, "kind": {"type": "update", "move_path": move}, "diff": diff}
 
 
-def tell(news: Iterable[News]) -> Iterator[str]:
+def tell(news: Iterable[CodexEvent]) -> Iterator[str]:
     """Each piece of news on a line."""
     for each in news:
         yield _line(each)
 
 
-def _line(news: News) -> str:
+def _line(news: CodexEvent) -> str:
     match news:
         case v1.AgentMessageChunk():
             return f"say {news.message_id} {_block(news.content)}"
@@ -165,7 +165,7 @@ def _line(news: News) -> str:
             return _other(news)
 
 
-def _other(news: News) -> str:
+def _other(news: CodexEvent) -> str:
     match news:
         case EngineNotice():
             return f"notice {news.severity}: {news.title}" + (f" | {news.description}" if news.description else "")

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.translate import Translator
+from antiphon.engines.codex.translate import CodexTranslator
 from antiphon.engines.codex.wire.notifications import NOTIFICATIONS
 from antiphon.engines.codex.wire.requests import REQUESTS
 from antiphon.engines.events import TurnEnded
@@ -68,14 +68,14 @@ def check(news: list[Any]) -> None:
 def test_whatever_is_said_nothing_breaks(
     lines: list[tuple[str, Any]], terminals: bool, mirror: bool, text: str | None
 ) -> None:
-    translator = Translator("/w", terminals=terminals, mirror=mirror, read=lambda _: text)
+    translator = CodexTranslator("/w", terminals=terminals, mirror=mirror, read=lambda _: text)
     news: list[Any] = []
     for number, (method, params) in enumerate(lines):
         line = {"method": method, "params": params, **({"id": number} if method in REQUESTS else {})}
         read = wire.decode(msgspec.json.encode(line))
-        if isinstance(read, wire.Told):
+        if isinstance(read, wire.ServerNotification):
             news += translator.feed(read.method, read.params)
-        elif isinstance(read, wire.Asked):
+        elif isinstance(read, wire.ServerRequest):
             patch = translator.patch_of(read.params)
             encode(patch)
             news += translator.allowed(patch.tool_call_id) if patch is not None and number % 2 else ()
@@ -86,7 +86,7 @@ def test_whatever_is_said_nothing_breaks(
 @given(st.lists(ITEMS, max_size=8))
 def test_whatever_is_in_a_history_it_is_told(items: list[Any]) -> None:
     raw = msgspec.Raw(msgspec.json.encode({"thread": {"id": "t", "turns": [{"id": "u", "items": items}]}}))
-    check(list(Translator("/w").turns(wire.read(raw, wire.ThreadOpened).thread.turns)))
+    check(list(CodexTranslator("/w").turns(wire.read(raw, wire.ThreadOpened).thread.turns)))
 
 
 @pytest.mark.slow
@@ -94,7 +94,7 @@ def test_whatever_is_in_a_history_it_is_told(items: list[Any]) -> None:
 @settings(max_examples=12, suppress_health_check=list(HealthCheck), deadline=None)
 @given(st.data(), st.booleans())
 def test_any_values_are_taken(method: str, data: st.DataObject, terminals: bool) -> None:
-    translator = Translator("/w", terminals=terminals, mirror=not terminals, read=lambda _: "a\n")
+    translator = CodexTranslator("/w", terminals=terminals, mirror=not terminals, read=lambda _: "a\n")
     news: list[Any] = []
     for each in ("item/started", method, "item/completed", method, "account/rateLimits/updated", "turn/completed"):
         if each in REQUESTS:
@@ -109,7 +109,7 @@ def test_any_values_are_taken(method: str, data: st.DataObject, terminals: bool)
 
 
 def test_ten_thousand_turns_leave_nothing_behind_that_grows() -> None:
-    translator = Translator("/w", terminals=True)
+    translator = CodexTranslator("/w", terminals=True)
     for turn in range(5_000):
         play_a_turn(translator, turn)
     before = weight(translator)
@@ -119,20 +119,20 @@ def test_ten_thousand_turns_leave_nothing_behind_that_grows() -> None:
     assert len(translator.unknown) <= 101
 
 
-def play_a_turn(translator: Translator, turn: int) -> None:
+def play_a_turn(translator: CodexTranslator, turn: int) -> None:
     id = f"{turn:020d}"
     ran = wire.CommandExecution(id=f"c{id}", command="ls", process_id="1")
     made = wire.FileChange(id=f"f{id}", changes=[])
     said = wire.AgentMessage(id=f"m{id}", text="words")
-    turned = wire.TurnTold(thread_id="t", turn=wire.Turn(id=f"t{id}", status="interrupted", items=[said]))
+    turned = wire.TurnNotification(thread_id="t", turn=wire.CodexTurn(id=f"t{id}", status="interrupted", items=[said]))
     for method, params in (
         ("turn/started", turned),
-        ("item/started", wire.ItemTold(item=ran)),
+        ("item/started", wire.ItemNotification(item=ran)),
         ("item/commandExecution/outputDelta", wire.Delta(item_id=ran.id, delta="x" * 100)),
-        ("item/started", wire.ItemTold(item=made)),
-        ("item/completed", wire.ItemTold(item=said)),
-        ("item/completed", wire.ItemTold(item=wire.ContextCompaction(id=f"k{id}"))),
+        ("item/started", wire.ItemNotification(item=made)),
+        ("item/completed", wire.ItemNotification(item=said)),
+        ("item/completed", wire.ItemNotification(item=wire.ContextCompaction(id=f"k{id}"))),
         ("turn/completed", turned),
     ):
         translator.feed(method, params)
-    translator.feed(f"telepathy/{turn}", wire.Unread())
+    translator.feed(f"telepathy/{turn}", wire.UnreadParams())

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.translate.refused import Refused, Said
+from antiphon.engines.codex.translate.refused import ResponseItem, UnreportedCalls
 
 PATCH = "\n".join(
     (
@@ -26,16 +26,18 @@ PATCH = "\n".join(
 REFUSED = "Chunk ID: 1\nWall time: 0.0 seconds\nProcess exited with code 1\nOriginal token count: 3\nOutput:\nRead-only file system\n"
 
 
-def call(id: str, command: str, **more: Any) -> Said:
-    return Said(type="function_call", call_id=id, name="exec_command", arguments=json.dumps({"cmd": command, **more}))
+def call(id: str, command: str, **more: Any) -> ResponseItem:
+    return ResponseItem(
+        type="function_call", call_id=id, name="exec_command", arguments=json.dumps({"cmd": command, **more})
+    )
 
 
-def result(id: str, output: Any) -> Said:
-    return Said(type="function_call_output", call_id=id, output=output)
+def result(id: str, output: Any) -> ResponseItem:
+    return ResponseItem(type="function_call_output", call_id=id, output=output)
 
 
 def test_a_command_without_an_item_becomes_one_that_failed() -> None:
-    refused = Refused()
+    refused = UnreportedCalls()
     assert refused.feed(call("c1", "touch x", workdir="/w")) is None
     assert refused.feed(result("c1", REFUSED)) == wire.CommandExecution(
         id="c1", command="touch x", cwd="/w", status="failed", aggregated_output="Read-only file system\n", exit_code=1
@@ -43,7 +45,7 @@ def test_a_command_without_an_item_becomes_one_that_failed() -> None:
 
 
 def test_what_has_an_item_is_left_alone_and_nothing_is_told_twice() -> None:
-    refused = Refused()
+    refused = UnreportedCalls()
     refused.feed(call("c1", "ls"))
     refused.seen("c1")
     assert refused.feed(result("c1", REFUSED)) is None
@@ -54,7 +56,7 @@ def test_what_has_an_item_is_left_alone_and_nothing_is_told_twice() -> None:
 
 
 def test_a_command_that_was_never_run_says_why() -> None:
-    refused = Refused()
+    refused = UnreportedCalls()
     refused.feed(call("c1", "touch x"))
     item = refused.feed(result("c1", "rejected by a rule"))
     assert isinstance(item, wire.CommandExecution)
@@ -62,9 +64,9 @@ def test_a_command_that_was_never_run_says_why() -> None:
 
 
 def test_a_patch_without_an_item_becomes_one_with_its_changes() -> None:
-    refused = Refused()
-    refused.feed(Said(type="custom_tool_call", call_id="p1", name="apply_patch", input=PATCH))
-    item = refused.feed(Said(type="custom_tool_call_output", call_id="p1", output="patch rejected"))
+    refused = UnreportedCalls()
+    refused.feed(ResponseItem(type="custom_tool_call", call_id="p1", name="apply_patch", input=PATCH))
+    item = refused.feed(ResponseItem(type="custom_tool_call_output", call_id="p1", output="patch rejected"))
     assert isinstance(item, wire.FileChange) and item.status == "failed"
     add, update, delete = item.changes
     assert (add.path, add.kind.type, add.diff) == ("new.txt", "add", "do\nre\n")
@@ -73,32 +75,32 @@ def test_a_patch_without_an_item_becomes_one_with_its_changes() -> None:
 
 
 def test_a_script_is_told_if_nothing_that_it_did_was() -> None:
-    refused = Refused()
-    script = Said(
+    refused = UnreportedCalls()
+    script = ResponseItem(
         type="custom_tool_call", call_id="s1", name="exec", input="await tools.exec_command({cmd: 'touch x'})"
     )
     output = [{"type": "input_text", "text": "Read-only file system"}]
     refused.feed(script)
-    item = refused.feed(Said(type="custom_tool_call_output", call_id="s1", output=output))
+    item = refused.feed(ResponseItem(type="custom_tool_call_output", call_id="s1", output=output))
     assert isinstance(item, wire.FunctionCallOutput) and "touch x" in item.output and "Read-only" in item.output
     refused.turn_ended()
     refused.feed(script)
     refused.seen("exec-1")
-    assert refused.feed(Said(type="custom_tool_call_output", call_id="s1", output=output)) is None
+    assert refused.feed(ResponseItem(type="custom_tool_call_output", call_id="s1", output=output)) is None
 
 
 def test_other_words_and_broken_ones_are_nothing() -> None:
-    refused = Refused()
+    refused = UnreportedCalls()
     for said in (
-        Said(),
-        Said(type="message"),
+        ResponseItem(),
+        ResponseItem(type="message"),
         result("nobody", "x"),
-        Said(type="function_call", call_id="c1", name="update_plan", arguments="{}"),
+        ResponseItem(type="function_call", call_id="c1", name="update_plan", arguments="{}"),
         result("c1", "Plan updated"),
-        Said(type="function_call", call_id="c2", name="exec_command", arguments="no json"),
+        ResponseItem(type="function_call", call_id="c2", name="exec_command", arguments="no json"),
         result("c2", None),
-        Said(type="custom_tool_call", call_id="p1", name="apply_patch", input="no patch"),
-        Said(type="custom_tool_call_output", call_id="p1", output="rejected"),
+        ResponseItem(type="custom_tool_call", call_id="p1", name="apply_patch", input="no patch"),
+        ResponseItem(type="custom_tool_call_output", call_id="p1", output="rejected"),
     ):
         assert refused.feed(said) is None
 
@@ -118,7 +120,7 @@ def test_other_words_and_broken_ones_are_nothing() -> None:
 def test_a_script_of_which_nothing_was_told_is_completed_only_if_it_tried_nothing(
     script: str, output: str, failed: bool
 ) -> None:
-    refused = Refused()
-    refused.feed(Said(type="custom_tool_call", call_id="s", name="exec", input=script))
-    item = refused.feed(Said(type="custom_tool_call_output", call_id="s", output=output))
+    refused = UnreportedCalls()
+    refused.feed(ResponseItem(type="custom_tool_call", call_id="s", name="exec", input=script))
+    item = refused.feed(ResponseItem(type="custom_tool_call_output", call_id="s", output=output))
     assert isinstance(item, wire.FunctionCallOutput) and item.failed is failed

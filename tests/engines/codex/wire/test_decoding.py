@@ -24,40 +24,40 @@ def line(**fields: object) -> bytes:
 
 def test_the_first_question_has_the_number_0() -> None:
     asked = wire.decode(line(method="item/fileChange/requestApproval", id=0, params={"threadId": "t", "itemId": "f"}))
-    assert isinstance(asked, wire.Asked) and asked.id == 0
+    assert isinstance(asked, wire.ServerRequest) and asked.id == 0
     assert asked.params == wire.FileApproval(item_id="f", thread_id="t")
 
 
 def test_an_id_may_be_a_string() -> None:
-    assert wire.decode(line(id="a", result={"x": 1})) == wire.Answer(id="a", result=msgspec.Raw(b'{"x":1}'))
+    assert wire.decode(line(id="a", result={"x": 1})) == wire.ServerResponse(id="a", result=msgspec.Raw(b'{"x":1}'))
 
 
 def test_an_answer_that_is_null_is_an_answer() -> None:
     answer = wire.decode(line(id=0, result=None))
-    assert isinstance(answer, wire.Answer) and answer.error is None
+    assert isinstance(answer, wire.ServerResponse) and answer.error is None
 
 
 def test_a_refusal_says_why() -> None:
     answer = wire.decode(line(id=3, error={"code": -32600, "message": "thread not found: x"}))
-    assert isinstance(answer, wire.Answer)
-    assert answer.error == wire.Failure(code=-32600, message="thread not found: x")
+    assert isinstance(answer, wire.ServerResponse)
+    assert answer.error == wire.ServerError(code=-32600, message="thread not found: x")
 
 
 def test_a_delta_knows_its_thread_and_its_item() -> None:
     told = wire.decode(line(method="item/agentMessage/delta", params={"threadId": "t", "itemId": "m", "delta": "hi"}))
-    assert isinstance(told, wire.Told) and told.thread_id == "t"
+    assert isinstance(told, wire.ServerNotification) and told.thread_id == "t"
     assert told.params == wire.Delta(thread_id="t", item_id="m", delta="hi")
 
 
 def test_an_unknown_notification_is_kept_with_its_thread() -> None:
     told = wire.decode(line(method="thread/dance", params={"threadId": "t", "steps": 3}))
-    assert isinstance(told, wire.Told) and told.thread_id == "t"
-    assert isinstance(told.params, wire.Unread) and told.params.error is None
+    assert isinstance(told, wire.ServerNotification) and told.thread_id == "t"
+    assert isinstance(told.params, wire.UnreadParams) and told.params.error is None
 
 
 def test_an_unknown_item_is_kept_and_not_the_end_of_the_line() -> None:
     told = wire.decode(line(method="item/completed", params={"item": {"type": "dance", "id": "d"}}))
-    assert isinstance(told, wire.Told) and isinstance(told.params, wire.ItemTold)
+    assert isinstance(told, wire.ServerNotification) and isinstance(told.params, wire.ItemNotification)
     assert isinstance(told.params.item, Unknown) and told.params.item.kind == "dance"
 
 
@@ -70,7 +70,7 @@ def test_a_wrong_optional_field_is_lost_and_nothing_else() -> None:
         "commandActions": [7, {"type": "read"}],
     }
     told = wire.decode(line(method="item/completed", params={"item": item}))
-    assert isinstance(told, wire.Told) and isinstance(told.params, wire.ItemTold)
+    assert isinstance(told, wire.ServerNotification) and isinstance(told.params, wire.ItemNotification)
     assert told.params.item == wire.CommandExecution(
         id="c", command="ls", command_actions=[wire.CommandAction(type="read")]
     )
@@ -78,14 +78,14 @@ def test_a_wrong_optional_field_is_lost_and_nothing_else() -> None:
 
 def test_a_question_that_does_not_fit_can_still_be_answered() -> None:
     asked = wire.decode(line(method="item/fileChange/requestApproval", id=4, params={"threadId": "t"}))
-    assert isinstance(asked, wire.Asked) and asked.id == 4 and asked.thread_id == "t"
-    assert isinstance(asked.params, wire.Unread) and asked.params.error
+    assert isinstance(asked, wire.ServerRequest) and asked.id == 4 and asked.thread_id == "t"
+    assert isinstance(asked.params, wire.UnreadParams) and asked.params.error
 
 
 def test_a_question_of_the_older_protocol_names_a_conversation() -> None:
     params = {"conversationId": "t", "callId": "c", "command": ["bash", "-lc", "ls"], "cwd": "/", "parsedCmd": []}
     asked = wire.decode(line(method="execCommandApproval", id=1, params=params))
-    assert isinstance(asked, wire.Asked) and asked.thread_id == "t"
+    assert isinstance(asked, wire.ServerRequest) and asked.thread_id == "t"
 
 
 @pytest.mark.parametrize(
@@ -103,13 +103,13 @@ def test_a_question_of_the_older_protocol_names_a_conversation() -> None:
 )
 def test_what_is_no_message_is_garbled(bad: bytes) -> None:
     read = wire.decode(bad)
-    assert isinstance(read, wire.Garbled) and read.error
+    assert isinstance(read, wire.GarbledMessage) and read.error
 
 
 def test_characters_that_were_cut_in_two_are_mended() -> None:
     cut = b'{"method":"item/agentMessage/delta","params":{"itemId":"m","delta":"a\\ud83d b\xff"}}'
     told = wire.decode(cut)
-    assert isinstance(told, wire.Told) and told.params == wire.Delta(item_id="m", delta="a\ufffd b\ufffd")
+    assert isinstance(told, wire.ServerNotification) and told.params == wire.Delta(item_id="m", delta="a\ufffd b\ufffd")
 
 
 @given(st.binary(max_size=60))
@@ -122,7 +122,7 @@ def test_no_bytes_raise(noise: bytes) -> None:
 )
 def test_no_parameters_raise(method: str, params: object, id: object) -> None:
     read = wire.decode(line(method=method, params=params, id=id))
-    assert isinstance(read, wire.Told | wire.Asked | wire.Garbled)
+    assert isinstance(read, wire.ServerNotification | wire.ServerRequest | wire.GarbledMessage)
 
 
 def test_a_result_is_read_as_what_it_should_be() -> None:

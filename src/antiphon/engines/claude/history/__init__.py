@@ -8,9 +8,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from antiphon.engines.claude.history.session_list import Listing, Summary
-    from antiphon.engines.claude.translate.events import News
-    from antiphon.engines.claude.translate.translator import Translator
+    from antiphon.engines.claude.history.session_list import SessionList, Summary
+    from antiphon.engines.claude.translate.events import ClaudeEvent
+    from antiphon.engines.claude.translate.translator import ClaudeTranslator
     from antiphon.protocol import v1
 
 __all__ = ["History"]
@@ -23,7 +23,7 @@ class History:
 
     def __init__(self, config_dir: "Path | None" = None) -> None:
         self._given = config_dir
-        self._listings: dict[Path, Listing] = {}
+        self._listings: dict[Path, SessionList] = {}
 
     @property
     def root(self) -> "Path":
@@ -42,7 +42,7 @@ class History:
         """
         return self._listing().page(query)
 
-    def replay(self, session_id: str, translator: "Translator") -> "Iterator[News]":
+    def replay(self, session_id: str, translator: "ClaudeTranslator") -> "Iterator[ClaudeEvent]":
         """What was said in a session, as the translator tells it; nothing when there is no such session."""
         path = self.find(session_id)
         if path is None:
@@ -74,10 +74,10 @@ class History:
         path = self.find(session_id)
         return self._listing().summary(path) if path else None
 
-    def _listing(self) -> "Listing":
-        from antiphon.engines.claude.history.session_list import Listing
+    def _listing(self) -> "SessionList":
+        from antiphon.engines.claude.history.session_list import SessionList
 
-        return self._listings.setdefault(self.root, Listing(self.root))
+        return self._listings.setdefault(self.root, SessionList(self.root))
 
     def _files(self, session_id: str) -> "tuple[Path, ...]":
         if not is_id(session_id):

@@ -21,7 +21,7 @@ __all__ = [
     "SUFFIX",
     "VARIABLE",
     "Index",
-    "Row",
+    "RecordRow",
     "config_dir",
     "conversation",
     "folder_name",
@@ -113,7 +113,7 @@ def _hash(text: str) -> str:
     return digits or "0"
 
 
-class Row(msgspec.Struct, frozen=True, gc=False):
+class RecordRow(msgspec.Struct, frozen=True, gc=False):
     """Where a line is, and how it hangs together with others."""
 
     offset: int
@@ -137,7 +137,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
 class Index(msgspec.Struct, gc=False):
     """A file's lines that have an id, each once, in their order."""
 
-    rows: list[Row]
+    rows: list[RecordRow]
     rewound: bool = False
     """Whether the user went back, and nothing was said since."""
     leaf: str | None = None
@@ -199,13 +199,16 @@ def read_index(path: Path, *, sidechain: bool = False) -> Index:
             head = _read(_head, line) if mend else head
             if head is not None and bool(head.is_sidechain) is sidechain:
                 _take(
-                    index, seen, head, Row(offset, length, head.type, head.subtype or "", head.uuid or "", broken=mend)
+                    index,
+                    seen,
+                    head,
+                    RecordRow(offset, length, head.type, head.subtype or "", head.uuid or "", broken=mend),
                 )
             offset += length
     return index
 
 
-def read_lines(path: Path, rows: list[Row]) -> Iterator[tuple[Row, bytes]]:
+def read_lines(path: Path, rows: list[RecordRow]) -> Iterator[tuple[RecordRow, bytes]]:
     """Open the lines again, one at a time."""
     with path.open("rb") as file:
         for row in rows:
@@ -223,7 +226,7 @@ def mended(line: bytes) -> bytes:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
 
 
-def _take(index: Index, seen: set[str], head: _Head, row: Row) -> None:
+def _take(index: Index, seen: set[str], head: _Head, row: RecordRow) -> None:
     if head.type == "last-prompt":
         if head.explicit:
             index.rewound, index.leaf = True, head.leaf_uuid
@@ -236,7 +239,7 @@ def _take(index: Index, seen: set[str], head: _Head, row: Row) -> None:
     index.rows.append(_filled(head, msgspec.structs.replace(row, parent=head.parent_uuid or head.logical_parent_uuid)))
 
 
-def _filled(head: _Head, row: Row) -> Row:
+def _filled(head: _Head, row: RecordRow) -> RecordRow:
     if head.type not in ("user", "assistant"):
         return row
     message = _read(_message, head.message) or _Message()
@@ -262,7 +265,7 @@ def _read(decoder: "msgspec.json.Decoder[T]", data: bytes | Raw) -> T | None:
 # The user may go back and ask another way; the lines of before stay in the file and are not told again.
 
 
-def conversation(index: Index) -> list[Row]:
+def conversation(index: Index) -> list[RecordRow]:
     """The lines that are the conversation, in the order in which they were written."""
     rows = index.rows
     places = {row.uuid: place for place, row in enumerate(rows)}
@@ -281,7 +284,7 @@ def _leaf(index: Index, places: dict[str, int]) -> int | None:
     return next(ends, None)
 
 
-def _chain(rows: list[Row], places: dict[str, int], leaf: int | None) -> set[int]:
+def _chain(rows: list[RecordRow], places: dict[str, int], leaf: int | None) -> set[int]:
     chain: set[int] = set()
     place = leaf
     while place is not None and place not in chain:
@@ -294,7 +297,7 @@ def _chain(rows: list[Row], places: dict[str, int], leaf: int | None) -> set[int
     return chain
 
 
-def _beside(rows: list[Row], chain: set[int]) -> set[int]:
+def _beside(rows: list[RecordRow], chain: set[int]) -> set[int]:
     """Lines beside the chain that belong to it.
 
     Of calls made at once, each result follows its own call, and the chain goes on from one of them only. The other blocks of a

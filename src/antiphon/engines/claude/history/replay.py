@@ -12,7 +12,7 @@ from antiphon.engines.claude.history.records import (
     AGENTS,
     SUFFIX,
     Index,
-    Row,
+    RecordRow,
     conversation,
     is_id,
     read_index,
@@ -21,7 +21,7 @@ from antiphon.engines.claude.history.records import (
 from antiphon.protocol.base import BAD_INPUT
 from antiphon.text import fenced, strip_ansi
 
-__all__ = ["Agents", "Finished", "Printed", "Typed", "read_text", "wire_lines"]
+__all__ = ["Agents", "FinishedTask", "PrintedOutput", "Typed", "read_text", "wire_lines"]
 
 # The sub-agents of a session: which file has what the sub-agent of a call said and did.
 
@@ -83,13 +83,13 @@ class Typed(msgspec.Struct, frozen=True):
     text: str
 
 
-class Printed(msgspec.Struct, frozen=True):
+class PrintedOutput(msgspec.Struct, frozen=True):
     """What a local command printed."""
 
     text: str
 
 
-class Finished(msgspec.Struct, frozen=True):
+class FinishedTask(msgspec.Struct, frozen=True):
     """A task that ran beside the conversation is over."""
 
     task_id: str
@@ -99,7 +99,7 @@ class Finished(msgspec.Struct, frozen=True):
     output_file: str | None
 
 
-Said: TypeAlias = Typed | Printed | Finished
+Said: TypeAlias = Typed | PrintedOutput | FinishedTask
 
 _REMINDER: Final = re.compile(r"<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
 _NOTES: Final = (
@@ -153,19 +153,19 @@ def _command(text: str) -> Typed | None:
     return Typed(f"{name} {arguments}" if arguments else name)
 
 
-def _printed(text: str) -> Printed | None:
+def _printed(text: str) -> PrintedOutput | None:
     parts = [(tag, strip_ansi(output).strip("\n").rstrip()) for tag, output in _PRINTED.findall(text)]
     shown = [fenced(output) if tag.startswith("bash") else output for tag, output in parts if output.strip()]
     # The mark in the conversation says it already.
-    return None if not shown or shown[0].startswith("Compacted") else Printed("\n\n".join(shown))
+    return None if not shown or shown[0].startswith("Compacted") else PrintedOutput("\n\n".join(shown))
 
 
-def _finished(text: str) -> Finished | None:
+def _finished(text: str) -> FinishedTask | None:
     task_id = _inside(text, "task-id")
     if not task_id:
         return None
     summary = _inside(text, "result") or _inside(text, "summary")
-    return Finished(
+    return FinishedTask(
         task_id, _inside(text, "tool-use-id"), _inside(text, "status"), summary, _inside(text, "output-file")
     )
 
@@ -239,7 +239,7 @@ def wire_lines(path: Path) -> Iterator[wire.Line]:
     yield from waiting
 
 
-def _of_agents(agents: Agents, row: Row) -> Iterator[wire.Line]:
+def _of_agents(agents: Agents, row: RecordRow) -> Iterator[wire.Line]:
     for call in row.calls:
         if (path := agents.take(call)) is None:
             continue
@@ -259,7 +259,7 @@ def _readable(path: Path) -> Index:
         return Index([])
 
 
-def _told(row: Row, line: bytes) -> Iterator[wire.Line]:
+def _told(row: RecordRow, line: bytes) -> Iterator[wire.Line]:
     try:
         marks = _marks.decode(line)
     except BAD_INPUT:
@@ -286,14 +286,14 @@ def _told(row: Row, line: bytes) -> Iterator[wire.Line]:
             return
 
 
-def _answer(row: Row, line: wire.Line, marks: _Marks) -> Iterator[wire.Line]:
+def _answer(row: RecordRow, line: wire.Line, marks: _Marks) -> Iterator[wire.Line]:
     if not isinstance(line, wire.Assistant):
         return
-    texts = [block.text for block in line.message.blocks if isinstance(block, wire.TextBlock)]
+    texts = [block.text for block in line.message.blocks if isinstance(block, wire.ClaudeTextBlock)]
     if line.message.model == SYNTHETIC and texts == [NO_ANSWER]:
         return
     if marks.is_api_error_message:  # long over: what was shown is told, and nothing fails for it
-        yield from _said(Printed("\n".join(texts)), row.uuid)
+        yield from _said(PrintedOutput("\n".join(texts)), row.uuid)
     else:
         yield line
 
@@ -303,15 +303,15 @@ def _summary(line: wire.Line) -> Iterator[wire.Line]:
         yield msgspec.structs.replace(line, is_synthetic=True)
 
 
-def _asked(row: Row, line: wire.Line, marks: _Marks) -> Iterator[wire.Line]:
+def _asked(row: RecordRow, line: wire.Line, marks: _Marks) -> Iterator[wire.Line]:
     if not isinstance(line, wire.User):
         return
     kept: list[wire.Block] = []
     for block in line.message.blocks:
-        said = read_text(block.text) if isinstance(block, wire.TextBlock) else None
+        said = read_text(block.text) if isinstance(block, wire.ClaudeTextBlock) else None
         if isinstance(said, Typed):
-            kept.append(wire.TextBlock(text=said.text))
-        elif isinstance(block, wire.TextBlock):
+            kept.append(wire.ClaudeTextBlock(text=said.text))
+        elif isinstance(block, wire.ClaudeTextBlock):
             yield from _said(said, row.uuid)
         else:
             kept.append(block)
@@ -323,18 +323,18 @@ def _asked(row: Row, line: wire.Line, marks: _Marks) -> Iterator[wire.Line]:
     )
 
 
-def _meanwhile(row: Row, found: _Attachment) -> Iterator[wire.Line]:
+def _meanwhile(row: RecordRow, found: _Attachment) -> Iterator[wire.Line]:
     """What was said while the model was at work, and reached it in the middle of its turn."""
     uuid = found.source_uuid or row.uuid
     blocks: list[wire.Block] = []
     for part in found.prompt if isinstance(found.prompt, list) else [{"type": "text", "text": found.prompt}]:
         blocks += _converted(part)
     for block in blocks:
-        said = read_text(block.text) if isinstance(block, wire.TextBlock) else None
-        if isinstance(said, Finished):
+        said = read_text(block.text) if isinstance(block, wire.ClaudeTextBlock) else None
+        if isinstance(said, FinishedTask):
             yield from _said(said, uuid)
     if found.commandMode in (None, "prompt") and _is_human(found.origin) and blocks:
-        yield wire.User(message=wire.Message(role="user", content=blocks), uuid=uuid)
+        yield wire.User(message=wire.ClaudeMessage(role="user", content=blocks), uuid=uuid)
 
 
 def _converted(part: Any) -> list[wire.Block]:
@@ -347,11 +347,15 @@ def _converted(part: Any) -> list[wire.Block]:
 def _said(said: Said | None, uuid: str) -> Iterator[wire.Line]:
     match said:
         case Typed(text=text):
-            yield wire.User(message=wire.Message(role="user", content=[wire.TextBlock(text=text)]), uuid=uuid)
-        case Printed(text=text):
-            message = wire.Message(id=uuid, role="assistant", model=SYNTHETIC, content=[wire.TextBlock(text=text)])
+            yield wire.User(
+                message=wire.ClaudeMessage(role="user", content=[wire.ClaudeTextBlock(text=text)]), uuid=uuid
+            )
+        case PrintedOutput(text=text):
+            message = wire.ClaudeMessage(
+                id=uuid, role="assistant", model=SYNTHETIC, content=[wire.ClaudeTextBlock(text=text)]
+            )
             yield wire.Assistant(message=message, uuid=uuid)
-        case Finished():
+        case FinishedTask():
             yield wire.TaskNotification(**msgspec.structs.asdict(said))
         case None:
             return
@@ -369,4 +373,4 @@ def _asks_to_compact(line: wire.Line) -> bool:
     if not isinstance(line, wire.User):
         return False
     first = next(iter(line.message.blocks), None)
-    return isinstance(first, wire.TextBlock) and first.text.startswith("/compact")
+    return isinstance(first, wire.ClaudeTextBlock) and first.text.startswith("/compact")

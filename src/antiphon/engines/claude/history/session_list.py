@@ -22,7 +22,7 @@ from antiphon.protocol import v1
 from antiphon.protocol.base import BAD_INPUT
 from antiphon.store.schema import stamp
 
-__all__ = ["Listing", "Summary", "read_summary", "read_time"]
+__all__ = ["SessionList", "Summary", "read_summary", "read_time"]
 
 # What a list shows of a session, read off the beginning and the end of its file: title, directory, time.
 
@@ -88,7 +88,7 @@ _named: Final = msgspec.json.Decoder(_Named)
 def read_summary(path: Path, status: stat_result) -> Summary | None:
     """What a list shows of a session; `None` when there is nothing of a conversation in the file, or only a sub-agent."""
     head, tail = _ends(path, status.st_size)
-    opening = _Opening(head)
+    opening = _FirstLines(head)
     if opening.is_sidechain:
         return None
     named = _names(head) if tail is head else {**_names(head), **_names(tail)}
@@ -119,7 +119,7 @@ def read_time(path: str, status: stat_result) -> str:
     return stamp(datetime.fromtimestamp(status.st_mtime, UTC))
 
 
-class _Opening:
+class _FirstLines:
     """What the first lines say: whose they are, where it was, and what was asked."""
 
     def __init__(self, head: bytes) -> None:
@@ -184,7 +184,7 @@ def _beside(path: Path) -> str | None:
         return None
 
 
-def _cwd(path: Path, tail: bytes, moved: str | None, opening: _Opening) -> str | None:
+def _cwd(path: Path, tail: bytes, moved: str | None, opening: _FirstLines) -> str | None:
     """Where the session belongs: where it was begun or moved to, not where a command went in between."""
     last = _last_string(tail, b'"cwd":"')
     known = [cwd for cwd in (moved, opening.cwd, last) if cwd]
@@ -273,7 +273,7 @@ class _File:
         return self._summary or None
 
 
-class Listing:
+class SessionList:
     """The sessions below Claude Code's directory. A file is opened once, and again when it has changed."""
 
     def __init__(self, root: Path) -> None:
@@ -303,7 +303,7 @@ class Listing:
 
     def _sessions(self, cwd: str | None, before: tuple[str, str] | None) -> Iterator[tuple[_File, Summary]]:
         """The sessions after a cursor, the last used first. What is not asked for is not read."""
-        here = _Place(cwd)
+        here = _Cursor(cwd)
         seen: set[str] = set()
         for file in sorted(self._files(here), key=lambda file: file.order, reverse=True):
             if file.id in seen:  # one that was moved or copied may be there twice
@@ -316,7 +316,7 @@ class Listing:
                 seen.add(file.id)
                 yield file, summary
 
-    def _files(self, here: "_Place") -> Iterator[_File]:
+    def _files(self, here: "_Cursor") -> Iterator[_File]:
         for folder in projects(self._root):
             if here.may_be(folder.name):
                 for path, status in session_files(folder):
@@ -333,7 +333,7 @@ class Listing:
         return known
 
 
-class _Place:
+class _Cursor:
     """A directory that sessions are asked for; or none, and then all fit."""
 
     def __init__(self, cwd: str | None) -> None:

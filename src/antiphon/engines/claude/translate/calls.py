@@ -12,11 +12,11 @@ from antiphon.protocol.base import UNSET
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from antiphon.engines.claude.translate.events import News
-    from antiphon.engines.claude.translate.results import Told
+    from antiphon.engines.claude.translate.events import ClaudeEvent
+    from antiphon.engines.claude.translate.results import CallResult
     from antiphon.protocol.base import JsonObject
 
-__all__ = ["AGENTS", "PLAN_TOOLS", "SHELLS", "Call", "Calls", "Planning"]
+__all__ = ["AGENTS", "PLAN_TOOLS", "SHELLS", "ClaudeCall", "ClaudeCalls", "ClaudePlan"]
 
 AGENTS: Final = frozenset({"Agent", "Task"})
 SHELLS: Final = frozenset({"Bash", "PowerShell"})
@@ -29,7 +29,7 @@ _COMPLETED, _FAILED = v1.ToolStatus.COMPLETED, v1.ToolStatus.FAILED
 _EXIT_CODE = re.compile(r"\(exit code (\d{1,10})\)")
 
 
-class Call:
+class ClaudeCall:
     """One call that is not over."""
 
     __slots__ = ("background", "early", "id", "input", "name", "parent", "status", "title")
@@ -48,19 +48,19 @@ class Call:
         """It outlives the turn."""
 
 
-class Calls:
+class ClaudeCalls:
     """Every call of a session that is not over."""
 
     def __init__(self, cwd: str, *, terminals: bool, mirror: bool) -> None:
         self._cwd = cwd
         self._terminals = terminals
         self._mirror = mirror and not terminals
-        self._open: dict[str, Call] = {}
+        self._open: dict[str, ClaudeCall] = {}
         self._over: Recent[str] = Recent()
         self._running_on: Recent[str] = Recent()
         """Commands in the background: their calls are over, their terminals are not."""
 
-    def get(self, id: str | None) -> Call | None:
+    def get(self, id: str | None) -> ClaudeCall | None:
         """A call that is not over."""
         return self._open.get(id) if id is not None else None
 
@@ -68,11 +68,11 @@ class Calls:
         """Whether it is told to its end."""
         return id in self._over
 
-    def begin(self, id: str, name: str, parent: str | None) -> "Iterator[News]":
+    def begin(self, id: str, name: str, parent: str | None) -> "Iterator[ClaudeEvent]":
         """The model begins to write a call: its name is known, its input is not."""
         if id in self._open or id in self._over:
             return
-        call = self._open[id] = Call(id, name, parent)
+        call = self._open[id] = ClaudeCall(id, name, parent)
         described = describe(name, {}, self._cwd)
         call.title = described.title
         yield v1.ToolCall(
@@ -84,7 +84,7 @@ class Calls:
             meta=self._meta(call, start=True),
         )
 
-    def more_input(self, call: Call, text: str) -> "Iterator[News]":
+    def more_input(self, call: ClaudeCall, text: str) -> "Iterator[ClaudeEvent]":
         """More of the input, which is shown as soon as it says what the call is about."""
         if call.early is None:
             return
@@ -96,7 +96,7 @@ class Calls:
             call.title = title
             yield v1.ToolCallUpdate(tool_call_id=call.id, title=title, meta=self._meta(call))
 
-    def complete_input(self, id: str, name: str, input: "JsonObject", parent: str | None) -> "Iterator[News]":
+    def complete_input(self, id: str, name: str, input: "JsonObject", parent: str | None) -> "Iterator[ClaudeEvent]":
         """The call is written: it runs, unless it is asked about first."""
         if id in self._over:
             return
@@ -118,7 +118,7 @@ class Calls:
                 meta=self._meta(call),
             )
             return
-        call = self._open[id] = Call(id, name, parent)
+        call = self._open[id] = ClaudeCall(id, name, parent)
         call.input, call.early, call.title, call.status = input, None, described.title, _RUNNING
         yield v1.ToolCall(
             tool_call_id=id,
@@ -147,10 +147,10 @@ class Calls:
             content=described.content,
             locations=described.locations,
             raw_input=input,
-            meta=self._meta(call or Call(id, name, None)),
+            meta=self._meta(call or ClaudeCall(id, name, None)),
         )
 
-    def runs(self, id: str) -> "Iterator[News]":
+    def runs(self, id: str) -> "Iterator[ClaudeEvent]":
         """It waited, and now it runs."""
         call = self._open.get(id)
         if call is not None and call.status == _PENDING:
@@ -159,11 +159,13 @@ class Calls:
                 tool_call_id=id, status=_RUNNING, content=self._shown_again(call), meta=self._meta(call)
             )
 
-    def shows(self, call: Call, content: "list[v1.ToolContent]") -> v1.ToolCallUpdate:
+    def shows(self, call: ClaudeCall, content: "list[v1.ToolContent]") -> v1.ToolCallUpdate:
         """A call has something to show while it runs."""
         return v1.ToolCallUpdate(tool_call_id=call.id, content=content, meta=self._meta(call))
 
-    def finish(self, call: Call, told: "Told", content: "list[v1.ToolContent] | None" = None) -> "Iterator[News]":
+    def finish(
+        self, call: ClaudeCall, told: "CallResult", content: "list[v1.ToolContent] | None" = None
+    ) -> "Iterator[ClaudeEvent]":
         """It came to something. `content` stands in for what the result itself shows."""
         self._forget(call)
         meta = self._meta(call)
@@ -189,7 +191,7 @@ class Calls:
             meta=meta,
         )
 
-    def unannounced(self, id: str, told: "Told", parent: str | None) -> "Iterator[News]":
+    def unannounced(self, id: str, told: "CallResult", parent: str | None) -> "Iterator[ClaudeEvent]":
         """The result of a call that nobody told of, as after a resume."""
         self._over.add(id)
         yield v1.ToolCall(
@@ -202,7 +204,7 @@ class Calls:
             meta=_parent(parent) if parent else None,
         )
 
-    def end(self, call: Call, failed: bool, content: "list[v1.ToolContent]") -> v1.ToolCallUpdate:
+    def end(self, call: ClaudeCall, failed: bool, content: "list[v1.ToolContent]") -> v1.ToolCallUpdate:
         """It is over without a result of its own."""
         self._forget(call)
         meta = self._meta(call)
@@ -215,7 +217,7 @@ class Calls:
             meta=meta,
         )
 
-    def left_open(self, *, background: bool, below: str | None = None) -> "Collection[Call]":
+    def left_open(self, *, background: bool, below: str | None = None) -> "Collection[ClaudeCall]":
         """Calls to close, the inner ones first: all that do not outlive the turn, or all, or all that one sub-agent made."""
         found = [
             call
@@ -224,40 +226,40 @@ class Calls:
         ]
         return found[::-1]
 
-    def background_exit(self, id: str, summary: str | None) -> "Iterator[News]":
+    def background_exit(self, id: str, summary: str | None) -> "Iterator[ClaudeEvent]":
         """A command that went on in the background has ended, so its terminal does."""
         if id in self._running_on:
             self._running_on.discard(id)
             code = _EXIT_CODE.search(summary or "")
             yield v1.ToolCallUpdate(tool_call_id=id, meta=_exit(id, int(code[1]) if code else None))
 
-    def _forget(self, call: Call) -> None:
+    def _forget(self, call: ClaudeCall) -> None:
         self._open.pop(call.id, None)
         self._over.add(call.id)
 
-    def _lineage(self, call: Call) -> "Iterator[Call]":
+    def _lineage(self, call: ClaudeCall) -> "Iterator[ClaudeCall]":
         seen: set[str] = set()
-        at: Call | None = call
+        at: ClaudeCall | None = call
         while at is not None and at.id not in seen:
             seen.add(at.id)
             yield at
             at = self.get(at.parent)
 
-    def _outlives(self, call: Call) -> bool:
+    def _outlives(self, call: ClaudeCall) -> bool:
         return any(each.background for each in self._lineage(call))
 
-    def _is_below(self, call: Call, ancestor: str) -> bool:
+    def _is_below(self, call: ClaudeCall, ancestor: str) -> bool:
         return call.id != ancestor and any(each.parent == ancestor for each in self._lineage(call))
 
-    def _stage(self, call: Call, content: "list[v1.ToolContent]") -> "list[v1.ToolContent]":
+    def _stage(self, call: ClaudeCall, content: "list[v1.ToolContent]") -> "list[v1.ToolContent]":
         """Where a command's output will be shown; else a preview."""
         return [v1.TerminalItem(terminal_id=call.id)] if self._terminals and call.name in SHELLS else content
 
-    def _shown_again(self, call: Call) -> Any:
+    def _shown_again(self, call: ClaudeCall) -> Any:
         """The question may have replaced the terminal by the command."""
         return self._stage(call, []) or UNSET
 
-    def _meta(self, call: Call, *, start: bool = False) -> "JsonObject":
+    def _meta(self, call: ClaudeCall, *, start: bool = False) -> "JsonObject":
         about = {"toolName": call.name} | ({"parentToolUseId": call.parent} if call.parent else {})
         meta: JsonObject = {"claudeCode": about}
         if start and self._terminals and call.name in SHELLS:
@@ -287,7 +289,7 @@ class _Task:
         self.status = status
 
 
-class Planning:
+class ClaudePlan:
     """Keeps the books."""
 
     def __init__(self) -> None:

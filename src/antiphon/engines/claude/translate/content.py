@@ -12,7 +12,7 @@ from antiphon.protocol import v1
 from antiphon.text import size_in_words
 
 __all__ = [
-    "Hunk",
+    "PatchHunk",
     "apply",
     "content_of",
     "diffs_of",
@@ -199,7 +199,7 @@ _PAIRS: Final = re.compile(r"^(?:  )+")
 _MOST_PLACES: Final = 20
 
 
-class Hunk(msgspec.Struct, frozen=True, rename="camel"):
+class PatchHunk(msgspec.Struct, frozen=True, rename="camel"):
     """Neighbouring changes; each line begins with a blank, `-`, `+` or `\\`."""
 
     old_start: int
@@ -213,15 +213,15 @@ class _Edit(msgspec.Struct, frozen=True):
     everywhere: bool = False
 
 
-def hunks_in(structured: Any) -> list[Hunk]:
+def hunks_in(structured: Any) -> list[PatchHunk]:
     """The hunks of a structured result; none if they are not what we know."""
     try:
-        return msgspec.convert(items(structured, "structuredPatch"), list[Hunk])
+        return msgspec.convert(items(structured, "structuredPatch"), list[PatchHunk])
     except msgspec.ValidationError:
         return []
 
 
-def apply(before: str, hunks: Sequence[Hunk], *, guess: bool = True) -> str | None:
+def apply(before: str, hunks: Sequence[PatchHunk], *, guess: bool = True) -> str | None:
     """The text after the patch, or None if the patch is not of this text. With `guess` lost tabs are put where they may have been."""
     old = before.split("\n")
     lines = [f"{line}\n" for line in old[:-1]] + ([old[-1]] if old[-1] else [])
@@ -285,7 +285,7 @@ def _after(structured: dict[str, Any]) -> str | None:
     return found if isinstance(found := structured.get("content"), str) else None
 
 
-def _made(before: str, after: str | None, hunks: Sequence[Hunk], edits: Sequence[_Edit]) -> str | None:
+def _made(before: str, after: str | None, hunks: Sequence[PatchHunk], edits: Sequence[_Edit]) -> str | None:
     """The text that agrees with the patch, of all that it may be; the patch's own where none does: the user may have changed it."""
     candidates = [after] if after is not None else _replaced(before, edits)
     patched = apply(before, hunks) if hunks else None
@@ -336,11 +336,11 @@ def _of_words(path: str, values: Any) -> list[v1.Diff]:
     return [v1.Diff(path=path, old_text=edit.old or None, new_text=edit.new) for edit in _edits(values)]
 
 
-def _of_hunk(path: str, hunk: Hunk) -> v1.Diff:
+def _of_hunk(path: str, hunk: PatchHunk) -> v1.Diff:
     return v1.Diff(path=path, old_text=_side(hunk, "-"), new_text=_side(hunk, "+"))
 
 
-def _side(hunk: Hunk, sign: str) -> str:
+def _side(hunk: PatchHunk, sign: str) -> str:
     """One side of a hunk as text."""
     out: list[str] = []
     last = " "
@@ -354,7 +354,7 @@ def _side(hunk: Hunk, sign: str) -> str:
     return "".join(out)
 
 
-def _first_change(hunk: Hunk) -> int | None:
+def _first_change(hunk: PatchHunk) -> int | None:
     unchanged = 0
     for line in hunk.lines:
         if line[:1] not in ("", " "):

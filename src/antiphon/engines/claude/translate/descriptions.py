@@ -407,7 +407,7 @@ _KINDS: Final[Mapping[str, v1.ToolKind]] = {
     **dict.fromkeys(("EnterPlanMode", "ExitPlanMode"), _KIND.SWITCH_MODE),
 }  # fmt: skip
 
-_TELLING: Final[Mapping[str, tuple[str, ...]]] = {
+_TITLE_ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("Bash", "Monitor", "PowerShell"), ("command",)),
     **dict.fromkeys(
         ("Edit", "MultiEdit", "Read", "Write"), ("file_path",)
@@ -446,7 +446,7 @@ _PREVIEWS: Final[Mapping[str, Callable[[dict[str, Any], str], list[v1.ToolConten
     "AskUserQuestion": of_questions,
     "ReportFindings": of_findings,
 }
-_SHOWN_ELSEWHERE: Final = frozenset(_TELLING) | set(_KINDS) | {"CronList", "EnterWorktree", "ExitWorktree"}
+_SHOWN_ELSEWHERE: Final = frozenset(_TITLE_ARGUMENTS) | set(_KINDS) | {"CronList", "EnterWorktree", "ExitWorktree"}
 
 
 def describe(name: str, tool_input: Any, cwd: str) -> Description:
@@ -464,7 +464,7 @@ def describe(name: str, tool_input: Any, cwd: str) -> Description:
 
 def early_title(name: str, partial_json: str, cwd: str) -> str | None:
     """The title as soon as what it is about has arrived whole in the input, which may end anywhere."""
-    telling = _TELLING.get(name)
+    telling = _TITLE_ARGUMENTS.get(name)
     if telling is None:
         return None
     values = members_so_far(partial_json)

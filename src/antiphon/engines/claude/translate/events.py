@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 
 from antiphon.engines.bounded import MOST_TOKENS, tokens
-from antiphon.engines.claude.wire import Assistant, RateLimitInfo, Result
+from antiphon.engines.claude.wire import Assistant, RateLimitInfo, ResultLine
 from antiphon.engines.events import (
     EngineNotice,
     Mirror,
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from antiphon.protocol.base import JsonObject
 
 __all__ = [
+    "ClaudeEvent",
+    "ClaudeTurnEnded",
+    "CliStarted",
     "CommandsChanged",
     "ConversationReset",
     "EngineNotice",
     "Mirror",
     "ModeChanged",
     "ModelChanged",
-    "News",
     "SignInNeeded",
-    "Started",
     "TitleChanged",
     "TurnEnd",
-    "TurnEnded",
     "TurnFailure",
     "cost_of",
     "end_of",
@@ -53,17 +53,17 @@ __all__ = [
 ]
 
 
-class _News(msgspec.Struct, frozen=True):
+class _Event(msgspec.Struct, frozen=True):
     """Base of what is told to the session and not, as it stands, to the client."""
 
 
-class CommandsChanged(_News, frozen=True):
+class CommandsChanged(_Event, frozen=True):
     """The slash commands on offer from now on."""
 
     commands: "Sequence[SlashCommand]"
 
 
-class Started(_News, frozen=True):
+class CliStarted(_Event, frozen=True):
     """How the CLI stands at the start of a turn."""
 
     model: str | None = None
@@ -71,13 +71,13 @@ class Started(_News, frozen=True):
     capabilities: "Sequence[str]" = ()
 
 
-class ConversationReset(_News, frozen=True):
+class ConversationReset(_Event, frozen=True):
     """The conversation was thrown away; what follows belongs to `new_id`."""
 
     new_id: str
 
 
-class TurnEnded(_News, frozen=True):
+class ClaudeTurnEnded(_Event, frozen=True):
     """A turn is over. Without ids and with an `origin` the CLI had started it by itself."""
 
     end: TurnEnd
@@ -85,17 +85,17 @@ class TurnEnded(_News, frozen=True):
     origin: "JsonObject | None" = None
 
 
-News: TypeAlias = (
+ClaudeEvent: TypeAlias = (
     v1.Update
     | EngineNotice
     | ModeChanged
     | ModelChanged
     | CommandsChanged
     | TitleChanged
-    | Started
+    | CliStarted
     | ConversationReset
     | Mirror
-    | TurnEnded
+    | ClaudeTurnEnded
     | SignInNeeded
 )
 
@@ -120,7 +120,7 @@ _FAILED: Final = frozenset({
 
 
 def end_of(
-    result: Result, last: Assistant | None = None, limit: RateLimitInfo | None = None, *, now: float | None = None
+    result: ResultLine, last: Assistant | None = None, limit: RateLimitInfo | None = None, *, now: float | None = None
 ) -> TurnEnd:
     """How the turn ended. `last` is the last message that was said in it, `limit` what was last heard of the limits."""
     if last is not None and last.parent_tool_use_id is not None:
@@ -130,7 +130,7 @@ def end_of(
     return TurnEnd(stop_reason=reason, error=error, usage=usage_of(result), cost=cost_of(result))
 
 
-def usage_of(result: Result) -> v1.Usage | None:
+def usage_of(result: ResultLine) -> v1.Usage | None:
     """The tokens of all models since the session began, or those of this turn if no more is told."""
     models = list(result.model_usage.values())
     if models:
@@ -147,7 +147,7 @@ def usage_of(result: Result) -> v1.Usage | None:
     )  # fmt: skip
 
 
-def cost_of(result: Result) -> v1.Cost | None:
+def cost_of(result: ResultLine) -> v1.Cost | None:
     """What the session has cost; None for what is no price."""
     dollars = result.total_cost_usd
     return v1.Cost(amount=dollars, currency="USD") if dollars is not None and 0 <= dollars <= MOST_TOKENS else None
@@ -161,7 +161,7 @@ def _usage(sent: int, got: int, read: int, write: int, thought: int | None) -> v
     )  # fmt: skip
 
 
-def _reason(result: Result, last: Assistant | None) -> v1.StopReason | None:
+def _reason(result: ResultLine, last: Assistant | None) -> v1.StopReason | None:
     """The stop reason; None if it is an error."""
     for table, word in (
         (_BY_REASON, result.terminal_reason),
@@ -177,7 +177,7 @@ def _reason(result: Result, last: Assistant | None) -> v1.StopReason | None:
     return _STOP.END_TURN
 
 
-def _failed(result: Result, last: Assistant | None) -> bool:
+def _failed(result: ResultLine, last: Assistant | None) -> bool:
     if result.is_error or result.subtype.startswith("error") or result.terminal_reason in _FAILED:
         return True
     # Older CLIs say how an API error ended as a success, and their own message is all there is.
@@ -187,7 +187,7 @@ def _failed(result: Result, last: Assistant | None) -> bool:
     return made_up and says_limit(result.result or "")
 
 
-def _was_interrupted(result: Result) -> bool:
+def _was_interrupted(result: ResultLine) -> bool:
     """Older CLIs give no reason for an interrupt."""
     said = " ".join(result.errors)
     return result.terminal_reason is None and ("Request was aborted" in said or "[Request interrupted" in said)
@@ -258,7 +258,7 @@ def says_limit(text: str) -> bool:
 
 
 def error_of(
-    result: Result, last: Assistant | None = None, limit: RateLimitInfo | None = None, *, now: float | None = None
+    result: ResultLine, last: Assistant | None = None, limit: RateLimitInfo | None = None, *, now: float | None = None
 ) -> TurnFailure:
     """What went wrong in a turn that ended with this result, after this message, under this limit.
 
@@ -282,7 +282,7 @@ def error_of(
     )
 
 
-def text_of(result: Result, last: Assistant | None = None) -> str:
+def text_of(result: ResultLine, last: Assistant | None = None) -> str:
     """What the CLI says about it, without what is only for those who make it."""
     said = result.result or "\n".join(error for error in result.errors if not error.startswith(_DIAGNOSTIC))
     if not said.strip() and last is not None and (last.is_api_error_message or last.error):
@@ -290,7 +290,7 @@ def text_of(result: Result, last: Assistant | None = None) -> str:
     return said.strip()
 
 
-def _kind(result: Result, last: Assistant | None, text: str) -> str:
+def _kind(result: ResultLine, last: Assistant | None, text: str) -> str:
     if says_limit(text):
         return "usage_limit"
     words = [
@@ -312,7 +312,7 @@ def _kind(result: Result, last: Assistant | None, text: str) -> str:
     return _otherwise(result, status)
 
 
-def _otherwise(result: Result, status: int | None) -> str:
+def _otherwise(result: ResultLine, status: int | None) -> str:
     if status is not None:
         if status in _BY_STATUS:
             return _BY_STATUS[status]

@@ -6,7 +6,7 @@ import msgspec
 
 from antiphon.engines.bounded import Recent, tally, trim
 from antiphon.engines.claude import wire
-from antiphon.engines.claude.translate.calls import AGENTS, PLAN_TOOLS, SHELLS, Calls, Planning
+from antiphon.engines.claude.translate.calls import AGENTS, PLAN_TOOLS, SHELLS, ClaudeCalls, ClaudePlan
 from antiphon.engines.claude.translate.content import content_of, unframed
 from antiphon.engines.claude.translate.results import result_of
 from antiphon.protocol import v1
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterator, Sequence
 
-    from antiphon.engines.claude.translate.events import News
+    from antiphon.engines.claude.translate.events import ClaudeEvent
     from antiphon.protocol.base import JsonObject
 
-__all__ = ["Streamed", "Subagents", "Talk", "is_launch", "report"]
+__all__ = ["ClaudeMessages", "Streamed", "Subagents", "is_launch", "report"]
 
-NOTHING_SAID: Final = "(no content)"
+NO_CONTENT: Final = "(no content)"
 """What older CLIs write where a local command printed nothing."""
 
 INTERRUPTED: Final = "[Request interrupted by user"
@@ -42,12 +42,12 @@ class _Lane:
         self.tools: dict[int, str] = {}
 
 
-class Talk:
+class ClaudeMessages:
     """Keeps what has been told of the conversation."""
 
     def __init__(self, cwd: str, *, terminals: bool, mirror: bool, replay: bool, unknown: "Counter[str]") -> None:
-        self.calls = Calls(cwd, terminals=terminals, mirror=mirror)
-        self.plan = Planning()
+        self.calls = ClaudeCalls(cwd, terminals=terminals, mirror=mirror)
+        self.plan = ClaudePlan()
         self.last: wire.Assistant | None = None
         """The last that the main model said in this turn."""
         self.said = False
@@ -64,7 +64,7 @@ class Talk:
 
     # As it is written.
 
-    def stream(self, line: wire.StreamEvent) -> "Sequence[News]":
+    def stream(self, line: wire.StreamEvent) -> "Sequence[ClaudeEvent]":
         """One event of the model's stream."""
         event, parent = line.event, line.parent_tool_use_id
         if type(event) is wire.BlockDelta:
@@ -79,7 +79,7 @@ class Talk:
             tally(self._unknown, f"event/{event.kind}")
         return ()
 
-    def _delta(self, event: wire.BlockDelta, parent: str | None) -> "Sequence[News]":
+    def _delta(self, event: wire.BlockDelta, parent: str | None) -> "Sequence[ClaudeEvent]":
         delta = event.delta
         if type(delta) is wire.TextDelta:
             return self._streams("text", v1.AgentMessageChunk, event.index, delta.text) if parent is None else ()
@@ -96,7 +96,7 @@ class Talk:
 
     def _streams(
         self, kind: str, chunk: "type[v1.AgentMessageChunk | v1.AgentThoughtChunk]", index: int, text: str
-    ) -> "Sequence[News]":
+    ) -> "Sequence[ClaudeEvent]":
         if not text:
             return ()
         streamed = self._main.streamed
@@ -104,7 +104,7 @@ class Talk:
         self.said = True
         return (chunk(content=v1.TextBlock(text=text), message_id=streamed.message_id),)
 
-    def _block_begins(self, lane: _Lane, event: wire.BlockStart, parent: str | None) -> "Sequence[News]":
+    def _block_begins(self, lane: _Lane, event: wire.BlockStart, parent: str | None) -> "Sequence[ClaudeEvent]":
         block = event.content_block
         lane.streamed.begin(event.index)
         lane.tools.pop(event.index, None)
@@ -112,7 +112,7 @@ class Talk:
             lane.tools[event.index] = block.id
             if block.name not in PLAN_TOOLS:
                 return tuple(self.calls.begin(block.id, block.name, parent))
-        elif parent is None and isinstance(block, wire.TextBlock) and block.text:
+        elif parent is None and isinstance(block, wire.ClaudeTextBlock) and block.text:
             return self._streams("text", v1.AgentMessageChunk, event.index, block.text)
         return ()
 
@@ -125,7 +125,7 @@ class Talk:
 
     # As it is said.
 
-    def assistant(self, line: wire.Assistant) -> "Iterator[News]":
+    def assistant(self, line: wire.Assistant) -> "Iterator[ClaudeEvent]":
         """A message, or a block of one."""
         if line.uuid is not None:
             if line.uuid in self._seen:
@@ -141,16 +141,16 @@ class Talk:
         for block in line.message.blocks:
             yield from self._block(line, block, parent)
 
-    def release_held(self, tell: bool = True) -> "Iterator[News]":
+    def release_held(self, tell: bool = True) -> "Iterator[ClaudeEvent]":
         """Tell the error that the CLI wrote as a message, or forget it because it is told as an error."""
         line, self._held = self._held, None
         if line is not None and tell:
             for block in line.message.blocks:
                 yield from self._block(line, block, None)
 
-    def _block(self, line: wire.Assistant, block: wire.Block, parent: str | None) -> "Iterator[News]":
+    def _block(self, line: wire.Assistant, block: wire.Block, parent: str | None) -> "Iterator[ClaudeEvent]":
         match block:
-            case wire.TextBlock(text=text):
+            case wire.ClaudeTextBlock(text=text):
                 yield from self._text(line, text, parent)
             case wire.ThinkingBlock(thinking=text):
                 yield from self._thought(line, text, parent)
@@ -168,32 +168,32 @@ class Talk:
             case _:
                 pass
 
-    def _text(self, line: wire.Assistant, text: str, parent: str | None) -> "Iterator[News]":
+    def _text(self, line: wire.Assistant, text: str, parent: str | None) -> "Iterator[ClaudeEvent]":
         if parent is not None:
             yield from self._folded(parent, text, thought=False)
             return
-        if text == NOTHING_SAID and line.message.id != self._main.streamed.message_id:
+        if text == NO_CONTENT and line.message.id != self._main.streamed.message_id:
             return
         if rest := self._main.streamed.rest(line.message.id, "text", text):
             yield from self.say(rest, line.message.id or line.uuid)
 
-    def say(self, text: str, message_id: str | None) -> "Iterator[News]":
+    def say(self, text: str, message_id: str | None) -> "Iterator[ClaudeEvent]":
         """Something that was not streamed."""
         self.said = True
         yield v1.AgentMessageChunk(content=v1.TextBlock(text=text), message_id=message_id)
 
-    def _thought(self, line: wire.Assistant, text: str, parent: str | None) -> "Iterator[News]":
+    def _thought(self, line: wire.Assistant, text: str, parent: str | None) -> "Iterator[ClaudeEvent]":
         if parent is not None:
             yield from self._folded(parent, text, thought=True)
         elif rest := self._main.streamed.rest(line.message.id, "thinking", text):
             yield v1.AgentThoughtChunk(content=v1.TextBlock(text=rest), message_id=line.message.id or line.uuid)
 
-    def _folded(self, parent: str, text: str, *, thought: bool) -> "Iterator[News]":
+    def _folded(self, parent: str, text: str, *, thought: bool) -> "Iterator[ClaudeEvent]":
         call = self.calls.get(parent)
         if call is not None and text.strip():
             yield self.calls.shows(call, self._subagents.says(parent, text, thought=thought))
 
-    def _call(self, id: str, name: str, input: "JsonObject", parent: str | None) -> "Iterator[News]":
+    def _call(self, id: str, name: str, input: "JsonObject", parent: str | None) -> "Iterator[ClaudeEvent]":
         if name in PLAN_TOOLS:
             self._planned[id] = (name, input)
             trim(self._planned, MOST_OPEN)
@@ -202,7 +202,7 @@ class Talk:
 
     # As it comes back.
 
-    def user(self, line: wire.User) -> "Iterator[News]":
+    def user(self, line: wire.User) -> "Iterator[ClaudeEvent]":
         """Results of tools. Text is the user's own in a history alone; live, the client knows it already."""
         parent, blocks = line.parent_tool_use_id, line.message.blocks
         results = [block for block in blocks if isinstance(block, wire.ToolResultBlock)]
@@ -213,18 +213,18 @@ class Talk:
             for block in blocks:
                 yield from self._users(block, line.uuid)
 
-    def _users(self, block: wire.Block, id: str | None) -> "Iterator[News]":
+    def _users(self, block: wire.Block, id: str | None) -> "Iterator[ClaudeEvent]":
         match block:
-            case wire.TextBlock(text=text) if text and not text.startswith(INTERRUPTED):
+            case wire.ClaudeTextBlock(text=text) if text and not text.startswith(INTERRUPTED):
                 yield v1.UserMessageChunk(content=v1.TextBlock(text=text), message_id=id)
-            case wire.ImageBlock() | wire.DocumentBlock():
+            case wire.ClaudeImageBlock() | wire.DocumentBlock():
                 for item in content_of(msgspec.to_builtins(block)):
                     if isinstance(item, v1.ContentItem):
                         yield v1.UserMessageChunk(content=item.content, message_id=id)
             case _:
                 pass
 
-    def _came_to(self, block: wire.ToolResultBlock, structured: Any, parent: str | None) -> "Iterator[News]":
+    def _came_to(self, block: wire.ToolResultBlock, structured: Any, parent: str | None) -> "Iterator[ClaudeEvent]":
         id = block.tool_use_id
         planned = self._planned.pop(id, None)
         if planned is not None:
@@ -251,7 +251,7 @@ class Talk:
             )
             yield from self.calls.finish(call, told)
 
-    def _server_result(self, block: UnknownPart, parent: str | None) -> "Iterator[News]":
+    def _server_result(self, block: UnknownPart, parent: str | None) -> "Iterator[ClaudeEvent]":
         """What a tool at the model's side came to."""
         try:
             fields = block.fields
@@ -265,12 +265,12 @@ class Talk:
 
     # Tasks.
 
-    def task_started(self, line: wire.TaskStarted) -> "Sequence[News]":
+    def task_started(self, line: wire.TaskStarted) -> "Sequence[ClaudeEvent]":
         """A sub-agent or a slow command goes its own way."""
         self._subagents.started(line)
         return ()
 
-    def task_over(self, line: wire.TaskNotification) -> "Iterator[News]":
+    def task_over(self, line: wire.TaskNotification) -> "Iterator[ClaudeEvent]":
         """It is back. If its call waited for it, the call is over too."""
         id = self._subagents.call_of(line)
         self._subagents.ended(line.task_id)
@@ -285,7 +285,7 @@ class Talk:
             yield self.calls.end(call, line.status != "completed", content)
             self._lanes.pop(id, None)
 
-    def close(self, *, background: bool, below: str | None = None) -> "Iterator[News]":
+    def close(self, *, background: bool, below: str | None = None) -> "Iterator[ClaudeEvent]":
         """Calls that will get no result any more."""
         for call in self.calls.left_open(background=background, below=below):
             yield self.calls.end(call, True, self._subagents.all_said(call.id, []))

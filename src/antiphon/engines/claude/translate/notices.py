@@ -12,7 +12,7 @@ from antiphon.engines.labels import one_line, prose, sentence
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from antiphon.engines.claude.translate.events import News
+    from antiphon.engines.claude.translate.events import ClaudeEvent
 
 __all__ = ["notices_of"]
 
@@ -45,13 +45,13 @@ _SERVERS: Final = {
 }
 
 
-def notices_of(line: object) -> "Sequence[News]":
+def notices_of(line: object) -> "Sequence[ClaudeEvent]":
     """The notices of a line, most often none."""
     known = _TOLD.get(type(line))
     return known(line) if known is not None else ()
 
 
-def _retry(line: wire.ApiRetry) -> "Sequence[News]":
+def _retry(line: wire.ApiRetry) -> "Sequence[ClaudeEvent]":
     trouble = _TROUBLE.get(line.error or "")
     if trouble is None:
         trouble = (
@@ -65,7 +65,7 @@ def _retry(line: wire.ApiRetry) -> "Sequence[News]":
     return (EngineNotice(f"{trouble}, retrying{wait}{count}", None, _WARNING),)
 
 
-def _limit(line: wire.RateLimit) -> "Sequence[News]":
+def _limit(line: wire.RateLimit) -> "Sequence[ClaudeEvent]":
     info = line.rate_limit_info
     name = _LIMITS.get(info.rate_limit_type or "", "usage limit")
     ends = reset_moment(info.resets_at)
@@ -81,11 +81,11 @@ def _limit(line: wire.RateLimit) -> "Sequence[News]":
     return ()
 
 
-def _informational(line: wire.Informational) -> "Sequence[News]":
+def _informational(line: wire.Informational) -> "Sequence[ClaudeEvent]":
     return _said(line.content, _WARNING if line.level == "warning" or line.prevent_continuation else _INFO)
 
 
-def _notification(line: wire.Notification) -> "Sequence[News]":
+def _notification(line: wire.NotificationLine) -> "Sequence[ClaudeEvent]":
     return (
         _said(line.text, _WARNING if line.priority in ("high", "immediate") else _INFO)
         if line.priority != "low"
@@ -93,14 +93,14 @@ def _notification(line: wire.Notification) -> "Sequence[News]":
     )
 
 
-def _denied(line: wire.PermissionDenied) -> "Sequence[News]":
+def _denied(line: wire.PermissionDenied) -> "Sequence[ClaudeEvent]":
     server = server_tool(line.tool_name)
     name = f"{server[1]} ({server[0]})" if server else line.tool_name or "A tool"
     why = line.decision_reason or failure_in(line.message)
     return (EngineNotice(f"{one_line(name)} was refused without asking", sentence(why, _LONGEST) or None, _WARNING),)
 
 
-def _hook(line: wire.HookResponse) -> "Sequence[News]":
+def _hook(line: wire.HookResponse) -> "Sequence[ClaudeEvent]":
     """A hook that went well and is silent is nobody's business; one that failed is, and so is what it says to the user."""
     failed = line.outcome == "error" or bool(line.exit_code)
     said = _plain((line.stderr if failed else None) or line.stdout or line.output or (line.stderr or ""))
@@ -117,8 +117,8 @@ def _hook(line: wire.HookResponse) -> "Sequence[News]":
     )
 
 
-def _servers(line: wire.Init) -> "Sequence[News]":
-    found: list[News] = []
+def _servers(line: wire.Init) -> "Sequence[ClaudeEvent]":
+    found: list[ClaudeEvent] = []
     for server in line.mcp_servers:
         if server.status in _SERVERS:
             trouble, remedy = _SERVERS[server.status]
@@ -131,30 +131,30 @@ def _servers(line: wire.Init) -> "Sequence[News]":
     return found
 
 
-def _refused(line: wire.Refused) -> "Sequence[News]":
+def _refused(line: wire.RefusalLine) -> "Sequence[ClaudeEvent]":
     why = _plain(line.api_refusal_explanation or line.content)
     remedy = "Put the request in other words, or choose another model."
     return (EngineNotice("The model declined to answer", f"{why} {remedy}" if why else remedy, _WARNING),)
 
 
-def _fell_back(line: wire.FellBack) -> "Sequence[News]":
+def _fell_back(line: wire.FallbackLine) -> "Sequence[ClaudeEvent]":
     if line.direction == "revert":
         return ()
     title = f"{line.original_model or 'The model'} declined to answer; {line.fallback_model or 'another one'} answers instead"
     return (EngineNotice(one_line(title), _plain(line.content) or None, _WARNING),)
 
 
-def _sign_in(line: wire.AuthRequired) -> "Sequence[News]":
+def _sign_in(line: wire.AuthRequiredLine) -> "Sequence[ClaudeEvent]":
     return (SignInNeeded(_plain(line.content) or "Nobody is signed in to Claude"),)
 
 
-def _signing_in(line: wire.AuthStatus) -> "Sequence[News]":
+def _signing_in(line: wire.AuthStatusLine) -> "Sequence[ClaudeEvent]":
     if line.error:
         return (EngineNotice("The sign-in failed", _plain(line.error), _ERROR),)
     return ()
 
 
-def _plugin(line: wire.PluginInstall) -> "Sequence[News]":
+def _plugin(line: wire.PluginInstall) -> "Sequence[ClaudeEvent]":
     if line.status != "failed":
         return ()
     return (
@@ -166,7 +166,7 @@ def _plugin(line: wire.PluginInstall) -> "Sequence[News]":
     )
 
 
-def _result(line: wire.Result) -> "Sequence[News]":
+def _result(line: wire.ResultLine) -> "Sequence[ClaudeEvent]":
     """What stopped the turn, where the stop reason does not say how much was allowed."""
     if line.terminal_reason in ("max_turns", "budget_exhausted") or line.subtype in (
         "error_max_turns",
@@ -176,7 +176,7 @@ def _result(line: wire.Result) -> "Sequence[News]":
     return ()
 
 
-def _said(words: str, severity: v1.NoticeSeverity) -> "Sequence[News]":
+def _said(words: str, severity: v1.NoticeSeverity) -> "Sequence[ClaudeEvent]":
     """Words of the CLI: a short line is the title, of longer ones the first."""
     words = _plain(words)
     if not words:
@@ -191,18 +191,18 @@ def _plain(words: str) -> str:
     return words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…"
 
 
-_TOLD: Final[Mapping[type, Callable[[Any], "Sequence[News]"]]] = {
+_TOLD: Final[Mapping[type, Callable[[Any], "Sequence[ClaudeEvent]"]]] = {
     wire.ApiRetry: _retry,
-    wire.AuthRequired: _sign_in,
-    wire.AuthStatus: _signing_in,
-    wire.FellBack: _fell_back,
+    wire.AuthRequiredLine: _sign_in,
+    wire.AuthStatusLine: _signing_in,
+    wire.FallbackLine: _fell_back,
     wire.HookResponse: _hook,
     wire.Informational: _informational,
     wire.Init: _servers,
-    wire.Notification: _notification,
+    wire.NotificationLine: _notification,
     wire.PermissionDenied: _denied,
     wire.PluginInstall: _plugin,
     wire.RateLimit: _limit,
-    wire.Refused: _refused,
-    wire.Result: _result,
+    wire.RefusalLine: _refused,
+    wire.ResultLine: _result,
 }

@@ -27,10 +27,19 @@ from antiphon.engines.labels import absolute, as_object, line_number, one_line, 
 from antiphon.protocol import v1
 from antiphon.text import fenced, size_in_words, strip_ansi
 
-__all__ = ["Printed", "Told", "failure_in", "file_content", "output_content", "printed", "result_of", "start_of"]
+__all__ = [
+    "CallResult",
+    "CommandOutput",
+    "failure_in",
+    "file_content",
+    "output_content",
+    "printed",
+    "result_of",
+    "start_of",
+]
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class CallResult(msgspec.Struct, frozen=True, kw_only=True):
     """How a call is shown with its result. No `locations` leaves them as they were.
 
     `output` and `exit_code` are there for commands: the first is what a terminal would show, the words of the CLI included.
@@ -51,14 +60,14 @@ _DELEGATES: Final = frozenset({"Agent", "Skill", "Task"})
 _EDITS: Final = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})
 
 
-def result_of(name: str, tool_input: Any, block: ToolResultBlock, structured: Any, cwd: str) -> Told:
+def result_of(name: str, tool_input: Any, block: ToolResultBlock, structured: Any, cwd: str) -> CallResult:
     """How the call ended, and what there is to see."""
     failed = block.is_error is True
     raw = as_object(lean(block.content if structured is None else structured), "error" if failed else "output")
     if name in _COMMANDS and not _has_pictures(block.content):
         return _command(block.content, structured, raw, failed=failed)
     if failed:
-        return Told(content=_failure(block.content), raw_output=raw, failed=True)
+        return CallResult(content=_failure(block.content), raw_output=raw, failed=True)
     if name in _EDITS:
         return _edit(tool_input, block.content, structured, raw, cwd)
     if name in ("NotebookRead", "Read"):
@@ -66,7 +75,7 @@ def result_of(name: str, tool_input: Any, block: ToolResultBlock, structured: An
     known = _SHOWN.get(name)
     shown = known(structured) if known is not None else None
     content = content_of(block.content) if shown is None else shown
-    return Told(content=_unframed(content) if name in _DELEGATES else content, raw_output=raw)
+    return CallResult(content=_unframed(content) if name in _DELEGATES else content, raw_output=raw)
 
 
 def _unframed(content: list[v1.ToolContent]) -> list[v1.ToolContent]:
@@ -79,9 +88,9 @@ def _unframed(content: list[v1.ToolContent]) -> list[v1.ToolContent]:
             return content
 
 
-def _command(content: Any, structured: Any, raw: Any, *, failed: bool) -> Told:
+def _command(content: Any, structured: Any, raw: Any, *, failed: bool) -> CallResult:
     ran = printed(content, structured, failed=failed)
-    return Told(
+    return CallResult(
         content=output_content(ran),
         raw_output=raw,
         failed=failed or ran.interrupted,
@@ -100,24 +109,24 @@ def _failure(content: Any) -> list[v1.ToolContent]:
     return ([shown_text(fenced(said))] if said else []) + others
 
 
-def _edit(tool_input: Any, content: Any, structured: Any, raw: Any, cwd: str) -> Told:
+def _edit(tool_input: Any, content: Any, structured: Any, raw: Any, cwd: str) -> CallResult:
     named = text(structured, "filePath", "notebook_path")
     path = absolute(named, cwd) if named else path_of(tool_input, cwd)
     if path is None:
-        return Told(content=content_of(content), raw_output=raw)
+        return CallResult(content=content_of(content), raw_output=raw)
     if trouble := text(structured, "error"):
-        return Told(content=[shown_text(fenced(trouble))], raw_output=raw, failed=True)
+        return CallResult(content=[shown_text(fenced(trouble))], raw_output=raw, failed=True)
     changes = diffs_of(path, tool_input, structured)
     same = bool(changes) and all(change.old_text == change.new_text for change in changes)
     shown: list[v1.ToolContent] = [shown_text("No change.")] if same else [*changes]
-    return Told(content=shown, locations=places(path, structured), raw_output=raw)
+    return CallResult(content=shown, locations=places(path, structured), raw_output=raw)
 
 
-def _read(tool_input: Any, content: Any, structured: Any, raw: Any, cwd: str) -> Told:
+def _read(tool_input: Any, content: Any, structured: Any, raw: Any, cwd: str) -> CallResult:
     path = path_of(tool_input, cwd)
     line = start_of(structured)
     there = [v1.ToolLocation(path=path, line=line)] if path is not None and line is not None else []
-    return Told(content=file_content(content, structured, path), locations=there, raw_output=raw)
+    return CallResult(content=file_content(content, structured, path), locations=there, raw_output=raw)
 
 
 def _agent(structured: Any) -> list[v1.ToolContent] | None:
@@ -215,7 +224,7 @@ _NOTHING: Final = re.compile(r"^\(\w+ completed with no output\)$")
 _SAVED: Final = re.compile(r"^<persisted-output>\s*(.*?)\s*(?:</persisted-output>)?\s*$", re.DOTALL)
 
 
-class Printed(msgspec.Struct, frozen=True, kw_only=True):
+class CommandOutput(msgspec.Struct, frozen=True, kw_only=True):
     """`output` as a terminal would show it; `exit_code` where it is known; `notes` are words of the CLI, not of the command."""
 
     output: str = ""
@@ -231,7 +240,7 @@ class Printed(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join(said for said in (self.output, self.trouble, *(f"[{note}]" for note in self.notes)) if said)
 
 
-def printed(content: Any, structured: Any, *, failed: bool) -> Printed:
+def printed(content: Any, structured: Any, *, failed: bool) -> CommandOutput:
     """From the structured result, which has what the command said and nothing else; for a failure there is only the text."""
     if isinstance(structured, dict) and isinstance(structured.get("stdout"), str):
         return _of_structured(structured, failed=failed)
@@ -239,15 +248,17 @@ def printed(content: Any, structured: Any, *, failed: bool) -> Printed:
     if failed:
         said = failure_in(said)
         found = _EXIT.match(said)
-        return Printed(output=said[found.end() :], exit_code=int(found[1])) if found else Printed(trouble=said)
+        return (
+            CommandOutput(output=said[found.end() :], exit_code=int(found[1])) if found else CommandOutput(trouble=said)
+        )
     if _NOTHING.match(said):
-        return Printed(exit_code=0)
+        return CommandOutput(exit_code=0)
     if saved := _SAVED.match(said):
-        return Printed(output=saved[1], exit_code=0)
-    return Printed(output=said, exit_code=0)
+        return CommandOutput(output=saved[1], exit_code=0)
+    return CommandOutput(output=said, exit_code=0)
 
 
-def output_content(result: Printed) -> list[v1.ToolContent]:
+def output_content(result: CommandOutput) -> list[v1.ToolContent]:
     """The output in a fence, then what there is to say about it."""
     shown: list[v1.ToolContent] = []
     if result.output.strip():
@@ -260,7 +271,7 @@ def output_content(result: Printed) -> list[v1.ToolContent]:
     return shown + [shown_text(note) for note in notes]
 
 
-def _of_structured(structured: dict[str, Any], *, failed: bool) -> Printed:
+def _of_structured(structured: dict[str, Any], *, failed: bool) -> CommandOutput:
     parts = (text(structured, "stdout"), (text(structured, "stderr") or "").strip("\n"))
     interrupted = structured.get("interrupted") is True
     running = text(structured, "backgroundTaskId")
@@ -280,7 +291,7 @@ def _of_structured(structured: dict[str, Any], *, failed: bool) -> Printed:
         notes.append(f"Goes on in the background{took_long} as {running}")
     if meaning:
         notes.append(meaning)
-    return Printed(
+    return CommandOutput(
         output="\n".join(said for said in parts if said), exit_code=code, interrupted=interrupted, notes=tuple(notes)
     )
 

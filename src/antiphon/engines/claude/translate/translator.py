@@ -6,45 +6,45 @@ from typing import TYPE_CHECKING, Any
 from antiphon.engines.bounded import Recent, tally, tokens
 from antiphon.engines.claude import wire
 from antiphon.engines.claude.translate.events import (
+    ClaudeTurnEnded,
+    CliStarted,
     CommandsChanged,
     ConversationReset,
     ModeChanged,
     ModelChanged,
-    Started,
     TitleChanged,
-    TurnEnded,
     cost_of,
     end_of,
 )
-from antiphon.engines.claude.translate.messages import NOTHING_SAID, Talk
+from antiphon.engines.claude.translate.messages import NO_CONTENT, ClaudeMessages
 from antiphon.engines.claude.translate.notices import notices_of
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from antiphon.engines.claude.translate.events import News
+    from antiphon.engines.claude.translate.events import ClaudeEvent
 
-__all__ = ["Compaction", "Gauge", "Translator"]
+__all__ = ["ClaudeCompaction", "ClaudeTranslator", "ClaudeUsageMeter"]
 
 
-class Translator:
+class ClaudeTranslator:
     """Never raises on what the CLI says, and tells nothing twice."""
 
     def __init__(self, cwd: str, *, terminals: bool = False, mirror: bool = False, replay: bool = False) -> None:
         self.unknown: Counter[str] = Counter()
         """What was ignored, by sort."""
-        self._talk = Talk(cwd, terminals=terminals, mirror=mirror, replay=replay, unknown=self.unknown)
-        self._gauge = Gauge()
-        self._compaction = Compaction()
+        self._talk = ClaudeMessages(cwd, terminals=terminals, mirror=mirror, replay=replay, unknown=self.unknown)
+        self._gauge = ClaudeUsageMeter()
+        self._compaction = ClaudeCompaction()
         self._limit: wire.RateLimitInfo | None = None
         self._session_id: str | None = None
-        self._noticed: Recent[News] = Recent()
-        self._by_type: dict[type, Callable[[Any], Iterable[News]]] = {
+        self._noticed: Recent[ClaudeEvent] = Recent()
+        self._by_type: dict[type, Callable[[Any], Iterable[ClaudeEvent]]] = {
             wire.StreamEvent: self._stream,
             wire.Assistant: self._assistant,
             wire.User: self._user,
-            wire.Result: self._result,
+            wire.ResultLine: self._result,
             wire.Init: self._init,
             wire.Status: self._status,
             wire.CompactBoundary: self._boundary,
@@ -52,15 +52,15 @@ class Translator:
             wire.TaskStarted: self._talk.task_started,
             wire.TaskNotification: self._talk.task_over,
             wire.LocalCommandOutput: lambda line: self._talk.say(line.content, line.uuid) if line.content else (),
-            wire.TitleChanged: lambda line: (TitleChanged(line.title),) if line.title else (),
-            wire.CommandsChanged: lambda line: (CommandsChanged(line.commands),),
-            wire.FellBack: self._fell_back,
+            wire.TitleLine: lambda line: (TitleChanged(line.title),) if line.title else (),
+            wire.CommandsLine: lambda line: (CommandsChanged(line.commands),),
+            wire.FallbackLine: self._fell_back,
             wire.RateLimit: self._rate_limit,
-            wire.Unknown: self._ignore,
-            wire.Garbled: self._ignore,
+            wire.UnknownLine: self._ignore,
+            wire.GarbledLine: self._ignore,
         }
 
-    def feed(self, line: wire.Line) -> "Sequence[News]":
+    def feed(self, line: wire.Line) -> "Sequence[ClaudeEvent]":
         """What a line comes to, in order."""
         told = self._by_type.get(type(line), notices_of)(line)
         return told if isinstance(told, tuple) else tuple(told)
@@ -70,22 +70,22 @@ class Translator:
         id = request.tool_use_id or f"{request.tool_name}-without-id"
         return self._talk.calls.asked(id, request.tool_name, request.input)
 
-    def allowed(self, tool_use_id: str) -> "Sequence[News]":
+    def allowed(self, tool_use_id: str) -> "Sequence[ClaudeEvent]":
         """The call was asked about, and it may run."""
         return tuple(self._talk.calls.runs(tool_use_id))
 
-    def close_open(self, *, background: bool = False) -> "Sequence[News]":
+    def close_open(self, *, background: bool = False) -> "Sequence[ClaudeEvent]":
         """The turn is over: calls that got no result failed. With `background` (the process is gone) also those that outlive turns."""
         return tuple(self._talk.close(background=background))
 
-    def _ignore(self, line: "wire.Unknown | wire.Garbled") -> "Sequence[News]":
-        if isinstance(line, wire.Garbled):
+    def _ignore(self, line: "wire.UnknownLine | wire.GarbledLine") -> "Sequence[ClaudeEvent]":
+        if isinstance(line, wire.GarbledLine):
             tally(self.unknown, "garbled")
         else:
             tally(self.unknown, f"{line.type}/{line.subtype}" if line.subtype else line.type)
         return ()
 
-    def _stream(self, line: wire.StreamEvent) -> "Sequence[News]":
+    def _stream(self, line: wire.StreamEvent) -> "Sequence[ClaudeEvent]":
         told = self._talk.stream(line)
         if line.parent_tool_use_id is None:
             event = line.event
@@ -95,18 +95,18 @@ class Translator:
                 return (*told, *self._gauge.written(event.usage))
         return told
 
-    def _assistant(self, line: wire.Assistant) -> "Iterator[News]":
+    def _assistant(self, line: wire.Assistant) -> "Iterator[ClaudeEvent]":
         if line.parent_tool_use_id is None:
             self._gauge.message(line.message)
         yield from self._talk.assistant(line)
 
-    def _user(self, line: wire.User) -> "Iterator[News]":
+    def _user(self, line: wire.User) -> "Iterator[ClaudeEvent]":
         if line.is_synthetic and line.parent_tool_use_id is None:
-            texts = [block.text for block in line.message.blocks if isinstance(block, wire.TextBlock)]
+            texts = [block.text for block in line.message.blocks if isinstance(block, wire.ClaudeTextBlock)]
             yield from self._compaction.summary("\n".join(texts))
         yield from self._talk.user(line)
 
-    def _result(self, line: wire.Result) -> "Iterator[News]":
+    def _result(self, line: wire.ResultLine) -> "Iterator[ClaudeEvent]":
         yield from self._compaction.over()
         yield from self._talk.close(background=False)
         end = end_of(line, self._talk.last, self._limit)
@@ -115,50 +115,50 @@ class Translator:
             end.stop_reason == v1.StopReason.END_TURN
             and not self._talk.said
             and line.result
-            and line.result != NOTHING_SAID
+            and line.result != NO_CONTENT
         ):
             yield from self._talk.say(line.result, line.uuid)
         yield from self._gauge.turn(line)
         self._talk.last, self._talk.said = None, False
-        yield TurnEnded(
+        yield ClaudeTurnEnded(
             end,
             tuple(line.user_message_uuids or ([line.user_message_uuid] if line.user_message_uuid else ())),
             line.origin,
         )
 
-    def _init(self, line: wire.Init) -> "Iterator[News]":
+    def _init(self, line: wire.Init) -> "Iterator[ClaudeEvent]":
         # `conversation_reset` names an id that no file has, and older CLIs do not say it; this line has the real one.
         if line.session_id is not None:
             if self._session_id not in (None, line.session_id):
                 yield from self._reset(line)
                 yield ConversationReset(line.session_id)
             self._session_id = line.session_id
-        yield Started(line.model, line.permission_mode, line.capabilities)
+        yield CliStarted(line.model, line.permission_mode, line.capabilities)
         yield from self._once(notices_of(line))
 
-    def _reset(self, _: "wire.Reset | wire.Init") -> "Iterator[News]":
+    def _reset(self, _: "wire.Reset | wire.Init") -> "Iterator[ClaudeEvent]":
         yield from self._talk.plan.clear()
         yield from self._gauge.cleared()
 
-    def _status(self, line: wire.Status) -> "Iterator[News]":
+    def _status(self, line: wire.Status) -> "Iterator[ClaudeEvent]":
         if line.permission_mode is not None:
             yield ModeChanged(line.permission_mode)
         yield from self._compaction.status(line)
 
-    def _boundary(self, line: wire.CompactBoundary) -> "Iterator[News]":
+    def _boundary(self, line: wire.CompactBoundary) -> "Iterator[ClaudeEvent]":
         yield from self._compaction.boundary(line)
         yield from self._gauge.compacted(line.compact_metadata.post_tokens)
 
-    def _fell_back(self, line: wire.FellBack) -> "Iterator[News]":
+    def _fell_back(self, line: wire.FallbackLine) -> "Iterator[ClaudeEvent]":
         yield from notices_of(line)
         if line.fallback_model is not None and line.scope != "local":
             yield ModelChanged(line.fallback_model)
 
-    def _rate_limit(self, line: wire.RateLimit) -> "Iterator[News]":
+    def _rate_limit(self, line: wire.RateLimit) -> "Iterator[ClaudeEvent]":
         self._limit = line.rate_limit_info
         yield from self._once(notices_of(line))
 
-    def _once(self, told: "Iterable[News]") -> "Iterator[News]":
+    def _once(self, told: "Iterable[ClaudeEvent]") -> "Iterator[ClaudeEvent]":
         """Lines that come with every turn would say the same each time."""
         for each in told:
             if each not in self._noticed:
@@ -172,18 +172,18 @@ SYNTHETIC = "<synthetic>"
 """The model's name on messages that the CLI made up; they used nothing."""
 
 
-class Gauge:
+class ClaudeUsageMeter:
     """The session's gauge. How large the window is stands in results alone, so nothing is told before the first one."""
 
     def __init__(self) -> None:
         self._model: str | None = None
-        self._prompt: wire.Usage | None = None
+        self._prompt: wire.ClaudeUsage | None = None
         self._used = 0
         self._size = 0
         self._cost: v1.Cost | None = None
         self._told: v1.UsageUpdate | None = None
 
-    def message(self, message: "wire.Message | None") -> None:
+    def message(self, message: "wire.ClaudeMessage | None") -> None:
         """A message of the main conversation began. It is told of when it is written."""
         if message is None or message.usage is None or message.model == SYNTHETIC:
             return
@@ -191,7 +191,7 @@ class Gauge:
         self._prompt = message.usage
         self._used = message.usage.context or self._used
 
-    def written(self, usage: "wire.Usage | None") -> "Sequence[v1.UsageUpdate]":
+    def written(self, usage: "wire.ClaudeUsage | None") -> "Sequence[v1.UsageUpdate]":
         """It is written. Older servers repeat only how long the answer is."""
         if usage is None:
             return ()
@@ -214,13 +214,13 @@ class Gauge:
         self._used = tokens
         return self._news()
 
-    def turn(self, result: "wire.Result") -> "Sequence[v1.UsageUpdate]":
+    def turn(self, result: "wire.ResultLine") -> "Sequence[v1.UsageUpdate]":
         """A turn is over: the window's size and the price are known."""
         self._size = self._window(result) or self._size
         self._cost = cost_of(result) or self._cost
         return self._news()
 
-    def _window(self, result: "wire.Result") -> int:
+    def _window(self, result: "wire.ResultLine") -> int:
         sizes = {model: usage.context_window for model, usage in result.model_usage.items() if usage.context_window > 0}
         if not sizes:
             return 0
@@ -240,7 +240,7 @@ class Gauge:
 # The context is made shorter: `status` says that it begins and how it went, `compact_boundary` that it is done.
 
 
-class Compaction:
+class ClaudeCompaction:
     """Keeps apart which one is told of."""
 
     def __init__(self) -> None:

@@ -15,54 +15,54 @@ __all__ = [
     "BlockDelta",
     "BlockStart",
     "BlockStop",
+    "ClaudeImageBlock",
+    "ClaudeMessage",
+    "ClaudeStruct",
+    "ClaudeTextBlock",
+    "ClaudeUsage",
     "Delta",
     "DocumentBlock",
     "Event",
-    "ImageBlock",
     "InputDelta",
-    "Message",
     "MessageDelta",
     "MessageStart",
     "MessageStop",
-    "Part",
     "Ping",
     "RedactedThinkingBlock",
     "ServerToolUseBlock",
     "SignatureDelta",
     "StreamEvent",
-    "TextBlock",
     "TextDelta",
     "ThinkingBlock",
     "ThinkingDelta",
     "ToolResultBlock",
     "ToolUseBlock",
-    "Usage",
 ]
 
 # What every part of a line shares: unknown fields are ignored, and what is not essential may be missing.
 
 
-class Part(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+class ClaudeStruct(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """Base of every part. Frozen, and outside the garbage collector's rounds, because trees of them have no cycles."""
 
 
-class TextBlock(Part, frozen=True, tag_field="type", tag="text"):
+class ClaudeTextBlock(ClaudeStruct, frozen=True, tag_field="type", tag="text"):
     """Something said."""
 
     text: str = ""
 
 
-class ThinkingBlock(Part, frozen=True, tag_field="type", tag="thinking"):
+class ThinkingBlock(ClaudeStruct, frozen=True, tag_field="type", tag="thinking"):
     """Something thought; empty where the model does not show it."""
 
     thinking: str = ""
 
 
-class RedactedThinkingBlock(Part, frozen=True, tag_field="type", tag="redacted_thinking"):
+class RedactedThinkingBlock(ClaudeStruct, frozen=True, tag_field="type", tag="redacted_thinking"):
     """Something thought that nobody may read."""
 
 
-class ToolUseBlock(Part, frozen=True, tag_field="type", tag="tool_use"):
+class ToolUseBlock(ClaudeStruct, frozen=True, tag_field="type", tag="tool_use"):
     """A tool is called."""
 
     id: str
@@ -70,7 +70,7 @@ class ToolUseBlock(Part, frozen=True, tag_field="type", tag="tool_use"):
     input: JsonObject = msgspec.field(default_factory=dict)
 
 
-class ServerToolUseBlock(Part, frozen=True, tag_field="type", tag="server_tool_use"):
+class ServerToolUseBlock(ClaudeStruct, frozen=True, tag_field="type", tag="server_tool_use"):
     """A tool is called that runs at the model's side, such as its own web search."""
 
     id: str
@@ -78,7 +78,7 @@ class ServerToolUseBlock(Part, frozen=True, tag_field="type", tag="server_tool_u
     input: JsonObject = msgspec.field(default_factory=dict)
 
 
-class ToolResultBlock(Part, frozen=True, tag_field="type", tag="tool_result"):
+class ToolResultBlock(ClaudeStruct, frozen=True, tag_field="type", tag="tool_result"):
     """What a call came to, as the model reads it: text, or a list of blocks."""
 
     tool_use_id: str
@@ -86,13 +86,13 @@ class ToolResultBlock(Part, frozen=True, tag_field="type", tag="tool_result"):
     is_error: bool | None = None
 
 
-class ImageBlock(Part, frozen=True, tag_field="type", tag="image"):
+class ClaudeImageBlock(ClaudeStruct, frozen=True, tag_field="type", tag="image"):
     """A picture; `source` holds its type and its base64 data, or where it is."""
 
     source: JsonObject = msgspec.field(default_factory=dict)
 
 
-class DocumentBlock(Part, frozen=True, tag_field="type", tag="document"):
+class DocumentBlock(ClaudeStruct, frozen=True, tag_field="type", tag="document"):
     """A document; `source` holds it."""
 
     source: JsonObject = msgspec.field(default_factory=dict)
@@ -100,13 +100,13 @@ class DocumentBlock(Part, frozen=True, tag_field="type", tag="document"):
 
 
 _Known: TypeAlias = (
-    TextBlock
+    ClaudeTextBlock
     | ThinkingBlock
     | RedactedThinkingBlock
     | ToolUseBlock
     | ServerToolUseBlock
     | ToolResultBlock
-    | ImageBlock
+    | ClaudeImageBlock
     | DocumentBlock
 )
 
@@ -116,7 +116,7 @@ else:
     Block = _Known
 
 
-class Usage(Part, frozen=True):
+class ClaudeUsage(ClaudeStruct, frozen=True):
     """Tokens of one message, or of a whole turn in its result."""
 
     input_tokens: int | None = None
@@ -131,7 +131,7 @@ class Usage(Part, frozen=True):
         return sum(part for part in parts if part and part > 0)
 
 
-class Message(Part, frozen=True):
+class ClaudeMessage(ClaudeStruct, frozen=True):
     """What one side said. Each `assistant` line holds one block of it, and they share the `id`."""
 
     id: str | None = None
@@ -139,17 +139,17 @@ class Message(Part, frozen=True):
     model: str | None = None
     content: str | list[Block] = ""
     stop_reason: str | None = None
-    usage: Usage | None = None
+    usage: ClaudeUsage | None = None
 
     @property
     def blocks(self) -> list[Block]:
         """The content as blocks, also where it came as bare text."""
         if isinstance(self.content, str):
-            return [TextBlock(text=self.content)] if self.content else []
+            return [ClaudeTextBlock(text=self.content)] if self.content else []
         return self.content
 
 
-class MessageOfBlocks(Part, frozen=True):
+class MessageOfBlocks(ClaudeStruct, frozen=True):
     """A message for the second chance: `salvage` can mend a list that stands alone, not one in a union with text."""
 
     id: str | None = None
@@ -157,31 +157,31 @@ class MessageOfBlocks(Part, frozen=True):
     model: str | None = None
     content: Items[Block] = msgspec.field(default_factory=list)
     stop_reason: str | None = None
-    usage: Usage | None = None
+    usage: ClaudeUsage | None = None
 
 
 # `stream_event` lines: the answer as the model writes it. The busiest lines there are, so they hold only what is read.
 
 
-class TextDelta(Part, frozen=True, tag_field="type", tag="text_delta"):
+class TextDelta(ClaudeStruct, frozen=True, tag_field="type", tag="text_delta"):
     """More of a text."""
 
     text: str
 
 
-class ThinkingDelta(Part, frozen=True, tag_field="type", tag="thinking_delta"):
+class ThinkingDelta(ClaudeStruct, frozen=True, tag_field="type", tag="thinking_delta"):
     """More of a thought."""
 
     thinking: str = ""
 
 
-class InputDelta(Part, frozen=True, tag_field="type", tag="input_json_delta"):
+class InputDelta(ClaudeStruct, frozen=True, tag_field="type", tag="input_json_delta"):
     """More of a tool's input; the pieces joined are one JSON object."""
 
     partial_json: str = ""
 
 
-class SignatureDelta(Part, frozen=True, tag_field="type", tag="signature_delta"):
+class SignatureDelta(ClaudeStruct, frozen=True, tag_field="type", tag="signature_delta"):
     """The seal on a thought."""
 
 
@@ -191,50 +191,50 @@ else:
     Delta = TextDelta | ThinkingDelta | InputDelta | SignatureDelta
 
 
-class MessageStart(Part, frozen=True, tag_field="type", tag="message_start"):
+class MessageStart(ClaudeStruct, frozen=True, tag_field="type", tag="message_start"):
     """A message begins."""
 
-    message: Message | None = None
+    message: ClaudeMessage | None = None
 
 
-class BlockStart(Part, frozen=True, tag_field="type", tag="content_block_start"):
+class BlockStart(ClaudeStruct, frozen=True, tag_field="type", tag="content_block_start"):
     """A block begins; a tool's name and id are known here, its input is not."""
 
     index: int = 0
-    content_block: Block = msgspec.field(default_factory=TextBlock)
+    content_block: Block = msgspec.field(default_factory=ClaudeTextBlock)
 
 
-class BlockDelta(Part, frozen=True, tag_field="type", tag="content_block_delta"):
+class BlockDelta(ClaudeStruct, frozen=True, tag_field="type", tag="content_block_delta"):
     """More of a block."""
 
     delta: Delta
     index: int = 0
 
 
-class BlockStop(Part, frozen=True, tag_field="type", tag="content_block_stop"):
+class BlockStop(ClaudeStruct, frozen=True, tag_field="type", tag="content_block_stop"):
     """A block is complete."""
 
     index: int = 0
 
 
-class StopDelta(Part, frozen=True):
+class StopDelta(ClaudeStruct, frozen=True):
     """Why the message ended."""
 
     stop_reason: str | None = None
 
 
-class MessageDelta(Part, frozen=True, tag_field="type", tag="message_delta"):
+class MessageDelta(ClaudeStruct, frozen=True, tag_field="type", tag="message_delta"):
     """How the message ended and what it used."""
 
     delta: StopDelta | None = None
-    usage: Usage | None = None
+    usage: ClaudeUsage | None = None
 
 
-class MessageStop(Part, frozen=True, tag_field="type", tag="message_stop"):
+class MessageStop(ClaudeStruct, frozen=True, tag_field="type", tag="message_stop"):
     """The message is complete."""
 
 
-class Ping(Part, frozen=True, tag_field="type", tag="ping"):
+class Ping(ClaudeStruct, frozen=True, tag_field="type", tag="ping"):
     """Still there."""
 
 
@@ -246,7 +246,7 @@ else:
     Event = _KnownEvent
 
 
-class StreamEvent(Part, frozen=True, tag_field="type", tag="stream_event"):
+class StreamEvent(ClaudeStruct, frozen=True, tag_field="type", tag="stream_event"):
     """One event of the model's stream; `parent_tool_use_id` says whose, if a sub-agent's."""
 
     event: Event

@@ -1,4 +1,4 @@
-"""From bytes to lines. Never raises: what it does not know is `Unknown`, what it cannot read is `Garbled`.
+"""From bytes to lines. Never raises: what it does not know is `UnknownLine`, what it cannot read is `GarbledLine`.
 
 A line is decoded in one go, strictly. Only one that is refused gets a second look, which mends cut characters and forgives
 wrong optional fields, so that a newer CLI with one odd field loses that field and not the line.
@@ -9,17 +9,39 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
-from antiphon.engines.claude.wire import lines as system
-from antiphon.engines.claude.wire.blocks import Message, Part, StreamEvent
+from antiphon.engines.claude.wire.blocks import ClaudeMessage, ClaudeStruct, StreamEvent
 from antiphon.engines.claude.wire.lines import (
+    SUBTYPES,
+    ApiRetry,
     Assistant,
     AssistantOfBlocks,
-    AuthStatus,
+    AuthRequiredLine,
+    AuthStatusLine,
+    BackgroundTasks,
+    CommandsLine,
+    CompactBoundary,
+    ElicitationComplete,
+    FallbackLine,
+    HookResponse,
+    Informational,
+    Init,
     KeepAlive,
     Lifecycle,
+    LocalCommandOutput,
+    NotificationLine,
+    PermissionDenied,
+    PluginInstall,
     RateLimit,
+    RefusalLine,
     Reset,
-    Result,
+    ResultLine,
+    SessionStateLine,
+    Status,
+    TaskNotification,
+    TaskProgress,
+    TaskStarted,
+    TaskUpdated,
+    TitleLine,
     ToolProgress,
     User,
     UserOfBlocks,
@@ -33,12 +55,12 @@ __all__ = [
     "ControlCancel",
     "ControlRequest",
     "ControlResponse",
-    "Elicitation",
-    "Garbled",
+    "ElicitationRequest",
+    "GarbledLine",
     "Line",
     "OtherControl",
     "System",
-    "Unknown",
+    "UnknownLine",
     "control_answer",
     "control_refusal",
     "control_request",
@@ -49,7 +71,7 @@ __all__ = [
 # Control lines: questions that the CLI asks us, answers to ours, and questions that it takes back.
 
 
-class CanUseTool(Part, frozen=True, tag_field="subtype", tag="can_use_tool"):
+class CanUseTool(ClaudeStruct, frozen=True, tag_field="subtype", tag="can_use_tool"):
     """May this tool run with this input?"""
 
     tool_name: str
@@ -74,7 +96,7 @@ class CanUseTool(Part, frozen=True, tag_field="subtype", tag="can_use_tool"):
     """Something in it could not be read, and what it says about itself may be less than was meant."""
 
 
-class Elicitation(Part, frozen=True, tag_field="subtype", tag="elicitation"):
+class ElicitationRequest(ClaudeStruct, frozen=True, tag_field="subtype", tag="elicitation"):
     """An MCP server wants something from the user: a form filled in, or an address visited."""
 
     mcp_server_name: str = ""
@@ -88,21 +110,21 @@ class Elicitation(Part, frozen=True, tag_field="subtype", tag="elicitation"):
     description: str | None = None
 
 
-class OtherControl(Part, frozen=True):
+class OtherControl(ClaudeStruct, frozen=True):
     """A question that this engine has no answer to."""
 
     subtype: str
     fields: JsonObject = msgspec.field(default_factory=dict)
 
 
-class ControlRequest(Part, frozen=True):
+class ControlRequest(ClaudeStruct, frozen=True):
     """The CLI asks; it waits for one answer with the same id."""
 
     request_id: str
-    request: CanUseTool | Elicitation | OtherControl
+    request: CanUseTool | ElicitationRequest | OtherControl
 
 
-class ControlResponse(Part, frozen=True):
+class ControlResponse(ClaudeStruct, frozen=True):
     """The CLI answers what we asked."""
 
     request_id: str
@@ -112,23 +134,23 @@ class ControlResponse(Part, frozen=True):
     error_code: str = ""
 
 
-class ControlCancel(Part, frozen=True, tag_field="type", tag="control_cancel_request"):
+class ControlCancel(ClaudeStruct, frozen=True, tag_field="type", tag="control_cancel_request"):
     """The CLI takes a question back."""
 
     request_id: str
 
 
 if TYPE_CHECKING:
-    _Asked: TypeAlias = CanUseTool | Elicitation | UnknownPart
+    _RequestBody: TypeAlias = CanUseTool | ElicitationRequest | UnknownPart
 else:
-    _Asked = CanUseTool | Elicitation
+    _RequestBody = CanUseTool | ElicitationRequest
 
 
-class RequestOnWire(Part, frozen=True, tag_field="type", tag="control_request"):
+class RequestOnWire(ClaudeStruct, frozen=True, tag_field="type", tag="control_request"):
     """A question as it is written."""
 
     request_id: str
-    request: _Asked
+    request: _RequestBody
 
     def read(self) -> ControlRequest:
         """The question, with an unknown kind opened."""
@@ -140,7 +162,7 @@ class RequestOnWire(Part, frozen=True, tag_field="type", tag="control_request"):
         return ControlRequest(request_id=self.request_id, request=asked)
 
 
-class _AnswerOnWire(Part, frozen=True):
+class _ResponseBody(ClaudeStruct, frozen=True):
     request_id: str
     subtype: str = "success"
     response: JsonObject | None = None
@@ -148,10 +170,10 @@ class _AnswerOnWire(Part, frozen=True):
     error_code: str | None = None
 
 
-class ResponseOnWire(Part, frozen=True, tag_field="type", tag="control_response"):
+class ResponseOnWire(ClaudeStruct, frozen=True, tag_field="type", tag="control_response"):
     """An answer as it is written: one level deeper."""
 
-    response: _AnswerOnWire
+    response: _ResponseBody
 
     def read(self) -> ControlResponse:
         """The answer, without the wrapping."""
@@ -169,14 +191,14 @@ HEAD: Final = 200
 """Characters of a garbled line that are kept for the log; it may be megabytes long."""
 
 
-class Unknown(Part, frozen=True):
+class UnknownLine(ClaudeStruct, frozen=True):
     """A line of a sort that we do not read."""
 
     type: str
     subtype: str = ""
 
 
-class Garbled(Part, frozen=True):
+class GarbledLine(ClaudeStruct, frozen=True):
     """A line that is no JSON, or of a known sort with something essential missing."""
 
     text_head: str
@@ -184,67 +206,67 @@ class Garbled(Part, frozen=True):
 
 
 System: TypeAlias = (
-    system.ApiRetry
-    | system.AuthRequired
-    | system.BackgroundTasks
-    | system.CommandsChanged
-    | system.CompactBoundary
-    | system.ElicitationComplete
-    | system.FellBack
-    | system.HookResponse
-    | system.Informational
-    | system.Init
-    | system.LocalCommandOutput
-    | system.Notification
-    | system.PermissionDenied
-    | system.PluginInstall
-    | system.Refused
-    | system.SessionState
-    | system.Status
-    | system.TaskNotification
-    | system.TaskProgress
-    | system.TaskStarted
-    | system.TaskUpdated
-    | system.TitleChanged
+    ApiRetry
+    | AuthRequiredLine
+    | BackgroundTasks
+    | CommandsLine
+    | CompactBoundary
+    | ElicitationComplete
+    | FallbackLine
+    | HookResponse
+    | Informational
+    | Init
+    | LocalCommandOutput
+    | NotificationLine
+    | PermissionDenied
+    | PluginInstall
+    | RefusalLine
+    | SessionStateLine
+    | Status
+    | TaskNotification
+    | TaskProgress
+    | TaskStarted
+    | TaskUpdated
+    | TitleLine
 )
 Line: TypeAlias = (
     StreamEvent
     | Assistant
     | User
-    | Result
+    | ResultLine
     | ControlRequest
     | ControlResponse
     | ControlCancel
     | Lifecycle
     | Reset
     | RateLimit
-    | AuthStatus
+    | AuthStatusLine
     | ToolProgress
     | KeepAlive
     | System
-    | Unknown
-    | Garbled
+    | UnknownLine
+    | GarbledLine
 )
 
 
-class _SystemHead(Part, frozen=True, tag_field="type", tag="system"):
+class _SystemHead(ClaudeStruct, frozen=True, tag_field="type", tag="system"):
     subtype: str = ""
 
 
-class _Head(Part, frozen=True):
+class _Head(ClaudeStruct, frozen=True):
     type: str
     subtype: Any = ""
 
 
-class _Asking(Part, frozen=True):
+class _RequestHead(ClaudeStruct, frozen=True):
     request_id: str
 
 
-class _Content(Part, frozen=True):
+class _Content(ClaudeStruct, frozen=True):
     content: msgspec.Raw = msgspec.Raw(b"[]")
 
 
-class _Saying(Part, frozen=True):
+class _MessageHead(ClaudeStruct, frozen=True):
     message: _Content
 
 
@@ -252,42 +274,42 @@ _WireLine: TypeAlias = (
     StreamEvent
     | Assistant
     | User
-    | Result
+    | ResultLine
     | RequestOnWire
     | ResponseOnWire
     | ControlCancel
     | Lifecycle
     | Reset
     | RateLimit
-    | AuthStatus
+    | AuthStatusLine
     | ToolProgress
     | KeepAlive
     | _SystemHead
 )
 
-_SECOND_CHANCE: Final[dict[str, type[Part]]] = {
+_SECOND_CHANCE: Final[dict[str, type[ClaudeStruct]]] = {
     "stream_event": StreamEvent,
     "assistant": Assistant,
     "user": User,
-    "result": Result,
+    "result": ResultLine,
     "control_request": RequestOnWire,
     "control_response": ResponseOnWire,
     "control_cancel_request": ControlCancel,
     "command_lifecycle": Lifecycle,
     "conversation_reset": Reset,
     "rate_limit_event": RateLimit,
-    "auth_status": AuthStatus,
+    "auth_status": AuthStatusLine,
     "tool_progress": ToolProgress,
     "keep_alive": KeepAlive,
 }
-_OF_BLOCKS: Final[dict[type[Part], type[Part]]] = {Assistant: AssistantOfBlocks, User: UserOfBlocks}
+_OF_BLOCKS: Final[dict[type[ClaudeStruct], type[ClaudeStruct]]] = {Assistant: AssistantOfBlocks, User: UserOfBlocks}
 
 _line: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_WireLine)
 _head = msgspec.json.Decoder(_Head)
-_asking = msgspec.json.Decoder(_Asking)
-_saying = msgspec.json.Decoder(_Saying)
+_asking = msgspec.json.Decoder(_RequestHead)
+_saying = msgspec.json.Decoder(_MessageHead)
 _system: dict[str, msgspec.json.Decoder[Any]] = {
-    subtype: msgspec.json.Decoder(kind) for subtype, kind in system.SUBTYPES.items()
+    subtype: msgspec.json.Decoder(kind) for subtype, kind in SUBTYPES.items()
 }
 
 # Halves of surrogate pairs, whole pairs (left alone) and escaped backslashes (so that `\\ud800` is not taken for one).
@@ -307,7 +329,7 @@ def _strictly(line: bytes) -> Line:
     kind = type(found)
     if kind is _SystemHead:
         decoder = _system.get(found.subtype)
-        found = decoder.decode(line) if decoder else Unknown(type="system", subtype=found.subtype)
+        found = decoder.decode(line) if decoder else UnknownLine(type="system", subtype=found.subtype)
     elif kind is RequestOnWire or kind is ResponseOnWire:
         found = found.read()
     told: Line = found
@@ -332,13 +354,13 @@ def _second_look(line: bytes, refusal: Exception) -> Line:
 
 
 def _forgivingly(line: bytes, type_: str, subtype: str) -> Line:
-    kind = system.SUBTYPES.get(subtype) if type_ == "system" else _SECOND_CHANCE.get(type_)
+    kind = SUBTYPES.get(subtype) if type_ == "system" else _SECOND_CHANCE.get(type_)
     if kind is None:
-        return Unknown(type=type_, subtype=subtype)
+        return UnknownLine(type=type_, subtype=subtype)
     told: Any
     if kind in _OF_BLOCKS and bytes(_saying.decode(line).message.content)[:1] == b"[":
         told = salvage(line, _OF_BLOCKS[kind])
-        message = Message(**msgspec.structs.asdict(told.message))
+        message = ClaudeMessage(**msgspec.structs.asdict(told.message))
         told = kind(**{**msgspec.structs.asdict(told), "message": message})
     else:
         told = salvage(line, kind)
@@ -372,9 +394,9 @@ def _mended(line: bytes) -> bytes:
     return line if mended == line else mended
 
 
-def _garbled(line: bytes, error: Exception) -> Garbled:
+def _garbled(line: bytes, error: Exception) -> GarbledLine:
     reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-    return Garbled(text_head=line[: HEAD * 4].decode(errors="replace")[:HEAD], error=reason[:HEAD])
+    return GarbledLine(text_head=line[: HEAD * 4].decode(errors="replace")[:HEAD], error=reason[:HEAD])
 
 
 # What we write to the CLI: whole lines, their end included.

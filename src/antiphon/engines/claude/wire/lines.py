@@ -4,38 +4,38 @@ from typing import Any, Final
 
 import msgspec
 
-from antiphon.engines.claude.wire.blocks import Message, MessageOfBlocks, Part, Usage
+from antiphon.engines.claude.wire.blocks import ClaudeMessage, ClaudeStruct, ClaudeUsage, MessageOfBlocks
 from antiphon.protocol.base import Items, JsonObject
 
 __all__ = [
     "SUBTYPES",
     "ApiRetry",
     "Assistant",
-    "AuthRequired",
-    "AuthStatus",
+    "AuthRequiredLine",
+    "AuthStatusLine",
     "BackgroundTasks",
-    "CommandsChanged",
+    "CommandsLine",
     "CompactBoundary",
     "CompactMetadata",
     "ElicitationComplete",
-    "FellBack",
+    "FallbackLine",
     "HookResponse",
     "Informational",
     "Init",
     "KeepAlive",
     "Lifecycle",
     "LocalCommandOutput",
-    "McpServer",
+    "McpServerStatus",
     "ModelUsage",
-    "Notification",
+    "NotificationLine",
     "PermissionDenied",
     "PluginInstall",
     "RateLimit",
     "RateLimitInfo",
-    "Refused",
+    "RefusalLine",
     "Reset",
-    "Result",
-    "SessionState",
+    "ResultLine",
+    "SessionStateLine",
     "SlashCommand",
     "Status",
     "TaskNotification",
@@ -44,13 +44,13 @@ __all__ = [
     "TaskStarted",
     "TaskUpdated",
     "TaskUsage",
-    "TitleChanged",
+    "TitleLine",
     "ToolProgress",
     "User",
 ]
 
 
-class _Said(Part, frozen=True, kw_only=True, tag_field="type"):
+class _SpokenLine(ClaudeStruct, frozen=True, kw_only=True, tag_field="type"):
     parent_tool_use_id: str | None = None
     uuid: str | None = None
     session_id: str | None = None
@@ -60,7 +60,7 @@ class _Said(Part, frozen=True, kw_only=True, tag_field="type"):
     timestamp: str | None = None
 
 
-class _Answered(_Said, frozen=True, kw_only=True):
+class _AssistantLine(_SpokenLine, frozen=True, kw_only=True):
     error: str | None = None
     is_api_error_message: bool = False
     api_error_status: int | None = None
@@ -72,19 +72,19 @@ class _Answered(_Said, frozen=True, kw_only=True):
     local_command_run: JsonObject | None = None
 
 
-class Assistant(_Answered, frozen=True, tag="assistant"):
+class Assistant(_AssistantLine, frozen=True, tag="assistant"):
     """A block of the model's message, or a message that the CLI made up: an error, the output of a local command."""
 
-    message: Message
+    message: ClaudeMessage
 
 
-class AssistantOfBlocks(_Answered, frozen=True, tag="assistant"):
+class AssistantOfBlocks(_AssistantLine, frozen=True, tag="assistant"):
     """The same for the second chance."""
 
     message: MessageOfBlocks
 
 
-class _Fed(_Said, frozen=True, kw_only=True):
+class _UserLine(_SpokenLine, frozen=True, kw_only=True):
     is_synthetic: bool = msgspec.field(default=False, name="isSynthetic")
     is_replay: bool = msgspec.field(default=False, name="isReplay")
     tool_use_result: Any = None
@@ -92,19 +92,19 @@ class _Fed(_Said, frozen=True, kw_only=True):
     origin: JsonObject | None = None
 
 
-class User(_Fed, frozen=True, tag="user"):
+class User(_UserLine, frozen=True, tag="user"):
     """What the model was fed: results of tools with their structured twin, echoes, and notes of the CLI itself."""
 
-    message: Message
+    message: ClaudeMessage
 
 
-class UserOfBlocks(_Fed, frozen=True, tag="user"):
+class UserOfBlocks(_UserLine, frozen=True, tag="user"):
     """The same for the second chance."""
 
     message: MessageOfBlocks
 
 
-class ModelUsage(Part, frozen=True, rename="camel"):
+class ModelUsage(ClaudeStruct, frozen=True, rename="camel"):
     """What one model used and cost since the session began."""
 
     input_tokens: int = 0
@@ -117,7 +117,7 @@ class ModelUsage(Part, frozen=True, rename="camel"):
     cost_usd: float = msgspec.field(default=0.0, name="costUSD")
 
 
-class Result(Part, frozen=True, tag_field="type", tag="result"):
+class ResultLine(ClaudeStruct, frozen=True, tag_field="type", tag="result"):
     """A turn is over. Errors of the API come as subtype `success` with `is_error`."""
 
     subtype: str
@@ -132,7 +132,7 @@ class Result(Part, frozen=True, tag_field="type", tag="result"):
     api_error_type: str | None = None
     num_turns: int | None = None
     duration_ms: float | None = None
-    usage: Usage | None = None
+    usage: ClaudeUsage | None = None
     model_usage: dict[str, ModelUsage] = msgspec.field(default_factory=dict, name="modelUsage")
     total_cost_usd: float | None = None
     permission_denials: Items[JsonObject] = msgspec.field(default_factory=list)
@@ -146,14 +146,14 @@ class Result(Part, frozen=True, tag_field="type", tag="result"):
     session_id: str | None = None
 
 
-class Lifecycle(Part, frozen=True, tag_field="type", tag="command_lifecycle"):
+class Lifecycle(ClaudeStruct, frozen=True, tag_field="type", tag="command_lifecycle"):
     """How far a message is that we sent with an id: queued, started, completed, cancelled."""
 
     command_uuid: str
     state: str
 
 
-class Reset(Part, frozen=True, tag_field="type", tag="conversation_reset"):
+class Reset(ClaudeStruct, frozen=True, tag_field="type", tag="conversation_reset"):
     """The conversation was thrown away; the next one has another id."""
 
     new_conversation_id: str | None = None
@@ -161,7 +161,7 @@ class Reset(Part, frozen=True, tag_field="type", tag="conversation_reset"):
     user_message_uuid: str | None = None
 
 
-class RateLimitInfo(Part, frozen=True, rename="camel"):
+class RateLimitInfo(ClaudeStruct, frozen=True, rename="camel"):
     """How near a subscription's limits are."""
 
     status: str | None = None
@@ -173,13 +173,13 @@ class RateLimitInfo(Part, frozen=True, rename="camel"):
     is_using_overage: bool = False
 
 
-class RateLimit(Part, frozen=True, tag_field="type", tag="rate_limit_event"):
+class RateLimit(ClaudeStruct, frozen=True, tag_field="type", tag="rate_limit_event"):
     """A subscription's limits moved."""
 
     rate_limit_info: RateLimitInfo = msgspec.field(default_factory=RateLimitInfo)
 
 
-class AuthStatus(Part, frozen=True, tag_field="type", tag="auth_status"):
+class AuthStatusLine(ClaudeStruct, frozen=True, tag_field="type", tag="auth_status"):
     """A sign-in is going on, or went wrong."""
 
     is_authenticating: bool = msgspec.field(default=False, name="isAuthenticating")
@@ -187,7 +187,7 @@ class AuthStatus(Part, frozen=True, tag_field="type", tag="auth_status"):
     error: str | None = None
 
 
-class ToolProgress(Part, frozen=True, tag_field="type", tag="tool_progress"):
+class ToolProgress(ClaudeStruct, frozen=True, tag_field="type", tag="tool_progress"):
     """A tool is still at work."""
 
     tool_use_id: str
@@ -196,21 +196,21 @@ class ToolProgress(Part, frozen=True, tag_field="type", tag="tool_progress"):
     elapsed_time_seconds: float | None = None
 
 
-class KeepAlive(Part, frozen=True, tag_field="type", tag="keep_alive"):
+class KeepAlive(ClaudeStruct, frozen=True, tag_field="type", tag="keep_alive"):
     """Still there."""
 
 
 # `system` lines, one struct per subtype that is of use. Others are `Unknown`.
 
 
-class McpServer(Part, frozen=True):
+class McpServerStatus(ClaudeStruct, frozen=True):
     """An MCP server and how it is: connected, failed, needs-auth, pending, disabled."""
 
     name: str
     status: str = ""
 
 
-class Init(Part, frozen=True):
+class Init(ClaudeStruct, frozen=True):
     """How the session stands, told at the start of every turn."""
 
     session_id: str | None = None
@@ -220,7 +220,7 @@ class Init(Part, frozen=True):
     claude_code_version: str | None = None
     api_key_source: str | None = msgspec.field(default=None, name="apiKeySource")
     tools: Items[str] = msgspec.field(default_factory=list)
-    mcp_servers: Items[McpServer] = msgspec.field(default_factory=list)
+    mcp_servers: Items[McpServerStatus] = msgspec.field(default_factory=list)
     slash_commands: Items[str] = msgspec.field(default_factory=list)
     terminal_slash_commands: Items[str] = msgspec.field(default_factory=list)
     agents: Items[str] = msgspec.field(default_factory=list)
@@ -230,7 +230,7 @@ class Init(Part, frozen=True):
     output_style: str | None = None
 
 
-class Status(Part, frozen=True):
+class Status(ClaudeStruct, frozen=True):
     """What it does (`requesting`, `compacting`), how compacting went, or that the permission mode changed."""
 
     status: str | None = None
@@ -240,7 +240,7 @@ class Status(Part, frozen=True):
     uuid: str | None = None
 
 
-class ApiRetry(Part, frozen=True):
+class ApiRetry(ClaudeStruct, frozen=True):
     """A request to the model failed and is tried again; no `error_status` means no connection."""
 
     attempt: int | None = None
@@ -250,7 +250,7 @@ class ApiRetry(Part, frozen=True):
     error: str | None = None
 
 
-class CompactMetadata(Part, frozen=True):
+class CompactMetadata(ClaudeStruct, frozen=True):
     """Who asked for it, and how large the context was and is."""
 
     trigger: str | None = None
@@ -259,20 +259,20 @@ class CompactMetadata(Part, frozen=True):
     duration_ms: float | None = None
 
 
-class CompactBoundary(Part, frozen=True):
+class CompactBoundary(ClaudeStruct, frozen=True):
     """The conversation so far was made shorter."""
 
     compact_metadata: CompactMetadata = msgspec.field(default_factory=CompactMetadata)
     uuid: str | None = None
 
 
-class TitleChanged(Part, frozen=True):
+class TitleLine(ClaudeStruct, frozen=True):
     """The session's name changed."""
 
     title: str = ""
 
 
-class TaskUsage(Part, frozen=True):
+class TaskUsage(ClaudeStruct, frozen=True):
     """What a task used."""
 
     total_tokens: int | None = None
@@ -280,7 +280,7 @@ class TaskUsage(Part, frozen=True):
     duration_ms: float | None = None
 
 
-class TaskStarted(Part, frozen=True):
+class TaskStarted(ClaudeStruct, frozen=True):
     """A sub-agent or a slow command is at work on its own."""
 
     task_id: str
@@ -294,7 +294,7 @@ class TaskStarted(Part, frozen=True):
     ambient: bool | None = None
 
 
-class TaskProgress(Part, frozen=True):
+class TaskProgress(ClaudeStruct, frozen=True):
     """How far a task is."""
 
     task_id: str
@@ -306,7 +306,7 @@ class TaskProgress(Part, frozen=True):
     usage: TaskUsage | None = None
 
 
-class TaskPatch(Part, frozen=True):
+class TaskPatch(ClaudeStruct, frozen=True):
     """What changed of a task."""
 
     status: str | None = None
@@ -315,14 +315,14 @@ class TaskPatch(Part, frozen=True):
     is_backgrounded: bool | None = None
 
 
-class TaskUpdated(Part, frozen=True):
+class TaskUpdated(ClaudeStruct, frozen=True):
     """A task changed."""
 
     task_id: str
     patch: TaskPatch = msgspec.field(default_factory=TaskPatch)
 
 
-class TaskNotification(Part, frozen=True):
+class TaskNotification(ClaudeStruct, frozen=True):
     """A task is over: completed, failed or stopped."""
 
     task_id: str
@@ -335,13 +335,13 @@ class TaskNotification(Part, frozen=True):
     ambient: bool | None = None
 
 
-class BackgroundTasks(Part, frozen=True):
+class BackgroundTasks(ClaudeStruct, frozen=True):
     """Every task that lives now."""
 
     tasks: Items[JsonObject] = msgspec.field(default_factory=list)
 
 
-class PermissionDenied(Part, frozen=True):
+class PermissionDenied(ClaudeStruct, frozen=True):
     """A call was refused without asking."""
 
     tool_name: str = ""
@@ -352,7 +352,7 @@ class PermissionDenied(Part, frozen=True):
     message: str = ""
 
 
-class Informational(Part, frozen=True):
+class Informational(ClaudeStruct, frozen=True):
     """A line for the user: info, notice, suggestion or warning."""
 
     content: str = ""
@@ -361,7 +361,7 @@ class Informational(Part, frozen=True):
     prevent_continuation: bool | None = None
 
 
-class Notification(Part, frozen=True):
+class NotificationLine(ClaudeStruct, frozen=True):
     """A line for the user, with a priority."""
 
     text: str = ""
@@ -369,14 +369,14 @@ class Notification(Part, frozen=True):
     priority: str | None = None
 
 
-class LocalCommandOutput(Part, frozen=True):
+class LocalCommandOutput(ClaudeStruct, frozen=True):
     """What a local slash command printed."""
 
     content: str = ""
     uuid: str | None = None
 
 
-class Refused(Part, frozen=True):
+class RefusalLine(ClaudeStruct, frozen=True):
     """The model refused and nothing else is tried."""
 
     original_model: str | None = None
@@ -385,7 +385,7 @@ class Refused(Part, frozen=True):
     content: str = ""
 
 
-class FellBack(Part, frozen=True):
+class FallbackLine(ClaudeStruct, frozen=True):
     """The model refused and another one answers."""
 
     original_model: str | None = None
@@ -396,7 +396,7 @@ class FellBack(Part, frozen=True):
     retracted_message_uuids: Items[str] = msgspec.field(default_factory=list)
 
 
-class HookResponse(Part, frozen=True):
+class HookResponse(ClaudeStruct, frozen=True):
     """A hook of the user ran."""
 
     hook_name: str = ""
@@ -408,13 +408,13 @@ class HookResponse(Part, frozen=True):
     outcome: str | None = None
 
 
-class AuthRequired(Part, frozen=True):
+class AuthRequiredLine(ClaudeStruct, frozen=True):
     """Nobody is signed in (old CLIs)."""
 
     content: str = ""
 
 
-class SlashCommand(Part, frozen=True):
+class SlashCommand(ClaudeStruct, frozen=True):
     """A slash command on offer, without its slash."""
 
     name: str
@@ -424,13 +424,13 @@ class SlashCommand(Part, frozen=True):
     builtin: bool | None = None
 
 
-class CommandsChanged(Part, frozen=True):
+class CommandsLine(ClaudeStruct, frozen=True):
     """The slash commands from now on."""
 
     commands: Items[SlashCommand] = msgspec.field(default_factory=list)
 
 
-class PluginInstall(Part, frozen=True):
+class PluginInstall(ClaudeStruct, frozen=True):
     """A plugin is being installed."""
 
     status: str | None = None
@@ -438,37 +438,37 @@ class PluginInstall(Part, frozen=True):
     error: str | None = None
 
 
-class ElicitationComplete(Part, frozen=True):
+class ElicitationComplete(ClaudeStruct, frozen=True):
     """An MCP server got what it had sent the user to an address for."""
 
     mcp_server_name: str | None = None
     elicitation_id: str | None = None
 
 
-class SessionState(Part, frozen=True):
+class SessionStateLine(ClaudeStruct, frozen=True):
     """Whether the session is idle, running or waits for the user."""
 
     state: str | None = None
 
 
-SUBTYPES: Final[dict[str, type[Part]]] = {
+SUBTYPES: Final[dict[str, type[ClaudeStruct]]] = {
     "api_retry": ApiRetry,
-    "auth_required": AuthRequired,
+    "auth_required": AuthRequiredLine,
     "background_tasks_changed": BackgroundTasks,
-    "commands_changed": CommandsChanged,
+    "commands_changed": CommandsLine,
     "compact_boundary": CompactBoundary,
     "elicitation_complete": ElicitationComplete,
     "hook_response": HookResponse,
     "informational": Informational,
     "init": Init,
     "local_command_output": LocalCommandOutput,
-    "model_refusal_fallback": FellBack,
-    "model_refusal_no_fallback": Refused,
-    "notification": Notification,
+    "model_refusal_fallback": FallbackLine,
+    "model_refusal_no_fallback": RefusalLine,
+    "notification": NotificationLine,
     "permission_denied": PermissionDenied,
     "plugin_install": PluginInstall,
-    "session_state_changed": SessionState,
-    "session_title_changed": TitleChanged,
+    "session_state_changed": SessionStateLine,
+    "session_title_changed": TitleLine,
     "status": Status,
     "task_notification": TaskNotification,
     "task_progress": TaskProgress,

@@ -16,8 +16,8 @@ from antiphon.engines.codex.approvals.options import (
     REJECT,
     SESSION,
     STOP,
-    Offer,
-    Words,
+    ApprovalOption,
+    DecisionForms,
     as_json,
     decided,
     explained,
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NOTHING",
     "NO_ANSWERS",
-    "Asker",
+    "ApprovalAsker",
     "ask_about_changes",
     "ask_about_command",
     "ask_for_permissions",
@@ -177,7 +177,7 @@ NOTE: Final = "user_note: "
 """What Codex puts before the words that a user adds to a choice."""
 
 
-async def ask_questions(asked: wire.UserInputAsked, stage: "UserQuestions", call: v1.ToolCallPatch | None) -> Body:
+async def ask_questions(asked: wire.UserInputRequest, stage: "UserQuestions", call: v1.ToolCallPatch | None) -> Body:
     """Ask all of them. The model goes on without the answers that it does not get."""
     questions = [_question(each) for each in asked.questions]
     if not questions:
@@ -198,13 +198,13 @@ async def ask_questions(asked: wire.UserInputAsked, stage: "UserQuestions", call
     return {"answers": {id: {"answers": found} for id, found in texts.items() if found}}
 
 
-def _question(asked: wire.Question) -> UserQuestion:
+def _question(asked: wire.UserInputQuestion) -> UserQuestion:
     choices = [AnswerChoice(each.label, each.description) for each in asked.options or ()]
     return UserQuestion(asked.question, choices, asked.header or None, other=asked.is_other, secret=asked.is_secret)
 
 
 async def _without_forms(
-    asked: wire.UserInputAsked, stage: "UserQuestions", questions: Sequence[UserQuestion]
+    asked: wire.UserInputRequest, stage: "UserQuestions", questions: Sequence[UserQuestion]
 ) -> list[UserAnswer] | NoAnswer:
     """The server has no item for its questions, so they are a call of their own."""
     if not any(each.choices for each in questions):
@@ -242,7 +242,7 @@ _PERSIST: Final = {_TOOL_IN_SESSION.option_id: "session", _ALWAYS.option_id: "al
 _FORMS: Final = ("form", "openai/form", "openaiForm", None)
 
 
-async def ask_for_server(asked: wire.Elicitation, stage: "UserQuestions", call: v1.ToolCallPatch | None) -> Body:
+async def ask_for_server(asked: wire.McpElicitation, stage: "UserQuestions", call: v1.ToolCallPatch | None) -> Body:
     """Ask whatever it is."""
     if asked.mode == "url":
         # Codex does not pass on when the user is done there, so the client is not told either.
@@ -257,12 +257,12 @@ async def ask_for_server(asked: wire.Elicitation, stage: "UserQuestions", call: 
     return await fill_in_form(stage, _message(asked), asked.requested_schema)
 
 
-def _message(asked: wire.Elicitation) -> str:
+def _message(asked: wire.McpElicitation) -> str:
     """Who asks is said first: the words are the server's own."""
     return prose(f"{asked.server_name or 'An MCP server'} asks: {asked.message}")
 
 
-async def _ask_about_tool(asked: wire.Elicitation, stage: "UserQuestions", call: v1.ToolCallPatch | None) -> Body:
+async def _ask_about_tool(asked: wire.McpElicitation, stage: "UserQuestions", call: v1.ToolCallPatch | None) -> Body:
     options = [_ALLOW, *_lasting(asked, stage), _REJECT_TOOL]
     described = (asked.meta or {}).get("tool_description")
     notes = [asked.message, described if isinstance(described, str) else None]
@@ -276,7 +276,7 @@ async def _ask_about_tool(asked: wire.Elicitation, stage: "UserQuestions", call:
     return {"action": "accept", "content": None, "_meta": None if persist is None else {"persist": persist}}
 
 
-def _lasting(asked: wire.Elicitation, stage: "UserQuestions") -> Iterator[v1.PermissionOption]:
+def _lasting(asked: wire.McpElicitation, stage: "UserQuestions") -> Iterator[v1.PermissionOption]:
     offered = (asked.meta or {}).get("persist")
     offered = offered if isinstance(offered, list) else [offered]
     if "session" in offered:
@@ -287,7 +287,7 @@ def _lasting(asked: wire.Elicitation, stage: "UserQuestions") -> Iterator[v1.Per
         yield _ALWAYS
 
 
-def _tool_call(asked: wire.Elicitation, stage: "UserQuestions") -> v1.ToolCallPatch:
+def _tool_call(asked: wire.McpElicitation, stage: "UserQuestions") -> v1.ToolCallPatch:
     """The question as a call of its own. A client's rules see neither name nor arguments, so that none for another tool can allow it."""
     arguments = (asked.meta or {}).get("tool_params")
     return v1.ToolCallPatch(
@@ -299,7 +299,7 @@ def _tool_call(asked: wire.Elicitation, stage: "UserQuestions") -> v1.ToolCallPa
     )
 
 
-async def _yes_or_no(asked: wire.Elicitation, stage: "UserQuestions") -> Body:
+async def _yes_or_no(asked: wire.McpElicitation, stage: "UserQuestions") -> Body:
     """A form with nothing to fill in, for clients without forms."""
     message = _message(asked)
     call = v1.ToolCallPatch(
@@ -319,11 +319,11 @@ async def ask_about_changes(
     words = NEW if isinstance(asked, wire.FileApproval) else OLD
     base = _change_call(asked) if call is None else call
     paths = list(dict.fromkeys(_paths(base)))
-    offers = [Offer(ONCE, words.once), Offer(REJECT, words.decline), Offer(STOP, words.stop)]
+    offers = [ApprovalOption(ONCE, words.once), ApprovalOption(REJECT, words.decline), ApprovalOption(STOP, words.stop)]
     if paths:
         always = f"Always allow {_which(asked, paths, stage.session.cwd)} in this session"
         option = v1.PermissionOption(SESSION, always, v1.PermissionOptionKind.ALLOW_ALWAYS)
-        offers.insert(1, Offer(option, words.session))
+        offers.insert(1, ApprovalOption(option, words.session))
     unknown = None if paths else "Codex does not say which files would be changed, and how."
     root = (
         f"It asks to write anywhere in `{exact(asked.grant_root)}` for the rest of the session."
@@ -409,7 +409,7 @@ def _facts(asked: wire.CommandApproval | wire.ExecApproval, stage: "UserQuestion
         yield "It wants more than the sandbox allows:\n" + "\n".join(f"- {each}" for each in more)
 
 
-class _Way(msgspec.Struct, frozen=True):
+class _ApprovalMethod(msgspec.Struct, frozen=True):
     """How a method is asked about, and what it is answered with if there is no answer."""
 
     params: type[Any]
@@ -421,17 +421,21 @@ class _Way(msgspec.Struct, frozen=True):
 
 
 _WAYS: Final = {
-    "item/commandExecution/requestApproval": _Way(wire.CommandApproval, ask_about_command, NEW.declined, NEW.stopped),
-    "execCommandApproval": _Way(wire.ExecApproval, ask_about_command, OLD.declined, OLD.stopped),
-    "item/fileChange/requestApproval": _Way(wire.FileApproval, ask_about_changes, NEW.declined, NEW.stopped),
-    "applyPatchApproval": _Way(wire.ApplyPatchApproval, ask_about_changes, OLD.declined, OLD.stopped),
-    "item/permissions/requestApproval": _Way(wire.PermissionsApproval, ask_for_permissions, NOTHING, NOTHING),
-    "item/tool/requestUserInput": _Way(wire.UserInputAsked, ask_questions, NO_ANSWERS, NO_ANSWERS),
-    "mcpServer/elicitation/request": _Way(wire.Elicitation, ask_for_server, DECLINE, CANCEL),
+    "item/commandExecution/requestApproval": _ApprovalMethod(
+        wire.CommandApproval, ask_about_command, NEW.declined, NEW.stopped
+    ),
+    "execCommandApproval": _ApprovalMethod(wire.ExecApproval, ask_about_command, OLD.declined, OLD.stopped),
+    "item/fileChange/requestApproval": _ApprovalMethod(wire.FileApproval, ask_about_changes, NEW.declined, NEW.stopped),
+    "applyPatchApproval": _ApprovalMethod(wire.ApplyPatchApproval, ask_about_changes, OLD.declined, OLD.stopped),
+    "item/permissions/requestApproval": _ApprovalMethod(
+        wire.PermissionsApproval, ask_for_permissions, NOTHING, NOTHING
+    ),
+    "item/tool/requestUserInput": _ApprovalMethod(wire.UserInputRequest, ask_questions, NO_ANSWERS, NO_ANSWERS),
+    "mcpServer/elicitation/request": _ApprovalMethod(wire.McpElicitation, ask_for_server, DECLINE, CANCEL),
 }
 
 
-class Asker:
+class ApprovalAsker:
     """Asks for one session. Several questions may be open at once; whoever cancels one withdraws it at the client."""
 
     def __init__(self, session: "AgentSession") -> None:
@@ -440,7 +444,7 @@ class Asker:
     async def answer(
         self,
         method: str,
-        params: "wire.Request | wire.Unread",
+        params: "wire.Request | wire.UnreadParams",
         stage: "UserQuestions",
         call: v1.ToolCallPatch | None = None,
     ) -> Body | None:
@@ -481,7 +485,7 @@ class Asker:
 def decided_by_mode(
     session: "AgentSession",
     choosing: "CodexSettings",
-    params: "wire.Request | wire.Unread",
+    params: "wire.Request | wire.UnreadParams",
     call: "v1.ToolCallPatch | None",
 ) -> "Body | None":
     """Return the answer to a request of Codex that the mode decides; None if the user is asked, or the guard of a joint session."""
@@ -499,10 +503,10 @@ def decided_by_mode(
         return words.declined
     if isinstance(params, wire.PermissionsApproval):
         return dict(NOTHING)
-    return dict(DECLINE) if isinstance(params, wire.Elicitation) else None
+    return dict(DECLINE) if isinstance(params, wire.McpElicitation) else None
 
 
-def changed_files(params: "wire.Request | wire.Unread", call: "v1.ToolCallPatch") -> Iterable[str]:
+def changed_files(params: "wire.Request | wire.UnreadParams", call: "v1.ToolCallPatch") -> Iterable[str]:
     """Return the files that a request is about, if it is about changes to files."""
     if not isinstance(params, wire.FileApproval | wire.ApplyPatchApproval) or not isinstance(call.raw_input, dict):
         return []
@@ -510,14 +514,14 @@ def changed_files(params: "wire.Request | wire.Unread", call: "v1.ToolCallPatch"
     return [path for path in named if isinstance(path, str) and os.path.isabs(path)]
 
 
-def _words_for(params: "wire.Request | wire.Unread") -> Words | None:
+def _words_for(params: "wire.Request | wire.UnreadParams") -> DecisionForms | None:
     """The words of the protocol that a command or a change is decided in; None for any other request."""
     if isinstance(params, wire.CommandApproval | wire.FileApproval):
         return NEW
     return OLD if isinstance(params, wire.ExecApproval | wire.ApplyPatchApproval) else None
 
 
-def _is_plain(params: "wire.Request | wire.Unread") -> bool:
+def _is_plain(params: "wire.Request | wire.UnreadParams") -> bool:
     """Whether it is about the call as it is shown: a command, or changes to these files, and no more than that."""
     if isinstance(params, wire.CommandApproval):
         own_call = params.approval_id in (None, params.item_id)

@@ -19,8 +19,8 @@ __all__ = [
     "REJECT",
     "SESSION",
     "STOP",
-    "Offer",
-    "Words",
+    "ApprovalOption",
+    "DecisionForms",
     "as_json",
     "decided",
     "explained",
@@ -38,7 +38,7 @@ REJECTED: Final = "The user rejected this: it did not happen, and nothing was ch
 """Read by the model. Only the older protocol has a place for it."""
 
 
-class Words(msgspec.Struct, frozen=True):
+class DecisionForms(msgspec.Struct, frozen=True):
     """How a protocol says what was decided."""
 
     once: Any
@@ -57,12 +57,12 @@ class Words(msgspec.Struct, frozen=True):
         return {"decision": self.stop}
 
 
-NEW: Final = Words("accept", "acceptForSession", "decline", "cancel")
+NEW: Final = DecisionForms("accept", "acceptForSession", "decline", "cancel")
 # A server that knows `denied` only as a word takes what it cannot read for just that.
-OLD: Final = Words("approved", "approved_for_session", {"denied": {"rejection": REJECTED}}, "abort")
+OLD: Final = DecisionForms("approved", "approved_for_session", {"denied": {"rejection": REJECTED}}, "abort")
 
 
-class Offer(msgspec.Struct, frozen=True):
+class ApprovalOption(msgspec.Struct, frozen=True):
     """An option, the decision that it stands for, and what has to be said about it beside its name."""
 
     option: v1.PermissionOption
@@ -70,7 +70,7 @@ class Offer(msgspec.Struct, frozen=True):
     note: str | None = None
 
 
-def decided(offers: list[Offer], chosen: v1.PermissionOption | None, words: Words) -> Body:
+def decided(offers: list[ApprovalOption], chosen: v1.PermissionOption | None, words: DecisionForms) -> Body:
     """The answer. What was not on offer is no approval."""
     for offer in offers:
         if offer.option is chosen:
@@ -119,24 +119,29 @@ _AMEND: Final = "acceptWithExecpolicyAmendment"
 _NETWORK: Final = "applyNetworkPolicyAmendment"
 
 
-def offers_for(asked: wire.CommandApproval) -> list[Offer]:
+def offers_for(asked: wire.CommandApproval) -> list[ApprovalOption]:
     """The options for a command, from the least that can be allowed to the end of the turn."""
     listed = asked.available_decisions
-    offers = [Offer(ONCE, NEW.once)] if listed is None or NEW.once in listed else []
+    offers = [ApprovalOption(ONCE, NEW.once)] if listed is None or NEW.once in listed else []
     if _for_session(asked):
         option = v1.PermissionOption(SESSION, f"Always allow {_what(asked)} in this session", _Kind.ALLOW_ALWAYS)
-        offers.append(Offer(option, NEW.session))
+        offers.append(ApprovalOption(option, NEW.session))
     if asked.network_approval_context is None:
         offers.extend(_prefixes(asked))
     else:
         offers.extend(_hosts(asked))
-    return [*offers, Offer(REJECT, NEW.decline), Offer(STOP, NEW.stop)]
+    return [*offers, ApprovalOption(REJECT, NEW.decline), ApprovalOption(STOP, NEW.stop)]
 
 
-def offers_of_old() -> list[Offer]:
+def offers_of_old() -> list[ApprovalOption]:
     """The older protocol proposes nothing that lasts longer than the session."""
     session = v1.PermissionOption(SESSION, "Always allow this command in this session", _Kind.ALLOW_ALWAYS)
-    return [Offer(ONCE, OLD.once), Offer(session, OLD.session), Offer(REJECT, OLD.decline), Offer(STOP, OLD.stop)]
+    return [
+        ApprovalOption(ONCE, OLD.once),
+        ApprovalOption(session, OLD.session),
+        ApprovalOption(REJECT, OLD.decline),
+        ApprovalOption(STOP, OLD.stop),
+    ]
 
 
 def _for_session(asked: wire.CommandApproval) -> bool:
@@ -158,7 +163,7 @@ def _what(asked: wire.CommandApproval) -> str:
     return "this command" if asked.kind == "command" else "this"
 
 
-def _prefixes(asked: wire.CommandApproval) -> Iterator[Offer]:
+def _prefixes(asked: wire.CommandApproval) -> Iterator[ApprovalOption]:
     """A rule for commands that begin in the same way, for good and everywhere."""
     if asked.available_decisions is None:
         proposed: list[Any] = [asked.proposed_execpolicy_amendment]
@@ -176,11 +181,11 @@ def _prefixes(asked: wire.CommandApproval) -> Iterator[Offer]:
             name = "Always allow commands that begin with what is shown above, in all projects"
             note = f"What could be allowed in all projects is every command that begins with:\n\n`{prefix}`\n\n{KEPT}"
         option = v1.PermissionOption("allow_always_prefix", name, _Kind.ALLOW_ALWAYS)
-        yield Offer(option, {_AMEND: {"execpolicy_amendment": words}}, note)
+        yield ApprovalOption(option, {_AMEND: {"execpolicy_amendment": words}}, note)
         return
 
 
-def _hosts(asked: wire.CommandApproval) -> Iterator[Offer]:
+def _hosts(asked: wire.CommandApproval) -> Iterator[ApprovalOption]:
     """A rule for the host, one way or the other."""
     if asked.available_decisions is None:
         proposed: list[Any] = asked.proposed_network_policy_amendments or []
@@ -195,12 +200,12 @@ def _hosts(asked: wire.CommandApproval) -> Iterator[Offer]:
             allow = v1.PermissionOption(
                 "allow_always_host", f"Always allow `{host}`, in all projects", _Kind.ALLOW_ALWAYS
             )
-            yield Offer(allow, decision, KEPT)
+            yield ApprovalOption(allow, decision, KEPT)
         elif action == "deny":
             block = v1.PermissionOption(
                 "reject_always_host", f"Always block `{host}`, in all projects", _Kind.REJECT_ALWAYS
             )
-            yield Offer(block, decision)
+            yield ApprovalOption(block, decision)
 
 
 def _inside(decision: Any, name: str, part: str) -> Any:

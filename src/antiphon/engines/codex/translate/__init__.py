@@ -1,7 +1,7 @@
 """What the server says, turned into news. Pure."""
 
-from antiphon.engines.codex.translate.events import News
+from antiphon.engines.codex.translate.events import CodexEvent
 from antiphon.engines.codex.translate.file_changes import Reader
-from antiphon.engines.codex.translate.translator import Translator
+from antiphon.engines.codex.translate.translator import CodexTranslator
 
-__all__ = ["News", "Reader", "Translator"]
+__all__ = ["CodexEvent", "CodexTranslator", "Reader"]

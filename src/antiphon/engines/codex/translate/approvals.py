@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.translate.calls import Call, Calls, Shown
+from antiphon.engines.codex.translate.calls import CallDescription, CodexCall, CodexCalls
 from antiphon.engines.codex.translate.commands import command_line, kind_of_command, places_of_command, shell_line
 from antiphon.engines.codex.translate.file_changes import show_changes
 from antiphon.engines.codex.translate.tools import json_text, mcp_name
@@ -26,12 +26,12 @@ _QUOTED: Final = re.compile(r'[^"]*"([^"]+)"[^"]*')
 class Approvals:
     """Questions about the calls of one thread."""
 
-    def __init__(self, calls: Calls, cwd: str, read: Callable[[str], str | None] | None) -> None:
+    def __init__(self, calls: CodexCalls, cwd: str, read: Callable[[str], str | None] | None) -> None:
         self._calls = calls
         self._cwd = cwd
         self._read = read
 
-    def patch_of(self, params: wire.Request | wire.Unread) -> v1.ToolCallPatch | None:
+    def patch_of(self, params: wire.Request | wire.UnreadParams) -> v1.ToolCallPatch | None:
         """The call as the question shows it, which waits from now on; None if the question is about no call that is known."""
         match params:
             case wire.CommandApproval():
@@ -43,7 +43,7 @@ class Approvals:
                 id, shown = params.call_id, self._old_command(params)
             case wire.ApplyPatchApproval():
                 id, shown = params.call_id, self._old_changes(params)
-            case wire.Elicitation() if (call := self._tool(params)) is not None:
+            case wire.McpElicitation() if (call := self._tool(params)) is not None:
                 id, shown = call.id, _show_tool(call, params)
             case _:
                 return None
@@ -59,7 +59,7 @@ class Approvals:
             raw_input=shown.raw_input,
         )
 
-    def _command(self, params: wire.CommandApproval) -> Shown:
+    def _command(self, params: wire.CommandApproval) -> CallDescription:
         call = self._calls.get(params.item_id)
         actions = params.command_actions or []
         if params.command:
@@ -76,14 +76,14 @@ class Approvals:
             asked = msgspec.structs.replace(asked, title=one_line(f"Network access to {where}"))
         return asked
 
-    def _old_command(self, params: wire.ExecApproval) -> Shown:
+    def _old_command(self, params: wire.ExecApproval) -> CallDescription:
         actions = [
             wire.CommandAction(type=_OLD_TYPES.get(part.type, part.type), command=part.cmd, path=part.path)
             for part in params.parsed_cmd
         ]
         return _show_command(shell_line(params.command), actions, params.cwd or self._cwd, params.reason)
 
-    def _old_changes(self, params: wire.ApplyPatchApproval) -> Shown:
+    def _old_changes(self, params: wire.ApplyPatchApproval) -> CallDescription:
         changes = [
             wire.FileUpdate(
                 path=path,
@@ -95,7 +95,7 @@ class Approvals:
         shown = show_changes(changes, self._cwd, self._read or _nothing)
         return msgspec.structs.replace(shown, content=_reasoned(params.reason, shown.content))
 
-    def _tool(self, params: wire.Elicitation) -> Call | None:
+    def _tool(self, params: wire.McpElicitation) -> CodexCall | None:
         """The call that a tool is asked about. The question has no id of it, but the server, the tool and the arguments.
 
         A call of any other tool is never taken for it: clients decide by the name, and would allow the one for the other.
@@ -114,8 +114,8 @@ class Approvals:
         return next((call for call in same if not call.asked), same[0])
 
 
-def _show_command(line: str, actions: list[wire.CommandAction], cwd: str, reason: str | None) -> Shown:
-    return Shown(
+def _show_command(line: str, actions: list[wire.CommandAction], cwd: str, reason: str | None) -> CallDescription:
+    return CallDescription(
         title=one_line(line) or "Run a command",
         kind=kind_of_command(actions),
         name="Bash",
@@ -129,7 +129,7 @@ def _reasoned(reason: str | None, content: list[v1.ToolContent]) -> list[v1.Tool
     return [shown_text(prose(reason)), *content] if reason and reason.strip() else content
 
 
-def _show_tool(call: Call, params: wire.Elicitation) -> Shown:
+def _show_tool(call: CodexCall, params: wire.McpElicitation) -> CallDescription:
     described, arguments = ((params.meta or {}).get(name) for name in ("tool_description", "tool_params"))
     content: list[v1.ToolContent] = [shown_text(fenced(exact(json_text(arguments)), "json"))] if arguments else []
     return msgspec.structs.replace(

@@ -6,12 +6,12 @@ from typing import Any, Final
 import msgspec
 
 from antiphon.engines.bounded import Recent
-from antiphon.engines.codex.translate.events import News
+from antiphon.engines.codex.translate.events import CodexEvent
 from antiphon.engines.labels import as_object
 from antiphon.protocol import v1
 from antiphon.protocol.base import UNSET, JsonObject
 
-__all__ = ["Call", "Calls", "Outcome", "Shown", "terminal_exit"]
+__all__ = ["CallDescription", "CallOutcome", "CodexCall", "CodexCalls", "terminal_exit"]
 
 _PENDING: Final = v1.ToolStatus.PENDING
 _RUNNING: Final = v1.ToolStatus.IN_PROGRESS
@@ -19,7 +19,7 @@ _COMPLETED: Final = v1.ToolStatus.COMPLETED
 _FAILED: Final = v1.ToolStatus.FAILED
 
 
-class Shown(msgspec.Struct, frozen=True, kw_only=True):
+class CallDescription(msgspec.Struct, frozen=True, kw_only=True):
     """How a call is shown before there is a result. `name` is the one that the policy's rules know."""
 
     title: str
@@ -31,7 +31,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     meta: JsonObject | None = None
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class CallOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What a call came to. Content that is None stays as it is."""
 
     failed: bool = False
@@ -40,12 +40,12 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     meta: JsonObject | None = None
 
 
-class Call:
+class CodexCall:
     """One call that is not over."""
 
     __slots__ = ("asked", "id", "lasting", "shown", "status", "terminal")
 
-    def __init__(self, id: str, shown: Shown, *, terminal: bool = False, lasting: bool = False) -> None:
+    def __init__(self, id: str, shown: CallDescription, *, terminal: bool = False, lasting: bool = False) -> None:
         self.id = id
         self.shown = shown
         self.status = _RUNNING
@@ -57,18 +57,18 @@ class Call:
         """The user was asked about it."""
 
 
-class Calls:
+class CodexCalls:
     """Every call of a thread that is not over."""
 
     def __init__(self) -> None:
-        self._open: dict[str, Call] = {}
+        self._open: dict[str, CodexCall] = {}
         self._over: Recent[str] = Recent()
         self._given_up: Recent[str] = Recent()
         """Closed by us; its end may still be told."""
         self._ending: Recent[str] = Recent()
         """Those among them that run somewhere, so that their end comes soon if somebody ends them."""
 
-    def get(self, id: str) -> Call | None:
+    def get(self, id: str) -> CodexCall | None:
         """A call that is not over."""
         return self._open.get(id)
 
@@ -90,11 +90,11 @@ class Calls:
         self._given_up = Recent()
         self._ending = Recent()
 
-    def all_open(self) -> list[Call]:
+    def all_open(self) -> list[CodexCall]:
         """Those that are not over, the latest first."""
         return list(self._open.values())[::-1]
 
-    def begin(self, call: Call) -> Iterator[News]:
+    def begin(self, call: CodexCall) -> Iterator[CodexEvent]:
         """It begins; one that is open already may look different now."""
         if call.id in self._over:
             return
@@ -117,7 +117,7 @@ class Calls:
             meta=shown.meta,
         )
 
-    def looks(self, call: Call, shown: Shown) -> Iterator[News]:
+    def looks(self, call: CodexCall, shown: CallDescription) -> Iterator[CodexEvent]:
         """It is shown differently from now on."""
         before, call.shown = call.shown, shown
         changed = _changes(before, shown)
@@ -132,7 +132,7 @@ class Calls:
         if call is not None:
             call.status, call.asked = _PENDING, True
 
-    def runs(self, id: str) -> Iterator[News]:
+    def runs(self, id: str) -> Iterator[CodexEvent]:
         """It waited, and now it runs. The question may have shown something else in its place, but for diffs."""
         call = self._open.get(id)
         if call is not None and call.status == _PENDING:
@@ -140,7 +140,7 @@ class Calls:
             same = any(isinstance(each, v1.Diff) for each in call.shown.content)
             yield v1.ToolCallUpdate(tool_call_id=id, status=_RUNNING, content=UNSET if same else call.shown.content)
 
-    def finish(self, call: Call, outcome: Outcome) -> Iterator[News]:
+    def finish(self, call: CodexCall, outcome: CallOutcome) -> Iterator[CodexEvent]:
         """It came to something. `call` is how it looks in the end; what was told of it before is not told again."""
         id = call.id
         before = self._open.pop(id, None)
@@ -163,7 +163,7 @@ class Calls:
             **_changes(before.shown, call.shown),
         )
 
-    def close(self, *, lasting: bool) -> Iterator[News]:
+    def close(self, *, lasting: bool) -> Iterator[CodexEvent]:
         """Nothing more comes of those that are open, or of those among them that do not outlive a turn."""
         for call in self.all_open():
             if lasting or not call.lasting:
@@ -181,6 +181,6 @@ def terminal_exit(id: str, code: int | None) -> JsonObject:
     return {"terminal_exit": {"terminal_id": id, "exit_code": code, "signal": None}}
 
 
-def _changes(before: Shown, after: Shown) -> dict[str, Any]:
+def _changes(before: CallDescription, after: CallDescription) -> dict[str, Any]:
     names = ("title", "kind", "name", "raw_input", "locations")
     return {name: getattr(after, name) for name in names if getattr(before, name) != getattr(after, name)}

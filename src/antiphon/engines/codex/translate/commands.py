@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 from urllib.parse import quote
 
-from antiphon.engines.codex.translate.calls import Call, Calls, Outcome, Shown, terminal_exit
-from antiphon.engines.codex.translate.events import News
+from antiphon.engines.codex.translate.calls import CallDescription, CallOutcome, CodexCall, CodexCalls, terminal_exit
+from antiphon.engines.codex.translate.events import CodexEvent
 from antiphon.engines.codex.wire import CommandAction, CommandExecution
 from antiphon.engines.events import Mirror
 from antiphon.engines.labels import absolute, one_line, shown_text
@@ -17,7 +17,7 @@ from antiphon.text import fenced, strip_ansi
 
 __all__ = [
     "TAIL",
-    "Commands",
+    "CommandCalls",
     "command_line",
     "file_uri",
     "kind_of_command",
@@ -112,21 +112,21 @@ class _Output:
         return "…\n" + (text.partition("\n")[2] or text)
 
 
-class Commands:
+class CommandCalls:
     """Those of one thread. With `terminals` the client shows their output in terminals, with `mirror` the session does."""
 
-    def __init__(self, calls: Calls, cwd: str, *, terminals: bool, mirror: bool) -> None:
+    def __init__(self, calls: CodexCalls, cwd: str, *, terminals: bool, mirror: bool) -> None:
         self._calls = calls
         self._cwd = cwd
         self._terminals = terminals
         self._mirror = mirror and not terminals
         self._outputs: dict[str, _Output] = {}
 
-    def started(self, item: CommandExecution) -> Iterator[News]:
+    def started(self, item: CommandExecution) -> Iterator[CodexEvent]:
         """It begins, or the user will be asked whether it may."""
         yield from self._calls.begin(self._call(item))
 
-    def printed(self, id: str, text: str) -> Iterator[News]:
+    def printed(self, id: str, text: str) -> Iterator[CodexEvent]:
         """More of its output."""
         call = self._calls.get(id)
         if call is None or not text:
@@ -141,12 +141,12 @@ class Commands:
             shown = shown_text(fenced(strip_ansi(output.tail())))
             yield v1.ToolCallUpdate(tool_call_id=id, content=[shown])
 
-    def typed(self, id: str, text: str) -> Iterator[News]:
+    def typed(self, id: str, text: str) -> Iterator[CodexEvent]:
         """Something was typed into it. It is shown with the output, and the end, which has the output alone, replaces it."""
         if text.strip():
             yield from self.printed(id, text if text.endswith("\n") else f"{text}\n")
 
-    def completed(self, item: CommandExecution, *, replay: bool) -> Iterator[News]:
+    def completed(self, item: CommandExecution, *, replay: bool) -> Iterator[CodexEvent]:
         """It has ended, was declined, or never ran."""
         if self._calls.is_done(item.id):
             return
@@ -167,14 +167,14 @@ class Commands:
             content = None
         raw = {"status": item.status, "exitCode": item.exit_code, "aggregatedOutput": output}
         yield from self._calls.finish(
-            call, Outcome(failed=item.status != "completed", content=content, raw_output=raw, meta=meta)
+            call, CallOutcome(failed=item.status != "completed", content=content, raw_output=raw, meta=meta)
         )
 
     def forget(self) -> None:
         """What commands printed that will not be told of any more is not needed."""
         self._outputs = {id: output for id, output in self._outputs.items() if self._calls.get(id) is not None}
 
-    def _rest(self, call: Call, told: str, output: str) -> Iterator[News]:
+    def _rest(self, call: CodexCall, told: str, output: str) -> Iterator[CodexEvent]:
         """What of the whole output the terminal does not show yet."""
         if not self._calls.is_known(call.id):
             yield from self._calls.begin(call)
@@ -184,12 +184,12 @@ class Commands:
         if missing:
             yield v1.ToolCallUpdate(tool_call_id=call.id, meta=_prints(call.id, missing))
 
-    def _call(self, item: CommandExecution) -> Call:
+    def _call(self, item: CommandExecution) -> CodexCall:
         line = command_line(item.command)
         kind = kind_of_command(item.command_actions)
         cwd = item.cwd or self._cwd
         terminal = self._terminals and kind == v1.ToolKind.EXECUTE
-        shown = Shown(
+        shown = CallDescription(
             title=one_line(line) or "Run a command",
             kind=kind,
             name="Bash",
@@ -198,7 +198,7 @@ class Commands:
             content=[v1.TerminalItem(terminal_id=item.id)] if terminal else [],
             meta={"terminal_info": {"terminal_id": item.id, "cwd": cwd}} if terminal else None,
         )
-        return Call(item.id, shown, terminal=terminal, lasting=item.process_id is not None)
+        return CodexCall(item.id, shown, terminal=terminal, lasting=item.process_id is not None)
 
 
 def kind_of_command(actions: Sequence[CommandAction]) -> v1.ToolKind:

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.wire import ErrorFacts, ThreadSettings, Turn, TurnError
+from antiphon.engines.codex.wire import CodexTurn, ErrorFacts, ThreadSettings, TurnError
 from antiphon.engines.events import (
     CommonEvent,
     EngineNotice,
@@ -28,11 +28,11 @@ from antiphon.protocol.base import BAD_INPUT
 
 __all__ = [
     "REPORTS",
+    "CodexEvent",
     "EngineNotice",
     "Mirror",
     "ModeChanged",
     "ModelChanged",
-    "News",
     "SignInNeeded",
     "ThreadSettings",
     "TitleChanged",
@@ -49,7 +49,7 @@ __all__ = [
     "told",
 ]
 
-News: TypeAlias = v1.Update | CommonEvent | ThreadSettings
+CodexEvent: TypeAlias = v1.Update | CommonEvent | ThreadSettings
 """`ThreadSettings` as the server has it: the thread is set up like this now, whoever did it."""
 
 
@@ -200,7 +200,7 @@ _NOTES: Final = {
 }
 
 
-def end_of(turn: Turn, last: TurnError | None, usage: v1.Usage | None, resets_at: float | None) -> TurnEnd:
+def end_of(turn: CodexTurn, last: TurnError | None, usage: v1.Usage | None, resets_at: float | None) -> TurnEnd:
     """How the turn ended. `last` is the error that was told last in it, `resets_at` when a used up limit is lifted."""
     if turn.status == "interrupted":
         return TurnEnd(stop_reason=v1.StopReason.CANCELLED, usage=usage)
@@ -257,11 +257,11 @@ def retry(error: wire.TurnError) -> EngineNotice:
     return EngineNotice(one_line(message), details or None, _WARNING)
 
 
-def _warning(params: wire.Warned) -> Iterator[News]:
+def _warning(params: wire.WarningNotification) -> Iterator[CodexEvent]:
     yield told(params.message)
 
 
-def _config(params: wire.ConfigWarning) -> Iterator[News]:
+def _config(params: wire.ConfigWarning) -> Iterator[CodexEvent]:
     details = params.details or ""
     if params.path and params.path not in details:
         place = f":{params.range.start.line}:{params.range.start.column}" if params.range else ""
@@ -269,12 +269,12 @@ def _config(params: wire.ConfigWarning) -> Iterator[News]:
     yield told(params.summary, _WARNING, details)
 
 
-def _deprecation(params: wire.DeprecationNotice) -> Iterator[News]:
+def _deprecation(params: wire.DeprecationNotice) -> Iterator[CodexEvent]:
     if "`thread/" not in params.summary:  # about the protocol: a word to whoever wrote the client
         yield told(params.summary, _INFO, params.details)
 
 
-def _rerouted(params: wire.ModelRerouted) -> Iterator[News]:
+def _rerouted(params: wire.ModelRerouted) -> Iterator[CodexEvent]:
     reasons = {"highRiskCyberActivity": "The request looks like risky work on security."}
     yield EngineNotice(
         one_line(f"{params.to_model} answers instead of {params.from_model}"),
@@ -285,22 +285,22 @@ def _rerouted(params: wire.ModelRerouted) -> Iterator[News]:
         yield ModelChanged(params.to_model)
 
 
-def _verified(params: wire.ModelVerified) -> Iterator[News]:
+def _verified(params: wire.ModelVerified) -> Iterator[CodexEvent]:
     if params.verifications:
         yield told("The account was checked before the model answered", _INFO, ", ".join(params.verifications))
 
 
-def _buffering(params: wire.SafetyBuffering) -> Iterator[News]:
+def _buffering(params: wire.SafetyBuffering) -> Iterator[CodexEvent]:
     if params.show_buffering_ui:
         faster = f"{params.faster_model} would answer faster." if params.faster_model else None
         yield EngineNotice("The answer is being checked before it is shown", faster, _INFO)
 
 
-def _recovery(params: wire.AuthRecovery) -> Iterator[News]:
+def _recovery(params: wire.AuthRecovery) -> Iterator[CodexEvent]:
     yield told(params.message or f"The sign-in at {params.provider} is being renewed", _INFO)
 
 
-def _server(params: wire.McpStartup) -> Iterator[News]:
+def _server(params: wire.McpStartup) -> Iterator[CodexEvent]:
     if params.status != "failed":
         return
     hint = "Sign in again: `codex mcp login " + params.name + "`" if params.failure_reason else None
@@ -308,14 +308,14 @@ def _server(params: wire.McpStartup) -> Iterator[News]:
     yield EngineNotice(one_line(f"The MCP server {params.name} did not start"), details or None, _WARNING)
 
 
-def _login(params: wire.McpLogin) -> Iterator[News]:
+def _login(params: wire.McpLogin) -> Iterator[CodexEvent]:
     if params.success:
         yield EngineNotice(one_line(f"Signed in at the MCP server {params.name}"))
     else:
         yield EngineNotice(one_line(f"The sign-in at the MCP server {params.name} failed"), params.error, _WARNING)
 
 
-def _hook(params: wire.HookCompleted) -> Iterator[News]:
+def _hook(params: wire.HookCompleted) -> Iterator[CodexEvent]:
     run = params.run
     entries = [entry.text for entry in run.entries if entry.kind in _LOUD and entry.text]
     said = "\n".join([*([run.status_message] if run.status_message else []), *entries])
@@ -325,7 +325,7 @@ def _hook(params: wire.HookCompleted) -> Iterator[News]:
         yield EngineNotice(f"A {run.event_name} hook says", said, _INFO)
 
 
-def _review(params: wire.ReviewCompleted) -> Iterator[News]:
+def _review(params: wire.ReviewCompleted) -> Iterator[CodexEvent]:
     verdict = _NOT_APPROVED.get(params.review.status)
     if verdict is None:
         return
@@ -335,15 +335,15 @@ def _review(params: wire.ReviewCompleted) -> Iterator[News]:
     yield EngineNotice(verdict, "\n".join(part for part in details if part) or None, _WARNING)
 
 
-def _strict(_: wire.ThreadTold) -> Iterator[News]:
+def _strict(_: wire.ThreadNotification) -> Iterator[CodexEvent]:
     yield EngineNotice("What Codex does is reviewed more strictly from now on", None, _INFO)
 
 
-def _goal(params: wire.GoalUpdated) -> Iterator[News]:
+def _goal(params: wire.GoalUpdated) -> Iterator[CodexEvent]:
     yield EngineNotice(one_line(f"{_GOALS.get(params.goal.status, 'Goal')}: {params.goal.objective}"), None, _INFO)
 
 
-def _folders(params: wire.WorldWritable) -> Iterator[News]:
+def _folders(params: wire.WorldWritable) -> Iterator[CodexEvent]:
     more = f"\nand {params.extra_count} more" if params.extra_count > 0 else ""
     paths = "\n".join(params.sample_paths)
     yield EngineNotice(
@@ -351,7 +351,7 @@ def _folders(params: wire.WorldWritable) -> Iterator[News]:
     )
 
 
-REPORTS: Final[dict[str, Callable[[Any], Iterator[News]]]] = {
+REPORTS: Final[dict[str, Callable[[Any], Iterator[CodexEvent]]]] = {
     "warning": _warning, "guardianWarning": _warning, "configWarning": _config, "deprecationNotice": _deprecation,
     "model/rerouted": _rerouted, "model/verification": _verified, "model/safetyBuffering/updated": _buffering,
     "modelProvider/authRecoveryStarted": _recovery, "modelProvider/authRecoveryCompleted": _recovery,

@@ -10,15 +10,15 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from antiphon.engines.codex.translate.calls import Call, Calls, Outcome, Shown
-from antiphon.engines.codex.translate.events import News
+from antiphon.engines.codex.translate.calls import CallDescription, CallOutcome, CodexCall, CodexCalls
+from antiphon.engines.codex.translate.events import CodexEvent
 from antiphon.engines.codex.wire import FileChange, FileUpdate
 from antiphon.engines.labels import absolute, line_number, shown, shown_text, title
 from antiphon.policy.rules import KIND_OF
 from antiphon.protocol import v1
 from antiphon.text import fenced
 
-__all__ = ["BadPatch", "Changes", "Hunk", "Reader", "applied", "hunks_of", "reverted", "show_changes"]
+__all__ = ["BadPatch", "DiffHunk", "FileChangeCalls", "Reader", "applied", "hunks_of", "reverted", "show_changes"]
 
 # Unified hunks, read and applied. Exact: a hunk that does not stand where it says it does is not applied anywhere else.
 
@@ -30,7 +30,7 @@ class BadPatch(ValueError):
     """The text is no patch, or not one of this file."""
 
 
-class Hunk(msgspec.Struct, frozen=True):
+class DiffHunk(msgspec.Struct, frozen=True):
     """Some lines of a file, before and after, from line `old_start` and `new_start` on (from 1). Lines have their ends."""
 
     old_start: int
@@ -46,7 +46,7 @@ class Hunk(msgspec.Struct, frozen=True):
         return max(self.new_start, 1) + self.first_change
 
 
-def hunks_of(diff: str) -> list[Hunk]:
+def hunks_of(diff: str) -> list[DiffHunk]:
     """The hunks of a diff of one file, with or without its header. Codex writes below the hunks where the file is moved to.
 
     Raises:
@@ -54,7 +54,7 @@ def hunks_of(diff: str) -> list[Hunk]:
     """
     text = _MOVED.sub("\n", diff)
     lines = _lines(text)
-    found: list[Hunk] = []
+    found: list[DiffHunk] = []
     at = 0
     while at < len(lines):
         header = _HEADER.match(lines[at])
@@ -70,7 +70,7 @@ def hunks_of(diff: str) -> list[Hunk]:
     return found
 
 
-def applied(text: str, hunks: Sequence[Hunk]) -> str:
+def applied(text: str, hunks: Sequence[DiffHunk]) -> str:
     """The text after the change.
 
     Raises:
@@ -79,7 +79,7 @@ def applied(text: str, hunks: Sequence[Hunk]) -> str:
     return _put(text, [(_index(hunk.old_start, hunk.old), hunk.old, hunk.new) for hunk in hunks])
 
 
-def reverted(text: str, hunks: Sequence[Hunk]) -> str:
+def reverted(text: str, hunks: Sequence[DiffHunk]) -> str:
     """The text before the change.
 
     Raises:
@@ -117,7 +117,7 @@ def _put(text: str, changes: Sequence[tuple[int, Sequence[str], Sequence[str]]])
     return "".join(result)
 
 
-def _hunk(header: "re.Match[str]", lines: Sequence[str], at: int) -> tuple[Hunk, int]:
+def _hunk(header: "re.Match[str]", lines: Sequence[str], at: int) -> tuple[DiffHunk, int]:
     old_left, new_left = int(header[2] or 1), int(header[4] or 1)
     old: list[str] = []
     new: list[str] = []
@@ -145,7 +145,7 @@ def _hunk(header: "re.Match[str]", lines: Sequence[str], at: int) -> tuple[Hunk,
             new_left -= 1
     if old_left or new_left:
         raise BadPatch("the hunk is not as long as it says")
-    return Hunk(int(header[1]), int(header[3]), tuple(old), tuple(new), first or 0), at
+    return DiffHunk(int(header[1]), int(header[3]), tuple(old), tuple(new), first or 0), at
 
 
 def _without_end(old: list[str], new: list[str], sign: str) -> None:
@@ -160,39 +160,39 @@ Reader: TypeAlias = Callable[[str], str | None]
 """Reads a file; None where there is none, or where it is no text that anybody would want to see."""
 
 
-class Changes:
+class FileChangeCalls:
     """Those of one thread."""
 
-    def __init__(self, calls: Calls, cwd: str, read: Reader | None) -> None:
+    def __init__(self, calls: CodexCalls, cwd: str, read: Reader | None) -> None:
         self._calls = calls
         self._cwd = cwd
         self._read = read
         self._before: dict[str, dict[str, str | None]] = {}
         """The text of each file before the change, by call and path."""
 
-    def started(self, item: FileChange) -> Iterator[News]:
+    def started(self, item: FileChange) -> Iterator[CodexEvent]:
         """It is announced, and made or asked about next."""
         yield from self._calls.begin(self._call(item.id, item.changes, read=True))
 
-    def updated(self, id: str, changes: Sequence[FileUpdate]) -> Iterator[News]:
+    def updated(self, id: str, changes: Sequence[FileUpdate]) -> Iterator[CodexEvent]:
         """It is another one now."""
         if changes:
             yield from self._calls.begin(self._call(id, changes, read=True))
 
-    def completed(self, item: FileChange) -> Iterator[News]:
+    def completed(self, item: FileChange) -> Iterator[CodexEvent]:
         """It is made, was declined, or failed. What the files hold now says nothing about one that was not announced."""
         call = self._call(item.id, item.changes, read=False)
         self._before.pop(item.id, None)
         made = item.status == "completed"
         content = call.shown.content if made else [*_why_not(item.status), *call.shown.content]
-        outcome = Outcome(failed=not made, content=content, raw_output={"status": item.status})
+        outcome = CallOutcome(failed=not made, content=content, raw_output={"status": item.status})
         yield from self._calls.finish(call, outcome)
 
     def forget(self) -> None:
         """The texts of changes that never came to an end are not needed any more."""
         self._before = {id: texts for id, texts in self._before.items() if self._calls.get(id) is not None}
 
-    def _call(self, id: str, changes: Sequence[FileUpdate], *, read: bool) -> Call:
+    def _call(self, id: str, changes: Sequence[FileUpdate], *, read: bool) -> CodexCall:
         before = self._before.setdefault(id, {})
 
         def text_before(path: str) -> str | None:
@@ -200,10 +200,10 @@ class Changes:
                 before[path] = self._read(path)
             return before.get(path)
 
-        return Call(id, show_changes(changes, self._cwd, text_before))
+        return CodexCall(id, show_changes(changes, self._cwd, text_before))
 
 
-def show_changes(changes: Sequence[FileUpdate], cwd: str, before: Reader) -> Shown:
+def show_changes(changes: Sequence[FileUpdate], cwd: str, before: Reader) -> CallDescription:
     """How changes are shown, whether they are made or only asked about."""
     names = {_tool(change) for change in changes}
     name = names.pop() if len(names) == 1 else "Edit"
@@ -216,7 +216,7 @@ def show_changes(changes: Sequence[FileUpdate], cwd: str, before: Reader) -> Sho
         places += locations
     moved = [absolute(change.kind.move_path, cwd) for change in changes if change.kind.move_path]
     every = list(dict.fromkeys([*paths, *moved]))
-    return Shown(
+    return CallDescription(
         title=_title(name, changes, cwd),
         kind=v1.ToolKind(KIND_OF[name]),
         name=name,
@@ -268,7 +268,7 @@ def _diffs(
     return [*moved, *_texts(target, hunks, before(path))], places
 
 
-def _texts(path: str, hunks: Sequence[Hunk], text: str | None) -> list[v1.ToolContent]:
+def _texts(path: str, hunks: Sequence[DiffHunk], text: str | None) -> list[v1.ToolContent]:
     """One diff of the whole file, or one for each hunk."""
     if not hunks:
         return []

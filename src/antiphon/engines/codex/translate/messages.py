@@ -19,7 +19,7 @@ from antiphon.engines.codex.wire import (
 )
 from antiphon.protocol import v1
 
-__all__ = ["Compaction", "Gauge", "Limits", "Messages", "plan_of"]
+__all__ = ["CodexCompaction", "CodexLimits", "CodexMessages", "CodexUsageMeter", "plan_of"]
 
 Chunk = v1.AgentMessageChunk | v1.AgentThoughtChunk
 _BETWEEN_PARTS: Final = "\n\n"
@@ -59,7 +59,7 @@ class _Held:
         self.text = ""
 
 
-class Messages:
+class CodexMessages:
     """Those of the running turn."""
 
     def __init__(self) -> None:
@@ -218,7 +218,7 @@ def plan_of(update: PlanUpdated) -> v1.Plan:
 _STATUS = v1.CompactionStatus
 
 
-class Compaction:
+class CodexCompaction:
     """Keeps apart which one is told of."""
 
     def __init__(self) -> None:
@@ -264,7 +264,7 @@ LAST_TIME = 253_402_300_799
 """The end of the year 9999, after which nothing that tells times can tell one."""
 
 
-class Gauge:
+class CodexUsageMeter:
     """A thread's gauge, told when it changes."""
 
     def __init__(self) -> None:
@@ -298,7 +298,7 @@ class Gauge:
         return (update,)
 
 
-class Limits:
+class CodexLimits:
     """An account's limits. News of them come in pieces: what is missing in one is as it was."""
 
     def __init__(self) -> None:

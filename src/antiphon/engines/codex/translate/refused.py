@@ -12,7 +12,7 @@ import msgspec
 from antiphon.engines.codex.wire import CommandExecution, FileChange, FileUpdate, FunctionCallOutput, Item, UpdateKind
 from antiphon.protocol.base import BAD_INPUT
 
-__all__ = ["Refused", "Said"]
+__all__ = ["ResponseItem", "UnreportedCalls"]
 
 _SCRIPT: Final = "exec"
 """The one tool of newer models: a script that calls the others. Those that it calls have ids of their own."""
@@ -31,7 +31,7 @@ class _Item(msgspec.Struct, frozen=True):
     id: str = ""
 
 
-class Said(msgspec.Struct, frozen=True):
+class ResponseItem(msgspec.Struct, frozen=True):
     """What the model says, or is told: a call, the result of one, or something else. Or that there is an item, as Codex keeps it."""
 
     type: str = ""
@@ -49,11 +49,11 @@ class _Command(msgspec.Struct, frozen=True):
     workdir: str | None = None
 
 
-class Refused:
+class UnreportedCalls:
     """Those of one thread."""
 
     def __init__(self) -> None:
-        self._open: dict[str, tuple[Said, int]] = {}
+        self._open: dict[str, tuple[ResponseItem, int]] = {}
         """Calls that have no result yet, and how many items there were before."""
         self._seen: set[str] = set()
         self._count = 0
@@ -68,7 +68,7 @@ class Refused:
         self._open.clear()
         self._seen.clear()
 
-    def feed(self, said: Said) -> Item | None:
+    def feed(self, said: ResponseItem) -> Item | None:
         """The item that Codex should have told of a call, if it told none."""
         if said.item is not None:
             self.seen(said.item.id)
@@ -99,7 +99,7 @@ def _text(output: Any) -> str:
     return output if isinstance(output, str) else ""
 
 
-def _command(call: Said, output: str) -> Item | None:
+def _command(call: ResponseItem, output: str) -> Item | None:
     try:
         asked = msgspec.json.decode(call.arguments, type=_Command)
     except BAD_INPUT:
@@ -116,7 +116,7 @@ def _command(call: Said, output: str) -> Item | None:
     )
 
 
-def _change(call: Said, output: str) -> Item | None:
+def _change(call: ResponseItem, output: str) -> Item | None:
     changes = _changes(call.input)
     if not changes or output.startswith("Exit code: 0"):
         return None

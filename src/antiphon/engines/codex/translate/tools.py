@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.translate.calls import Outcome, Shown
+from antiphon.engines.codex.translate.calls import CallDescription, CallOutcome
 from antiphon.engines.codex.translate.commands import file_uri, seconds
 from antiphon.engines.codex.wire import (
     AudioInput,
@@ -129,18 +129,18 @@ def mcp_name(server: str, tool: str) -> str:
     return f"mcp__{server}__{tool}"
 
 
-def show(item: Any, cwd: str) -> Shown:
+def show(item: Any, cwd: str) -> CallDescription:
     """How a call is shown."""
     return TOOLS[type(item)][0](item, cwd)
 
 
-def outcome_of(item: Any) -> Outcome:
+def outcome_of(item: Any) -> CallOutcome:
     """What it came to."""
     return TOOLS[type(item)][1](item)
 
 
-def _show_mcp(item: wire.McpToolCall, _: str) -> Shown:
-    return Shown(
+def _show_mcp(item: wire.McpToolCall, _: str) -> CallDescription:
+    return CallDescription(
         title=one_line(f"{item.server}: {item.tool}" if item.server else item.tool) or "Call a tool",
         kind=v1.ToolKind.READ if item.read_only_hint else v1.ToolKind.OTHER,
         name=mcp_name(item.server, item.tool),
@@ -148,37 +148,39 @@ def _show_mcp(item: wire.McpToolCall, _: str) -> Shown:
     )
 
 
-def _end_mcp(item: wire.McpToolCall) -> Outcome:
+def _end_mcp(item: wire.McpToolCall) -> CallOutcome:
     if item.status == "completed" and item.error is None:
         result = item.result or wire.McpResult()
         raw = {"content": result.content, "structuredContent": result.structured_content}
-        return Outcome(content=content_of_mcp(result.content), raw_output=raw)
+        return CallOutcome(content=content_of_mcp(result.content), raw_output=raw)
     message = item.error.message if item.error else "It did not come to its end."
-    return Outcome(failed=True, content=[shown_text(message)], raw_output={"error": message})
+    return CallOutcome(failed=True, content=[shown_text(message)], raw_output={"error": message})
 
 
-def _show_dynamic(item: wire.DynamicToolCall, _: str) -> Shown:
+def _show_dynamic(item: wire.DynamicToolCall, _: str) -> CallDescription:
     name = f"{item.namespace}__{item.tool}" if item.namespace else item.tool
-    return Shown(title=one_line(item.tool) or "Call a tool", name=name or None, raw_input=item.arguments)
+    return CallDescription(title=one_line(item.tool) or "Call a tool", name=name or None, raw_input=item.arguments)
 
 
-def _end_dynamic(item: wire.DynamicToolCall) -> Outcome:
+def _end_dynamic(item: wire.DynamicToolCall) -> CallOutcome:
     failed = item.status != "completed" or item.success is False
-    return Outcome(failed=failed, content=content_of_output(item.content_items), raw_output=item.content_items or [])
+    return CallOutcome(
+        failed=failed, content=content_of_output(item.content_items), raw_output=item.content_items or []
+    )
 
 
-def _show_function(item: wire.FunctionCallOutput, _: str) -> Shown:
-    return Shown(title=one_line(item.name) or "Call a tool", name=item.name or None)
+def _show_function(item: wire.FunctionCallOutput, _: str) -> CallDescription:
+    return CallDescription(title=one_line(item.name) or "Call a tool", name=item.name or None)
 
 
-def _end_function(item: wire.FunctionCallOutput) -> Outcome:
-    return Outcome(failed=item.failed, content=content_of_output(item.output), raw_output=item.output)
+def _end_function(item: wire.FunctionCallOutput) -> CallOutcome:
+    return CallOutcome(failed=item.failed, content=content_of_output(item.output), raw_output=item.output)
 
 
-def _show_agents(item: wire.CollabAgentToolCall, _: str) -> Shown:
+def _show_agents(item: wire.CollabAgentToolCall, _: str) -> CallDescription:
     verb = _VERBS.get(item.tool, "Work with agents")
     asked: dict[str, Any] = {"prompt": item.prompt, "model": item.model, "agents": item.receiver_thread_ids}
-    return Shown(
+    return CallDescription(
         title=title(f"{verb}:" if item.prompt else verb, item.prompt),
         kind=v1.ToolKind.THINK,
         name="Agent" if item.tool == "spawnAgent" else item.tool or None,
@@ -187,23 +189,23 @@ def _show_agents(item: wire.CollabAgentToolCall, _: str) -> Shown:
     )
 
 
-def _end_agents(item: wire.CollabAgentToolCall) -> Outcome:
+def _end_agents(item: wire.CollabAgentToolCall) -> CallOutcome:
     said = [state.message for state in item.agents_states.values() if state.message]
     raw = {id: {"status": state.status, "message": state.message} for id, state in item.agents_states.items()}
     content: list[v1.ToolContent] = [shown_text(text) for text in (item.prompt, *said) if text]
-    return Outcome(failed=item.status != "completed", content=content, raw_output=raw)
+    return CallOutcome(failed=item.status != "completed", content=content, raw_output=raw)
 
 
-def _show_activity(item: wire.SubAgentActivity, _: str) -> Shown:
+def _show_activity(item: wire.SubAgentActivity, _: str) -> CallDescription:
     what = _ACTIVITIES.get(item.kind, item.kind)
-    return Shown(title=one_line(f"Agent {item.agent_path} {what}"), kind=v1.ToolKind.THINK, name="Agent")
+    return CallDescription(title=one_line(f"Agent {item.agent_path} {what}"), kind=v1.ToolKind.THINK, name="Agent")
 
 
-def _show_search(item: wire.WebSearch, _: str) -> Shown:
+def _show_search(item: wire.WebSearch, _: str) -> CallDescription:
     action = item.action or wire.WebAction(type="search")
     query = item.query or action.query or ", ".join(action.queries or ())
     asked: dict[str, Any] = {"query": query, "url": action.url, "pattern": action.pattern}
-    return Shown(
+    return CallDescription(
         title=_web_title(action, query),
         kind=v1.ToolKind.FETCH,
         name="WebFetch" if action.url else "WebSearch",
@@ -219,9 +221,9 @@ def _web_title(action: wire.WebAction, query: str) -> str:
     return title("Search the web for" if query else "Search the web", query)
 
 
-def _end_search(item: wire.WebSearch) -> Outcome:
+def _end_search(item: wire.WebSearch) -> CallOutcome:
     links = [link for link in map(_link, (item.results or [])[:MAX_LINKS]) if link is not None]
-    return Outcome(content=links or None, raw_output=item.results if item.results is not None else UNSET)
+    return CallOutcome(content=links or None, raw_output=item.results if item.results is not None else UNSET)
 
 
 def _link(result: Any) -> v1.ToolContent | None:
@@ -232,10 +234,10 @@ def _link(result: Any) -> v1.ToolContent | None:
     return v1.ContentItem(content=v1.ResourceLink(name=name if isinstance(name, str) and name else url, uri=url))
 
 
-def _show_view(item: wire.ImageView, cwd: str) -> Shown:
+def _show_view(item: wire.ImageView, cwd: str) -> CallDescription:
     path = absolute(item.path, cwd)
     link = v1.ResourceLink(name=path.rpartition("/")[2] or path, uri=file_uri(path))
-    return Shown(
+    return CallDescription(
         title=title("Look at", shown(item.path, cwd)),
         kind=v1.ToolKind.READ,
         name="Read",
@@ -245,16 +247,16 @@ def _show_view(item: wire.ImageView, cwd: str) -> Shown:
     )
 
 
-def _show_picture(item: wire.ImageGeneration, _: str) -> Shown:
+def _show_picture(item: wire.ImageGeneration, _: str) -> CallDescription:
     prompt = item.revised_prompt
-    return Shown(
+    return CallDescription(
         title=title("Make a picture:" if prompt else "Make a picture", prompt),
         name="ImageGeneration",
         raw_input={"prompt": prompt} if prompt else UNSET,
     )
 
 
-def _end_picture(item: wire.ImageGeneration) -> Outcome:
+def _end_picture(item: wire.ImageGeneration) -> CallOutcome:
     content: list[v1.ToolContent] = []
     if item.result:
         uri = file_uri(item.saved_path) if item.saved_path else None
@@ -268,7 +270,7 @@ def _end_picture(item: wire.ImageGeneration) -> Outcome:
         limit = item.failure is not None and item.failure.type == "usageLimitExceeded"
         content.append(shown_text("The limit for pictures is used up." if limit else "There is no picture."))
     raw = {"status": item.status, "savedPath": item.saved_path, "fileId": item.file_id}
-    return Outcome(failed=failed, content=content, raw_output={name: value for name, value in raw.items() if value})
+    return CallOutcome(failed=failed, content=content, raw_output={name: value for name, value in raw.items() if value})
 
 
 def _picture_type(data: str) -> str:
@@ -278,15 +280,17 @@ def _picture_type(data: str) -> str:
     return "image/png"
 
 
-def _show_sleep(item: wire.Sleep, _: str) -> Shown:
-    return Shown(title=f"Wait {seconds(item.duration_ms)}", name="Sleep", raw_input={"durationMs": item.duration_ms})
+def _show_sleep(item: wire.Sleep, _: str) -> CallDescription:
+    return CallDescription(
+        title=f"Wait {seconds(item.duration_ms)}", name="Sleep", raw_input={"durationMs": item.duration_ms}
+    )
 
 
-def _done(_: Any) -> Outcome:
-    return Outcome()
+def _done(_: Any) -> CallOutcome:
+    return CallOutcome()
 
 
-TOOLS: Final[dict[type, tuple[Callable[[Any, str], Shown], Callable[[Any], Outcome]]]] = {
+TOOLS: Final[dict[type, tuple[Callable[[Any, str], CallDescription], Callable[[Any], CallOutcome]]]] = {
     wire.McpToolCall: (_show_mcp, _end_mcp),
     wire.DynamicToolCall: (_show_dynamic, _end_dynamic),
     wire.FunctionCallOutput: (_show_function, _end_function),

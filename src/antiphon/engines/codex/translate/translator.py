@@ -7,17 +7,23 @@ from typing import Any, Final
 from antiphon.engines.bounded import Recent, tally
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.translate.approvals import Approvals
-from antiphon.engines.codex.translate.calls import Call, Calls
-from antiphon.engines.codex.translate.commands import Commands
-from antiphon.engines.codex.translate.events import REPORTS, News, end_of, message_of, note_on, retry, told
-from antiphon.engines.codex.translate.file_changes import Changes, Reader
-from antiphon.engines.codex.translate.messages import Compaction, Gauge, Limits, Messages, plan_of
+from antiphon.engines.codex.translate.calls import CodexCall, CodexCalls
+from antiphon.engines.codex.translate.commands import CommandCalls
+from antiphon.engines.codex.translate.events import REPORTS, CodexEvent, end_of, message_of, note_on, retry, told
+from antiphon.engines.codex.translate.file_changes import FileChangeCalls, Reader
+from antiphon.engines.codex.translate.messages import (
+    CodexCompaction,
+    CodexLimits,
+    CodexMessages,
+    CodexUsageMeter,
+    plan_of,
+)
 from antiphon.engines.codex.translate.tools import TOOLS, block_of_input, outcome_of, show
 from antiphon.engines.events import EngineNotice, TitleChanged, TurnEnded
 from antiphon.protocol import v1
 from antiphon.protocol.base import Unknown
 
-__all__ = ["Items", "Translator"]
+__all__ = ["CodexTranslator", "ItemTranslator"]
 
 _NOT_NEWS: Final = frozenset({
     "account/gatewayOAuth/changed", "account/login/completed", "account/rateLimits/updated", "account/updated", "app/list/updated",
@@ -36,24 +42,26 @@ _NOT_NEWS: Final = frozenset({
 """Known, and either used elsewhere, said better by something else, or about what no session of ours does."""
 
 
-class Translator:
+class CodexTranslator:
     """One thread's. `read` gives the text of a file before it is changed; `unknown` counts what was not understood."""
 
     def __init__(self, cwd: str, *, terminals: bool = False, mirror: bool = False, read: Reader | None = None) -> None:
         self.unknown: Counter[str] = Counter()
-        self._calls = Calls()
-        self._messages = Messages()
-        self._changes = Changes(self._calls, cwd, read)
+        self._calls = CodexCalls()
+        self._messages = CodexMessages()
+        self._changes = FileChangeCalls(self._calls, cwd, read)
         self._approvals = Approvals(self._calls, cwd, read)
-        self._compaction = Compaction()
-        self._commands = commands = Commands(self._calls, cwd, terminals=terminals, mirror=mirror)
-        self._items = Items(cwd, self._calls, self._messages, commands, self._changes, self._compaction, self.unknown)
-        self._gauge = Gauge()
-        self._limits = Limits()
+        self._compaction = CodexCompaction()
+        self._commands = commands = CommandCalls(self._calls, cwd, terminals=terminals, mirror=mirror)
+        self._items = ItemTranslator(
+            cwd, self._calls, self._messages, commands, self._changes, self._compaction, self.unknown
+        )
+        self._gauge = CodexUsageMeter()
+        self._limits = CodexLimits()
         self._last_error: wire.TurnError | None = None
         self._goal = wire.Goal()
         self._ended: Recent[str] = Recent()
-        self._handlers: dict[str, Callable[[Any], Iterable[News]]] = {
+        self._handlers: dict[str, Callable[[Any], Iterable[CodexEvent]]] = {
             "item/agentMessage/delta": self._says,
             "item/plan/delta": self._says,
             "item/reasoning/summaryTextDelta": self._summary,
@@ -80,24 +88,24 @@ class Translator:
         """Whether a notification is known by name, whatever it says."""
         return method in self._handlers or method in REPORTS or method in _NOT_NEWS
 
-    def feed(self, method: str, params: "wire.Notification | wire.Unread") -> Sequence[News]:
+    def feed(self, method: str, params: "wire.Notification | wire.UnreadParams") -> Sequence[CodexEvent]:
         """One notification about this thread or about no thread in particular."""
         handler = self._handlers.get(method)
-        if handler is not None and type(params) is not wire.Unread:
+        if handler is not None and type(params) is not wire.UnreadParams:
             news = handler(params)
             return news if isinstance(news, tuple) else tuple(news)
         report = REPORTS.get(method)
-        if report is not None and type(params) is not wire.Unread:
+        if report is not None and type(params) is not wire.UnreadParams:
             return tuple(report(params))
         if method not in _NOT_NEWS:
             tally(self.unknown, method)
         return ()
 
-    def item(self, item: wire.Item, *, replay: bool = True) -> Sequence[News]:
+    def item(self, item: wire.Item, *, replay: bool = True) -> Sequence[CodexEvent]:
         """An item that is complete, as in a history. What the user said is told in histories alone."""
         return tuple(self._items.completed(item, replay=replay))
 
-    def turns(self, turns: Iterable[wire.Turn]) -> Iterator[News]:
+    def turns(self, turns: Iterable[wire.CodexTurn]) -> Iterator[CodexEvent]:
         """A whole history, in the same words as when it happened."""
         for turn in turns:
             self._turn_began()
@@ -113,18 +121,18 @@ class Translator:
                 yield told(message_of(turn.error), v1.NoticeSeverity.ERROR)
         self._turn_began()
 
-    def patch_of(self, params: "wire.Request | wire.Unread") -> v1.ToolCallPatch | None:
+    def patch_of(self, params: "wire.Request | wire.UnreadParams") -> v1.ToolCallPatch | None:
         """What a question of the server shows to the user of a call, which waits from now on; None if it is about none that is known."""
         return self._approvals.patch_of(params)
 
-    def allowed(self, item_id: str) -> Sequence[News]:
+    def allowed(self, item_id: str) -> Sequence[CodexEvent]:
         """The user said yes."""
         call = self._calls.get(item_id)
         if call is not None and call.shown.name == "Bash":
             call.lasting = True  # its process is not told of before its end
         return tuple(self._calls.runs(item_id))
 
-    def close_open(self) -> Sequence[News]:
+    def close_open(self) -> Sequence[CodexEvent]:
         """Nothing more comes: the process is gone, or the session is."""
         news = (*self._calls.close(lasting=True), *self._compaction.over(interrupted=True))
         self._changes.forget()
@@ -142,16 +150,16 @@ class Translator:
 
     # Pieces of items.
 
-    def _says(self, told: wire.Delta) -> Iterable[News]:
+    def _says(self, told: wire.Delta) -> Iterable[CodexEvent]:
         return self._messages.says(told.item_id, told.delta)
 
-    def _summary(self, told: wire.PartDelta) -> Iterable[News]:
+    def _summary(self, told: wire.PartDelta) -> Iterable[CodexEvent]:
         return self._messages.thinks(told.item_id, told.delta, "summary", told.summary_index)
 
-    def _thinking(self, told: wire.PartDelta) -> Iterable[News]:
+    def _thinking(self, told: wire.PartDelta) -> Iterable[CodexEvent]:
         return self._messages.thinks(told.item_id, told.delta, "content", told.content_index)
 
-    def _progress(self, told: wire.Progress) -> Iterator[News]:
+    def _progress(self, told: wire.Progress) -> Iterator[CodexEvent]:
         if told.message and self._calls.get(told.item_id) is not None:
             item = v1.ContentItem(content=v1.TextBlock(text=told.message))
             yield v1.ToolCallUpdate(tool_call_id=told.item_id, content=[item])
@@ -163,11 +171,11 @@ class Translator:
         self._compaction.turn_began()
         self._last_error = None
 
-    def _turn_started(self, _: wire.TurnTold) -> Iterable[News]:
+    def _turn_started(self, _: wire.TurnNotification) -> Iterable[CodexEvent]:
         self._turn_began()
         return ()
 
-    def _turn_completed(self, params: wire.TurnTold) -> Iterator[News]:
+    def _turn_completed(self, params: wire.TurnNotification) -> Iterator[CodexEvent]:
         turn = params.turn
         if turn.id in self._ended:
             return
@@ -187,7 +195,7 @@ class Translator:
         self._last_error = None
         yield TurnEnded(end, (turn.id,))
 
-    def _error(self, params: wire.ErrorTold) -> Iterator[News]:
+    def _error(self, params: wire.ErrorNotification) -> Iterator[CodexEvent]:
         if params.will_retry:
             self._messages.retried()
             yield retry(params.error)
@@ -196,22 +204,22 @@ class Translator:
 
     # The thread.
 
-    def _named(self, params: wire.NameUpdated) -> Iterator[News]:
+    def _named(self, params: wire.NameUpdated) -> Iterator[CodexEvent]:
         if params.thread_name:
             yield TitleChanged(params.thread_name)
 
-    def _tokens(self, params: wire.TokensUpdated) -> Iterable[News]:
+    def _tokens(self, params: wire.TokensUpdated) -> Iterable[CodexEvent]:
         before = self._gauge.total
         news = self._gauge.tokens(params.token_usage)
         if self._gauge.total != before:  # a stream that broke is told of too, but counts nothing
             self._messages.answered()
         return news
 
-    def _limited(self, params: wire.RateLimitsUpdated) -> Iterable[News]:
+    def _limited(self, params: wire.RateLimitsUpdated) -> Iterable[CodexEvent]:
         self._limits.updated(params.rate_limits)
         return ()
 
-    def _goal_updated(self, params: wire.GoalUpdated) -> Iterable[News]:
+    def _goal_updated(self, params: wire.GoalUpdated) -> Iterable[CodexEvent]:
         goal, self._goal = self._goal, params.goal
         return REPORTS["thread/goal/updated"](params) if goal != params.goal else ()
 
@@ -219,23 +227,23 @@ class Translator:
 # Each kind of item to whoever tells of it, when it starts and when it is complete.
 
 
-class Items:
+class ItemTranslator:
     """Those of one thread."""
 
     def __init__(
         self,
         cwd: str,
-        calls: Calls,
-        messages: Messages,
-        commands: Commands,
-        changes: Changes,
-        compaction: Compaction,
+        calls: CodexCalls,
+        messages: CodexMessages,
+        commands: CommandCalls,
+        changes: FileChangeCalls,
+        compaction: CodexCompaction,
         unknown: "Counter[str]",
     ) -> None:
         self._cwd = cwd
         self._calls = calls
         self._unknown = unknown
-        self._starts: dict[type, Callable[[Any], Iterable[News]]] = {
+        self._starts: dict[type, Callable[[Any], Iterable[CodexEvent]]] = {
             wire.AgentMessage: messages.started,
             wire.ProposedPlan: messages.started,
             wire.Reasoning: messages.started,
@@ -246,7 +254,7 @@ class Items:
             wire.FunctionCallOutput: _nothing,  # it is complete already
             **dict.fromkeys(TOOLS.keys() - {wire.FunctionCallOutput}, self._call_begins),
         }
-        self._ends: dict[type, Callable[[Any], Iterable[News]]] = {
+        self._ends: dict[type, Callable[[Any], Iterable[CodexEvent]]] = {
             wire.AgentMessage: messages.said,
             wire.ProposedPlan: messages.said,
             wire.Reasoning: messages.thought,
@@ -260,50 +268,50 @@ class Items:
             **dict.fromkeys(TOOLS, self._call_ends),
             Unknown: self._strange,
         }
-        self._replays: dict[type, Callable[[Any], Iterable[News]]] = {
+        self._replays: dict[type, Callable[[Any], Iterable[CodexEvent]]] = {
             wire.UserMessage: _user,
             wire.EnteredReviewMode: _review_begins,
             wire.CommandExecution: lambda item: commands.completed(item, replay=True),
         }
 
-    def started(self, item: wire.Item) -> Iterable[News]:
+    def started(self, item: wire.Item) -> Iterable[CodexEvent]:
         """An item begins."""
         return self._starts.get(type(item), _nothing)(item)
 
-    def completed(self, item: wire.Item, *, replay: bool) -> Iterable[News]:
+    def completed(self, item: wire.Item, *, replay: bool) -> Iterable[CodexEvent]:
         """An item is complete, now or in a history."""
         handler = self._replays.get(type(item)) if replay else None
         return (handler or self._ends.get(type(item), _nothing))(item)
 
-    def _call_begins(self, item: Any) -> Iterable[News]:
-        return self._calls.begin(Call(item.id, show(item, self._cwd)))
+    def _call_begins(self, item: Any) -> Iterable[CodexEvent]:
+        return self._calls.begin(CodexCall(item.id, show(item, self._cwd)))
 
-    def _call_ends(self, item: Any) -> Iterable[News]:
+    def _call_ends(self, item: Any) -> Iterable[CodexEvent]:
         if isinstance(item, wire.FunctionCallOutput) and self._calls.is_known(item.id):
             return ()  # the call has an item of its own
-        return self._calls.finish(Call(item.id, show(item, self._cwd)), outcome_of(item))
+        return self._calls.finish(CodexCall(item.id, show(item, self._cwd)), outcome_of(item))
 
-    def _strange(self, item: Unknown) -> Iterable[News]:
+    def _strange(self, item: Unknown) -> Iterable[CodexEvent]:
         tally(self._unknown, f"item {item.kind}")
         return ()
 
 
-def _nothing(_: object) -> Iterable[News]:
+def _nothing(_: object) -> Iterable[CodexEvent]:
     return ()
 
 
-def _review_begins(item: wire.EnteredReviewMode) -> Iterable[News]:
+def _review_begins(item: wire.EnteredReviewMode) -> Iterable[CodexEvent]:
     return (EngineNotice("A review begins", item.review or None),)
 
 
-def _user(item: wire.UserMessage) -> Iterator[News]:
+def _user(item: wire.UserMessage) -> Iterator[CodexEvent]:
     for piece in item.content:
         block = block_of_input(piece)
         if block is not None:
             yield v1.UserMessageChunk(content=block, message_id=item.id)
 
 
-def _hooks(item: wire.HookPrompt) -> Iterator[News]:
+def _hooks(item: wire.HookPrompt) -> Iterator[CodexEvent]:
     text = "\n".join(fragment.text for fragment in item.fragments if fragment.text)
     if text:
         yield EngineNotice("A hook says to the model", text)

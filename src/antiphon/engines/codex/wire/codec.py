@@ -1,4 +1,4 @@
-"""From bytes to lines. Never raises: what it cannot read is `Garbled`, what it has no type for is `Unread`.
+"""From bytes to lines. Never raises: what it cannot read is `GarbledMessage`, what it has no type for is `UnreadParams`.
 
 A line is opened once as an envelope, then its parameters strictly. Only parameters that are refused get a second look, which
 forgives wrong optional fields and keeps unknown kinds of items, so that a newer Codex loses a field and not the line.
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
-from antiphon.engines.codex.wire.items import Part
+from antiphon.engines.codex.wire.items import CodexStruct
 from antiphon.engines.codex.wire.notifications import NOTIFICATIONS
 from antiphon.engines.codex.wire.requests import REQUESTS
 from antiphon.errors import Code, RemoteProtocolError
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from antiphon.engines.codex.wire.requests import Request
 
 __all__ = [
-    "Answer",
-    "Asked",
-    "Failure",
-    "Garbled",
+    "GarbledMessage",
     "Line",
     "RequestId",
-    "Told",
-    "Unread",
+    "ServerError",
+    "ServerNotification",
+    "ServerRequest",
+    "ServerResponse",
+    "UnreadParams",
     "answer",
     "decode",
     "notification",
@@ -43,7 +43,7 @@ RequestId: TypeAlias = int | str
 """The server counts its questions from 0."""
 
 
-class Failure(Part, frozen=True):
+class ServerError(CodexStruct, frozen=True):
     """Why a request of ours was refused."""
 
     code: int = 0
@@ -51,7 +51,7 @@ class Failure(Part, frozen=True):
     data: Any = None
 
 
-class Unread(Part, frozen=True):
+class UnreadParams(CodexStruct, frozen=True):
     """Parameters that we have no type for, or that do not fit it; `error` says what is wrong with them."""
 
     raw: msgspec.Raw = msgspec.Raw(b"{}")
@@ -59,11 +59,11 @@ class Unread(Part, frozen=True):
     error: str | None = None
 
 
-class Told(Part, frozen=True):
+class ServerNotification(CodexStruct, frozen=True):
     """A notification."""
 
     method: str
-    params: "Notification | Unread"
+    params: "Notification | UnreadParams"
 
     @property
     def thread_id(self) -> str | None:
@@ -71,12 +71,12 @@ class Told(Part, frozen=True):
         return self.params.thread_id
 
 
-class Asked(Part, frozen=True):
+class ServerRequest(CodexStruct, frozen=True):
     """A question; the server waits for one answer with the same id, which may be 0."""
 
     id: RequestId
     method: str
-    params: "Request | Unread"
+    params: "Request | UnreadParams"
 
     @property
     def thread_id(self) -> str | None:
@@ -84,22 +84,22 @@ class Asked(Part, frozen=True):
         return self.params.thread_id
 
 
-class Answer(Part, frozen=True):
+class ServerResponse(CodexStruct, frozen=True):
     """The answer to a request of ours: a result, which `read` opens, or a failure."""
 
     id: RequestId
     result: msgspec.Raw = msgspec.Raw(b"null")
-    error: Failure | None = None
+    error: ServerError | None = None
 
 
-class Garbled(Part, frozen=True):
+class GarbledMessage(CodexStruct, frozen=True):
     """A line that is no JSON, no message, or lacks something essential."""
 
     text_head: str
     error: str
 
 
-Line: TypeAlias = Told | Asked | Answer | Garbled
+Line: TypeAlias = ServerNotification | ServerRequest | ServerResponse | GarbledMessage
 
 
 HEAD: Final = 200
@@ -109,15 +109,15 @@ T = TypeVar("T")
 _EMPTY: Final = msgspec.Raw(b"{}")
 
 
-class _Envelope(Part, frozen=True):
+class _Envelope(CodexStruct, frozen=True):
     method: str | None = None
     id: int | str | None = None
     params: msgspec.Raw = _EMPTY
     result: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    error: Failure | str | None = None
+    error: ServerError | str | None = None
 
 
-class _Head(Part, frozen=True):
+class _Head(CodexStruct, frozen=True):
     thread_id: str | None = None
     conversation_id: str | None = None
 
@@ -163,27 +163,27 @@ def _opened(line: bytes) -> Line:
     if found.id is None:
         decoder = _decoders.get(method)
         if decoder is not None:
-            return Told(method=method, params=decoder.decode(found.params))
-        return Told(method=method, params=_params(method, found.params, NOTIFICATIONS))
+            return ServerNotification(method=method, params=decoder.decode(found.params))
+        return ServerNotification(method=method, params=_params(method, found.params, NOTIFICATIONS))
     try:
         params = _params(method, found.params, REQUESTS)
     except BAD_INPUT as error:  # whoever asked waits for an answer
         params = _unread(found.params, str(error)[:HEAD])
-    return Asked(id=found.id, method=method, params=params)
+    return ServerRequest(id=found.id, method=method, params=params)
 
 
 def _answer(found: _Envelope) -> Line:
     if found.id is None:
         raise msgspec.ValidationError("Neither `method` nor `id`")
     if found.error is not None:
-        error = found.error if isinstance(found.error, Failure) else Failure(message=found.error)
-        return Answer(id=found.id, error=error)
+        error = found.error if isinstance(found.error, ServerError) else ServerError(message=found.error)
+        return ServerResponse(id=found.id, error=error)
     if found.result is msgspec.UNSET:
         raise msgspec.ValidationError("Neither `method` nor `result`")
-    return Answer(id=found.id, result=found.result)
+    return ServerResponse(id=found.id, result=found.result)
 
 
-def _params(method: str, raw: msgspec.Raw, table: dict[str, type[Part]]) -> Any:
+def _params(method: str, raw: msgspec.Raw, table: dict[str, type[CodexStruct]]) -> Any:
     kind = table.get(method)
     if kind is None:
         return _unread(raw)
@@ -196,12 +196,12 @@ def _params(method: str, raw: msgspec.Raw, table: dict[str, type[Part]]) -> Any:
         return salvage(raw, kind)
 
 
-def _unread(raw: msgspec.Raw, error: str | None = None) -> Unread:
+def _unread(raw: msgspec.Raw, error: str | None = None) -> UnreadParams:
     try:
         head = _head.decode(raw)
     except BAD_INPUT:
         head = _Head()
-    return Unread(raw=raw, thread_id=head.thread_id or head.conversation_id, error=error)
+    return UnreadParams(raw=raw, thread_id=head.thread_id or head.conversation_id, error=error)
 
 
 def _second_look(line: bytes, refusal: Exception) -> Line:
@@ -209,7 +209,7 @@ def _second_look(line: bytes, refusal: Exception) -> Line:
     try:
         found = _envelope.decode(mended)
         if found.method is not None and found.id is None:
-            return Told(method=found.method, params=_params(found.method, found.params, NOTIFICATIONS))
+            return ServerNotification(method=found.method, params=_params(found.method, found.params, NOTIFICATIONS))
         if mended is not line:
             return _opened(mended)
     except BAD_INPUT as error:
@@ -227,9 +227,9 @@ def _mended(line: bytes) -> bytes:
     return line if mended == line else mended
 
 
-def _garbled(line: bytes, error: Exception) -> Garbled:
+def _garbled(line: bytes, error: Exception) -> GarbledMessage:
     reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-    return Garbled(text_head=line[: HEAD * 4].decode(errors="replace")[:HEAD], error=reason[:HEAD])
+    return GarbledMessage(text_head=line[: HEAD * 4].decode(errors="replace")[:HEAD], error=reason[:HEAD])
 
 
 # What we write to the app server: whole lines, their end included. JSON-RPC without the field that says so.

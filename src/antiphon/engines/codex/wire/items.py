@@ -13,6 +13,7 @@ __all__ = [
     "AgentMessage",
     "AgentState",
     "AudioInput",
+    "CodexStruct",
     "CollabAgentToolCall",
     "CommandAction",
     "CommandExecution",
@@ -32,18 +33,17 @@ __all__ = [
     "Item",
     "LocalAudio",
     "LocalImage",
-    "McpError",
+    "McpCallError",
     "McpResult",
     "McpToolCall",
     "Mention",
-    "OfThread",
-    "Part",
     "ProposedPlan",
     "Reasoning",
     "SkillInput",
     "Sleep",
     "SubAgentActivity",
     "TextInput",
+    "ThreadStruct",
     "UpdateKind",
     "UserInput",
     "UserMessage",
@@ -54,11 +54,11 @@ __all__ = [
 # What every part of a line shares: names in camelCase, unknown fields ignored, and what is not essential may be missing.
 
 
-class Part(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, rename="camel"):
+class CodexStruct(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, rename="camel"):
     """Base of every part. Frozen, and outside the garbage collector's rounds, because trees of them have no cycles."""
 
 
-class OfThread(Part, frozen=True):
+class ThreadStruct(CodexStruct, frozen=True):
     """Something that is said about one thread, or about none in particular."""
 
     thread_id: str | None = None
@@ -68,45 +68,45 @@ class OfThread(Part, frozen=True):
 # What a user says, piece by piece.
 
 
-class TextInput(Part, frozen=True, tag_field="type", tag="text"):
+class TextInput(CodexStruct, frozen=True, tag_field="type", tag="text"):
     """Words."""
 
     text: str = ""
 
 
-class ImageInput(Part, frozen=True, tag_field="type", tag="image"):
+class ImageInput(CodexStruct, frozen=True, tag_field="type", tag="image"):
     """A picture: its address, which may hold the data, or its number in the service's own store."""
 
     url: str | None = None
     file_id: str | None = None
 
 
-class LocalImage(Part, frozen=True, tag_field="type", tag="localImage"):
+class LocalImage(CodexStruct, frozen=True, tag_field="type", tag="localImage"):
     """A picture in a file."""
 
     path: str
 
 
-class AudioInput(Part, frozen=True, tag_field="type", tag="audio"):
+class AudioInput(CodexStruct, frozen=True, tag_field="type", tag="audio"):
     """Sound, by its address, which may hold the data."""
 
     url: str
 
 
-class LocalAudio(Part, frozen=True, tag_field="type", tag="localAudio"):
+class LocalAudio(CodexStruct, frozen=True, tag_field="type", tag="localAudio"):
     """Sound in a file."""
 
     path: str
 
 
-class SkillInput(Part, frozen=True, tag_field="type", tag="skill"):
+class SkillInput(CodexStruct, frozen=True, tag_field="type", tag="skill"):
     """A skill to use."""
 
     name: str
     path: str
 
 
-class Mention(Part, frozen=True, tag_field="type", tag="mention"):
+class Mention(CodexStruct, frozen=True, tag_field="type", tag="mention"):
     """Something that is only named."""
 
     name: str
@@ -121,7 +121,7 @@ else:
     UserInput = TextInput | ImageInput | LocalImage | AudioInput | LocalAudio | SkillInput | Mention
 
 
-class UserMessage(Part, frozen=True, tag_field="type", tag="userMessage"):
+class UserMessage(CodexStruct, frozen=True, tag_field="type", tag="userMessage"):
     """What the user said."""
 
     id: str
@@ -129,20 +129,20 @@ class UserMessage(Part, frozen=True, tag_field="type", tag="userMessage"):
     client_id: str | None = None
 
 
-class HookFragment(Part, frozen=True):
+class HookFragment(CodexStruct, frozen=True):
     """A piece of what a hook says to the model."""
 
     text: str = ""
 
 
-class HookPrompt(Part, frozen=True, tag_field="type", tag="hookPrompt"):
+class HookPrompt(CodexStruct, frozen=True, tag_field="type", tag="hookPrompt"):
     """What hooks say to the model in the user's stead."""
 
     id: str
     fragments: Items[HookFragment] = msgspec.field(default_factory=list)
 
 
-class AgentMessage(Part, frozen=True, tag_field="type", tag="agentMessage"):
+class AgentMessage(CodexStruct, frozen=True, tag_field="type", tag="agentMessage"):
     """What the model says. `phase` tells a remark by the way from the answer."""
 
     id: str
@@ -150,7 +150,7 @@ class AgentMessage(Part, frozen=True, tag_field="type", tag="agentMessage"):
     phase: str | None = None
 
 
-class FunctionCallOutput(Part, frozen=True, tag_field="type", tag="functionCallOutput"):
+class FunctionCallOutput(CodexStruct, frozen=True, tag_field="type", tag="functionCallOutput"):
     """What a call came to that has no item of its own."""
 
     id: str
@@ -161,14 +161,14 @@ class FunctionCallOutput(Part, frozen=True, tag_field="type", tag="functionCallO
     """Ours, for calls that Codex itself says nothing of: whether it did not do what it was called for."""
 
 
-class ProposedPlan(Part, frozen=True, tag_field="type", tag="plan"):
+class ProposedPlan(CodexStruct, frozen=True, tag_field="type", tag="plan"):
     """A plan that the model lays before the user."""
 
     id: str
     text: str = ""
 
 
-class Reasoning(Part, frozen=True, tag_field="type", tag="reasoning"):
+class Reasoning(CodexStruct, frozen=True, tag_field="type", tag="reasoning"):
     """What the model thinks: in short, and at length where it shows that."""
 
     id: str
@@ -176,7 +176,7 @@ class Reasoning(Part, frozen=True, tag_field="type", tag="reasoning"):
     content: Items[str] = msgspec.field(default_factory=list)
 
 
-class CommandAction(Part, frozen=True):
+class CommandAction(CodexStruct, frozen=True):
     """What a part of a command is taken to do: `read`, `listFiles`, `search` or `unknown`."""
 
     type: str = "unknown"
@@ -186,7 +186,7 @@ class CommandAction(Part, frozen=True):
     query: str | None = None
 
 
-class CommandExecution(Part, frozen=True, tag_field="type", tag="commandExecution"):
+class CommandExecution(CodexStruct, frozen=True, tag_field="type", tag="commandExecution"):
     """A command; `command` is the line with the shell that runs it."""
 
     id: str
@@ -201,14 +201,14 @@ class CommandExecution(Part, frozen=True, tag_field="type", tag="commandExecutio
     duration_ms: int | None = None
 
 
-class UpdateKind(Part, frozen=True):
+class UpdateKind(CodexStruct, frozen=True):
     """What becomes of a file: `add`, `delete` or `update`, which may move it."""
 
     type: str = "update"
     move_path: str | None = msgspec.field(default=None, name="move_path")
 
 
-class FileUpdate(Part, frozen=True):
+class FileUpdate(CodexStruct, frozen=True):
     """A change to one file. `diff` is the whole text of a file that is added or deleted, else unified hunks."""
 
     path: str
@@ -216,7 +216,7 @@ class FileUpdate(Part, frozen=True):
     diff: str = ""
 
 
-class FileChange(Part, frozen=True, tag_field="type", tag="fileChange"):
+class FileChange(CodexStruct, frozen=True, tag_field="type", tag="fileChange"):
     """Changes to files."""
 
     id: str
@@ -224,20 +224,20 @@ class FileChange(Part, frozen=True, tag_field="type", tag="fileChange"):
     status: str = "inProgress"
 
 
-class McpResult(Part, frozen=True):
+class McpResult(CodexStruct, frozen=True):
     """What a server's tool returned; the content is in MCP's own shape."""
 
     content: list[Any] = msgspec.field(default_factory=list)
     structured_content: Any = None
 
 
-class McpError(Part, frozen=True):
+class McpCallError(CodexStruct, frozen=True):
     """Why a server's tool failed."""
 
     message: str = ""
 
 
-class McpToolCall(Part, frozen=True, tag_field="type", tag="mcpToolCall"):
+class McpToolCall(CodexStruct, frozen=True, tag_field="type", tag="mcpToolCall"):
     """A call of an MCP server's tool."""
 
     id: str
@@ -246,12 +246,12 @@ class McpToolCall(Part, frozen=True, tag_field="type", tag="mcpToolCall"):
     arguments: Any = None
     status: str = "inProgress"
     result: McpResult | None = None
-    error: McpError | None = None
+    error: McpCallError | None = None
     read_only_hint: bool | None = None
     duration_ms: int | None = None
 
 
-class DynamicToolCall(Part, frozen=True, tag_field="type", tag="dynamicToolCall"):
+class DynamicToolCall(CodexStruct, frozen=True, tag_field="type", tag="dynamicToolCall"):
     """A call of a tool that the client itself offers."""
 
     id: str
@@ -263,14 +263,14 @@ class DynamicToolCall(Part, frozen=True, tag_field="type", tag="dynamicToolCall"
     success: bool | None = None
 
 
-class AgentState(Part, frozen=True):
+class AgentState(CodexStruct, frozen=True):
     """How another agent stands."""
 
     status: str = ""
     message: str | None = None
 
 
-class CollabAgentToolCall(Part, frozen=True, tag_field="type", tag="collabAgentToolCall"):
+class CollabAgentToolCall(CodexStruct, frozen=True, tag_field="type", tag="collabAgentToolCall"):
     """The agent works with other agents: it starts them, talks to them, waits for them."""
 
     id: str
@@ -282,7 +282,7 @@ class CollabAgentToolCall(Part, frozen=True, tag_field="type", tag="collabAgentT
     agents_states: dict[str, AgentState] = msgspec.field(default_factory=dict)
 
 
-class SubAgentActivity(Part, frozen=True, tag_field="type", tag="subAgentActivity"):
+class SubAgentActivity(CodexStruct, frozen=True, tag_field="type", tag="subAgentActivity"):
     """Another agent was started, spoken to, interrupted, or is done."""
 
     id: str
@@ -291,7 +291,7 @@ class SubAgentActivity(Part, frozen=True, tag_field="type", tag="subAgentActivit
     agent_thread_id: str = ""
 
 
-class WebAction(Part, frozen=True):
+class WebAction(CodexStruct, frozen=True):
     """What was done on the web: `search`, `openPage`, `findInPage` or `other`."""
 
     type: str = "other"
@@ -301,7 +301,7 @@ class WebAction(Part, frozen=True):
     pattern: str | None = None
 
 
-class WebSearch(Part, frozen=True, tag_field="type", tag="webSearch"):
+class WebSearch(CodexStruct, frozen=True, tag_field="type", tag="webSearch"):
     """A search on the web, or a page read there."""
 
     id: str
@@ -310,28 +310,28 @@ class WebSearch(Part, frozen=True, tag_field="type", tag="webSearch"):
     results: list[Any] | None = None
 
 
-class ImageView(Part, frozen=True, tag_field="type", tag="imageView"):
+class ImageView(CodexStruct, frozen=True, tag_field="type", tag="imageView"):
     """The model looks at a picture."""
 
     id: str
     path: str = ""
 
 
-class Sleep(Part, frozen=True, tag_field="type", tag="sleep"):
+class Sleep(CodexStruct, frozen=True, tag_field="type", tag="sleep"):
     """The agent waits."""
 
     id: str
     duration_ms: int = 0
 
 
-class ImageFailure(Part, frozen=True):
+class ImageFailure(CodexStruct, frozen=True):
     """Why there is no picture."""
 
     type: str = ""
     resets_at: int | None = None
 
 
-class ImageGeneration(Part, frozen=True, tag_field="type", tag="imageGeneration"):
+class ImageGeneration(CodexStruct, frozen=True, tag_field="type", tag="imageGeneration"):
     """A picture that the model makes: base64 in `result`, or kept by the service as `file_id`."""
 
     id: str
@@ -343,21 +343,21 @@ class ImageGeneration(Part, frozen=True, tag_field="type", tag="imageGeneration"
     failure: ImageFailure | None = None
 
 
-class EnteredReviewMode(Part, frozen=True, tag_field="type", tag="enteredReviewMode"):
+class EnteredReviewMode(CodexStruct, frozen=True, tag_field="type", tag="enteredReviewMode"):
     """A review begins; `review` says of what."""
 
     id: str
     review: str = ""
 
 
-class ExitedReviewMode(Part, frozen=True, tag_field="type", tag="exitedReviewMode"):
+class ExitedReviewMode(CodexStruct, frozen=True, tag_field="type", tag="exitedReviewMode"):
     """A review is done; `review` is the finding."""
 
     id: str
     review: str = ""
 
 
-class ContextCompaction(Part, frozen=True, tag_field="type", tag="contextCompaction"):
+class ContextCompaction(CodexStruct, frozen=True, tag_field="type", tag="contextCompaction"):
     """The context is made shorter."""
 
     id: str

@@ -4,24 +4,26 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from antiphon.engines.codex.wire.items import FileUpdate, Item, OfThread, Part
+from antiphon.engines.codex.wire.items import CodexStruct, FileUpdate, Item, ThreadStruct
 from antiphon.protocol.base import Items
 
 __all__ = [
     "NOTIFICATIONS",
     "AuthRecovery",
     "ChangesUpdated",
+    "CodexPlanStep",
+    "CodexTurn",
     "ConfigWarning",
     "Delta",
     "DeprecationNotice",
     "ErrorFacts",
-    "ErrorTold",
+    "ErrorNotification",
     "Goal",
     "GoalUpdated",
     "HookCompleted",
     "HookEntry",
     "HookRun",
-    "ItemTold",
+    "ItemNotification",
     "McpLogin",
     "McpStartup",
     "ModelRerouted",
@@ -29,47 +31,45 @@ __all__ = [
     "NameUpdated",
     "Notification",
     "PartDelta",
-    "Place",
-    "PlanStep",
     "PlanUpdated",
     "Progress",
     "RateLimitWindow",
     "RateLimits",
     "RateLimitsUpdated",
-    "Resolved",
-    "Review",
+    "RequestResolved",
     "ReviewCompleted",
+    "ReviewVerdict",
     "SafetyBuffering",
     "SettingsUpdated",
-    "Span",
     "StatusChanged",
     "TerminalInput",
+    "TextPosition",
+    "TextRange",
     "Thread",
+    "ThreadNotification",
     "ThreadSettings",
     "ThreadStarted",
     "ThreadStatus",
-    "ThreadTold",
     "TokenCount",
     "TokenUsage",
     "TokensUpdated",
-    "Turn",
     "TurnError",
-    "TurnTold",
-    "Warned",
+    "TurnNotification",
+    "WarningNotification",
     "WorldWritable",
 ]
 
 # Threads, their turns, and how a turn fails.
 
 
-class ErrorFacts(Part, frozen=True):
+class ErrorFacts(CodexStruct, frozen=True):
     """What is known about an error beside its name."""
 
     http_status_code: int | None = None
     turn_kind: str | None = None
 
 
-class TurnError(Part, frozen=True):
+class TurnError(CodexStruct, frozen=True):
     """Why a turn failed. `codex_error_info` is a name, or an object with one member that has the name."""
 
     message: str = ""
@@ -77,7 +77,7 @@ class TurnError(Part, frozen=True):
     additional_details: str | None = None
 
 
-class Turn(Part, frozen=True):
+class CodexTurn(CodexStruct, frozen=True):
     """One turn: `inProgress`, `completed`, `interrupted` or `failed`. How many of its items are told is another matter."""
 
     id: str
@@ -89,14 +89,14 @@ class Turn(Part, frozen=True):
     completed_at: int | None = None
 
 
-class ThreadStatus(Part, frozen=True):
+class ThreadStatus(CodexStruct, frozen=True):
     """`notLoaded`, `idle`, `systemError` or `active`."""
 
     type: str = "idle"
     active_flags: Items[str] = msgspec.field(default_factory=list)
 
 
-class Thread(Part, frozen=True):
+class Thread(CodexStruct, frozen=True):
     """A conversation, as lists and answers have it."""
 
     id: str
@@ -114,48 +114,48 @@ class Thread(Part, frozen=True):
     forked_from_id: str | None = None
     parent_thread_id: str | None = None
     history_mode: str | None = None
-    turns: Items[Turn] = msgspec.field(default_factory=list)
+    turns: Items[CodexTurn] = msgspec.field(default_factory=list)
 
 
 # Notifications that only say something to the user.
 
 
-class Warned(OfThread, frozen=True, kw_only=True):
+class WarningNotification(ThreadStruct, frozen=True, kw_only=True):
     """A warning."""
 
     message: str = ""
 
 
-class Place(Part, frozen=True):
+class TextPosition(CodexStruct, frozen=True):
     """A place in a file, from 1."""
 
     line: int = 0
     column: int = 0
 
 
-class Span(Part, frozen=True):
+class TextRange(CodexStruct, frozen=True):
     """From here to there."""
 
-    start: Place = Place()
+    start: TextPosition = TextPosition()
 
 
-class ConfigWarning(OfThread, frozen=True, kw_only=True):
+class ConfigWarning(ThreadStruct, frozen=True, kw_only=True):
     """Something is wrong with the configuration."""
 
     summary: str = ""
     details: str | None = None
     path: str | None = None
-    range: Span | None = None
+    range: TextRange | None = None
 
 
-class DeprecationNotice(OfThread, frozen=True, kw_only=True):
+class DeprecationNotice(ThreadStruct, frozen=True, kw_only=True):
     """Something will not work for long any more."""
 
     summary: str = ""
     details: str | None = None
 
 
-class ModelRerouted(OfThread, frozen=True, kw_only=True):
+class ModelRerouted(ThreadStruct, frozen=True, kw_only=True):
     """Another model answers than the one that was asked for."""
 
     from_model: str = ""
@@ -163,13 +163,13 @@ class ModelRerouted(OfThread, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class ModelVerified(OfThread, frozen=True, kw_only=True):
+class ModelVerified(ThreadStruct, frozen=True, kw_only=True):
     """The account was checked before a model answered."""
 
     verifications: Items[str] = msgspec.field(default_factory=list)
 
 
-class SafetyBuffering(OfThread, frozen=True, kw_only=True):
+class SafetyBuffering(ThreadStruct, frozen=True, kw_only=True):
     """The answer is held back until it is checked."""
 
     model: str = ""
@@ -178,14 +178,14 @@ class SafetyBuffering(OfThread, frozen=True, kw_only=True):
     show_buffering_ui: bool = False
 
 
-class AuthRecovery(OfThread, frozen=True, kw_only=True):
+class AuthRecovery(ThreadStruct, frozen=True, kw_only=True):
     """A provider's sign-in is being renewed."""
 
     message: str = ""
     provider: str = ""
 
 
-class McpStartup(OfThread, frozen=True, kw_only=True):
+class McpStartup(ThreadStruct, frozen=True, kw_only=True):
     """An MCP server is `starting`, `ready`, `failed` or `cancelled`."""
 
     name: str = ""
@@ -194,7 +194,7 @@ class McpStartup(OfThread, frozen=True, kw_only=True):
     failure_reason: str | None = None
 
 
-class McpLogin(OfThread, frozen=True, kw_only=True):
+class McpLogin(ThreadStruct, frozen=True, kw_only=True):
     """A sign-in at an MCP server is over."""
 
     name: str = ""
@@ -202,14 +202,14 @@ class McpLogin(OfThread, frozen=True, kw_only=True):
     error: str | None = None
 
 
-class HookEntry(Part, frozen=True):
+class HookEntry(CodexStruct, frozen=True):
     """Something that a hook said: `warning`, `stop`, `feedback`, `context` or `error`."""
 
     kind: str = ""
     text: str = ""
 
 
-class HookRun(Part, frozen=True):
+class HookRun(CodexStruct, frozen=True):
     """One run of a hook: `running`, `completed`, `failed`, `blocked` or `stopped`."""
 
     event_name: str = ""
@@ -219,13 +219,13 @@ class HookRun(Part, frozen=True):
     entries: Items[HookEntry] = msgspec.field(default_factory=list)
 
 
-class HookCompleted(OfThread, frozen=True, kw_only=True):
+class HookCompleted(ThreadStruct, frozen=True, kw_only=True):
     """A hook has run."""
 
     run: HookRun = HookRun()
 
 
-class Review(Part, frozen=True):
+class ReviewVerdict(CodexStruct, frozen=True):
     """What the automatic reviewer thinks of an action: `approved`, `denied`, `timedOut` or `aborted`."""
 
     status: str = ""
@@ -233,29 +233,29 @@ class Review(Part, frozen=True):
     risk_level: str | None = None
 
 
-class ReviewCompleted(OfThread, frozen=True, kw_only=True):
+class ReviewCompleted(ThreadStruct, frozen=True, kw_only=True):
     """The automatic reviewer has decided; the action is an object whose `type` tells its fields."""
 
-    review: Review = Review()
+    review: ReviewVerdict = ReviewVerdict()
     review_id: str = ""
     target_item_id: str | None = None
     action: Any = None
 
 
-class Goal(Part, frozen=True):
+class Goal(CodexStruct, frozen=True):
     """What a thread works towards."""
 
     objective: str = ""
     status: str = ""
 
 
-class GoalUpdated(OfThread, frozen=True, kw_only=True):
+class GoalUpdated(ThreadStruct, frozen=True, kw_only=True):
     """A goal was set, or it stands differently."""
 
     goal: Goal = Goal()
 
 
-class WorldWritable(OfThread, frozen=True, kw_only=True):
+class WorldWritable(ThreadStruct, frozen=True, kw_only=True):
     """Folders on Windows that everybody may write to, which the sandbox cannot protect."""
 
     sample_paths: Items[str] = msgspec.field(default_factory=list)
@@ -263,20 +263,20 @@ class WorldWritable(OfThread, frozen=True, kw_only=True):
     failed_scan: bool = False
 
 
-class ItemTold(OfThread, frozen=True, kw_only=True):
+class ItemNotification(ThreadStruct, frozen=True, kw_only=True):
     """An item starts, or is complete."""
 
     item: Item
 
 
-class Delta(OfThread, frozen=True, kw_only=True):
+class Delta(ThreadStruct, frozen=True, kw_only=True):
     """More of an item's text or of a command's output."""
 
     item_id: str
     delta: str = ""
 
 
-class PartDelta(OfThread, frozen=True, kw_only=True):
+class PartDelta(ThreadStruct, frozen=True, kw_only=True):
     """More of one of the parts of a thought."""
 
     item_id: str
@@ -285,55 +285,55 @@ class PartDelta(OfThread, frozen=True, kw_only=True):
     content_index: int = 0
 
 
-class TerminalInput(OfThread, frozen=True, kw_only=True):
+class TerminalInput(ThreadStruct, frozen=True, kw_only=True):
     """Something was typed into a running command."""
 
     item_id: str
     stdin: str = ""
 
 
-class ChangesUpdated(OfThread, frozen=True, kw_only=True):
+class ChangesUpdated(ThreadStruct, frozen=True, kw_only=True):
     """A change to files looks different now."""
 
     item_id: str
     changes: Items[FileUpdate] = msgspec.field(default_factory=list)
 
 
-class Progress(OfThread, frozen=True, kw_only=True):
+class Progress(ThreadStruct, frozen=True, kw_only=True):
     """How far a server's tool is, in its own words."""
 
     item_id: str
     message: str = ""
 
 
-class TurnTold(OfThread, frozen=True, kw_only=True):
+class TurnNotification(ThreadStruct, frozen=True, kw_only=True):
     """A turn starts, or is over."""
 
-    turn: Turn
+    turn: CodexTurn
 
 
-class ErrorTold(OfThread, frozen=True, kw_only=True):
+class ErrorNotification(ThreadStruct, frozen=True, kw_only=True):
     """Something went wrong; with `will_retry` Codex tries again."""
 
     error: TurnError
     will_retry: bool = False
 
 
-class PlanStep(Part, frozen=True):
+class CodexPlanStep(CodexStruct, frozen=True):
     """One thing to do."""
 
     step: str = ""
     status: str = "pending"
 
 
-class PlanUpdated(OfThread, frozen=True, kw_only=True):
+class PlanUpdated(ThreadStruct, frozen=True, kw_only=True):
     """The whole plan, as it is now."""
 
-    plan: Items[PlanStep] = msgspec.field(default_factory=list)
+    plan: Items[CodexPlanStep] = msgspec.field(default_factory=list)
     explanation: str | None = None
 
 
-class TokenCount(Part, frozen=True):
+class TokenCount(CodexStruct, frozen=True):
     """Tokens; those read from the cache are among the input, those thought among the output."""
 
     total_tokens: int = 0
@@ -344,7 +344,7 @@ class TokenCount(Part, frozen=True):
     reasoning_output_tokens: int = 0
 
 
-class TokenUsage(Part, frozen=True):
+class TokenUsage(CodexStruct, frozen=True):
     """Tokens of the thread so far, and of the last request."""
 
     total: TokenCount = TokenCount()
@@ -352,13 +352,13 @@ class TokenUsage(Part, frozen=True):
     model_context_window: int | None = None
 
 
-class TokensUpdated(OfThread, frozen=True, kw_only=True):
+class TokensUpdated(ThreadStruct, frozen=True, kw_only=True):
     """The model has answered a request, and this is what it took."""
 
     token_usage: TokenUsage
 
 
-class RateLimitWindow(Part, frozen=True):
+class RateLimitWindow(CodexStruct, frozen=True):
     """A span of time in which only so much may be used. `resets_at` is in seconds since 1970."""
 
     used_percent: float = 0
@@ -366,7 +366,7 @@ class RateLimitWindow(Part, frozen=True):
     window_duration_mins: int | None = None
 
 
-class RateLimits(Part, frozen=True):
+class RateLimits(CodexStruct, frozen=True):
     """How much of an account's limits is used."""
 
     primary: RateLimitWindow | None = None
@@ -376,19 +376,19 @@ class RateLimits(Part, frozen=True):
     plan_type: str | None = None
 
 
-class RateLimitsUpdated(OfThread, frozen=True, kw_only=True):
+class RateLimitsUpdated(ThreadStruct, frozen=True, kw_only=True):
     """The limits, as they are now."""
 
     rate_limits: RateLimits
 
 
-class NameUpdated(OfThread, frozen=True, kw_only=True):
+class NameUpdated(ThreadStruct, frozen=True, kw_only=True):
     """The thread has another name."""
 
     thread_name: str | None = None
 
 
-class ThreadStarted(Part, frozen=True):
+class ThreadStarted(CodexStruct, frozen=True):
     """A thread is there."""
 
     thread: Thread
@@ -399,13 +399,13 @@ class ThreadStarted(Part, frozen=True):
         return self.thread.id
 
 
-class StatusChanged(OfThread, frozen=True, kw_only=True):
+class StatusChanged(ThreadStruct, frozen=True, kw_only=True):
     """What a thread is busy with."""
 
     status: ThreadStatus = ThreadStatus()
 
 
-class ThreadSettings(Part, frozen=True):
+class ThreadSettings(CodexStruct, frozen=True):
     """How a thread is set up. Policies are a word or an object."""
 
     model: str | None = None
@@ -418,28 +418,28 @@ class ThreadSettings(Part, frozen=True):
     collaboration_mode: Any = None
 
 
-class SettingsUpdated(OfThread, frozen=True, kw_only=True):
+class SettingsUpdated(ThreadStruct, frozen=True, kw_only=True):
     """A thread is set up in another way."""
 
     thread_settings: ThreadSettings
 
 
-class Resolved(OfThread, frozen=True, kw_only=True):
+class RequestResolved(ThreadStruct, frozen=True, kw_only=True):
     """A question of the server needs no answer any more."""
 
     request_id: int | str
 
 
-class ThreadTold(OfThread, frozen=True, kw_only=True):
+class ThreadNotification(ThreadStruct, frozen=True, kw_only=True):
     """Something happened to a thread or in it; the method says what."""
 
 
 Notification: TypeAlias = (
     Delta
     | PartDelta
-    | ItemTold
-    | TurnTold
-    | ErrorTold
+    | ItemNotification
+    | TurnNotification
+    | ErrorNotification
     | PlanUpdated
     | TokensUpdated
     | RateLimitsUpdated
@@ -447,8 +447,8 @@ Notification: TypeAlias = (
     | ThreadStarted
     | StatusChanged
     | SettingsUpdated
-    | Resolved
-    | ThreadTold
+    | RequestResolved
+    | ThreadNotification
     | TerminalInput
     | ChangesUpdated
     | Progress
@@ -463,25 +463,25 @@ Notification: TypeAlias = (
     | ModelVerified
     | ReviewCompleted
     | SafetyBuffering
-    | Warned
+    | WarningNotification
     | WorldWritable
 )
 
-NOTIFICATIONS: Final[dict[str, type[Part]]] = {
+NOTIFICATIONS: Final[dict[str, type[CodexStruct]]] = {
     "item/agentMessage/delta": Delta, "item/plan/delta": Delta, "item/commandExecution/outputDelta": Delta,
     "item/reasoning/summaryTextDelta": PartDelta, "item/reasoning/textDelta": PartDelta,
     "item/commandExecution/terminalInteraction": TerminalInput,
     "item/fileChange/patchUpdated": ChangesUpdated, "item/mcpToolCall/progress": Progress,
-    "item/started": ItemTold, "item/completed": ItemTold,
-    "turn/started": TurnTold, "turn/completed": TurnTold, "turn/plan/updated": PlanUpdated, "error": ErrorTold,
+    "item/started": ItemNotification, "item/completed": ItemNotification,
+    "turn/started": TurnNotification, "turn/completed": TurnNotification, "turn/plan/updated": PlanUpdated, "error": ErrorNotification,
     "thread/started": ThreadStarted, "thread/status/changed": StatusChanged, "thread/name/updated": NameUpdated,
-    "thread/settings/updated": SettingsUpdated, "thread/tokenUsage/updated": TokensUpdated, "thread/compacted": ThreadTold,
-    "thread/closed": ThreadTold, "thread/deleted": ThreadTold, "thread/archived": ThreadTold, "thread/reverted": ThreadTold,
-    "thread/goal/updated": GoalUpdated, "account/rateLimits/updated": RateLimitsUpdated, "serverRequest/resolved": Resolved,
-    "autoApprovalReview/strictReviewRequired": ThreadTold, "item/autoApprovalReview/completed": ReviewCompleted,
+    "thread/settings/updated": SettingsUpdated, "thread/tokenUsage/updated": TokensUpdated, "thread/compacted": ThreadNotification,
+    "thread/closed": ThreadNotification, "thread/deleted": ThreadNotification, "thread/archived": ThreadNotification, "thread/reverted": ThreadNotification,
+    "thread/goal/updated": GoalUpdated, "account/rateLimits/updated": RateLimitsUpdated, "serverRequest/resolved": RequestResolved,
+    "autoApprovalReview/strictReviewRequired": ThreadNotification, "item/autoApprovalReview/completed": ReviewCompleted,
     "hook/completed": HookCompleted, "mcpServer/startupStatus/updated": McpStartup, "mcpServer/oauthLogin/completed": McpLogin,
     "model/rerouted": ModelRerouted, "model/verification": ModelVerified, "model/safetyBuffering/updated": SafetyBuffering,
     "modelProvider/authRecoveryStarted": AuthRecovery, "modelProvider/authRecoveryCompleted": AuthRecovery,
-    "warning": Warned, "guardianWarning": Warned, "configWarning": ConfigWarning, "deprecationNotice": DeprecationNotice,
+    "warning": WarningNotification, "guardianWarning": WarningNotification, "configWarning": ConfigWarning, "deprecationNotice": DeprecationNotice,
     "windows/worldWritableWarning": WorldWritable,
 }  # fmt: skip

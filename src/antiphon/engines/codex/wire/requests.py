@@ -4,8 +4,8 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from antiphon.engines.codex.wire.items import CommandAction, OfThread, Part
-from antiphon.engines.codex.wire.notifications import Thread, Turn
+from antiphon.engines.codex.wire.items import CodexStruct, CommandAction, ThreadStruct
+from antiphon.engines.codex.wire.notifications import CodexTurn, Thread
 from antiphon.protocol.base import Items, JsonObject
 
 __all__ = [
@@ -13,38 +13,38 @@ __all__ = [
     "Account",
     "AccountRead",
     "ApplyPatchApproval",
+    "CodexModel",
     "CommandApproval",
     "DynamicCall",
     "Effort",
-    "Elicitation",
     "ExecApproval",
     "FileApproval",
     "LegacyChange",
-    "Model",
+    "McpElicitation",
     "ModelPage",
     "NetworkContext",
     "ParsedCommand",
     "PermissionsApproval",
-    "Question",
     "QuestionOption",
     "Request",
     "ThreadOpened",
     "ThreadPage",
     "ThreadRequest",
-    "TurnBegun",
     "TurnPage",
-    "UserInputAsked",
+    "TurnStarted",
+    "UserInputQuestion",
+    "UserInputRequest",
 ]
 
 
-class NetworkContext(Part, frozen=True):
+class NetworkContext(CodexStruct, frozen=True):
     """Where on the network a command wants to go."""
 
     host: str = ""
     protocol: str = ""
 
 
-class CommandApproval(OfThread, frozen=True, kw_only=True):
+class CommandApproval(ThreadStruct, frozen=True, kw_only=True):
     """May this command run? With `network_approval_context`: may it reach this host?"""
 
     item_id: str
@@ -61,7 +61,7 @@ class CommandApproval(OfThread, frozen=True, kw_only=True):
     available_decisions: list[Any] | None = None
 
 
-class FileApproval(OfThread, frozen=True, kw_only=True):
+class FileApproval(ThreadStruct, frozen=True, kw_only=True):
     """May these changes be made? Which ones stands in the item alone."""
 
     item_id: str
@@ -69,7 +69,7 @@ class FileApproval(OfThread, frozen=True, kw_only=True):
     grant_root: str | None = None
 
 
-class PermissionsApproval(OfThread, frozen=True, kw_only=True):
+class PermissionsApproval(ThreadStruct, frozen=True, kw_only=True):
     """May the agent do more than its sandbox allows?"""
 
     item_id: str
@@ -78,14 +78,14 @@ class PermissionsApproval(OfThread, frozen=True, kw_only=True):
     permissions: JsonObject = msgspec.field(default_factory=dict)
 
 
-class QuestionOption(Part, frozen=True):
+class QuestionOption(CodexStruct, frozen=True):
     """One of the answers on offer."""
 
     label: str = ""
     description: str = ""
 
 
-class Question(Part, frozen=True):
+class UserInputQuestion(CodexStruct, frozen=True):
     """A question to the user, who may also answer in their own words where `is_other` is set."""
 
     id: str
@@ -96,16 +96,16 @@ class Question(Part, frozen=True):
     options: Items[QuestionOption] | None = None
 
 
-class UserInputAsked(OfThread, frozen=True, kw_only=True):
+class UserInputRequest(ThreadStruct, frozen=True, kw_only=True):
     """The agent wants to know something from the user."""
 
     item_id: str
-    questions: Items[Question] = msgspec.field(default_factory=list)
+    questions: Items[UserInputQuestion] = msgspec.field(default_factory=list)
     is_blocking: bool = True
     auto_resolution_ms: int | None = None
 
 
-class Elicitation(OfThread, frozen=True, kw_only=True):
+class McpElicitation(ThreadStruct, frozen=True, kw_only=True):
     """An MCP server wants something from the user, or Codex asks whether one of its tools may run (`meta` tells)."""
 
     server_name: str = ""
@@ -127,7 +127,7 @@ class Elicitation(OfThread, frozen=True, kw_only=True):
         return (self.requested_schema or {}).get("properties")
 
 
-class DynamicCall(OfThread, frozen=True, kw_only=True):
+class DynamicCall(ThreadStruct, frozen=True, kw_only=True):
     """A tool of the client is called."""
 
     call_id: str
@@ -136,11 +136,11 @@ class DynamicCall(OfThread, frozen=True, kw_only=True):
     arguments: Any = None
 
 
-class ThreadRequest(OfThread, frozen=True, kw_only=True):
+class ThreadRequest(ThreadStruct, frozen=True, kw_only=True):
     """A question that has nothing to say but its method."""
 
 
-class ParsedCommand(Part, frozen=True):
+class ParsedCommand(CodexStruct, frozen=True):
     """What a part of a command is taken to do, in the older words: `read`, `list_files`, `search` or `unknown`."""
 
     type: str = "unknown"
@@ -150,7 +150,7 @@ class ParsedCommand(Part, frozen=True):
     query: str | None = None
 
 
-class ExecApproval(Part, frozen=True):
+class ExecApproval(CodexStruct, frozen=True):
     """May this command run? The older form."""
 
     call_id: str
@@ -167,7 +167,7 @@ class ExecApproval(Part, frozen=True):
         return self.conversation_id
 
 
-class LegacyChange(Part, frozen=True, rename=None):
+class LegacyChange(CodexStruct, frozen=True, rename=None):
     """A change to one file, the older form: the content of one that is added or deleted, else hunks."""
 
     type: str = "update"
@@ -176,7 +176,7 @@ class LegacyChange(Part, frozen=True, rename=None):
     move_path: str | None = None
 
 
-class ApplyPatchApproval(Part, frozen=True):
+class ApplyPatchApproval(CodexStruct, frozen=True):
     """May these changes be made? The older form, by path."""
 
     call_id: str
@@ -195,20 +195,20 @@ Request: TypeAlias = (
     CommandApproval
     | FileApproval
     | PermissionsApproval
-    | UserInputAsked
-    | Elicitation
+    | UserInputRequest
+    | McpElicitation
     | DynamicCall
     | ThreadRequest
     | ExecApproval
     | ApplyPatchApproval
 )
 
-REQUESTS: Final[dict[str, type[Part]]] = {
+REQUESTS: Final[dict[str, type[CodexStruct]]] = {
     "item/commandExecution/requestApproval": CommandApproval,
     "item/fileChange/requestApproval": FileApproval,
     "item/permissions/requestApproval": PermissionsApproval,
-    "item/tool/requestUserInput": UserInputAsked,
-    "mcpServer/elicitation/request": Elicitation,
+    "item/tool/requestUserInput": UserInputRequest,
+    "mcpServer/elicitation/request": McpElicitation,
     "item/tool/call": DynamicCall,
     "currentTime/read": ThreadRequest,
     "account/chatgptAuthTokens/refresh": ThreadRequest,
@@ -221,7 +221,7 @@ REQUESTS: Final[dict[str, type[Part]]] = {
 # Answers of the server to what we ask, as far as they are read here.
 
 
-class ThreadOpened(Part, frozen=True):
+class ThreadOpened(CodexStruct, frozen=True):
     """A thread was started, resumed, forked or read, and how it is set up."""
 
     thread: Thread
@@ -234,35 +234,35 @@ class ThreadOpened(Part, frozen=True):
     collaboration_mode: Any = None
 
 
-class ThreadPage(Part, frozen=True):
+class ThreadPage(CodexStruct, frozen=True):
     """Some of the threads."""
 
     data: Items[Thread] = msgspec.field(default_factory=list)
     next_cursor: str | None = None
 
 
-class TurnPage(Part, frozen=True):
+class TurnPage(CodexStruct, frozen=True):
     """Some of a thread's turns."""
 
-    data: Items[Turn] = msgspec.field(default_factory=list)
+    data: Items[CodexTurn] = msgspec.field(default_factory=list)
     next_cursor: str | None = None
 
 
-class TurnBegun(Part, frozen=True):
+class TurnStarted(CodexStruct, frozen=True):
     """A turn begins, or the running one has taken in what was said."""
 
-    turn: Turn | None = None
+    turn: CodexTurn | None = None
     turn_id: str | None = None
 
 
-class Effort(Part, frozen=True):
+class Effort(CodexStruct, frozen=True):
     """How hard a model may think."""
 
     reasoning_effort: str
     description: str = ""
 
 
-class Model(Part, frozen=True):
+class CodexModel(CodexStruct, frozen=True):
     """A model on offer."""
 
     id: str
@@ -276,14 +276,14 @@ class Model(Part, frozen=True):
     input_modalities: Items[str] = msgspec.field(default_factory=list)
 
 
-class ModelPage(Part, frozen=True):
+class ModelPage(CodexStruct, frozen=True):
     """Some of the models."""
 
-    data: Items[Model] = msgspec.field(default_factory=list)
+    data: Items[CodexModel] = msgspec.field(default_factory=list)
     next_cursor: str | None = None
 
 
-class Account(Part, frozen=True):
+class Account(CodexStruct, frozen=True):
     """Who is signed in, and how."""
 
     type: str = ""
@@ -291,7 +291,7 @@ class Account(Part, frozen=True):
     plan_type: str | None = None
 
 
-class AccountRead(Part, frozen=True):
+class AccountRead(CodexStruct, frozen=True):
     """Nobody is signed in where there is no account; whether anybody must be is the other half."""
 
     account: Account | None = None
