@@ -4,7 +4,7 @@
 #   make test     all tests of this project, fast ones first            (make test ARGS="-k framing")
 #   make prove    what the programs of others can break: second versions of the CLIs, third-party agents, official SDKs
 #   make evidence the same, and write what was seen into the evidence pages
-#   make check    format, lint, types, import contracts, room sizes
+#   make check    format, lint, types, import contracts, limits of the source tree
 #   make bench    benchmarks
 #   make zed-extension   the extension for Zed, in dist/zed   (REPOSITORY=https://… where its archives will be)
 #   make format   let ruff rewrite what it can
@@ -221,7 +221,7 @@ check: $(VENV)/.ready
 	$(DEV) -m ruff check $(CODE)
 	$(DEV) -m mypy $(CODE)
 	$(VENV)/bin/lint-imports --no-logo
-	$(DEV) tools/room_sizes.py
+	$(DEV) tools/source_tree.py
 
 format: $(VENV)/.ready
 	$(DEV) -m ruff format $(CODE)

@@ -201,35 +201,6 @@ def test_every_decision_stands_in_the_index() -> None:
         assert f"({record.name})" in index, record.name
 
 
-# --- the size of rooms ---
-
-
-def test_room_sizes_names_what_is_too_big(tmp_path: Path) -> None:
-    package = tmp_path / "src" / "choir"
-    package.mkdir(parents=True)
-    (tmp_path / "tests").mkdir()
-    methods = "\n".join(f"    def sing_{n}(self): ..." for n in range(21))
-    (package / "utils.py").write_text("", encoding="utf-8")
-    (package / "loud.py").write_text(f"class Loud:\n{methods}\n    def _hum(self): ...\n", encoding="utf-8")
-    (package / "slow.py").write_text("async def slow():\n" + "    ...\n" * 60, encoding="utf-8")
-    (tmp_path / "tests" / "test_long.py").write_text("...\n" * 601, encoding="utf-8")
-    done = run(sys.executable, ROOT / "tools" / "room_sizes.py", tmp_path)
-    assert done.returncode == 1
-    assert done.stdout.splitlines() == [
-        "src/choir/loud.py:1: `Loud` has 21 public methods, at most 20",
-        "src/choir/slow.py:1: `slow` has 61 lines, at most 60",
-        "src/choir/utils.py: name a module after what it does",
-        "tests/test_long.py: 601 lines, at most 600",
-    ]
-
-
-def test_room_sizes_is_silent_about_small_rooms(tmp_path: Path) -> None:
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src" / "small.py").write_text("...\n" * 600, encoding="utf-8")
-    done = run(sys.executable, ROOT / "tools" / "room_sizes.py", tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
 # --- the rule about skips ---
 
 SKIPPING = """
