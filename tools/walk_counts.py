@@ -29,7 +29,7 @@ TOKENS: Final = 4
 MEASURED: Final = 3
 """The token that is measured: the first ones begin the message."""
 
-CLI: Final = '''
+CLI: Final = """
 import json, sys, time
 from pathlib import Path
 def say(**line):
@@ -64,7 +64,7 @@ for line in sys.stdin:
         say(type="assistant", message=message | {"content": [text]}, **common)
         say(type="result", subtype="success", is_error=False, result="", stop_reason="end_turn", num_turns=1,
             duration_ms=1, duration_api_ms=1, total_cost_usd=0, usage={}, **common)
-'''
+"""
 
 
 class Calls:
@@ -92,13 +92,14 @@ class Calls:
 async def appears(path: Path) -> None:
     """Wait for a file."""
     async with asyncio.timeout(60):
-        while not path.exists():  # noqa: ASYNC110 - another process makes it
+        while not path.exists():  # noqa: ASYNC110, ASYNC240 - another process makes it
             await asyncio.sleep(0.005)
 
 
 async def walk(calls: Calls, work: Path) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """The functions of a prompt on its way in, and those of one token on its way out."""
     from antiphon.duet.agent import joint_agent
+    from antiphon.transports.base import Frame
     from antiphon.transports.memory import memory_pair
 
     ours, theirs = memory_pair()
@@ -108,8 +109,8 @@ async def walk(calls: Calls, work: Path) -> tuple[list[tuple[str, str]], list[tu
     class Client:
         """Reads lines without any code of the package."""
 
-        def block_received(self, block: bytes) -> None:
-            for line in block.splitlines():
+        def block_received(self, block: Frame) -> None:
+            for line in block.splitlines() if isinstance(block, bytes | bytearray) else ():
                 message = json.loads(line)
                 if (number := message.get("id")) in answers and "method" not in message:
                     answers[number].set_result(message["result"])
@@ -126,7 +127,9 @@ async def walk(calls: Calls, work: Path) -> tuple[list[tuple[str, str]], list[tu
         theirs.flush()
         return answers[number]
 
-    await send("initialize", {"protocolVersion": 1, "clientCapabilities": {}, "clientInfo": {"name": "x", "version": "1"}})
+    await send(
+        "initialize", {"protocolVersion": 1, "clientCapabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    )
     session = (await send("session/new", {"cwd": str(work), "mcpServers": []}))["sessionId"]
     prompt: dict[str, object] = {"sessionId": session, "prompt": [{"type": "text", "text": "say it"}]}
     await send("session/prompt", prompt)

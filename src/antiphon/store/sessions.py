@@ -84,13 +84,13 @@ class SessionStore:
 
         return await self.database.run(create)
 
-    async def append(self, id: str, updates: Sequence[bytes]) -> None:
-        """Add to the history, in this order.
+    async def append(self, id: str, updates: Sequence[bytes]) -> int:
+        """Add to the history, in this order, and return the number of the last update.
 
         Raises:
             NoSuchSession: it was deleted, or never was.
         """
-        await self.database.run(self._appending(id, updates))
+        return await self.database.run(self._appending(id, updates))
 
     def post(self, id: str, updates: Sequence[bytes]) -> None:
         """Add to the history without waiting for the disk. `database.flush()` waits, and raises what went wrong."""
@@ -117,6 +117,25 @@ class SessionStore:
         while found := await self.database.read(page):
             seen += len(found)
             yield found
+
+    async def read(self, id: str, after: int, limit: int) -> "list[tuple[int, bytes]]":
+        """The updates after a number, each with its own: at most `limit` of them, or as many as pass the size of a page.
+
+        Raises:
+            NoSuchSession: it was deleted, or never was.
+        """
+
+        def read(connection: Connection) -> list[tuple[int, bytes]]:
+            size, found = 0, []
+            rows = "SELECT seq, data FROM history WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?"
+            for seq, data in connection.execute(rows, (_key(connection, id), after, limit)):
+                found.append((seq, data))
+                size += len(data)
+                if size >= PAGE_BYTES:
+                    break
+            return found
+
+        return await self.database.read(read)
 
     async def get(self, id: str) -> SessionRow | None:
         """What is known of a session, or `None` if it is not there."""
@@ -254,11 +273,11 @@ class SessionStore:
         deleted = "DELETE FROM session WHERE id = ?"
         return await self.database.run(lambda connection: connection.execute(deleted, (id,)).rowcount > 0)
 
-    def _appending(self, id: str, updates: Sequence[bytes]) -> Callable[[Connection], None]:
+    def _appending(self, id: str, updates: Sequence[bytes]) -> Callable[[Connection], int]:
         updates = tuple(updates)  # as they are now: the job comes later
         at = self._time(None)
 
-        def append(connection: Connection) -> None:
+        def append(connection: Connection) -> int:
             # The length is the sequence: under the writer's lock nobody else can take the same numbers.
             # Never back in time: another process may have a later one, and a clock may be set back.
             change = "UPDATE session SET length = length + ?, updated_at = max(updated_at, ?) WHERE id = ?"
@@ -267,6 +286,7 @@ class SessionStore:
             key, length = connection.execute("SELECT key, length FROM session WHERE id = ?", (id,)).fetchone()
             rows = ((key, seq, data) for seq, data in enumerate(updates, length - len(updates) + 1))
             connection.executemany("INSERT INTO history (session, seq, data) VALUES (?, ?, ?)", rows)
+            return int(length)
 
         return append
 

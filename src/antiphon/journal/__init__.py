@@ -1,0 +1,8 @@
+"""The durable, numbered log of a session, as an interface with one contract: claim, append, read and tail.
+
+Files in reading order:
+
+    base.py     the interface, its lease and entries, and the feed that implementations share for tails
+    sqlite.py   the journal of one machine: SQLite, and the lock on a session as its claim
+    owner.py    who owns a session: ask the owner, place a new session, watch the workers
+"""

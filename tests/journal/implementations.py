@@ -1,0 +1,49 @@
+"""The implementations of the journal that the contract is checked against. A new one adds an entry to `IMPLEMENTATIONS`."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Final, Protocol
+
+from antiphon.journal.base import Journal
+from antiphon.journal.sqlite import SqliteJournal
+from antiphon.store.schema import open_database
+from antiphon.store.sessions import SessionStore
+
+__all__ = ["IMPLEMENTATIONS", "Place"]
+
+
+class Place(Protocol):
+    """Where the journals of one test are."""
+
+    def opened(self) -> AbstractAsyncContextManager[Journal]:
+        """A journal as one more process would open it."""
+
+    async def begin(self, session: str) -> None:
+        """Make a session that has no events yet."""
+
+    async def delete(self, session: str) -> None:
+        """Delete a session while it may be claimed."""
+
+
+class SqlitePlace:
+    """A state directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[Journal]:
+        async with open_database(self._directory) as database:
+            yield SqliteJournal(SessionStore(database), self._directory)
+
+    async def begin(self, session: str) -> None:
+        async with open_database(self._directory) as database:
+            await SessionStore(database).create(session, "antiphon", "/w")
+
+    async def delete(self, session: str) -> None:
+        async with open_database(self._directory) as database:
+            await SessionStore(database).delete(session)
+
+
+IMPLEMENTATIONS: Final[dict[str, Callable[[Path], Place]]] = {"sqlite": SqlitePlace}
