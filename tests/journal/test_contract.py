@@ -10,7 +10,7 @@ import pytest
 
 from antiphon.errors import sentence_and_hint
 from antiphon.journal import base
-from antiphon.journal.base import Entry, Journal, Lease, StaleLease
+from antiphon.journal.base import Journal, JournalEntry, Lease, StaleLease
 from antiphon.store.errors import NoSuchSession
 from antiphon.store.locks import LiveElsewhere
 from tests.journal.implementations import IMPLEMENTATIONS, Place
@@ -30,17 +30,17 @@ async def journal(place: Place) -> AsyncIterator[Journal]:
         yield journal
 
 
-def numbered(count: int, first: int = 1) -> list[Entry]:
-    return [Entry(number, b"%d" % number) for number in range(first, first + count)]
+def numbered(count: int, first: int = 1) -> list[JournalEntry]:
+    return [JournalEntry(number, b"%d" % number) for number in range(first, first + count)]
 
 
-def data(entries: list[Entry]) -> list[bytes]:
+def data(entries: list[JournalEntry]) -> list[bytes]:
     return [entry.data for entry in entries]
 
 
-async def taken(journal: Journal, count: int, after: int = 0, session: str = "s") -> list[Entry]:
+async def taken(journal: Journal, count: int, after: int = 0, session: str = "s") -> list[JournalEntry]:
     """The first entries of a tail."""
-    found: list[Entry] = []
+    found: list[JournalEntry] = []
     async with asyncio.timeout(LIMIT), aclosing(journal.tail(session, after)) as tail:  # type: ignore[type-var]
         async for entry in tail:
             found.append(entry)
@@ -202,7 +202,7 @@ async def test_many_tails_that_begin_during_appends_get_every_event_once(journal
             await journal.append(lease, data(numbered(count, done + 1)))
             done += count
 
-    async def follow(begins_after: float, after: int) -> list[Entry]:
+    async def follow(begins_after: float, after: int) -> list[JournalEntry]:
         await asyncio.sleep(begins_after)
         return await taken(journal, total - after, after)
 
@@ -218,7 +218,7 @@ async def test_a_slow_tail_misses_nothing_and_takes_little_memory(
 ) -> None:
     monkeypatch.setattr(base, "FEED_LIMIT", 50)
     lease = await journal.claim("s")
-    found: list[Entry] = []
+    found: list[JournalEntry] = []
     async with aclosing(journal.tail("s")) as tail:  # type: ignore[type-var]
         await journal.append(lease, [b"1"])
         found.append(await anext(tail))

@@ -22,7 +22,7 @@ import msgspec
 
 from antiphon.errors import AcpError
 
-__all__ = ["PAGE", "Entry", "Feed", "Journal", "Lease", "StaleLease"]
+__all__ = ["PAGE", "Feed", "Journal", "JournalEntry", "Lease", "StaleLease"]
 
 PAGE: Final = 1000
 """Most entries of one `read`, unless the caller says otherwise."""
@@ -34,7 +34,7 @@ SILENCE: Final = 2.0
 """Seconds without an event after which a tail looks into the store: another process may have appended."""
 
 
-class Entry(NamedTuple):
+class JournalEntry(NamedTuple):
     """An event in a journal."""
 
     number: int
@@ -82,14 +82,14 @@ class Journal(Protocol):
             NoSuchSession: nothing is stored under this id, or nothing any more.
         """
 
-    async def read(self, session: str, after: int = 0, limit: int = PAGE) -> list[Entry]:
+    async def read(self, session: str, after: int = 0, limit: int = PAGE) -> list[JournalEntry]:
         """The entries after a number, `limit` of them at most. Empty: there are none, or there is no such session."""
 
-    def tail(self, session: str, after: int = 0) -> AsyncIterator[Entry]:
+    def tail(self, session: str, after: int = 0) -> AsyncIterator[JournalEntry]:
         """The entries after a number, and then every one that is appended. Any number of subscribers may do so at the same time."""
 
 
-Read: TypeAlias = Callable[[str, int, int], Awaitable[list[Entry]]]
+Read: TypeAlias = Callable[[str, int, int], Awaitable[list[JournalEntry]]]
 
 
 class Feed:
@@ -104,7 +104,7 @@ class Feed:
         for subscriber in self._subscribers.get(session, ()):
             subscriber.put(last - len(events) + 1, events)
 
-    async def tail(self, session: str, after: int) -> AsyncIterator[Entry]:
+    async def tail(self, session: str, after: int) -> AsyncIterator[JournalEntry]:
         """Implement `Journal.tail`: the store first, then what is published; whatever leaves a gap is read from the store."""
         subscriber = _Subscriber()
         self._subscribers.setdefault(session, set()).add(subscriber)
@@ -129,7 +129,7 @@ class _Subscriber:
     """The events that wait for one tail."""
 
     def __init__(self) -> None:
-        self._waiting: deque[Entry] = deque()
+        self._waiting: deque[JournalEntry] = deque()
         self._size = 0
         self._overflowed = False
         self._published = asyncio.Event()
@@ -141,9 +141,9 @@ class _Subscriber:
             self._waiting.clear()
             self._size, self._overflowed = 0, True
         else:
-            self._waiting.extend(map(Entry, range(first, first + len(events)), events))
+            self._waiting.extend(map(JournalEntry, range(first, first + len(events)), events))
 
-    async def next(self, after: int) -> Entry | None:
+    async def next(self, after: int) -> JournalEntry | None:
         """The entry with the next number; None: look into the store, because something is missing or nothing happened for a while."""
         while not self._overflowed:
             while self._waiting:

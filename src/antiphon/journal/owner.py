@@ -11,7 +11,7 @@ import msgspec
 
 from antiphon.errors import AcpError
 
-__all__ = ["LOCAL", "LocalOwner", "NoOwner", "Owner", "Placement", "Worker"]
+__all__ = ["LOCAL", "LocalOwner", "NoOwner", "Owner", "Placement", "SessionWorker"]
 
 LOCAL: Final = "local"
 """The name of the one worker of a single process."""
@@ -25,7 +25,7 @@ class Placement(msgspec.Struct, frozen=True):
     labels: Mapping[str, str] = {}
 
 
-class Worker(msgspec.Struct, frozen=True):
+class SessionWorker(msgspec.Struct, frozen=True):
     """A process that runs agents, and how it stands."""
 
     name: str
@@ -47,14 +47,14 @@ class Owner(Protocol):
             NoOwner: no worker has the session.
         """
 
-    async def place(self, placement: Placement) -> Worker:
+    async def place(self, placement: Placement) -> SessionWorker:
         """Choose the worker of a new session.
 
         Raises:
             NoOwner: none can take it; the error says why.
         """
 
-    def watch(self) -> AsyncIterator[Worker]:
+    def watch(self) -> AsyncIterator[SessionWorker]:
         """The workers as they are now, and then each one whose state changes."""
 
 
@@ -81,12 +81,12 @@ class LocalOwner:
             raise NoOwner(f"session `{session}` is not open here", hint="load it, then ask again")
         return await handle(request)
 
-    async def place(self, placement: Placement) -> Worker:
+    async def place(self, placement: Placement) -> SessionWorker:
         return self._worker()
 
-    async def watch(self) -> AsyncIterator[Worker]:
+    async def watch(self) -> AsyncIterator[SessionWorker]:
         yield self._worker()
         await asyncio.Event().wait()  # this process is the worker: while anything waits here, it lives
 
-    def _worker(self) -> Worker:
-        return Worker(LOCAL, sessions=len(self._handlers))
+    def _worker(self) -> SessionWorker:
+        return SessionWorker(LOCAL, sessions=len(self._handlers))

@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
-from antiphon.journal.base import PAGE, Entry, Feed, Lease, StaleLease
+from antiphon.journal.base import PAGE, Feed, JournalEntry, Lease, StaleLease
 from antiphon.store.errors import NoSuchSession
 from antiphon.store.locks import SessionLock
 from antiphon.store.sessions import SessionStore
@@ -57,12 +57,12 @@ class SqliteJournal:
         self._feed.publish(lease.session, last, events)
         return last
 
-    async def read(self, session: str, after: int = 0, limit: int = PAGE) -> list[Entry]:
+    async def read(self, session: str, after: int = 0, limit: int = PAGE) -> list[JournalEntry]:
         try:
             found = await self._store.read(session, after, limit)
         except NoSuchSession:
             return []
-        return [Entry(*each) for each in found]
+        return [JournalEntry(*each) for each in found]
 
-    def tail(self, session: str, after: int = 0) -> AsyncIterator[Entry]:
+    def tail(self, session: str, after: int = 0) -> AsyncIterator[JournalEntry]:
         return self._feed.tail(session, after)
