@@ -268,6 +268,7 @@ class DemoSession(EngineSession):
         await self._created()
         if self._changed:  # a thousand sessions that nobody used close without a thousand waits for the disk
             await self.remember()
+        await self._keeping.release(self.session.id)
 
 
 def _title(turn: "AgentTurn") -> str:

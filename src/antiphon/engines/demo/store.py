@@ -5,10 +5,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from antiphon.config.places import state_dir
 from antiphon.errors import Code, RequestError
+from antiphon.journal.sqlite import SqliteJournal
 from antiphon.protocol import v1
 from antiphon.protocol.base import encode
-from antiphon.store.errors import BadCursor, NoSuchSession
+from antiphon.store.errors import BadCursor, NoSuchSession, StoreError
+from antiphon.store.locks import LiveElsewhere
 from antiphon.store.schema import open_database
 from antiphon.store.sessions import SessionStore
 
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from antiphon.agent.session import AgentSession
+    from antiphon.journal.base import Lease
 
 __all__ = ["DemoState", "DemoStore"]
 
@@ -53,7 +57,10 @@ class DemoStore:
     def __init__(self) -> None:
         self._store = SessionStore(open_database())
         self._creating: set[asyncio.Future[object]] = set()
-        self._writing: dict[str, list[asyncio.Future[None]]] = {}
+        self._journal = SqliteJournal(self._store, state_dir())
+        self._leases: dict[str, asyncio.Future[Lease]] = {}
+        """The sessions that something was appended to. One in which nothing is said is never claimed."""
+        self._writing: dict[str, list[asyncio.Future[int]]] = {}
 
     def create(self, session: "AgentSession") -> "asyncio.Future[object]":
         """A new session. Await it for what went wrong; everything else that is asked here waits for it."""
@@ -123,8 +130,26 @@ class DemoStore:
 
     def append(self, session_id: str, updates: "list[v1.Update]") -> None:
         """More of what was said. It is on its way at once, and on the disk after `settle`."""
-        writing = asyncio.ensure_future(self._store.append(session_id, [encode(update) for update in updates]))
+        writing = asyncio.ensure_future(self._append(session_id, [encode(update) for update in updates]))
         self._writing.setdefault(session_id, []).append(writing)
+
+    async def _append(self, session_id: str, events: "list[bytes]") -> int:
+        claiming = self._leases.get(session_id)
+        if claiming is None:
+            claiming = self._leases[session_id] = asyncio.ensure_future(self._claim(session_id))
+        return await self._journal.append(await asyncio.shield(claiming), events)
+
+    async def _claim(self, session_id: str) -> "Lease":
+        try:
+            return await self._journal.claim(session_id)
+        except LiveElsewhere as error:
+            raise StoreError(error.sentence, hint=error.hint) from error
+
+    async def release(self, session_id: str) -> None:
+        """Let another process write the session."""
+        claiming = self._leases.pop(session_id, None)
+        if claiming is not None and claiming.done() and not claiming.cancelled() and claiming.exception() is None:
+            await self._journal.release(claiming.result())
 
     async def settle(self, session_id: str, kept: DemoState) -> None:
         """Keep the state, and come back when everything of this session is on the disk."""
