@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from antiphon.engines.base import EngineSession
 from antiphon.engines.demo.commands import all_commands
-from antiphon.engines.demo.journal import Journal
 from antiphon.engines.demo.store import DemoState
 from antiphon.engines.demo.workspace import describe
 from antiphon.errors import Code, RequestError, RequestRefused, sentence_and_hint
@@ -15,6 +14,7 @@ from antiphon.store.errors import UNSAVED, StoreError
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Callable
 
     from antiphon.agent.agent import Outcome
     from antiphon.agent.session import AgentSession
@@ -22,7 +22,39 @@ if TYPE_CHECKING:
     from antiphon.agent.turn import AgentTurn
     from antiphon.engines.demo.store import DemoStore
 
-__all__ = ["MODELS", "MODES", "OPTIONS", "DemoSession"]
+__all__ = ["MODELS", "MODES", "OPTIONS", "DemoSession", "UpdateMerger"]
+
+_TEXTS: Final = (v1.AgentMessageChunk, v1.AgentThoughtChunk, v1.UserMessageChunk)
+
+
+class UpdateMerger:
+    """The updates of a session that are worth storing, with the pieces of one text as one piece."""
+
+    def __init__(self, write: "Callable[[list[v1.Update]], None]") -> None:
+        self._write = write
+        self._kind: type | None = None
+        self._pieces: list[str] = []
+
+    def note(self, update: "v1.Update") -> None:
+        """One more update left."""
+        if isinstance(update, v1.SettingsUpdate | v1.Unknown):
+            return
+        if isinstance(update, _TEXTS) and isinstance(update.content, v1.TextBlock) and update.message_id is None:
+            if type(update) is not self._kind:
+                self.flush()
+                self._kind = type(update)
+            self._pieces.append(update.content.text)
+            return
+        self.flush()
+        self._write([update])
+
+    def flush(self) -> None:
+        """Hand on what was gathered."""
+        if self._kind is not None:
+            whole = v1.TextBlock("".join(self._pieces))
+            self._write([self._kind(whole)])
+        self._kind, self._pieces = None, []
+
 
 # What can be chosen in a session of the demo: modes, models, and one setting of every category.
 
@@ -89,7 +121,7 @@ class DemoSession(EngineSession):
         self.kept = DemoState()
         self._keeping = keeping
         self._is_kept = True
-        self._journal = Journal(self._append)
+        self._journal = UpdateMerger(self._append)
         self._commands = all_commands()
         self._changed = False
         self._creating: asyncio.Future[object] | None = None
