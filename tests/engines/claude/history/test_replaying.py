@@ -190,7 +190,7 @@ def test_pictures_stay_in_the_prompt(session: SessionFile) -> None:
     session.user(
         [text("look"), {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}}]
     )
-    assert told(session) == ["user: look", "user ImageBlock"]
+    assert told(session) == ["user: look", "user ClaudeImageBlock"]
 
 
 def test_what_was_said_in_the_middle_of_a_turn_is_told_where_it_reached_the_model(session: SessionFile) -> None:
