@@ -17,6 +17,7 @@ from antiphon.life import Life
 LIVES: Final[tuple[str, ...]] = (
     "antiphon.transports.pipes:PIPE_INPUT_LIFE",
     "antiphon.transports.pipes:PIPE_OUTPUT_LIFE",
+    "antiphon.engines.process:KEPT_PROCESS_LIFE",
 )
 """Module and name of each, in the order of the page: from the wire upwards."""
 

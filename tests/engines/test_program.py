@@ -38,20 +38,20 @@ async def test_lines_that_come_together_are_heard_together_and_announced_once(tm
     program = await LineProcess.start(
         command, cwd=str(tmp_path), env=os.environ, before=lambda: announced.append(program.end is None)
     )
-    assert await anext(program.handfuls()) == [b"one", b"two", b"three"]
+    assert await anext(program.batches()) == [b"one", b"two", b"three"]
     assert announced == [True]
     await program.close()
 
 
 async def test_a_slow_listener_holds_the_program_up_and_loses_nothing(tmp_path: Path) -> None:
     program = await start("for n in range(20_000): print(str(n).zfill(1000))", tmp_path)
-    handfuls: list[list[int]] = []
-    async for handful in program.handfuls():
-        handfuls.append([int(line) for line in handful])
+    batches: list[list[int]] = []
+    async for handful in program.batches():
+        batches.append([int(line) for line in handful])
         for _ in range(100):  # everybody else has a turn meanwhile
             await asyncio.sleep(0)
-    assert [number for handful in handfuls for number in handful] == list(range(20_000))
-    assert max(map(len, handfuls)) < 1100
+    assert [number for handful in batches for number in handful] == list(range(20_000))
+    assert max(map(len, batches)) < 1100
     await program.close()
 
 

@@ -129,11 +129,11 @@ def ask(found: Found, *words: str, cwd: str | None = None, limit: float = PATIEN
     Raises:
         CliMissing: it does not start, or does not answer.
     """
-    from antiphon.engines.process import answer_of
+    from antiphon.engines.process import run_once
 
     hint = f"install it again: {found.cli.install}; or name another one in {found.cli.variable}"
     try:
-        told = answer_of([found.path, *words], environment_for(found.cli.name), cwd, limit)
+        told = run_once([found.path, *words], environment_for(found.cli.name), cwd, limit)
     except OSError as error:
         raise CliMissing(f"{found.cli.title} cannot be started: `{found.path}`: {error.strerror}", hint) from error
     if told is None:

@@ -1,40 +1,69 @@
-"""Keeps one process of a CLI: started ahead, started again when it is gone, never two at a time. Knows no particular CLI."""
+"""The process of a CLI: started, read line by line, sent lines and requests, kept alive for its owner, and ended with all its children.
+
+    LineProcess   a program on pipes that writes lines
+    CliProcess    the same with requests to the CLI and their responses; Claude Code and Codex each have a subclass
+    KeptProcess   keeps one such process for its owner: started ahead, started again when it has ended, never two at a time
+
+It is the one module of the engines that knows a transport (ADR 0018).
+"""
 
 import asyncio
+import itertools
 import logging
 import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
+from enum import Enum
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
 
 from antiphon.aio import ignore_result
-from antiphon.errors import ConnectionClosed, fresh
+from antiphon.errors import AcpError, Code, ConnectionClosed, fresh
+from antiphon.life import Life
 from antiphon.transports import guard
 from antiphon.transports.framing import lines_of
 from antiphon.transports.process import ProcessTransport, spawn
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-
+    from antiphon.protocol.base import JsonObject
     from antiphon.transports.base import Frame
 
-__all__ = ["TRIES", "KeptProcess", "LineProcess", "ProcessOwner", "ProgramPeer", "Spoken", "answer_of"]
+__all__ = [
+    "KEPT_PROCESS_LIFE",
+    "TRIES",
+    "CliProcess",
+    "CliRefused",
+    "KeptProcess",
+    "KeptProcessEvent",
+    "KeptProcessState",
+    "LineProcess",
+    "LineSource",
+    "ProcessOwner",
+    "run_once",
+]
 
-# --- A program on pipes that speaks in lines: started, heard in order, spoken to, and ended with everything it started
-# What the engines that drive a CLI have in common. It is the one module of the engines that knows a transport (ADR 0018).
+UNREAD_LINES: Final = 1024
+UNREAD_BYTES: Final = 4 * 1024 * 1024
+"""Lines, and bytes of them, that wait to be read before reading from the pipe pauses."""
 
-MANY: Final = 1024
-MUCH: Final = 4 * 1024 * 1024
-"""Lines, and bytes of them, that wait to be heard before reading pauses."""
+READ_PAUSE: Final = 0.001
+"""Seconds between two batches of lines while a program writes without pause. No reader is faster, and to wake us and the client for every
+word costs more than the word."""
 
-BREATH: Final = 0.001
-"""Seconds between two handfuls of lines while a program speaks without pause. Nobody reads faster, and to wake us and the client
-for every word costs more than the word."""
+TRIES: Final = 3
+"""Processes that are started for one caller of `ready`, if each ends as soon as it has started."""
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+L = TypeVar("L")
+L_co = TypeVar("L_co", covariant=True)
+L_contra = TypeVar("L_contra", contravariant=True)
 
 
-def answer_of(
-    words: "Sequence[str]", env: "Mapping[str, str]", cwd: str | None, limit: float
+def run_once(
+    words: Sequence[str], env: Mapping[str, str], cwd: str | None, limit: float
 ) -> tuple[int, bytes, bytes] | None:
-    """Run a program with nothing to read: its status, and what it wrote to stdout and stderr; None if it takes longer. It blocks.
+    """Run a program with an empty stdin; return its status, stdout and stderr, or None if it takes longer than `limit`. Blocks.
 
     Raises:
         OSError: it cannot be started.
@@ -51,30 +80,33 @@ def answer_of(
         return (1 if child.returncode is None else child.returncode), out.read(), err.read()
 
 
-class _Ear:
-    """Takes what the program says as it comes, and gives it away by the handful: a model writes small lines, and many of them."""
+# A program that writes lines.
+
+
+class _LineBuffer:
+    """Collects lines as they arrive and hands them over in batches: a model writes small lines, and many of them."""
 
     def __init__(self, child: ProcessTransport, before: "Callable[[], None] | None") -> None:
         self._child = child
         self._before = before
-        self._heard: list[bytes] = []
+        self._lines: list[bytes] = []
         self._size = 0
-        self._over = False
+        self._ended = False
         self._last = 0.0
         self._more: asyncio.Future[None] | None = None
 
     def block_received(self, block: "Frame") -> None:
         if isinstance(block, bytes | bytearray):
-            self._heard += lines_of(block)
+            self._lines += lines_of(block)
             self._size += len(block)
-            if len(self._heard) > MANY or self._size > MUCH:
+            if len(self._lines) > UNREAD_LINES or self._size > UNREAD_BYTES:
                 self._child.pause()
             self._wake()
-        else:  # only the remains of one
-            _log.warning("`%s` said a line of %d bytes, which is too long to be kept", self._child.command, block.size)
+        else:  # a line over the limit, of which only the size is left
+            _log.warning("`%s` wrote a line of %d bytes, which is too long to be read", self._child.command, block.size)
 
-    def connection_lost(self, error: "ConnectionClosed") -> None:
-        self._over = True
+    def connection_lost(self, error: ConnectionClosed) -> None:
+        self._ended = True
         self._wake()
 
     def _wake(self) -> None:
@@ -84,42 +116,42 @@ class _Ear:
                 self._before()
 
     async def take(self) -> list[bytes]:
-        """All that came; nothing when there will be no more."""
-        while not self._heard and not self._over:
+        """Return all lines that have arrived; an empty list when there will be no more."""
+        while not self._lines and not self._ended:
             self._more = self._child.loop.create_future()
             await self._more
-        heard, self._heard, self._size = self._heard, [], 0
-        self._breathe()
-        return heard
+        lines, self._lines, self._size = self._lines, [], 0
+        self._read_on()
+        return lines
 
-    def _breathe(self) -> None:
-        """Read on: at once after a silence, else after a moment, in which more comes."""
+    def _read_on(self) -> None:
+        """Resume reading: at once after a silence, else after a short pause in which more lines arrive."""
         loop = self._child.loop
         before, self._last = self._last, loop.time()
-        if self._last - before > BREATH:
+        if self._last - before > READ_PAUSE:
             self._child.resume()
         else:
             self._child.pause()
-            loop.call_later(BREATH, self._child.resume)
+            loop.call_later(READ_PAUSE, self._child.resume)
 
 
 class LineProcess:
-    """A running program. Who hears its lines slowly slows it down; nothing piles up here."""
+    """A running program that writes lines. A slow reader slows it down; nothing accumulates here."""
 
-    def __init__(self, child: ProcessTransport, before: "Callable[[], None] | None" = None) -> None:
+    def __init__(self, child: ProcessTransport, before: Callable[[], None] | None = None) -> None:
         self._child = child
         self._before = before
 
     @classmethod
     async def start(
         cls,
-        command: "Sequence[str]",
+        command: Sequence[str],
         *,
         cwd: str,
-        env: "Mapping[str, str]",
-        before: "Callable[[], None] | None" = None,
+        env: Mapping[str, str],
+        before: Callable[[], None] | None = None,
     ) -> Self:
-        """Start it. `before` is called when it has said something, which is heard in the next turn of the loop.
+        """Start a program. `before` is called when lines have arrived, which are handled in the next turn of the event loop.
 
         Raises:
             SpawnFailed: there is no such program, or it may not be run.
@@ -128,118 +160,249 @@ class LineProcess:
 
     @property
     def pid(self) -> int:
-        """Its process."""
+        """The id of the process."""
         return self._child.pid
 
     @property
-    def end(self) -> "ConnectionClosed | None":
-        """Why nothing more will come from it; None while it may speak."""
+    def end(self) -> ConnectionClosed | None:
+        """Why no more lines will come; None while the program may still write."""
         return self._child.lost
 
     @property
     def stderr(self) -> str:
-        """Its last words there."""
+        """The end of what the program wrote to stderr."""
         return self._child.stderr
 
-    async def lines(self) -> "AsyncIterator[bytes]":
-        """What it says, line by line, until it ends."""
-        async for handful in self.handfuls():
-            for line in handful:
+    async def lines(self) -> AsyncIterator[bytes]:
+        """Yield line by line, until the program ends."""
+        async for batch in self.batches():
+            for line in batch:
                 yield line
 
-    async def handfuls(self) -> "AsyncIterator[list[bytes]]":
-        """The same, as many lines at a time as came together."""
-        ear = _Ear(self._child, self._before)
-        self._child.attach(ear)
-        while handful := await ear.take():
-            yield handful
+    async def batches(self) -> AsyncIterator[list[bytes]]:
+        """Yield as many lines at a time as arrived together."""
+        buffer = _LineBuffer(self._child, self._before)
+        self._child.attach(buffer)
+        while batch := await buffer.take():
+            yield batch
 
     def send(self, line: bytes) -> None:
-        """Say a line, with its end. A program that is gone hears nothing; `lines` tells that it is."""
+        """Send a line, which ends in a newline. To a program that has ended nothing is sent; `lines` ends with it."""
         if self._child.lost is None:
             self._child.out += line
             self._child.flush_soon()
 
     async def close(self) -> None:
-        """End it: its input is closed, and what does not end by that is told to, then made to. Closing twice is fine."""
+        """Close its stdin; terminate, then kill what does not end by that. Closing twice is fine."""
         await self._child.close()
 
 
-class ProgramPeer:
-    """Somebody to talk to behind a program: what all of them share. The lines are their own."""
+# A CLI: requests and their responses.
 
-    def __init__(self, program: LineProcess) -> None:
-        self._program = program
+
+class CliRefused(AcpError):
+    """A CLI refuses a request, or does not respond within the limit."""
+
+    def __init__(self, cli: str, method: str, message: str) -> None:
+        super().__init__(f"{cli} refuses `{method}`: {message}")
+        self.message = message
+
+
+class _Waiting(Generic[T]):
+    """A request that waits for its response."""
+
+    __slots__ = ("method", "read", "response")
+
+    def __init__(self, method: str, response: "asyncio.Future[T]", read: Callable[[Any], T]) -> None:
+        self.method = method
+        self.response = response
+        self.read = read
+        """Makes the result of the response that is waited for."""
+
+
+class CliProcess(Generic[L]):
+    """A running CLI. Iterate `lines`: responses to our requests are taken out of them on the way.
+
+    A subclass knows the messages: it decodes a line, passes responses to `succeeded` and `failed`, and encodes what is sent.
+    """
+
+    title: ClassVar[str]
+    """What the CLI is called in errors."""
+
+    def __init__(self, process: LineProcess) -> None:
+        self._process = process
+        self._waiting: dict[Hashable, _Waiting[Any]] = {}
+        self._numbers = itertools.count(1)
 
     @classmethod
     async def start(
         cls,
-        command: "Sequence[str]",
+        command: Sequence[str],
         cwd: str,
-        environment: "Mapping[str, str]",
-        before: "Callable[[], None] | None" = None,
+        environment: Mapping[str, str],
+        before: Callable[[], None] | None = None,
     ) -> Self:
-        """Start one; `before` as a `Program` has it. Raises `SpawnFailed`."""
+        """Start the CLI; `before` as in `LineProcess.start`. Raises `SpawnFailed`."""
         return cls(await LineProcess.start(command, cwd=cwd, env=environment, before=before))
 
     @property
     def pid(self) -> int:
-        """Its id."""
-        return self._program.pid
-
-    @property
-    def end(self) -> "ConnectionClosed | None":
-        """Why it says nothing more; None while it lives."""
-        return self._program.end
-
-    async def close(self) -> None:
-        """End it, and what it started."""
-        await self._program.close()
-
-
-TRIES: Final = 3
-"""Processes that are started for one caller of `ready`, if each dies as soon as it can be spoken to."""
-
-_log = logging.getLogger(__name__)
-L = TypeVar("L", covariant=True)
-H = TypeVar("H", contravariant=True)
-
-
-class Spoken(Protocol[L]):
-    """A process that speaks in lines of some kind."""
-
-    @property
-    def pid(self) -> int:
-        """Its id."""
+        """The id of the process."""
+        return self._process.pid
 
     @property
     def end(self) -> ConnectionClosed | None:
-        """Why it says nothing more; None while it lives."""
+        """Why no more lines will come; None while the CLI runs."""
+        return self._process.end
 
-    def lines(self) -> "AsyncIterator[L]":
-        """What it says."""
+    async def close(self) -> None:
+        """End the CLI and everything that it started."""
+        await self._process.close()
+
+    # From the CLI.
+
+    def read(self, line: bytes) -> L | None:
+        """Decode a line; None if it was a response and has been passed on."""
+        raise NotImplementedError
+
+    async def lines(self) -> AsyncIterator[L]:
+        """Yield decoded lines until the CLI ends; then every request that still waits fails."""
+        read = self.read
+        async for batch in self._process.batches():
+            for raw in batch:
+                if (line := read(raw)) is not None:
+                    yield line
+        for waiting in self._waiting.values():
+            if not waiting.response.done():
+                waiting.response.set_exception(fresh(self.end or ConnectionClosed(f"{self.title} has ended")))
+
+    def succeeded(self, id: Hashable, result: object) -> None:
+        """Give a result to the request with this id. It is read at once, before the lines that follow it."""
+        waiting = self._waiting.get(id)
+        if waiting is None or waiting.response.done():  # the caller was cancelled
+            return
+        try:
+            waiting.response.set_result(waiting.read(result))
+        except Exception as error:  # the caller of the request gets it
+            waiting.response.set_exception(error)
+
+    def failed(self, id: Hashable, message: str) -> None:
+        """Let the request with this id fail."""
+        waiting = self._waiting.get(id)
+        if waiting is not None and not waiting.response.done():
+            waiting.response.set_exception(CliRefused(self.title, waiting.method, message))
+
+    # To the CLI.
+
+    def next_number(self) -> int:
+        """Return a number that no other request to this process has."""
+        return next(self._numbers)
+
+    def send(self, line: bytes) -> None:
+        """Send a line that needs no response."""
+        self._process.send(line)
+
+    async def exchange(self, id: Hashable, method: str, line: bytes, read: Callable[[Any], T], limit: float) -> T:
+        """Send a request and return what `read` makes of its response.
+
+        Raises:
+            CliRefused: the CLI refuses, or does not respond within `limit` seconds.
+            ConnectionClosed: the CLI ended.
+        """
+        if self.end is not None:
+            raise fresh(self.end)
+        response: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._waiting[id] = _Waiting(method, response, read)
+        self.send(line)
+        try:
+            return await asyncio.wait_for(response, limit)
+        except TimeoutError:
+            raise CliRefused(self.title, method, f"no answer within {limit:g} seconds") from None
+        finally:
+            del self._waiting[id]
+
+    def answer(self, id: Any, result: "JsonObject") -> None:
+        """Respond to a request of the CLI."""
+        raise NotImplementedError
+
+    def refuse(self, id: Any, message: str, code: int = Code.INTERNAL_ERROR) -> None:
+        """Respond to a request of the CLI with an error."""
+        raise NotImplementedError
+
+
+# One process, kept for its owner.
+
+
+class LineSource(Protocol[L_co]):
+    """A process that can be kept."""
+
+    @property
+    def pid(self) -> int:
+        """The id of the process."""
+
+    @property
+    def end(self) -> ConnectionClosed | None:
+        """Why no more lines will come; None while it runs."""
+
+    def lines(self) -> AsyncIterator[L_co]:
+        """Yield lines until it ends."""
 
     async def close(self) -> None:
         """End it, and what it started."""
 
 
-P = TypeVar("P", bound=Spoken[object])
+P = TypeVar("P", bound=LineSource[object])
 
 
-class ProcessOwner(Protocol[P, H]):
-    """Who has the process, and hears from it."""
+class ProcessOwner(Protocol[P, L_contra]):
+    """Starts the process, and handles its lines."""
 
     async def start(self) -> P:
-        """Start one, as things stand now."""
+        """Start a process with the settings of this moment."""
 
     async def began(self, process: P) -> None:
-        """It runs: introduce yourself. Raising means that it is of no use."""
+        """Make the first requests to a new process. Raising means that the process is of no use."""
 
-    def hear(self, process: P, line: H) -> "Awaitable[None]":
-        """It says something. What comes next waits for this."""
+    def hear(self, process: P, line: L_contra) -> Awaitable[None]:
+        """Handle a line. The next one waits for this."""
 
     async def ended(self, process: P) -> None:
-        """It says no more, whoever ended it."""
+        """Clean up after a process that has ended, for whatever reason. Called once for each process."""
+
+
+class KeptProcessState(Enum):
+    """Where a kept process is in its life."""
+
+    ABSENT = "absent"
+    STARTING = "starting"
+    RUNNING = "running"
+    CLOSED = "closed"
+
+
+class KeptProcessEvent(Enum):
+    """What can happen to a kept process."""
+
+    START = "start"
+    STARTED = "be started"
+    FAILED = "fail to start"
+    ENDED = "end"
+    CLOSE = "close"
+
+
+_S, _E = KeptProcessState, KeptProcessEvent
+KEPT_PROCESS_LIFE: Final = Life(
+    "kept process",
+    _S.ABSENT,
+    {
+        _S.ABSENT: {_E.START: _S.STARTING, _E.CLOSE: _S.CLOSED},
+        _S.STARTING: {_E.STARTED: _S.RUNNING, _E.FAILED: _S.ABSENT, _E.CLOSE: _S.CLOSED},
+        # START: the process has ended, and its last lines are still being handled.
+        _S.RUNNING: {_E.ENDED: _S.ABSENT, _E.START: _S.STARTING, _E.CLOSE: _S.CLOSED},
+        _S.CLOSED: {_E.STARTED: _S.CLOSED, _E.FAILED: _S.CLOSED, _E.CLOSE: _S.CLOSED},
+    },
+    "The process of a CLI, as its owner keeps it. It is started ahead of the first prompt, and again when it has ended; "
+    "a new one starts when all lines of the one before have been handled.",
+)
 
 
 class KeptProcess(Generic[P]):
@@ -247,60 +410,72 @@ class KeptProcess(Generic[P]):
 
     def __init__(self, owner: ProcessOwner[P, Any]) -> None:
         self._owner = owner
+        self.state = KEPT_PROCESS_LIFE.start
         self._starting: asyncio.Task[P] | None = None
+        self._current: P | None = None
         self._pumps: set[asyncio.Task[None]] = set()
         self._ends: set[asyncio.Task[None]] = set()
-        self._closed = False
         self._closing: asyncio.Task[None] | None = None
+
+    def _happens(self, event: KeptProcessEvent) -> None:
+        self.state = KEPT_PROCESS_LIFE.next(self.state, event)
 
     @property
     def process(self) -> P | None:
-        """The one that lives and can be spoken to."""
-        starting = self._starting
-        if starting is None or not starting.done() or starting.cancelled() or starting.exception() is not None:
-            return None
-        process = starting.result()
-        return process if process.end is None else None
+        """The process that runs and has been introduced."""
+        current = self._current if self.state is _S.RUNNING else None
+        return current if current is not None and current.end is None else None
 
     def start_soon(self) -> None:
-        """Begin to start it, if it does not run."""
-        if self._closed or (self._starting is not None and (not self._starting.done() or self.process is not None)):
+        """Begin to start a process, if none runs or starts."""
+        if self.state in (_S.CLOSED, _S.STARTING) or self.process is not None:
             return
+        self._happens(_E.START)
         self._starting = asyncio.get_running_loop().create_task(self._start(), name="start an engine")
-        self._starting.add_done_callback(ignore_result)  # a prompt will hear of it; there may never be one
+        self._starting.add_done_callback(ignore_result)  # a prompt gets the error; there may never be one
 
     async def ready(self) -> P:
-        """The process, once it can be spoken to. Raises what kept it from starting.
+        """Return the process once it can be used. Raises what kept it from starting.
 
         Raises:
-            ConnectionClosed: it was ended for good, or every one that was started died at once.
+            ConnectionClosed: it was closed for good, or every process that was started ended at once.
         """
         death = ConnectionClosed("it ended")
         for _ in range(TRIES):
-            if self._closed:
+            if self.state is _S.CLOSED:
                 raise ConnectionClosed("the session is closed")
             self.start_soon()
             starting = self._starting
             assert starting is not None  # noqa: S101 - just made
-            await asyncio.wait([starting])  # who stops waiting does not stop it
+            await asyncio.wait([starting])  # cancelling this caller does not cancel the start
             if starting.cancelled() or self._is_closed():
                 raise ConnectionClosed("the session is closed")
             process = starting.result()
             if process.end is None:
                 return process
             death = process.end
-            # It died before we could run again: `ended` may have been called already, and will not be called again.
+            # It ended before we could run again: `ended` may have been called already, and will not be called again.
         raise fresh(death)
 
     def _is_closed(self) -> bool:
-        return self._closed
+        return self.state is _S.CLOSED
 
     async def _start(self) -> P:
-        # Two of them would write to one file; and what the one before still has to say is not about the next one's work.
+        try:
+            process = await self._started()
+        except BaseException:
+            self._happens(_E.FAILED)
+            raise
+        self._current = process
+        self._happens(_E.STARTED)
+        return process
+
+    async def _started(self) -> P:
+        # Two processes would write to one file; and the last lines of the one before are not about the next one's work.
         while before := self._ends | self._pumps:
             await asyncio.wait(before)
         process = await self._owner.start()
-        pump = asyncio.get_running_loop().create_task(self._pump(process), name=f"hear {process.pid}")
+        pump = asyncio.get_running_loop().create_task(self._pump(process), name=f"read {process.pid}")
         self._pumps.add(pump)
         pump.add_done_callback(self._pumps.discard)
         try:
@@ -315,12 +490,10 @@ class KeptProcess(Generic[P]):
             async for line in process.lines():
                 try:
                     await self._owner.hear(process, line)
-                except (
-                    ConnectionClosed
-                ) as error:  # whoever it is for is gone; the process may be asked to end in what follows
+                except ConnectionClosed as error:  # the client is gone; the lines that follow may still be needed
                     _log.debug("a line of an engine was not handled: %s", error)
                 except Exception:  # one line that went wrong does not silence the others
-                    if self._closed:
+                    if self._is_closed():
                         break
                     _log.exception("a line of an engine could not be handled: %.200r", line)
         except Exception:
@@ -330,16 +503,17 @@ class KeptProcess(Generic[P]):
             await self._owner.ended(process)
 
     def give_up(self, process: P) -> None:
-        """End a process without waiting for it. The next one waits until it is gone."""
-        if self._starting is not None and self._starting.done() and self.process in (process, None):
-            self._starting = None
+        """End a process without waiting for it. The next one starts when it is gone."""
+        current = self._current
+        if self.state is _S.RUNNING and current is not None and (current is process or current.end is not None):
+            self._happens(_E.ENDED)
         end = asyncio.get_running_loop().create_task(process.close(), name=f"end {process.pid}")
         self._ends.add(end)
         end.add_done_callback(self._ends.discard)
 
     async def close(self) -> None:
-        """End it for good. Who stops waiting for that does not stop it."""
-        self._closed = True
+        """End the process for good. Cancelling this caller does not cancel that."""
+        self._happens(_E.CLOSE)
         if self._closing is None:
             self._closing = asyncio.get_running_loop().create_task(self._close(), name="close an engine's process")
         await asyncio.shield(self._closing)

@@ -7,8 +7,8 @@ import pytest
 
 from antiphon.agent.turn import AgentTurn
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.server import CodexRefused
 from antiphon.engines.codex.settings import CodexSettings
+from antiphon.engines.process import CliRefused
 from antiphon.errors import AcpError, ConnectionClosed
 from tests.agent.editor import FULL, only_prompt, playing
 
@@ -59,7 +59,9 @@ async def learning(server: Any, mode: str | None, times: int = 2, **opened: Any)
 ASKS = {"approvalPolicy": "on-request", "sandboxPolicy": {"type": "readOnly"}}
 
 
-@pytest.mark.parametrize("trouble", [CodexRefused("config/read", "no"), ["something else"]], ids=["refused", "ill"])
+@pytest.mark.parametrize(
+    "trouble", [CliRefused("Codex", "config/read", "no"), ["something else"]], ids=["refused", "ill"]
+)
 async def test_a_configuration_that_is_not_known_widens_nothing(trouble: Any) -> None:
     first, second = await learning(Configuration(trouble, {"config": WIDE}), "acceptEdits")
     assert first == {**ASKS, "summary": "auto", "collaborationMode": first["collaborationMode"]}
@@ -74,7 +76,7 @@ async def test_a_server_that_dies_is_asked_again_after_its_restart() -> None:
 
 @pytest.mark.parametrize("mode", [None, "default", "bypassPermissions"])
 async def test_other_modes_need_no_configuration_and_it_is_asked_for_again(mode: str | None) -> None:
-    server = Configuration(CodexRefused("config/read", "no"), {"config": WIDE})
+    server = Configuration(CliRefused("Codex", "config/read", "no"), {"config": WIDE})
     first, second, third = await learning(server, mode, 3)
     assert (first["summary"], second["summary"], third["summary"]) == ("auto", "concise", "concise")
 

@@ -20,7 +20,7 @@ from antiphon.engines.codex import wire
 from antiphon.engines.codex.hub import CodexHub
 from antiphon.engines.codex.login import kept_login
 from antiphon.engines.codex.rollout import UnseenItems
-from antiphon.engines.codex.server import CodexServer, ended
+from antiphon.engines.codex.server import CodexServer, server_ended
 from antiphon.engines.codex.settings import CodexSettings
 from antiphon.engines.codex.stored_threads import list_threads, turns_of
 from antiphon.engines.codex.thread import OpenThread
@@ -181,8 +181,8 @@ async def test_the_end_of_a_server_is_raised_as_a_new_error_each_time_and_told_w
                 await server.request("account/read")
             errors.append(caught.value)
         assert errors[0] is not errors[1] and str(errors[0]) == str(errors[1])
-    assert "last words" in str(ended(ProcessDied("codex", 1, "last words"))) and "\x1b" not in str(
-        ended(ProcessDied("codex", 1, "\x1b[2m2026\x1b[0m \x1b[31mERROR\x1b[0m no"))
+    assert "last words" in str(server_ended(ProcessDied("codex", 1, "last words"))) and "\x1b" not in str(
+        server_ended(ProcessDied("codex", 1, "\x1b[2m2026\x1b[0m \x1b[31mERROR\x1b[0m no"))
     )
 
 

@@ -20,7 +20,7 @@ from antiphon.engines.claude import settings, wire
 from antiphon.engines.claude.grants import settings_with
 from antiphon.engines.claude.launch import EDIT_HOOKS, HOOKS, ClaudeLaunch, ServerFile, command_of, environment_of
 from antiphon.engines.claude.login import sign_in_needed
-from antiphon.engines.claude.process import ClaudeProcess, ClaudeRefused
+from antiphon.engines.claude.process import ClaudeProcess
 from antiphon.engines.claude.prompt import ClaudePrompt, message_of
 from antiphon.engines.claude.translate.events import (
     ClaudeEvent,
@@ -35,7 +35,7 @@ from antiphon.engines.claude.translate.events import (
 )
 from antiphon.engines.events import UpdateSender, mirrors
 from antiphon.engines.labels import title_of
-from antiphon.engines.process import TRIES, KeptProcess
+from antiphon.engines.process import TRIES, CliRefused, KeptProcess
 from antiphon.engines.project import Project, is_trust, trust_by_command
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
 from antiphon.protocol import v1
@@ -189,7 +189,7 @@ class ClaudeDriver:
         self._servers.remove()  # it has been read: what is secret in it is not kept
         try:
             told = await process.control("get_settings")
-        except ClaudeRefused:  # an older one
+        except CliRefused:  # an older one
             told = {}
         if settings.forbids_bypass(told):
             self._choosing.bypass = False
@@ -339,7 +339,7 @@ class ClaudeDriver:
         """Call off what it does by itself: there is no prompt that waits for its end."""
         process = self._running.process
         if process is not None and self._waiting is None:
-            with suppress(ClaudeRefused, ConnectionClosed):
+            with suppress(CliRefused, ConnectionClosed):
                 await process.control("interrupt", {"cancel_queued": True})
             self._answering.withdraw_all(process)
 
@@ -369,7 +369,7 @@ class ClaudeDriver:
         """
         try:
             return await self._running.ready()
-        except (ConnectionClosed, ClaudeRefused) as error:
+        except (ConnectionClosed, CliRefused) as error:
             raise self._gone(error) from error
         except RequestError:
             raise
@@ -383,7 +383,7 @@ class ClaudeDriver:
                 answer = await process.control("interrupt", {"cancel_queued": True})
                 if waiting.id not in answer.get("cancelled", ()):
                     await asyncio.wait([waiting.end])
-        except (TimeoutError, ClaudeRefused, ConnectionClosed) as error:
+        except (TimeoutError, CliRefused, ConnectionClosed) as error:
             _log.warning("Claude Code (pid %d) does not stop, so it is ended: %s", process.pid, error)
             self._running.give_up(process)
         finally:

@@ -1,93 +1,58 @@
-"""One `claude` process: prompts in, lines out, and the control requests that go both ways."""
+"""One `claude` process: prompts in, lines out, and control requests in both directions."""
 
-import asyncio
-import itertools
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from antiphon.engines.claude import wire
-from antiphon.engines.process import LineProcess, ProgramPeer
-from antiphon.errors import AcpError, ConnectionClosed, fresh
+from antiphon.engines.process import CliProcess
+from antiphon.errors import Code
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from antiphon.protocol.base import JsonObject
 
-__all__ = ["CONTROL_LIMIT", "ClaudeProcess", "ClaudeRefused"]
+__all__ = ["CONTROL_LIMIT", "ClaudeProcess"]
 
 CONTROL_LIMIT: Final = 10.0
-"""Seconds that the CLI may take to answer a control request. Most take a few milliseconds."""
+"""Seconds that the CLI may take to respond to a control request. Most take a few milliseconds."""
 
 
-class ClaudeRefused(AcpError):
-    """The CLI says no to a control request, or does not answer."""
+class ClaudeProcess(CliProcess[wire.Line]):
+    """A running `claude`."""
 
-    def __init__(self, subtype: str, error: str, code: str = "") -> None:
-        super().__init__(f"Claude Code refuses `{subtype}`: {error}")
-        self.error = error
-        self.error_code = code
+    title = "Claude Code"
 
-
-class ClaudeProcess(ProgramPeer):
-    """A living one. Iterate `lines`: answers to our control requests are taken out of it on the way."""
-
-    def __init__(self, program: LineProcess) -> None:
-        super().__init__(program)
-        self._waiting: dict[str, tuple[str, asyncio.Future[dict[str, Any]]]] = {}
-        self._numbers = itertools.count(1)
-
-    async def lines(self) -> "AsyncIterator[wire.Line]":
-        """What it says, until it ends."""
-        async for handful in self._program.handfuls():
-            for raw in handful:
-                line = wire.decode(raw)
-                if isinstance(line, wire.ControlResponse):
-                    self._answered(line)
-                else:
-                    yield line
-        for _, answer in self._waiting.values():
-            if not answer.done():
-                answer.set_exception(fresh(self.end or ConnectionClosed("Claude Code has ended")))
-
-    def _answered(self, line: wire.ControlResponse) -> None:
-        subtype, answer = self._waiting.get(line.request_id, ("", None))
-        if answer is None or answer.done():  # somebody stopped waiting
-            return
-        if line.ok:
-            answer.set_result(line.response)
+    def read(self, line: bytes) -> wire.Line | None:
+        message = wire.decode(line)
+        if not isinstance(message, wire.ControlResponse):
+            return message
+        if message.ok:
+            self.succeeded(message.request_id, message.response)
         else:
-            answer.set_exception(ClaudeRefused(subtype, line.error, line.error_code))
+            self.failed(message.request_id, message.error)
+        return None
 
-    # To the CLI.
-
-    def prompt(self, content: "str | list[dict[str, Any]]", uuid: str) -> None:
-        """Say what the user says."""
-        self._program.send(wire.user_message(content, uuid))
+    def prompt(self, content: "str | list[JsonObject]", uuid: str) -> None:
+        """Send a message of the user."""
+        self.send(wire.user_message(content, uuid))
 
     async def control(
-        self, subtype: str, fields: "dict[str, Any] | None" = None, limit: float = CONTROL_LIMIT
-    ) -> dict[str, Any]:
-        """Ask the CLI itself something.
+        self, subtype: str, fields: "JsonObject | None" = None, limit: float = CONTROL_LIMIT
+    ) -> "JsonObject":
+        """Send a control request and return the response.
 
         Raises:
-            ControlRefused: it says no, or nothing.
-            ConnectionClosed: it ended.
+            CliRefused: the CLI refuses, or does not respond.
+            ConnectionClosed: the CLI ended.
         """
-        if self.end is not None:
-            raise fresh(self.end)
-        request_id = f"antiphon-{next(self._numbers)}"
-        answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        self._waiting[request_id] = subtype, answer
-        self._program.send(wire.control_request(request_id, subtype, fields or {}))
-        try:
-            return await asyncio.wait_for(answer, limit)
-        except TimeoutError:
-            raise ClaudeRefused(subtype, f"no answer within {limit:g} seconds") from None
-        finally:
-            del self._waiting[request_id]
+        id = f"antiphon-{self.next_number()}"
+        return await self.exchange(id, subtype, wire.control_request(id, subtype, fields or {}), _same, limit)
 
-    def answer(self, request_id: str, body: dict[str, Any]) -> None:
-        """Answer a control request of the CLI."""
-        self._program.send(wire.control_answer(request_id, body))
+    def answer(self, id: str, result: "JsonObject") -> None:
+        self.send(wire.control_answer(id, result))
 
-    def refuse(self, request_id: str, error: str) -> None:
-        """Say no to one."""
-        self._program.send(wire.control_refusal(request_id, error))
+    def refuse(self, id: str, message: str, code: int = Code.INTERNAL_ERROR) -> None:
+        """Respond with an error. The protocol of the CLI has no codes."""
+        self.send(wire.control_refusal(id, message))
+
+
+def _same(response: "JsonObject") -> "JsonObject":
+    return response

@@ -378,12 +378,12 @@ class ClaudeSettings:
 
 
 async def _set(process: "ClaudeProcess", subtype: str, fields: dict[str, Any]) -> None:
-    from antiphon.engines.claude.process import ClaudeRefused  # late: `session/new` needs no process
+    from antiphon.engines.process import CliRefused  # late: `session/new` needs no process
 
     try:
         await process.control(subtype, fields)
-    except ClaudeRefused as error:
-        raise RequestError(Code.INVALID_PARAMS, "Invalid params", error.error) from error
+    except CliRefused as error:
+        raise RequestError(Code.INVALID_PARAMS, "Invalid params", error.message) from error
     except ConnectionClosed as error:
         hint = "choose it again: the conversation goes on in a new process"
         raise RequestError(Code.INTERNAL_ERROR, "Claude Code ended unexpectedly", error.sentence, hint=hint) from error

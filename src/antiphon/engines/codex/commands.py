@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.server import CodexRefused
+from antiphon.engines.process import CliRefused
 from antiphon.engines.project import TRUST
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
@@ -121,7 +121,7 @@ async def status_of(server: "CodexServer", session: "AgentSession") -> str:
     lines += [f"- {name}: {value}" for name, value in _settings(session).items()]
     try:
         limits = await server.call("account/rateLimits/read", {}, _Limits)
-    except CodexRefused:  # only accounts with a plan have limits
+    except CliRefused:  # only accounts with a plan have limits
         return "\n".join(lines)
     found = limits.rate_limits
     windows = (found.primary, found.secondary) if found is not None else ()

@@ -151,11 +151,11 @@ class Codex(Engine):
 
     async def signed_in(self) -> bool:
         from antiphon.engines.codex.login import must_be_signed_in
-        from antiphon.engines.codex.server import clearly
+        from antiphon.engines.codex.server import client_errors
         from antiphon.errors import AcpError
 
         try:
-            with clearly():
+            with client_errors():
                 await must_be_signed_in(await self._shared())
         except AcpError:  # not, not installed, or its server does not start
             return False

@@ -11,9 +11,10 @@ from antiphon.engines.bounded import trim
 from antiphon.engines.cli_program import home, notes_folder, read_notes, write_notes
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.login import Mark, kept_login
-from antiphon.engines.codex.server import CodexServer, plain
+from antiphon.engines.codex.server import CodexServer
 from antiphon.engines.process import KeptProcess
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
+from antiphon.text import strip_ansi
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -120,7 +121,7 @@ class CodexHub:
         except RequestError:
             raise
         except AcpError as error:
-            raise RequestError(Code.INTERNAL_ERROR, "Codex does not start", plain(str(error))) from error
+            raise RequestError(Code.INTERNAL_ERROR, "Codex does not start", strip_ansi(str(error))) from error
 
     async def _started(self) -> CodexServer:
         """The server. One that ends because another was making the databases of a new home at that moment is started again."""

@@ -67,9 +67,9 @@ async def sign_in(hub: "CodexHub", method_id: str) -> None:
     Raises:
         RequestError: it has not (-32000, with what to do), there is no key, or the server refuses it.
     """
-    from antiphon.engines.codex.server import clearly
+    from antiphon.engines.codex.server import client_errors
 
-    with clearly():
+    with client_errors():
         if method_id == API_KEY.id:
             key = next((key for name in KEYS if (key := os.environ.get(name, "").strip())), None)
             if key is None:
@@ -89,9 +89,9 @@ async def sign_out(hub: "CodexHub") -> None:
     Raises:
         RequestError: it could not.
     """
-    from antiphon.engines.codex.server import clearly
+    from antiphon.engines.codex.server import client_errors
 
-    with clearly():
+    with client_errors():
         await _request(hub, "account/logout", None, "sign you out")
 
 
@@ -144,11 +144,11 @@ async def _standing(hub: "CodexHub") -> "tuple[CodexServer, wire.AccountRead]":
 
 
 async def _account(server: "CodexServer") -> wire.AccountRead:
-    from antiphon.engines.codex.server import CodexRefused
+    from antiphon.engines.process import CliRefused
 
     try:
         return await server.call("account/read", {}, wire.AccountRead)
-    except CodexRefused as error:
+    except CliRefused as error:
         raise RequestError(
             Code.INTERNAL_ERROR, "Codex does not say whether you are signed in", error.message
         ) from error
@@ -169,11 +169,11 @@ def _has_login(found: Found) -> bool:
 
 
 async def _request(hub: "CodexHub", method: str, params: dict[str, str] | None, what: str) -> None:
-    from antiphon.engines.codex.server import CodexRefused
+    from antiphon.engines.process import CliRefused
 
     server = await hub.ready()
     try:
         await server.request(method, params)
-    except CodexRefused as error:
+    except CliRefused as error:
         raise RequestError(Code.INTERNAL_ERROR, f"Codex could not {what}", error.message) from error
     hub.login = kept_login()  # the server has written it itself

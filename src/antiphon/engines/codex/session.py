@@ -19,7 +19,7 @@ from antiphon.engines.codex.login import sign_in_needed
 from antiphon.engines.codex.prompt import CodexPrompt, input_of
 from antiphon.engines.codex.questions import CodexQuestions
 from antiphon.engines.codex.rollout import RAW, UnseenItems
-from antiphon.engines.codex.server import CodexRefused, CodexServer, clearly, ended
+from antiphon.engines.codex.server import CodexServer, client_errors, server_ended
 from antiphon.engines.codex.settings import MODE, MODEL, CodexSettings
 from antiphon.engines.codex.stored_threads import turns_of
 from antiphon.engines.codex.thread import OpenThread
@@ -27,6 +27,7 @@ from antiphon.engines.codex.translate import CodexTranslator
 from antiphon.engines.codex.translate.events import CodexEvent, ModelChanged, TurnEnded
 from antiphon.engines.events import UpdateSender, mirrors
 from antiphon.engines.labels import title_of
+from antiphon.engines.process import CliRefused
 from antiphon.engines.project import is_trust, trust_by_command
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
 from antiphon.protocol import v1
@@ -113,7 +114,7 @@ class CodexSession(EngineSession):
             self._choosing.follow(other._choosing)
 
     async def _begun(self, opened: wire.ThreadOpened) -> None:
-        with clearly():
+        with client_errors():
             self._choosing.begin(await self._hub.models(), opened)
         if title := title_of(opened.thread.name or opened.thread.preview):
             self._titled = True
@@ -129,7 +130,7 @@ class CodexSession(EngineSession):
         """All that was said, again, as Codex has kept it."""
         server = await self._thread.ready()
         translator = self._new_translator()
-        with clearly():
+        with client_errors():
             missing = await self._unseen.history()
             async for turns in turns_of(server, self._thread.id):
                 for each in translator.turns(missing.put_into(turn) for turn in turns):
@@ -212,7 +213,7 @@ class CodexSession(EngineSession):
         """The server is gone: whoever waits is told, and what it left open is closed."""
         self._turn = None
         if self._waiting is not None:
-            self._waiting.fail(ended(server.end))
+            self._waiting.fail(server_ended(server.end))
         self._answering.withdraw_all()
         self._log_unknown()
         if not self.session.closed:
@@ -275,7 +276,7 @@ class CodexSession(EngineSession):
 
     async def _at_once(self, server: CodexServer, turn: "AgentTurn", name: str, rest: str) -> None:
         """A command that begins no turn: there is nothing to interrupt, and who calls it off stops waiting."""
-        with clearly():
+        with client_errors():
             await run_command(turn, name, rest, server, self._thread.id)
         if name == "archive":
             self._thread.left()
@@ -284,7 +285,7 @@ class CodexSession(EngineSession):
         self, server: CodexServer, turn: "AgentTurn", content: list[dict[str, Any]], waiting: CodexPrompt
     ) -> None:
         try:
-            with clearly():
+            with client_errors():
                 id = await self._started_turn(server, turn, content)
         except AcpError as error:
             waiting.fail(error)
@@ -310,7 +311,7 @@ class CodexSession(EngineSession):
         try:
             async with asyncio.timeout(INTERRUPT_LIMIT):
                 if (id := await waiting.id()) is not None:
-                    with suppress(CodexRefused):  # it has just ended
+                    with suppress(CliRefused):  # it has just ended
                         await server.request("turn/interrupt", {"threadId": self._thread.id, "turnId": id})
                     await asyncio.wait([waiting.end])
                 await self._thread.clean(server)
@@ -336,7 +337,7 @@ class CodexSession(EngineSession):
             return
         with suppress(ConnectionClosed):
             if turn is not None:
-                with suppress(CodexRefused):  # it has just ended
+                with suppress(CliRefused):  # it has just ended
                     await server.request("turn/interrupt", {"threadId": self._thread.id, "turnId": turn})
             await self._thread.clean(server)
         self._answering.withdraw_all()
@@ -346,12 +347,12 @@ class CodexSession(EngineSession):
         waiting, server = self._waiting, self._thread.server
         if waiting is None or server is None or (id := await waiting.id()) is None:
             return False
-        with clearly():
+        with client_errors():
             try:
                 await server.request(
                     "turn/steer", {"threadId": self._thread.id, "expectedTurnId": id, "input": content}
                 )
-            except CodexRefused:  # it has just ended
+            except CliRefused:  # it has just ended
                 return False
         return True
 

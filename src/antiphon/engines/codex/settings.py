@@ -16,8 +16,8 @@ from antiphon.engines.codex.modes import (
     sandbox_policy,
     setup_of,
 )
-from antiphon.engines.codex.server import CodexRefused
 from antiphon.engines.codex.thread import read_config
+from antiphon.engines.process import CliRefused
 from antiphon.errors import Code, RemoteProtocolError, RequestError
 from antiphon.protocol import v1
 
@@ -178,7 +178,7 @@ class CodexSettings:
             return
         try:
             found = await read_config(server, self._session.cwd)
-        except (CodexRefused, RemoteProtocolError) as error:
+        except (CliRefused, RemoteProtocolError) as error:
             setup = self._setup_of_turn
             if setup is not None and setup.sandbox == WORKSPACE and self._workspace is None:
                 raise RequestError(

@@ -4,8 +4,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.server import CodexRefused, clearly, refused
+from antiphon.engines.codex.server import client_errors, refusal_of
 from antiphon.engines.labels import title_of
+from antiphon.engines.process import CliRefused
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 
@@ -37,11 +38,11 @@ async def list_threads(hub: "CodexHub", query: v1.ListSessions) -> v1.ListSessio
         "sortKey": "updated_at",
         "sourceKinds": SOURCES,
     }
-    with clearly():
+    with client_errors():
         server = await hub.ready()
         try:
             page = await server.call("thread/list", params, wire.ThreadPage)
-        except CodexRefused as error:
+        except CliRefused as error:
             if query.cursor is None:
                 raise
             wrong = f"{error.message}: begin again without a cursor"
@@ -57,12 +58,12 @@ async def delete_thread(hub: "CodexHub", session_id: str) -> None:
     Raises:
         RequestError: the server refuses, or ends.
     """
-    with clearly():
+    with client_errors():
         server = await hub.ready()
         try:
             await server.request("thread/delete", {"threadId": hub.names.thread_of(session_id)})
-        except CodexRefused as error:
-            if refused(error).code != Code.RESOURCE_NOT_FOUND:
+        except CliRefused as error:
+            if refusal_of(error).code != Code.RESOURCE_NOT_FOUND:
                 raise
 
 
@@ -102,7 +103,7 @@ async def turns_of(server: "CodexServer", thread: str) -> "AsyncIterator[list[wi
         }
         try:
             page = await server.call("thread/turns/list", params, wire.TurnPage)
-        except CodexRefused:
+        except CliRefused:
             if cursor is not None:
                 raise
             read = await server.call("thread/read", {"threadId": thread, "includeTurns": True}, wire.ThreadOpened)

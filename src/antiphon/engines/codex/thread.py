@@ -14,15 +14,15 @@ from antiphon.engines.codex.login import must_be_signed_in
 from antiphon.engines.codex.modes import config_with_profile, has_rules
 from antiphon.engines.codex.rollout import RAW_EVENTS
 from antiphon.engines.codex.server import (
-    CodexRefused,
     CodexServer,
-    clearly,
+    client_errors,
     is_archived,
     is_open_elsewhere,
     key_at_fault,
-    refused,
+    refusal_of,
 )
 from antiphon.engines.labels import free_name
+from antiphon.engines.process import CliRefused
 from antiphon.engines.project import Project
 from antiphon.errors import Code, ConnectionClosed, RequestError
 from antiphon.protocol import v1
@@ -180,7 +180,7 @@ class OpenThread:
         return await self._first("thread/fork", {"threadId": self._hub.names.thread_of(id)})
 
     async def _first(self, method: str, params: dict[str, Any]) -> wire.ThreadOpened:
-        with clearly():
+        with client_errors():
             return await self._open(await self._signed_in(), method, params)
 
     async def _signed_in(self) -> CodexServer:
@@ -194,7 +194,7 @@ class OpenThread:
 
     async def ready(self) -> CodexServer:
         """The server, with the thread open in it."""
-        with clearly():
+        with client_errors():
             server = await self._hub.ready()
             if self.server is not server:
                 await self._again(server)
@@ -213,21 +213,21 @@ class OpenThread:
     async def _open(self, server: CodexServer, method: str, params: dict[str, Any]) -> wire.ThreadOpened:
         try:
             return await self._when_released(server, method, params)
-        except CodexRefused as error:
+        except CliRefused as error:
             if method == "thread/resume" and is_archived(error):
                 await server.request("thread/unarchive", {"threadId": params["threadId"]})
                 return await self._asked_for(server, method, params)
             key = await key_at_fault(server)
             if key is not None:
                 self._hub.give_up_unused(server)  # the next one looks at the file again
-            raise refused(error, key) from error
+            raise refusal_of(error, key) from error
 
     async def _when_released(self, server: CodexServer, method: str, params: dict[str, Any]) -> wire.ThreadOpened:
         """Open a thread, and wait for a moment if a server is still closing it."""
         for delay in RELEASE_DELAYS:
             try:
                 return await self._asked_for(server, method, params)
-            except CodexRefused as error:
+            except CliRefused as error:
                 if not is_open_elsewhere(error):
                     raise
             await asyncio.sleep(delay)
@@ -264,7 +264,7 @@ class OpenThread:
     async def _configured(self, server: CodexServer) -> CodexConfig:
         try:
             return await read_config(server, self._session.cwd)
-        except CodexRefused:
+        except CliRefused:
             return CodexConfig()  # the request that follows is refused for the same reason, and says it better
 
     async def _config(self, found: CodexConfig) -> dict[str, Any]:
@@ -298,7 +298,7 @@ class OpenThread:
             return
         if await self._level_now() == self._level:
             return
-        with suppress(CodexRefused, ConnectionClosed):
+        with suppress(CliRefused, ConnectionClosed):
             await server.request("thread/unsubscribe", {"threadId": self.id}, CLOSE_LIMIT)
         self.left()
 
@@ -312,7 +312,7 @@ class OpenThread:
 
     def _unwanted(self, server: CodexServer, id: str) -> None:
         if self._hub.listener_of(id) is None:
-            server.send("thread/unsubscribe", {"threadId": id})
+            server.request_unheard("thread/unsubscribe", {"threadId": id})
 
     # While it is open.
 
@@ -326,7 +326,7 @@ class OpenThread:
 
     async def clean(self, server: CodexServer) -> None:
         """End the commands that outlived their turn."""
-        with suppress(CodexRefused):
+        with suppress(CliRefused):
             await server.request("thread/backgroundTerminals/clean", {"threadId": self.id}, CLOSE_LIMIT)
 
     async def close(self) -> None:
@@ -334,7 +334,7 @@ class OpenThread:
         server = self.server
         if not self._hub.forget(self.id, self._listener) or server is None or server.end is not None:
             return
-        with suppress(CodexRefused, ConnectionClosed):
+        with suppress(CliRefused, ConnectionClosed):
             await self.clean(server)
             if self._hub.listener_of(self.id) is None:
                 await server.request("thread/unsubscribe", {"threadId": self.id}, CLOSE_LIMIT)
