@@ -18,6 +18,7 @@ LIVES: Final[tuple[str, ...]] = (
     "antiphon.transports.pipes:PIPE_INPUT_LIFE",
     "antiphon.transports.pipes:PIPE_OUTPUT_LIFE",
     "antiphon.engines.process:KEPT_PROCESS_LIFE",
+    "antiphon.engines.tool_calls:TOOL_CALL_LIFE",
 )
 """Module and name of each, in the order of the page: from the wire upwards."""
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from antiphon.engines.bounded import Recent
 from antiphon.engines.claude.translate.descriptions import describe, early_title
 from antiphon.engines.claude.translate.events import Mirror
+from antiphon.engines.tool_calls import OpenCall, ToolCallEvent, ToolCalls
 from antiphon.protocol import v1
 from antiphon.protocol.base import UNSET
 
@@ -24,53 +25,41 @@ SHELLS: Final = frozenset({"Bash", "PowerShell"})
 EARLY_INPUT: Final = 4096
 """Characters of an input in which the file or the command is looked for before the input is complete. It stands first."""
 
-_PENDING, _RUNNING = v1.ToolStatus.PENDING, v1.ToolStatus.IN_PROGRESS
-_COMPLETED, _FAILED = v1.ToolStatus.COMPLETED, v1.ToolStatus.FAILED
 _EXIT_CODE = re.compile(r"\(exit code (\d{1,10})\)")
 
 
-class ClaudeCall:
-    """One call that is not over."""
+class ClaudeCall(OpenCall):
+    """A tool call of Claude Code that is not over."""
 
-    __slots__ = ("background", "early", "id", "input", "name", "parent", "status", "title")
+    __slots__ = ("background", "early", "input", "name", "parent", "title")
 
     def __init__(self, id: str, name: str, parent: str | None) -> None:
-        self.id = id
+        super().__init__(id)
         self.name = name
         self.parent = parent
         """The call of the sub-agent that makes this one."""
         self.input: JsonObject = {}
         self.title = name
-        self.status = _PENDING
         self.early: str | None = ""
         """The input as far as it has come; None once nothing more is looked for in it."""
         self.background = False
         """It outlives the turn."""
 
 
-class ClaudeCalls:
-    """Every call of a session that is not over."""
+class ClaudeCalls(ToolCalls[ClaudeCall]):
+    """The tool calls of a session of Claude Code."""
 
     def __init__(self, cwd: str, *, terminals: bool, mirror: bool) -> None:
+        super().__init__()
         self._cwd = cwd
         self._terminals = terminals
         self._mirror = mirror and not terminals
-        self._open: dict[str, ClaudeCall] = {}
-        self._over: Recent[str] = Recent()
         self._running_on: Recent[str] = Recent()
         """Commands in the background: their calls are over, their terminals are not."""
 
-    def get(self, id: str | None) -> ClaudeCall | None:
-        """A call that is not over."""
-        return self._open.get(id) if id is not None else None
-
-    def is_over(self, id: str) -> bool:
-        """Whether it is told to its end."""
-        return id in self._over
-
     def begin(self, id: str, name: str, parent: str | None) -> "Iterator[ClaudeEvent]":
         """The model begins to write a call: its name is known, its input is not."""
-        if id in self._open or id in self._over:
+        if self.is_known(id):
             return
         call = self._open[id] = ClaudeCall(id, name, parent)
         described = describe(name, {}, self._cwd)
@@ -98,19 +87,19 @@ class ClaudeCalls:
 
     def complete_input(self, id: str, name: str, input: "JsonObject", parent: str | None) -> "Iterator[ClaudeEvent]":
         """The call is written: it runs, unless it is asked about first."""
-        if id in self._over:
+        if self.is_over(id):
             return
         described = describe(name, input, self._cwd)
         call = self._open.get(id)
         if call is not None:
-            if call.early is None and call.input == input and call.status != _PENDING:
+            if call.early is None and call.input == input and not call.is_pending:
                 return  # told again
-            call.input, call.early, call.title, call.status = input, None, described.title, _RUNNING
+            call.input, call.early, call.title = input, None, described.title
             yield v1.ToolCallUpdate(
                 tool_call_id=id,
                 title=described.title,
                 kind=described.kind,
-                status=_RUNNING,
+                status=call.apply(ToolCallEvent.RUN),
                 name=described.name,
                 content=self._stage(call, described.content),
                 locations=described.locations,
@@ -119,12 +108,12 @@ class ClaudeCalls:
             )
             return
         call = self._open[id] = ClaudeCall(id, name, parent)
-        call.input, call.early, call.title, call.status = input, None, described.title, _RUNNING
+        call.input, call.early, call.title = input, None, described.title
         yield v1.ToolCall(
             tool_call_id=id,
             title=described.title,
             kind=described.kind,
-            status=_RUNNING,
+            status=call.apply(ToolCallEvent.RUN),
             name=described.name,
             content=self._stage(call, described.content),
             locations=described.locations,
@@ -137,12 +126,12 @@ class ClaudeCalls:
         described = describe(name, input, self._cwd)
         call = self._open.get(id)
         if call is not None:
-            call.status = _PENDING
+            call.apply(ToolCallEvent.ASK)
         return v1.ToolCallPatch(
             tool_call_id=id,
             title=described.title,
             kind=described.kind,
-            status=_PENDING,
+            status=v1.ToolStatus.PENDING,
             name=described.name,
             content=described.content,
             locations=described.locations,
@@ -153,10 +142,12 @@ class ClaudeCalls:
     def runs(self, id: str) -> "Iterator[ClaudeEvent]":
         """It waited, and now it runs."""
         call = self._open.get(id)
-        if call is not None and call.status == _PENDING:
-            call.status = _RUNNING
+        if call is not None and call.is_pending:
             yield v1.ToolCallUpdate(
-                tool_call_id=id, status=_RUNNING, content=self._shown_again(call), meta=self._meta(call)
+                tool_call_id=id,
+                status=call.apply(ToolCallEvent.RUN),
+                content=self._shown_again(call),
+                meta=self._meta(call),
             )
 
     def shows(self, call: ClaudeCall, content: "list[v1.ToolContent]") -> v1.ToolCallUpdate:
@@ -167,7 +158,7 @@ class ClaudeCalls:
         self, call: ClaudeCall, told: "CallResult", content: "list[v1.ToolContent] | None" = None
     ) -> "Iterator[ClaudeEvent]":
         """It came to something. `content` stands in for what the result itself shows."""
-        self._forget(call)
+        status = self.end(call.id, _outcome(told.failed))
         meta = self._meta(call)
         shown: Any = told.content if content is None else content
         if call.name in SHELLS and told.output is not None and (self._terminals or self._mirror):
@@ -184,7 +175,7 @@ class ClaudeCalls:
                 shown = UNSET
         yield v1.ToolCallUpdate(
             tool_call_id=call.id,
-            status=_FAILED if told.failed else _COMPLETED,
+            status=status,
             content=shown if shown else UNSET,
             locations=told.locations if told.locations else UNSET,
             raw_output=told.raw_output,
@@ -193,26 +184,33 @@ class ClaudeCalls:
 
     def unannounced(self, id: str, told: "CallResult", parent: str | None) -> "Iterator[ClaudeEvent]":
         """The result of a call that nobody told of, as after a resume."""
-        self._over.add(id)
         yield v1.ToolCall(
             tool_call_id=id,
             title="Tool call",
-            status=_FAILED if told.failed else _COMPLETED,
+            status=self.end(id, _outcome(told.failed)),
             content=told.content,
             locations=told.locations,
             raw_output=told.raw_output,
             meta=_parent(parent) if parent else None,
         )
 
-    def end(self, call: ClaudeCall, failed: bool, content: "list[v1.ToolContent]") -> v1.ToolCallUpdate:
-        """It is over without a result of its own."""
-        self._forget(call)
+    def finish_task(self, call: ClaudeCall, failed: bool, content: "list[v1.ToolContent]") -> v1.ToolCallUpdate:
+        """End a call whose result is the report of its task."""
+        return self._end_without_result(call, _outcome(failed), content)
+
+    def close(self, call: ClaudeCall, content: "list[v1.ToolContent]") -> v1.ToolCallUpdate:
+        """End a call that gets no result any more."""
+        return self._end_without_result(call, ToolCallEvent.CLOSE, content)
+
+    def _end_without_result(
+        self, call: ClaudeCall, event: ToolCallEvent, content: "list[v1.ToolContent]"
+    ) -> v1.ToolCallUpdate:
         meta = self._meta(call)
         if self._terminals and call.name in SHELLS:
             meta = {**meta, **_exit(call.id, None)}
         return v1.ToolCallUpdate(
             tool_call_id=call.id,
-            status=_FAILED if failed else _COMPLETED,
+            status=self.end(call.id, event),
             content=content if content else UNSET,
             meta=meta,
         )
@@ -232,10 +230,6 @@ class ClaudeCalls:
             self._running_on.discard(id)
             code = _EXIT_CODE.search(summary or "")
             yield v1.ToolCallUpdate(tool_call_id=id, meta=_exit(id, int(code[1]) if code else None))
-
-    def _forget(self, call: ClaudeCall) -> None:
-        self._open.pop(call.id, None)
-        self._over.add(call.id)
 
     def _lineage(self, call: ClaudeCall) -> "Iterator[ClaudeCall]":
         seen: set[str] = set()
@@ -265,6 +259,10 @@ class ClaudeCalls:
         if start and self._terminals and call.name in SHELLS:
             meta["terminal_info"] = {"terminal_id": call.id, "cwd": self._cwd}
         return meta
+
+
+def _outcome(failed: bool) -> ToolCallEvent:
+    return ToolCallEvent.FAIL if failed else ToolCallEvent.SUCCEED
 
 
 def _exit(id: str, code: int | None) -> "JsonObject":

@@ -282,13 +282,13 @@ class ClaudeMessages:
         elif call.background:
             yield from self.close(background=True, below=id)
             content = self._subagents.all_said(id, report(line.summary))
-            yield self.calls.end(call, line.status != "completed", content)
+            yield self.calls.finish_task(call, line.status != "completed", content)
             self._lanes.pop(id, None)
 
     def close(self, *, background: bool, below: str | None = None) -> "Iterator[ClaudeEvent]":
         """Calls that will get no result any more."""
         for call in self.calls.left_open(background=background, below=below):
-            yield self.calls.end(call, True, self._subagents.all_said(call.id, []))
+            yield self.calls.close(call, self._subagents.all_said(call.id, []))
             self._lanes.pop(call.id, None)
 
 

@@ -5,18 +5,13 @@ from typing import Any, Final
 
 import msgspec
 
-from antiphon.engines.bounded import Recent
 from antiphon.engines.codex.translate.events import CodexEvent
 from antiphon.engines.labels import as_object
+from antiphon.engines.tool_calls import TOOL_CALL_LIFE, OpenCall, ToolCallEvent, ToolCalls, ToolCallState
 from antiphon.protocol import v1
 from antiphon.protocol.base import UNSET, JsonObject
 
 __all__ = ["CallDescription", "CallOutcome", "CodexCall", "CodexCalls", "terminal_exit"]
-
-_PENDING: Final = v1.ToolStatus.PENDING
-_RUNNING: Final = v1.ToolStatus.IN_PROGRESS
-_COMPLETED: Final = v1.ToolStatus.COMPLETED
-_FAILED: Final = v1.ToolStatus.FAILED
 
 
 class CallDescription(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,15 +35,18 @@ class CallOutcome(msgspec.Struct, frozen=True, kw_only=True):
     meta: JsonObject | None = None
 
 
-class CodexCall:
-    """One call that is not over."""
+_CLOSED: Final = (ToolCallState.CLOSED, ToolCallState.ENDING)
 
-    __slots__ = ("asked", "id", "lasting", "shown", "status", "terminal")
+
+class CodexCall(OpenCall):
+    """A tool call of Codex that is not over. Codex reports no call before it runs."""
+
+    __slots__ = ("asked", "lasting", "shown", "terminal")
 
     def __init__(self, id: str, shown: CallDescription, *, terminal: bool = False, lasting: bool = False) -> None:
-        self.id = id
+        super().__init__(id)
+        self.apply(ToolCallEvent.RUN)
         self.shown = shown
-        self.status = _RUNNING
         self.terminal = terminal
         """Its output is shown in a terminal of its own."""
         self.lasting = lasting
@@ -57,46 +55,25 @@ class CodexCall:
         """The user was asked about it."""
 
 
-class CodexCalls:
-    """Every call of a thread that is not over."""
-
-    def __init__(self) -> None:
-        self._open: dict[str, CodexCall] = {}
-        self._over: Recent[str] = Recent()
-        self._given_up: Recent[str] = Recent()
-        """Closed by us; its end may still be told."""
-        self._ending: Recent[str] = Recent()
-        """Those among them that run somewhere, so that their end comes soon if somebody ends them."""
-
-    def get(self, id: str) -> CodexCall | None:
-        """A call that is not over."""
-        return self._open.get(id)
-
-    def is_known(self, id: str) -> bool:
-        """Whether anything was told of it."""
-        return id in self._open or id in self._over
+class CodexCalls(ToolCalls[CodexCall]):
+    """The tool calls of a thread."""
 
     def is_done(self, id: str) -> bool:
-        """Whether all was told of it."""
-        return id in self._over and id not in self._given_up
+        """Whether Codex reported its end. One that we closed may still end."""
+        return self.is_over(id) and self._over[id] not in _CLOSED
 
     @property
     def has_ending(self) -> bool:
-        """Whether the end of a call that we closed is still to come."""
-        return len(self._ending) > 0
+        """Whether the end of a command that we closed is still to come."""
+        return ToolCallState.ENDING in self._over.values()
 
     def forget_ends(self) -> None:
-        """The ends of calls that we closed are not told any more."""
-        self._given_up = Recent()
-        self._ending = Recent()
-
-    def all_open(self) -> list[CodexCall]:
-        """Those that are not over, the latest first."""
-        return list(self._open.values())[::-1]
+        """Report no end of a call that we closed any more."""
+        self._over = {id: TOOL_CALL_LIFE.next(state, ToolCallEvent.FORGET) for id, state in self._over.items()}
 
     def begin(self, call: CodexCall) -> Iterator[CodexEvent]:
         """It begins; one that is open already may look different now."""
-        if call.id in self._over:
+        if self.is_over(call.id):
             return
         before = self._open.get(call.id)
         if before is not None:
@@ -130,33 +107,28 @@ class CodexCalls:
         """The user is asked about it, so it waits."""
         call = self._open.get(id)
         if call is not None:
-            call.status, call.asked = _PENDING, True
+            call.apply(ToolCallEvent.ASK)
+            call.asked = True
 
     def runs(self, id: str) -> Iterator[CodexEvent]:
         """It waited, and now it runs. The question may have shown something else in its place, but for diffs."""
         call = self._open.get(id)
-        if call is not None and call.status == _PENDING:
-            call.status = _RUNNING
+        if call is not None and call.is_pending:
+            status = call.apply(ToolCallEvent.RUN)
             same = any(isinstance(each, v1.Diff) for each in call.shown.content)
-            yield v1.ToolCallUpdate(tool_call_id=id, status=_RUNNING, content=UNSET if same else call.shown.content)
+            yield v1.ToolCallUpdate(tool_call_id=id, status=status, content=UNSET if same else call.shown.content)
 
     def finish(self, call: CodexCall, outcome: CallOutcome) -> Iterator[CodexEvent]:
         """It came to something. `call` is how it looks in the end; what was told of it before is not told again."""
         id = call.id
-        before = self._open.pop(id, None)
-        if before is None:
-            if self.is_done(id):
-                return
-            if id not in self._over:
-                yield from self.begin(call)
-                self._open.pop(id, None)
-            before = call
-        self._over.add(id)
-        self._given_up.discard(id)
-        self._ending.discard(id)
+        before = self._open.get(id, call)
+        if not self.is_known(id):
+            yield from self.begin(call)
+        elif self.is_done(id):
+            return
         yield v1.ToolCallUpdate(
             tool_call_id=id,
-            status=_FAILED if outcome.failed else _COMPLETED,
+            status=self.end(id, ToolCallEvent.FAIL if outcome.failed else ToolCallEvent.SUCCEED),
             content=UNSET if outcome.content is None else outcome.content,
             raw_output=as_object(outcome.raw_output),
             meta=outcome.meta,
@@ -167,13 +139,9 @@ class CodexCalls:
         """Nothing more comes of those that are open, or of those among them that do not outlive a turn."""
         for call in self.all_open():
             if lasting or not call.lasting:
-                del self._open[call.id]
-                self._over.add(call.id)
-                self._given_up.add(call.id)
-                if call.lasting:
-                    self._ending.add(call.id)
+                event = ToolCallEvent.CLOSE_RUNNING if call.lasting else ToolCallEvent.CLOSE
                 meta = terminal_exit(call.id, None) if call.terminal else None
-                yield v1.ToolCallUpdate(tool_call_id=call.id, status=_FAILED, meta=meta)
+                yield v1.ToolCallUpdate(tool_call_id=call.id, status=self.end(call.id, event), meta=meta)
 
 
 def terminal_exit(id: str, code: int | None) -> JsonObject:
