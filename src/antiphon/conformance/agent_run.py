@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from antiphon.conformance.prompts import Prompts
 from antiphon.conformance.requirements import Blocked, NoAnswer, NotOffered, NotSeen, TooLong
@@ -195,7 +195,7 @@ class AgentRun(AgentRequester):
 
     # Opening.
 
-    async def introduce(self, version: int = 1, capabilities: Mapping[str, Any] | None = None) -> PeerResponse:
+    async def introduce(self, version: int = 1, capabilities: Mapping[str, object] | None = None) -> PeerResponse:
         """`initialize`."""
         params = {
             "protocolVersion": version,
@@ -266,7 +266,7 @@ class AgentRun(AgentRequester):
             raise NotSeen(f"there is no prompt for `{purpose}`: a prompt file can name one")
         return text
 
-    async def prompt(self, session: str, text: str, *blocks: Mapping[str, Any]) -> PendingRequest:
+    async def prompt(self, session: str, text: str, *blocks: Mapping[str, object]) -> PendingRequest:
         """Start a turn."""
         said = [{"type": "text", "text": text}, *blocks]
         return await self.begin("session/prompt", {"sessionId": session, "prompt": said})

@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from antiphon.conformance.shim_socket import OnAgentStart, ShimSocket
 from antiphon.errors import AcpError
 from antiphon.local.commands import Command
+from antiphon.traffic.values import JsonObject
 
 __all__ = [
     "CLIENT_PURPOSES",
@@ -228,7 +229,7 @@ def _filled(word: str, places: Mapping[str, str]) -> str:
     return word
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> JsonObject:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -238,7 +239,7 @@ def _read(path: Path) -> dict[str, Any]:
         ) from None
 
 
-def _table(found: dict[str, Any], name: str) -> dict[str, str]:
+def _table(found: JsonObject, name: str) -> dict[str, str]:
     table = found.pop(name, {})
     if not isinstance(table, dict) or not all(
         purpose in CLIENT_PURPOSES and isinstance(text, str) for purpose, text in table.items()

@@ -8,7 +8,7 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from antiphon.conformance.client_process import CLIENT_PURPOSES, ClientSource, RunningClient
 from antiphon.conformance.requirements import Blocked, NoAnswer, NotOffered, NotSeen
@@ -16,6 +16,7 @@ from antiphon.conformance.shim_socket import AgentStart
 from antiphon.conformance.standin_agent import AgentScript, StandinAgent
 from antiphon.conformance.wire import PeerResponse, PeerWire, Requester
 from antiphon.traffic.entries import Direction, Entry
+from antiphon.traffic.values import JsonObject
 
 __all__ = [
     "OPTIONS",
@@ -123,11 +124,11 @@ class TurnRequester(Requester):
             return silence.left  # the scenario finds that out by itself
         return True
 
-    def _permission(self) -> dict[str, Any]:
+    def _permission(self) -> JsonObject:
         call = {"toolCallId": "antiphon-check", "title": "Look at the time", "kind": "other"}
         return {"sessionId": self.session, "toolCall": call, "options": OPTIONS}
 
-    def question(self, id: object, text: str = "") -> dict[str, Any]:
+    def question(self, id: object, text: str = "") -> JsonObject:
         """A request that the client answers, with a text in it: one that it cannot know, or one for permission.
 
         Raises:
@@ -172,7 +173,7 @@ class TurnRequester(Requester):
     def line(self) -> tuple[PeerWire, float]:
         return self.wire, self.wishes.limit
 
-    async def update(self, update: dict[str, Any], session: str | None = None) -> Entry:
+    async def update(self, update: JsonObject, session: str | None = None) -> Entry:
         """Tell something of the session of the turn, or of another one."""
         return await self.turn.meeting.agent.update(session or self.session, update)
 

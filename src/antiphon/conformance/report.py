@@ -10,6 +10,7 @@ from antiphon import __version__
 from antiphon.conformance.requirements import RequirementStatus
 from antiphon.conformance.results import ConformanceReport, RequirementResult
 from antiphon.traffic.entries import Entry
+from antiphon.traffic.values import Json
 
 if TYPE_CHECKING:
     from antiphon.conformance.requirements import Suite
@@ -26,7 +27,7 @@ class Proof(msgspec.Struct, frozen=True, omit_defaults=True):
     message: int
     t: float
     dir: str
-    msg: Any = None
+    msg: Json = None
     raw: str | None = None
 
 

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -122,7 +122,7 @@ class ShimSocket:
         self._tasks: set[asyncio.Task[None]] = set()
         self._keep(self._listen())
 
-    def _keep(self, doing: Coroutine[Any, Any, None]) -> None:
+    def _keep(self, doing: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(doing)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

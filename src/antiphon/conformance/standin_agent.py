@@ -2,15 +2,16 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from antiphon.conformance.wire import PeerWire, RequestRefused, Responder
 from antiphon.errors import Code
 from antiphon.traffic.entries import Entry
+from antiphon.traffic.values import JsonObject
 
 __all__ = ["LISTED", "AgentScript", "StandinAgent", "capabilities"]
 
-Params = dict[str, Any]
+Params = JsonObject
 Does = Callable[["StandinAgent", Params], Awaitable[object]]
 """What is done for a request, in place of what the stand-in would do."""
 
@@ -18,7 +19,7 @@ LISTED: Final = "stand-in-earlier"
 """A session that was there before the client came."""
 
 
-def capabilities() -> dict[str, Any]:
+def capabilities() -> JsonObject:
     """Everything that the stable protocol has."""
     return {
         "loadSession": True,
@@ -35,7 +36,7 @@ def capabilities() -> dict[str, Any]:
     }
 
 
-def _introduction() -> dict[str, Any]:
+def _introduction() -> JsonObject:
     return {
         "protocolVersion": 1,
         "agentCapabilities": capabilities(),
@@ -48,9 +49,9 @@ def _introduction() -> dict[str, Any]:
 class AgentScript:
     """What a scenario wants the agent to be like, over all connections of its client."""
 
-    introduction: dict[str, Any] = field(default_factory=_introduction)
+    introduction: JsonObject = field(default_factory=_introduction)
     """The answer to `initialize`."""
-    offer: dict[str, Any] = field(default_factory=dict)
+    offer: JsonObject = field(default_factory=dict)
     """What the answer to `session/new` has besides the usual."""
     does: dict[str, Does] = field(default_factory=dict)
     held: set[str] = field(default_factory=lambda: {"session/prompt"})
@@ -108,7 +109,7 @@ class StandinAgent(Responder):
             case _:
                 raise RequestRefused(Code.METHOD_NOT_FOUND, f"method not found: {method}")
 
-    def new_session(self, params: Params) -> dict[str, Any]:
+    def new_session(self, params: Params) -> JsonObject:
         """What opening a session answers."""
         session = f"stand-in-{len(self.script.folders) + 1}"
         self.script.folders[session] = params["cwd"]
@@ -122,18 +123,18 @@ class StandinAgent(Responder):
                 await self.update(session, {"sessionUpdate": kind, "content": {"type": "text", "text": text}})
         return self._offer(session)
 
-    def _offer(self, session: str) -> dict[str, Any]:
+    def _offer(self, session: str) -> JsonObject:
         modes = [{"id": "ask", "name": "Ask"}, {"id": "plan", "name": "Plan"}]
         current = self.script.modes.get(session, "ask")
         return {"modes": {"currentModeId": current, "availableModes": modes}, "configOptions": self.options(session)}
 
-    def options(self, session: str) -> list[dict[str, Any]]:
+    def options(self, session: str) -> list[JsonObject]:
         """The settings of a session, as they are now."""
         values = [{"value": "short", "name": "Short"}, {"value": "long", "name": "Long"}]
         now = self.script.lengths.get(session, "short")
         return [{"id": "length", "name": "Length", "type": "select", "currentValue": now, "options": values}]
 
-    async def update(self, session: str, update: dict[str, Any]) -> Entry:
+    async def update(self, session: str, update: JsonObject) -> Entry:
         """Tell something of a session."""
         params = {"sessionId": session, "update": update}
         return await self.wire.say({"jsonrpc": "2.0", "method": "session/update", "params": params})

@@ -5,16 +5,16 @@ A scenario that wants to answer by itself, or not at all, holds a method back.
 
 import os
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from antiphon.conformance.wire import PeerWire, RequestRefused, Responder
 from antiphon.errors import AcpError, Code
 from antiphon.local.commands import OUTPUT_LIMIT, Command, Exit
-from antiphon.traffic.values import objects_in, texts_in
+from antiphon.traffic.values import JsonObject, objects_in, texts_in
 
 __all__ = ["EVERYTHING", "StandinClient"]
 
-EVERYTHING: Final[dict[str, Any]] = {
+EVERYTHING: Final[JsonObject] = {
     "fs": {"readTextFile": True, "writeTextFile": True},
     "terminal": True,
     "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}},
@@ -38,7 +38,7 @@ class StandinClient(Responder):
         """What files hold that the user has not saved: path → text."""
         self._commands: dict[str, Command] = {}
 
-    async def do(self, method: str, params: dict[str, Any]) -> object:
+    async def do(self, method: str, params: JsonObject) -> object:
         match method:
             case "session/request_permission":
                 return {"outcome": self._chosen(params)}
@@ -55,7 +55,7 @@ class StandinClient(Responder):
             case _:
                 raise RequestRefused(Code.METHOD_NOT_FOUND, f"method not found: {method}")
 
-    def _chosen(self, params: dict[str, Any]) -> dict[str, str]:
+    def _chosen(self, params: JsonObject) -> dict[str, str]:
         """Exactly what is wanted, or else of the same verb: nobody may take our no for a yes, or the other way round."""
         options = objects_in(params.get("options"))
         exact = [one for one in options if one.get("kind") == self.allows]
@@ -63,7 +63,7 @@ class StandinClient(Responder):
         found = next(iter(texts_in([*exact, *alike], "optionId")), None)
         return {"outcome": "cancelled"} if found is None else {"outcome": "selected", "optionId": found}
 
-    async def _create(self, params: dict[str, Any]) -> object:
+    async def _create(self, params: JsonObject) -> object:
         words = [params["command"], *params.get("args", [])]
         if len(words) == 1 and " " in words[0]:  # many agents send a whole line
             words = ["/bin/sh", "-c", words[0]]
@@ -79,7 +79,7 @@ class StandinClient(Responder):
         self._commands[terminal] = command
         return {"terminalId": terminal}
 
-    async def _terminal(self, method: str, params: dict[str, Any]) -> object:
+    async def _terminal(self, method: str, params: JsonObject) -> object:
         command = self._commands.get(params["terminalId"])
         if command is None:
             raise RequestRefused(Code.RESOURCE_NOT_FOUND, f"there is no terminal {params['terminalId']}")
@@ -116,7 +116,7 @@ def _status(exit: Exit) -> dict[str, object]:
     return {"exitCode": exit[0], "signal": exit[1]}
 
 
-def _read(params: dict[str, Any], unsaved: dict[str, str]) -> str:
+def _read(params: JsonObject, unsaved: dict[str, str]) -> str:
     path = params["path"]
     try:
         text = unsaved[path] if path in unsaved else Path(path).read_text(encoding="utf-8")
@@ -128,7 +128,7 @@ def _read(params: dict[str, Any], unsaved: dict[str, str]) -> str:
     return "".join(lines[first:] if limit is None else lines[first : first + int(limit)])
 
 
-def _write(params: dict[str, Any], workspace: Path) -> object:
+def _write(params: JsonObject, workspace: Path) -> object:
     path = Path(params["path"])
     try:
         if not path.resolve().is_relative_to(workspace.resolve()):

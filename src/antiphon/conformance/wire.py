@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -18,6 +18,7 @@ from antiphon.conformance.requirements import NoAnswer, RequirementStatus, Requi
 from antiphon.errors import Code, ConnectionClosed, ProcessDied
 from antiphon.traffic.checker import Level, TrafficChecker, rules
 from antiphon.traffic.entries import Direction, Entry, parse
+from antiphon.traffic.values import JsonObject
 from antiphon.transports.base import Transport
 
 __all__ = [
@@ -124,7 +125,7 @@ class PeerWire:
         self._ids += 1
         return self._ids
 
-    async def say(self, message: Any) -> Entry:
+    async def say(self, message: object) -> Entry:
         """Send a message, whatever it is."""
         return await self.say_bytes(msgspec.json.encode(message))
 
@@ -135,7 +136,7 @@ class PeerWire:
             await self.transport.send(line)
         return entry
 
-    async def say_in_pieces(self, message: Any, size: int, pause: float = 0) -> Entry:
+    async def say_in_pieces(self, message: object, size: int, pause: float = 0) -> Entry:
         """Send a message in many small writes; with a pause where somebody in between would put them together again."""
         line = msgspec.json.encode(message) + b"\n"
         entry = await self._note(self.says, line[:-1])
@@ -145,7 +146,7 @@ class PeerWire:
             await asyncio.sleep(pause)
         return entry
 
-    async def say_together(self, messages: Sequence[Any]) -> list[Entry]:
+    async def say_together(self, messages: Sequence[object]) -> list[Entry]:
         """Send several messages in one write."""
         lines = [msgspec.json.encode(message) for message in messages]
         entries = [await self._note(self.says, line) for line in lines]
@@ -203,12 +204,12 @@ class PeerResponse:
     entry: Entry
 
     @property
-    def result(self) -> Any:
+    def result(self) -> object:
         """What was answered; None where it is an error."""
         return self.entry.msg.get("result")
 
     @property
-    def error(self) -> dict[str, Any] | None:
+    def error(self) -> JsonObject | None:
         found = self.entry.msg.get("error")
         return found if isinstance(found, dict) else None
 
@@ -216,7 +217,7 @@ class PeerResponse:
     def code(self) -> object:
         return self.error.get("code") if self.error else None
 
-    def get(self, *path: str) -> Any:
+    def get(self, *path: str) -> object:
         """Something inside the result, None where it is not there."""
         found = self.result
         for name in path:
@@ -382,7 +383,7 @@ class Responder(ABC):
         return await self.wire.say({"jsonrpc": "2.0", "id": entry.msg.get("id"), "error": error})
 
     @abstractmethod
-    async def do(self, method: str, params: dict[str, Any]) -> object:
+    async def do(self, method: str, params: JsonObject) -> object:
         """The result for a question.
 
         Raises:

@@ -1,6 +1,8 @@
 """A few words for a message: what a person would want to know of it at a glance. Pure; believes nothing about the message's shape."""
 
-from typing import Any, Final
+from typing import Final
+
+from antiphon.traffic.values import JsonObject
 
 __all__ = [
     "NOTHING",
@@ -89,7 +91,7 @@ def said(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def thing(value: object) -> dict[str, Any]:
+def thing(value: object) -> JsonObject:
     """An object, or an empty one where it is none."""
     return value if isinstance(value, dict) else {}
 
@@ -119,7 +121,7 @@ def error_text(error: object) -> str:
     return clip(f"{message}: {more}" if more and more not in message else message)
 
 
-def request_label(method: str, params: dict[str, Any]) -> str:
+def request_label(method: str, params: JsonObject) -> str:
     """For a request or a notification that is no update."""
     match method:
         case "initialize":
@@ -139,7 +141,7 @@ def request_label(method: str, params: dict[str, Any]) -> str:
             return _named(params)
 
 
-def _named(params: dict[str, Any]) -> str:
+def _named(params: JsonObject) -> str:
     for name in ("path", "cwd", "modeId", "terminalId", "methodId"):
         if found := said(params.get(name)):
             return clip(found)
@@ -148,7 +150,7 @@ def _named(params: dict[str, Any]) -> str:
     return ""
 
 
-def update_label(update: dict[str, Any]) -> str:
+def update_label(update: JsonObject) -> str:
     """For an update of a session."""
     kind = update.get("sessionUpdate")
     if kind in ("tool_call", "tool_call_update"):
@@ -171,7 +173,7 @@ def update_label(update: dict[str, Any]) -> str:
             return clip(said(update.get("title")) or said(update.get("message")) or "")
 
 
-def answer_label(method: str | None, msg: dict[str, Any]) -> str:
+def answer_label(method: str | None, msg: JsonObject) -> str:
     """For an answer to a method, or to nothing."""
     if "error" in msg:
         error = thing(msg["error"])
@@ -188,7 +190,7 @@ def answer_label(method: str | None, msg: dict[str, Any]) -> str:
             return _result(result) if result else "null" if msg.get("result") is None else ""
 
 
-def _result(result: dict[str, Any]) -> str:
+def _result(result: JsonObject) -> str:
     for name in ("stopReason", "sessionId", "action", "terminalId", "content", "output"):
         if found := said(result.get(name)):
             return clip(found)

@@ -6,7 +6,7 @@ do everything wrong.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -38,6 +38,7 @@ from antiphon.recorder.story import (
 from antiphon.traffic.checker import Level, TrafficChecker, rules
 from antiphon.traffic.entries import Direction, Entry, RecordingReader, entries_of
 from antiphon.traffic.state import Pairs
+from antiphon.traffic.values import JsonObject
 
 __all__ = ["SLOW", "StoryBuilder", "TurnTracker", "lasted", "tell"]
 
@@ -120,7 +121,7 @@ class TurnTracker:
 
     # Updates.
 
-    def update(self, session: str, update: dict[str, Any], message: int, t: float) -> RecordedCall | None:
+    def update(self, session: str, update: JsonObject, message: int, t: float) -> RecordedCall | None:
         """The agent tells something of a session; the call that it is about."""
         kind = update.get("sessionUpdate")
         going = self._open.get(session)
@@ -136,7 +137,7 @@ class TurnTracker:
                     self.end(one.turn, t, said(update.get("stopReason")))
         return self.call(session, update, message, t) if kind in ("tool_call", "tool_call_update") else None
 
-    def call(self, session: str, told: dict[str, Any], message: int, t: float) -> RecordedCall | None:
+    def call(self, session: str, told: JsonObject, message: int, t: float) -> RecordedCall | None:
         """Something about a tool call: updates, announcements and questions may each be the first to name it."""
         id = said(told.get("toolCallId"))
         if id is None:
@@ -164,7 +165,7 @@ class TurnTracker:
 
     # Questions.
 
-    def ask(self, method: str, session: str | None, params: dict[str, Any], message: int, t: float) -> RecordedWait:
+    def ask(self, method: str, session: str | None, params: JsonObject, message: int, t: float) -> RecordedWait:
         """The user is asked."""
         told = thing(params.get("toolCall") or thing(params.get("subject")).get("toolCall"))
         call = self.call(session, told, message, t) if session is not None else None
@@ -190,7 +191,7 @@ class TurnTracker:
                     one.turn.waited = round(one.turn.waited + lasted(one.waiting_since, t), 6)
 
 
-def _count_text(one: _Open, update: dict[str, Any]) -> None:
+def _count_text(one: _Open, update: JsonObject) -> None:
     """Characters said. A whole message that came in pieces before is not counted twice."""
     id = said(update.get("messageId"))
     content = update.get("content")
@@ -282,7 +283,7 @@ class StoryBuilder:
         self._talk.message = self._talk.message or message
         self._story.conversations.append(self._talk)
 
-    def _hear_object(self, shown: RecordedMessage, entry: Entry, msg: dict[str, Any]) -> None:
+    def _hear_object(self, shown: RecordedMessage, entry: Entry, msg: JsonObject) -> None:
         method = msg.get("method")
         if "id" in msg:
             shown.id = clip(msgspec.json.encode(msg["id"]).decode(), 40)
@@ -309,7 +310,7 @@ class StoryBuilder:
 
     # What is asked.
 
-    def _hear_request(self, shown: RecordedMessage, entry: Entry, params: dict[str, Any]) -> None:
+    def _hear_request(self, shown: RecordedMessage, entry: Entry, params: JsonObject) -> None:
         from_client = entry.dir is Direction.C2A
         if shown.name == "initialize" and from_client:
             self._meet(shown, params)
@@ -334,7 +335,7 @@ class StoryBuilder:
                 shown.label = asked.wait.title or shown.label
             self._turns.asked(session, 1)
 
-    def _meet(self, shown: RecordedMessage, params: dict[str, Any]) -> None:
+    def _meet(self, shown: RecordedMessage, params: JsonObject) -> None:
         """The client introduces itself. A second time it is another conversation, unless it was refused before."""
         if self._initialize is not None and self._initialize.request.error is None:
             self._start(shown.message)
@@ -344,7 +345,7 @@ class StoryBuilder:
 
     # What is answered.
 
-    def _hear_answer(self, shown: RecordedMessage, entry: Entry, msg: dict[str, Any]) -> None:
+    def _hear_answer(self, shown: RecordedMessage, entry: Entry, msg: JsonObject) -> None:
         shown.kind = "answer"
         question = self._pairs.hear(entry)
         asked = self._asked.pop(question.number, None) if question is not None else None
@@ -381,7 +382,7 @@ class StoryBuilder:
         elif asked is self._initialize and "result" in msg:
             self._agree(thing(msg["result"]))
 
-    def _note_answer(self, asked: _Asked, shown: RecordedMessage, msg: dict[str, Any]) -> None:
+    def _note_answer(self, asked: _Asked, shown: RecordedMessage, msg: JsonObject) -> None:
         request = asked.request
         request.answer, request.end, request.duration = shown.message, shown.t, lasted(request.start, shown.t)
         if "error" in msg:
@@ -389,7 +390,7 @@ class StoryBuilder:
         if asked.turn is None and asked.wait is None and request.duration >= self._slow:
             self._story.slow.append(SlowSpan(shown.message, f"answer to {request.method}", request.duration))
 
-    def _end_turn(self, turn: RecordedTurn, shown: RecordedMessage, msg: dict[str, Any]) -> None:
+    def _end_turn(self, turn: RecordedTurn, shown: RecordedMessage, msg: JsonObject) -> None:
         turn.answer = shown.message
         if "error" in msg:
             self._turns.end(turn, shown.t, None, error_text(msg["error"]))
@@ -399,7 +400,7 @@ class StoryBuilder:
             # Later versions only accept the prompt with it, and say in an update that they are idle again.
             self._turns.end(turn, shown.t, said(thing(msg.get("result")).get("stopReason")))
 
-    def _agree(self, result: dict[str, Any]) -> None:
+    def _agree(self, result: JsonObject) -> None:
         """The agent introduces itself, and says which version it is going to be."""
         talk = self._talk
         talk.agent = _party(result.get("agentInfo") or result.get("info"))
@@ -417,7 +418,7 @@ class StoryBuilder:
 
     # What is told.
 
-    def _hear_update(self, shown: RecordedMessage, update: dict[str, Any]) -> None:
+    def _hear_update(self, shown: RecordedMessage, update: JsonObject) -> None:
         kind = said(update.get("sessionUpdate"))
         shown.name = clip(kind, 60) if kind else "session/update"
         shown.label = update_label(update)
@@ -516,7 +517,7 @@ def _kinds(options: object) -> dict[str, str]:
     return kinds
 
 
-def _outcome(msg: dict[str, Any], kinds: dict[str, str]) -> str:
+def _outcome(msg: JsonObject, kinds: dict[str, str]) -> str:
     if "error" in msg:
         return "error"
     result = thing(msg.get("result"))

@@ -11,9 +11,11 @@ from base64 import b64decode
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 import msgspec
+
+from antiphon.traffic.values import Json, JsonObject
 
 __all__ = ["NO_JSON", "Direction", "Entry", "RecordingReader", "entries_of", "parse", "readable"]
 
@@ -53,12 +55,12 @@ class Entry:
     t: float
     dir: Direction
     raw: bytes = field(repr=False)
-    msg: Any
+    msg: Json
     line: int = 0
     """Where it stands in its file, from 1; 0 where there is no file."""
     method: str | None = field(init=False, repr=False, compare=False, default=None)
     """The method of a request or a notification."""
-    params: dict[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
+    params: JsonObject = field(init=False, repr=False, compare=False, default_factory=dict)
     """The params of a request or a notification; empty where there are none, or none to speak of."""
 
     def __post_init__(self) -> None:
@@ -96,7 +98,7 @@ def parse(number: int, t: float, direction: Direction, raw: bytes, line: int = 0
     return Entry(number, t, direction, raw, msg, line)
 
 
-def _decoded(raw: bytes) -> Any:
+def _decoded(raw: bytes) -> Json:
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -165,11 +167,11 @@ def _said(found: "_Line") -> bytes:
 class _Line(msgspec.Struct):
     """A line of a recording, with the message left as the bytes it is: its size and its key order are facts too."""
 
-    t: Any = 0.0
-    dir: Any = None
+    t: Json = 0.0
+    dir: Json = None
     msg: msgspec.Raw = msgspec.Raw(b"")
-    raw: Any = None
-    base64: Any = None
+    raw: Json = None
+    base64: Json = None
 
 
 def _line_of(line: bytes) -> _Line | None:

@@ -7,11 +7,11 @@ strangers (fields that no schema knows; the schema lets them pass, the specifica
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
-from antiphon.traffic.values import shown
+from antiphon.traffic.values import JsonObject, shown
 
 __all__ = ["Checks", "Fault", "Look", "SchemaMethod", "definitions", "look", "methods"]
 
@@ -19,7 +19,7 @@ __all__ = ["Checks", "Fault", "Look", "SchemaMethod", "definitions", "look", "me
 # A recording holds hundreds of thousands of messages, so nothing is looked up twice: each definition becomes one function, and a
 # definition with variants becomes one shape for each way of being it, with all the fields of that way in one table.
 
-Facts = dict[str, Any]
+Facts = JsonObject
 
 
 class Fault(NamedTuple):
@@ -46,7 +46,8 @@ class Look:
         self.faults.append(Fault(path, text))
 
 
-Check = Callable[[Any, str, Look], None]
+Check = Callable[[object, str, Look], None]
+V = TypeVar("V")
 
 
 class _Field(NamedTuple):
@@ -191,7 +192,7 @@ def _object(shapes: list[_Shape]) -> Check:
     return partial(_look_at_variants, tag, by_word, [shape for shape in shapes if tag not in shape.tags])
 
 
-def _look_at_plain_object(check: Check, value: Any, path: str, found: Look) -> None:
+def _look_at_plain_object(check: Callable[[Facts, str, Look], None], value: object, path: str, found: Look) -> None:
     if isinstance(value, dict):
         check(value, path, found)
     else:
@@ -199,7 +200,7 @@ def _look_at_plain_object(check: Check, value: Any, path: str, found: Look) -> N
 
 
 def _look_at_variants(
-    tag: str, by_word: dict[str, list[_Shape]], rest: list[_Shape], value: Any, path: str, found: Look
+    tag: str, by_word: dict[str, list[_Shape]], rest: list[_Shape], value: object, path: str, found: Look
 ) -> None:
     """As the first shape that the value fits; else what is wrong with it as the one it means to be."""
     if not isinstance(value, dict):
@@ -222,7 +223,9 @@ def _look_at_variants(
         found.wrong(_at(path, tag), f"is {shown(word)}, which is none of {_listed(by_word)}")
 
 
-def _closest(meant: list[Check], others: list[Check], value: Any, path: str) -> Look:
+def _closest(
+    meant: "list[Callable[[V, str, Look], None]]", others: "list[Callable[[V, str, Look], None]]", value: V, path: str
+) -> Look:
     """What the first check without a fault found. Where there is none, the one that misses least, of those that were meant."""
     seen: list[Look] = []
     for check in (*meant, *others):
@@ -237,28 +240,28 @@ def _closest(meant: list[Check], others: list[Check], value: Any, path: str) -> 
 # Everything else.
 
 
-def _look_at_anything(value: Any, path: str, found: Look) -> None:
+def _look_at_anything(value: object, path: str, found: Look) -> None:
     """Whatever it is, it is allowed."""
 
 
-def _look_unless_null(check: Check, value: Any, path: str, found: Look) -> None:
+def _look_unless_null(check: Check, value: object, path: str, found: Look) -> None:
     if value is not None:
         check(value, path, found)
 
 
-def _look_at_word(words: tuple[str, ...], is_open: bool, value: Any, path: str, found: Look) -> None:
+def _look_at_word(words: tuple[str, ...], is_open: bool, value: object, path: str, found: Look) -> None:
     if not isinstance(value, str):
         found.wrong(path, f"is {shown(value)}, not one of {_listed(words)}")
     elif value not in words and not is_open:
         found.wrong(path, f"is {shown(value)}, which is none of {_listed(words)}")
 
 
-def _look_at_scalar(test: Callable[[Any], bool], name: str, value: Any, path: str, found: Look) -> None:
+def _look_at_scalar(test: Callable[[object], bool], name: str, value: object, path: str, found: Look) -> None:
     if not test(value):
         found.wrong(path, f"is {shown(value)}, not {name}")
 
 
-def _look_at_list(inside: Check, value: Any, path: str, found: Look) -> None:
+def _look_at_list(inside: Check, value: object, path: str, found: Look) -> None:
     if isinstance(value, list):
         for at, one in enumerate(value):
             inside(one, f"{path}[{at}]", found)
@@ -266,7 +269,7 @@ def _look_at_list(inside: Check, value: Any, path: str, found: Look) -> None:
         found.wrong(path, f"is {shown(value)}, not a list")
 
 
-def _look_at_map(inside: Check, value: Any, path: str, found: Look) -> None:
+def _look_at_map(inside: Check, value: object, path: str, found: Look) -> None:
     if not isinstance(value, dict):
         found.wrong(path, f"is {shown(value)}, not an object")
     elif inside is not _look_at_anything:
@@ -274,7 +277,7 @@ def _look_at_map(inside: Check, value: Any, path: str, found: Look) -> None:
             inside(one, _at(path, name), found)
 
 
-def _look_at_union(checks: list[Check], members: tuple[str, ...], value: Any, path: str, found: Look) -> None:
+def _look_at_union(checks: list[Check], members: tuple[str, ...], value: object, path: str, found: Look) -> None:
     seen = _closest([], checks, value, path)
     if seen.faults and seen.faults[0].path == path:
         found.wrong(path, f"is {shown(value)}, not {_listed(dict.fromkeys(map(_named, members)))}")
@@ -288,7 +291,7 @@ def _limited(check: Check, facts: Facts) -> Check:
     if least is None and most is None:
         return check
 
-    def look(value: Any, path: str, found: Look) -> None:
+    def look(value: object, path: str, found: Look) -> None:
         if least is not None and isinstance(value, str) and len(value) < least:
             found.wrong(path, "is empty" if not value else f"is shorter than {least}")
         elif most is not None and isinstance(value, int | float) and value > most:
@@ -299,7 +302,7 @@ def _limited(check: Check, facts: Facts) -> Check:
     return look
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: object) -> bool:
     """1.0 is an integer in JSON Schema, and true is none."""
     if isinstance(value, float):
         return value.is_integer()
@@ -308,11 +311,11 @@ def _is_whole(value: Any) -> bool:
 
 SCALARS: Final = {"string": "a string", "bool": "true or false", "int": "an integer", "uint": "an integer of 0 or more",
                   "float": "a number", "null": "null"}  # fmt: skip
-_SCALAR_TESTS: Final[dict[str, Callable[[Any], bool]]] = {
+_SCALAR_TESTS: Final[dict[str, Callable[[object], bool]]] = {
     "string": lambda value: isinstance(value, str),
     "bool": lambda value: isinstance(value, bool),
     "int": _is_whole,
-    "uint": lambda value: _is_whole(value) and value >= 0,
+    "uint": lambda value: _is_whole(value) and isinstance(value, int | float) and value >= 0,
     "float": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
     "null": lambda value: value is None,
 }

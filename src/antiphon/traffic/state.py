@@ -2,10 +2,10 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from antiphon.traffic.entries import Direction, Entry
-from antiphon.traffic.values import as_object, as_text, objects_in, texts_in
+from antiphon.traffic.values import JsonObject, as_object, as_text, objects_in, texts_in
 
 if TYPE_CHECKING:
     from antiphon.traffic.schema import Look
@@ -122,7 +122,7 @@ class TrackedSession:
     replayed: bool = False
     """Whether it was loaded and nobody has prompted since."""
     modes: list[str] | None = None
-    options: dict[str, dict[str, Any]] | None = None
+    options: dict[str, JsonObject] | None = None
     turns: list[TrackedTurn] = field(default_factory=list)
     calls: dict[str, TrackedCall] = field(default_factory=dict)
     current: dict[str, TrackedCall] = field(default_factory=dict)
@@ -156,7 +156,7 @@ class TrackedSession:
     def turn_of(self, prompt: Entry | None) -> TrackedTurn | None:
         return next((turn for turn in self.turns if turn.prompt is prompt), None)
 
-    def settle(self, said: dict[str, Any]) -> None:
+    def settle(self, said: JsonObject) -> None:
         """Take over the modes and the options that an answer or an update brings."""
         modes = as_object(said.get("modes"))
         if modes:
@@ -166,7 +166,7 @@ class TrackedSession:
                 one["id"]: one for one in objects_in(said["configOptions"]) if isinstance(one.get("id"), str)
             }
 
-    def hear(self, update: dict[str, Any]) -> None:
+    def hear(self, update: JsonObject) -> None:
         kind = as_text(update.get("sessionUpdate"))
         if kind == "config_option_update":
             self.settle(update)
@@ -175,7 +175,7 @@ class TrackedSession:
         if kind in ("tool_call", "tool_call_update"):
             self.name_call(update, announced=kind == "tool_call")
 
-    def name_call(self, call: dict[str, Any], *, announced: bool) -> None:
+    def name_call(self, call: JsonObject, *, announced: bool) -> None:
         """A tool call was named, by an update or by a question for permission."""
         id, status = as_text(call.get("toolCallId")), as_text(call.get("status"))
         if id is None:
@@ -188,7 +188,7 @@ class TrackedSession:
             known.announced = known.announced or announced
 
 
-def choices_of(option: dict[str, Any]) -> list[str]:
+def choices_of(option: JsonObject) -> list[str]:
     """The values of a select option, those in groups too."""
     found = objects_in(option.get("options"))
     grouped = [one for group in found for one in objects_in(group.get("options"))]
@@ -213,9 +213,9 @@ class TrafficState:
         self.initialize: Entry | None = None
         self.initialized: Entry | None = None
         """The answer to `initialize`, when it came."""
-        self.client: dict[str, Any] = {}
+        self.client: JsonObject = {}
         """The client's capabilities, as it told them."""
-        self.agent: dict[str, Any] = {}
+        self.agent: JsonObject = {}
         """The agent's capabilities, as it told them."""
         self.auth_methods: list[str] = []
         self.version: int | None = None
@@ -253,7 +253,7 @@ class TrafficState:
         """Whether the other side offers what one side would ask for: `session.notices` is an object, or true."""
         key = asking, capability
         if key not in self._offers:
-            found: Any = self.client if asking == "agent" else self.agent
+            found: object = self.client if asking == "agent" else self.agent
             for name in capability.split("."):
                 found = as_object(found).get(name)
             self._offers[key] = found is True or isinstance(found, dict)
@@ -379,7 +379,7 @@ class TrafficState:
         for turn in self._cancelled:
             turn.noticed = turn.noticed or (turn.cancelled is not None and turn.cancelled.number < asked.number)
 
-    def _hear_initialized(self, entry: Entry, asked: Entry, result: dict[str, Any]) -> None:
+    def _hear_initialized(self, entry: Entry, asked: Entry, result: JsonObject) -> None:
         self.initialize, self.initialized = asked, entry
         self._offers.clear()
         self.client = as_object(asked.params.get("clientCapabilities"))
@@ -387,7 +387,7 @@ class TrafficState:
         self.auth_methods = texts_in(result.get("authMethods"), "id")
         self.version = _version(result)
 
-    def _hear_session_answer(self, session: TrackedSession, asked: Entry, result: dict[str, Any], failed: bool) -> None:
+    def _hear_session_answer(self, session: TrackedSession, asked: Entry, result: JsonObject, failed: bool) -> None:
         if asked is session.opening:
             session.opening = None
             session.replayed = asked.method == "session/load"
@@ -417,7 +417,7 @@ def is_malformed(entry: Entry) -> bool:
     return not entry.is_answer or ("result" in msg and "error" in msg)
 
 
-def id_shown(message: dict[str, Any]) -> str:
+def id_shown(message: JsonObject) -> str:
     """The id of a message as a text, in which `1` and `"1"` are the same. Python writes no numbers of thousands of digits."""
     id = message.get("id")
     return hex(id) if isinstance(id, int) and abs(id) > 2**64 else str(id)
@@ -427,6 +427,6 @@ def is_id(value: object) -> bool:
     return isinstance(value, str | int) and not isinstance(value, bool)
 
 
-def _version(said: dict[str, Any]) -> int | None:
+def _version(said: JsonObject) -> int | None:
     version = said.get("protocolVersion")
     return version if isinstance(version, int) and not isinstance(version, bool) else None

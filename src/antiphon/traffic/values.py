@@ -1,14 +1,20 @@
 """Values of strangers, read without trust: what is not what it should be is as good as nothing."""
 
 from collections import Counter
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
-__all__ = ["as_object", "as_text", "objects_in", "shown", "texts_in", "twice_in"]
+__all__ = ["Json", "JsonObject", "as_object", "as_text", "objects_in", "shown", "texts_in", "twice_in"]
+
+Json: TypeAlias = Any
+"""A decoded JSON value of a peer, of any shape."""
+
+JsonObject: TypeAlias = dict[str, Json]
+"""A decoded JSON object of a peer: its members may be anything."""
 
 
-def as_object(value: object) -> dict[str, Any]:
+def as_object(value: object) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
@@ -16,7 +22,7 @@ def as_text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def objects_in(value: object) -> list[dict[str, Any]]:
+def objects_in(value: object) -> list[JsonObject]:
     """The objects in a list."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 

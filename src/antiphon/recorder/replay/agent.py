@@ -9,7 +9,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -25,6 +25,7 @@ from antiphon.recorder.replay.comparison import (
 )
 from antiphon.recorder.replay.script import CANCEL, Exchange, ReplayNames, Script, session_of, with_id, written_id
 from antiphon.traffic.entries import Entry
+from antiphon.traffic.values import JsonObject
 from antiphon.transports.framing import LineFramer
 
 __all__ = ["INTERNAL", "UNKNOWN_METHOD", "WRONG", "Player", "StrictPlayer", "TolerantPlayer", "error_line", "serve"]
@@ -115,7 +116,7 @@ class Player(ABC):
 
 def error_line(id: bytes, code: int, message: str) -> bytes:
     """An answer that is an error."""
-    error: dict[str, Any] = {"code": code, "message": message}
+    error: JsonObject = {"code": code, "message": message}
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (id or b"null", msgspec.json.encode(error))
 
 
@@ -386,7 +387,7 @@ class TolerantPlayer(Player):
                 return found
         return None
 
-    def _is_same(self, exchange: Exchange, params: dict[str, Any]) -> bool:
+    def _is_same(self, exchange: Exchange, params: JsonObject) -> bool:
         return exchange.question is not None and self.names.value(exchange.question.params) == params
 
     def _refuse_unknown(self, entry: Entry) -> None:

@@ -8,7 +8,7 @@ end is missing, or too much.
 import asyncio
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -18,6 +18,7 @@ from antiphon.recorder.replay.agent import UNKNOWN_METHOD, Player
 from antiphon.recorder.replay.comparison import ABSENT, Difference, Ignored, align, content, differences, label
 from antiphon.recorder.replay.script import ReplayNames, Script, anonymous, with_id, written_id
 from antiphon.traffic.entries import Entry
+from antiphon.traffic.values import JsonObject
 from antiphon.transports.process import ProcessTransport, spawn
 
 __all__ = ["ClientPlayer", "drive"]
@@ -218,14 +219,16 @@ class ClientPlayer(Player):
             self._differ(Difference(None, label(line), "", ABSENT, line.params))
 
 
-def _outline(said: dict[str, Any]) -> dict[str, Any]:
+def _outline(said: object) -> JsonObject:
     """What counts where words may differ: whether it is a result or an error, and why a turn ended."""
+    if not isinstance(said, dict):
+        return {}
     result = said.get("result")
     stop = {"stopReason": result["stopReason"]} if isinstance(result, dict) and "stopReason" in result else {}
     return {key: stop if key == "result" else {} for key in ("params", "result", "error") if key in said}
 
 
-def _is_time(value: Any) -> bool:
+def _is_time(value: object) -> bool:
     return isinstance(value, str) and _TIME.fullmatch(value) is not None
 
 

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from antiphon.text import exact
 from antiphon.traffic.entries import NO_JSON, Direction, Entry, parse
+from antiphon.traffic.values import JsonObject
 
 __all__ = [
     "ABSENT",
@@ -48,8 +49,8 @@ class Difference(NamedTuple):
     message: int | None
     what: str
     path: str
-    recorded: Any = ABSENT
-    got: Any = ABSENT
+    recorded: object = ABSENT
+    got: object = ABSENT
 
     def __str__(self) -> str:
         where = f"message {self.message} ({self.what})" if self.message is not None else self.what
@@ -57,14 +58,14 @@ class Difference(NamedTuple):
             where = f"{where}: {self.path}"
         return f"{where}: recorded {_shown(self.recorded)}, got {_shown(self.got)}"
 
-    def as_data(self) -> dict[str, Any]:
+    def as_data(self) -> JsonObject:
         """For JSON; what was absent is left out."""
         fields = {"message": self.message, "what": self.what, "path": self.path}
         values = {"recorded": self.recorded, "got": self.got}
         return fields | {name: value for name, value in values.items() if value is not ABSENT}
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if value is ABSENT:
         return "nothing"
     try:
@@ -96,7 +97,7 @@ def heard(number: int, direction: Direction, raw: bytes) -> Entry:
     return entry
 
 
-def _depth(value: Any) -> int:
+def _depth(value: object) -> int:
     deepest, left = 0, [(value, 1)]
     while left:
         value, depth = left.pop()
@@ -126,7 +127,7 @@ def label(entry: Entry) -> str:
     return method if _METHOD.fullmatch(method) else _shown(method)  # it is anybody's text, and goes to a terminal
 
 
-def content(entry: Entry) -> Any:
+def content(entry: Entry) -> object:
     """What a line says: all but its envelope."""
     if entry.is_noise:
         return entry.raw.decode("utf-8", "replace")
@@ -135,7 +136,7 @@ def content(entry: Entry) -> Any:
     return {key: value for key, value in entry.msg.items() if key not in ("id", "jsonrpc", "method")}
 
 
-def differences(recorded: Any, got: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+def differences(recorded: object, got: object, path: str = "") -> Iterator[tuple[str, object, object]]:
     """Where two values differ: path, recorded, got."""
     if isinstance(recorded, dict) and isinstance(got, dict):
         for key in dict.fromkeys((*recorded, *got)):

@@ -6,7 +6,7 @@ every version of it.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -14,6 +14,7 @@ from antiphon.errors import AcpError, Advice
 from antiphon.recorder.labels import counted
 from antiphon.recorder.replay.comparison import content
 from antiphon.traffic.entries import Direction, Entry
+from antiphon.traffic.values import as_object
 
 __all__ = [
     "CANCEL",
@@ -127,7 +128,7 @@ class ReplayNames:
             self._pattern = re.compile(around) if longest else None
             self._hints = [old.encode("utf-8", "surrogatepass") for old in longest]
 
-    def learn(self, recorded: Any, got: Any) -> None:
+    def learn(self, recorded: object, got: object) -> None:
         """Take note of what has another name now, in two values of which one stands for the other."""
         if isinstance(recorded, dict) and isinstance(got, dict):
             for key in recorded.keys() & got.keys():
@@ -143,15 +144,16 @@ class ReplayNames:
             for old, new in zip(recorded, got, strict=False):
                 self.learn(old, new)
 
-    def content(self, line: Entry) -> Any:
+    def content(self, line: Entry) -> object:
         """What a recorded line of theirs has to say now."""
         said = self.value(content(line))
-        if line.method == CANCEL_REQUEST and "requestId" in line.params:  # it names a question of who sends it
-            id = msgspec.json.encode(line.params["requestId"])
-            said["params"]["requestId"] = msgspec.json.decode(self.requests.get(id, id))
+        params = as_object(as_object(said).get("params"))
+        if line.method == CANCEL_REQUEST and "requestId" in params:  # it names a request of the one that sends it
+            id = msgspec.json.encode(params["requestId"])
+            params["requestId"] = msgspec.json.decode(self.requests.get(id, id))
         return said
 
-    def value(self, recorded: Any, key: str = "") -> Any:
+    def value(self, recorded: object, key: str = "") -> object:
         """A recorded value as it has to be now."""
         if isinstance(recorded, dict):
             return {self._moved(name): self.value(value, name) for name, value in recorded.items()}
@@ -186,7 +188,7 @@ class ReplayNames:
         return self._pattern.sub(lambda found: self._paths[found[1]], text) if self._pattern is not None else text
 
 
-def anonymous(value: Any) -> Any:
+def anonymous(value: object) -> object:
     """The value without the ids that somebody made up."""
     if isinstance(value, dict):
         return {key: "" if key in MADE_UP else anonymous(inner) for key, inner in value.items()}
@@ -201,7 +203,7 @@ def _text(token: bytes) -> str:
     return text
 
 
-def _made_up(value: Any) -> Iterator[str]:
+def _made_up(value: object) -> Iterator[str]:
     left = [value]  # not by recursion: a recording may be nested as deeply as it likes
     while left:
         value = left.pop()
@@ -347,7 +349,7 @@ def session_of(line: Entry | None) -> str | None:
     """The session that a line is about, or that it opens."""
     if line is None or not isinstance(line.msg, dict):
         return None
-    about: Any = line.msg.get("params", line.msg.get("result"))
+    about: object = line.msg.get("params", line.msg.get("result"))
     session = about.get("sessionId") if isinstance(about, dict) else None
     return session if isinstance(session, str) else None
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -31,7 +31,7 @@ _AS_JSON: Final = {code: _escape(code) for code in (*EXACT, *TAGS) if code >= 0x
 def data_block(story: Story, entries: Sequence[tuple[RecordedMessage, bytes]], axis: Axis) -> Markup:
     """The content of the element that carries the data."""
     names, sessions = _Numbered(), _Numbered()
-    rows: list[list[Any]] = []
+    rows: list[list[object]] = []
     texts: list[str | None] = []
     left = ALL_TEXTS
     for shown, raw in entries:
@@ -80,7 +80,7 @@ class _Numbered:
         return place
 
 
-def _row(shown: RecordedMessage, names: _Numbered, sessions: _Numbered) -> list[Any]:
+def _row(shown: RecordedMessage, names: _Numbered, sessions: _Numbered) -> list[object]:
     """One message, in the order that `model.js` reads."""
     return [
         shown.message,

@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from antiphon.traffic.checker import Level, Side, rule
 from antiphon.traffic.entries import Direction, Entry
 from antiphon.traffic.rules.capabilities import OPENING
 from antiphon.traffic.state import TrafficState
-from antiphon.traffic.values import as_object, objects_in, shown
+from antiphon.traffic.values import JsonObject, as_object, objects_in, shown
 
 ABSOLUTE = re.compile(r"/|[A-Za-z]:[\\/]|\\\\|<")
 """Of POSIX, of Windows, a share; and a name in angle brackets, which is what recordings have where a path was blacked out."""
@@ -61,7 +60,7 @@ def _paths(entry: Entry) -> Iterator[tuple[str, object]]:
             yield f"{where}.locations[{at}].path", one.get("path")
 
 
-def _call(entry: Entry) -> tuple[str, dict[str, Any]]:
+def _call(entry: Entry) -> tuple[str, JsonObject]:
     name = "update" if entry.method == "session/update" else "toolCall"
     return f"params.{name}", as_object(entry.params.get(name))
 

@@ -1,7 +1,5 @@
 """Modes and options: what is current is one of those that there are, and what is set is one of those that were offered."""
 
-from typing import Any
-
 from antiphon.traffic.checker import Level, Side, rule
 from antiphon.traffic.entries import Entry
 from antiphon.traffic.rules.capabilities import OPENING, TELLS_OPTIONS
@@ -109,7 +107,7 @@ def config_complete(entry: Entry, ledger: TrafficState) -> list[str] | None:
     result = entry.msg.get("result")
     if session is None or session.options is None or ledger.asked is None or not isinstance(result, dict):
         return None
-    told: set[Any] = set(texts_in(result.get("configOptions"), "id"))
+    told: set[object] = set(texts_in(result.get("configOptions"), "id"))
     was_set = ledger.asked.params.get("configId")
     if was_set in session.options and was_set not in told:
         return [f"the option {shown(was_set)}, which was set, is not in the answer"]

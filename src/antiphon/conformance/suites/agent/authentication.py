@@ -1,6 +1,6 @@
 """Signing in and out. What needs somebody's account is only done if whoever checks named a method that may be used."""
 
-from typing import Any, Final
+from typing import Final
 
 from antiphon.conformance.agent_run import AUTH_REQUIRED, AgentRun
 from antiphon.conformance.requirements import NotOffered, NotSeen, capability, should
@@ -11,7 +11,7 @@ __all__: list[str] = []
 UNNAMED: Final = "no method was named that may be used: `--auth METHOD` names one"
 
 
-def _methods(stage: AgentRun) -> list[Any]:
+def _methods(stage: AgentRun) -> list[object]:
     found = stage.introduced.get("authMethods") if stage.introduced else None
     return found if isinstance(found, list) else []
 

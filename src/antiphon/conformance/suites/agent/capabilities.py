@@ -1,6 +1,6 @@
 """A client that offers nothing: the agent has to get along without it. What it may not call is judged by the rules of all traffic."""
 
-from typing import Any, Final
+from typing import Final
 
 from antiphon.conformance.agent_run import AgentRun
 from antiphon.conformance.requirements import NotOffered, NotSeen, Requirement, must, should
@@ -89,7 +89,7 @@ SETTINGS: Final[dict[str, tuple[str, dict[str, str]]]] = {
 )
 async def not_offered(stage: AgentRun) -> None:
     session, opened = await stage.opened()
-    asked: dict[str, dict[str, Any]] = {name: {} for name, path in OFFERED.items() if not stage.offers(*path)}
+    asked: dict[str, dict[str, str]] = {name: {} for name, path in OFFERED.items() if not stage.offers(*path)}
     asked |= {name: params for name, (field, params) in SETTINGS.items() if not opened.get(field)}
     if not asked:
         raise NotOffered("the agent offers all of it")

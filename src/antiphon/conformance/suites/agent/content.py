@@ -1,15 +1,16 @@
 """What a prompt may consist of: the content that every agent takes, that which it offers to take, and that which nobody knows."""
 
-from typing import Any, Final
+from typing import Final
 
 from antiphon.conformance.agent_run import AgentRun
 from antiphon.conformance.requirements import Requirement, capability, must, should
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.suites.agent.turns import ended, usable
+from antiphon.traffic.values import JsonObject
 
 __all__: list[str] = []
 
-Block = dict[str, Any]
+Block = JsonObject
 
 PIXEL: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 """A picture of one pixel."""

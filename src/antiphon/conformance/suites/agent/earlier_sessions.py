@@ -1,7 +1,6 @@
 """Which sessions there are: `session/list`, and `session/delete`."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from antiphon.conformance.agent_run import AgentRun
 from antiphon.conformance.requirements import Blocked, NotOffered, NotSeen, Requirement, advice, capability, should
@@ -10,7 +9,7 @@ from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.suites.agent.turns import NOBODY, busy, interrupted, is_refused, reason, said, usable
 from antiphon.conformance.wire import PeerResponse, PendingRequest
 from antiphon.traffic.entries import Entry
-from antiphon.traffic.values import objects_in, texts_in, twice_in
+from antiphon.traffic.values import JsonObject, objects_in, texts_in, twice_in
 
 __all__: list[str] = []
 
@@ -39,7 +38,7 @@ def _twice(pages: Sequence[PeerResponse]) -> set[str]:
     return set(twice_in(texts_in(_sessions(pages), "sessionId")))
 
 
-def _sessions(pages: Iterable[PeerResponse]) -> list[dict[str, Any]]:
+def _sessions(pages: Iterable[PeerResponse]) -> list[JsonObject]:
     return [each for one in pages for each in objects_in(one.get("sessions"))]
 
 
@@ -371,7 +370,9 @@ async def fork(stage: AgentRun) -> None:
     answer = await stage.ask("session/fork", {"sessionId": session, "cwd": str(stage.cwd), "mcpServers": []})
     made = answer.get("sessionId")
     another = isinstance(made, str) and bool(made) and made != session
-    if not stage.holds("fork.another", another, f"the fork of {session} is {made}", answer):
+    if not stage.holds("fork.another", another, f"the fork of {session} is {made}", answer) or not isinstance(
+        made, str
+    ):
         raise Blocked("there is no fork")
     await usable(stage, "fork.next", made)
     await usable(stage, "fork.original", session)

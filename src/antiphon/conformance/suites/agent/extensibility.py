@@ -1,13 +1,13 @@
 """What others may add to the protocol: `_meta` in everything, fields that are not known yet, nulls for what is left out."""
 
-from typing import Any, Final
+from typing import Final
 
 from antiphon.conformance.agent_run import AgentRun
 from antiphon.conformance.requirements import Blocked, must, should
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.suites.agent.turns import hold
 from antiphon.conformance.wire import PeerResponse
-from antiphon.traffic.values import objects_in
+from antiphon.traffic.values import JsonObject, objects_in
 
 __all__: list[str] = []
 
@@ -70,7 +70,7 @@ async def additions(stage: AgentRun) -> None:
         ("meta.prompt", {"_meta": META}, {"_meta": META, "annotations": {"_meta": META}}),
         ("unknown.prompt", {"antiphonCheck": 1}, {"antiphonCheck": [1]}),
     ):
-        block: dict[str, Any] = {"type": "text", "text": text, **inside}
+        block: JsonObject = {"type": "text", "text": text, **inside}
         answer = await stage.ask("session/prompt", {"sessionId": session, "prompt": [block], **around})
         stage.holds(one, answer.error is None, "it was refused", answer)
     _opened(stage, "unknown.new", await stage.new_session(antiphonCheck={"unknown": True}))

@@ -1,11 +1,12 @@
 """`initialize`: the version, what the agent says of itself, and that nothing is assumed of a client that says little."""
 
-from typing import Any, Final
+from typing import Final
 
 from antiphon.conformance.agent_run import AUTH_REQUIRED, AgentRun
 from antiphon.conformance.requirements import Blocked, NoAnswer, NotSeen, advice, must, should
 from antiphon.conformance.suites.agent.suite import SUITE, breaks
 from antiphon.conformance.wire import PeerResponse
+from antiphon.traffic.values import JsonObject
 
 __all__: list[str] = []
 
@@ -110,7 +111,7 @@ async def bare(stage: AgentRun) -> None:
 
 
 # What an agent may meet in `initialize` and has to take in its stride, each by itself something that a newer or a lazier client sends.
-ODD: Final[dict[str, dict[str, Any]]] = {
+ODD: Final[dict[str, JsonObject]] = {
     "init.unknown-capability": {
         "clientCapabilities": {"fs": {"readTextFile": True, "antiphonCheck": True}, "antiphonCheck": {"deep": [1]}}
     },
@@ -182,7 +183,7 @@ async def odd(stage: AgentRun) -> None:
 
 async def _introduced_with(stage: AgentRun, *odd: str) -> PeerResponse | None:
     """The answer to `initialize` with these in it, of another agent where one has left after something odd; None where it leaves at it."""
-    params: dict[str, Any] = {"protocolVersion": 1}
+    params: JsonObject = {"protocolVersion": 1}
     for one in odd:
         params |= ODD[one]
     try:

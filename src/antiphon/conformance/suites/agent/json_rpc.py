@@ -1,7 +1,7 @@
 """JSON-RPC as it should be: ids come back as they were, several questions may be open at once, and nobody is answered who did not ask."""
 
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from antiphon.conformance.agent_run import AgentRun
 from antiphon.conformance.requirements import Blocked, NoAnswer, NotSeen, Requirement, advice, must, should
@@ -18,7 +18,7 @@ AT_LEAST: Final = 2.0
 
 CANCELLED: Final = -32800
 
-IDS: Final[dict[str, tuple[str, Any]]] = {
+IDS: Final[dict[str, tuple[str, object]]] = {
     "id.zero": ("0", 0),
     "id.negative": ("a negative number", -7),
     "id.large": ("the largest number that every language has", 2**53 - 1),
@@ -375,7 +375,7 @@ def _tells_where(answer: PeerResponse) -> bool:
     return any(trace in text for text in _texts(answer.error) for trace in TRACES)
 
 
-def _texts(value: Any) -> list[str]:
+def _texts(value: object) -> list[str]:
     if isinstance(value, str):
         return [value]
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()

@@ -3,7 +3,8 @@
 No sentence of the specification says so: all of this is what should be, for the sake of those who work with the agent.
 """
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 from antiphon.conformance.agent_run import AgentRun
 from antiphon.conformance.requirements import Blocked, NoAnswer, Requirement, advice, must, should
@@ -18,6 +19,7 @@ from antiphon.conformance.suites.agent.suite import (
 )
 from antiphon.conformance.wire import PeerResponse, PendingRequest
 from antiphon.traffic.entries import Entry
+from antiphon.traffic.values import JsonObject
 
 __all__: list[str] = []
 
@@ -184,7 +186,7 @@ async def half(stage: AgentRun) -> None:
         return
     answer = await soon(stage, extra)
     stage.holds("rpc.extra-member", answer is not None, "it was not answered", extra.asked, awaited=extra.asked)
-    odd: dict[str, dict[str, Any]] = {
+    odd: dict[str, JsonObject] = {
         "id-null.survives": {"jsonrpc": "2.0", "id": None, "method": FENCE, "params": {}},
         "nameless.survives": {"id": stage.wire.new_id(), "method": FENCE, "params": {}},
     }
@@ -205,14 +207,13 @@ LINES: Final = {
 }
 
 
-def _read(requirement: str, level: Any = should) -> Requirement:
-    found: Requirement = level(
+def _read(requirement: str, level: Callable[..., Requirement] = should) -> Requirement:
+    return level(
         requirement,
         f"{LINES[requirement]} is read.",
         link="transports#stdio",
         fix="Gather what comes until a line feed, however much that is, and take each line for a message.",
     )
-    return found
 
 
 @SUITE.scenario(
@@ -230,7 +231,7 @@ async def lines(stage: AgentRun) -> None:
     if stage.manners.silent:
         raise Blocked("the agent does not answer methods that it does not know, so it cannot be told")
 
-    def question(params: object) -> dict[str, Any]:
+    def question(params: object) -> JsonObject:
         return {"jsonrpc": "2.0", "id": stage.wire.new_id(), "method": FENCE, "params": params}
 
     crlf = await stage.wire.say_bytes(b'{"jsonrpc":"2.0","id":"crlf","method":"_antiphon/fence","params":{}}\r')

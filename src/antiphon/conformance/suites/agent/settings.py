@@ -1,17 +1,15 @@
 """Modes and settings: that those offered can be chosen, that others cannot, and that the answer says how things stand."""
 
-from typing import Any
-
 from antiphon.conformance.agent_run import AgentRun
 from antiphon.conformance.requirements import Blocked, NotOffered, NotSeen, capability, must, should
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.suites.agent.turns import busy, early, is_refused
 from antiphon.conformance.wire import PeerResponse, PendingRequest
-from antiphon.traffic.values import objects_in, texts_in
+from antiphon.traffic.values import JsonObject, objects_in, texts_in
 
 __all__ = ["choose", "options", "other_value"]
 
-Option = dict[str, Any]
+Option = JsonObject
 NOTHING = "antiphon-no-such-thing"
 MOST_SETTINGS = 50
 """More than these are not tried: an agent may have new ones in each answer."""

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from antiphon.conformance.agent_run import FENCE, AgentRun
 from antiphon.conformance.requirements import NoAnswer, Suite, must
@@ -101,5 +101,5 @@ def same_id(stage: AgentRun, asked: Entry) -> list[Entry]:
     ]
 
 
-def _key(id: Any) -> str:
+def _key(id: object) -> str:
     return json.dumps(id)

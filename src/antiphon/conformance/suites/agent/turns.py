@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from antiphon.conformance.agent_run import AgentRun
 from antiphon.conformance.requirements import Blocked, NoAnswer, NotSeen
@@ -12,7 +12,7 @@ from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.wire import PeerResponse, PendingRequest
 from antiphon.traffic.entries import Entry
 from antiphon.traffic.rules.turns import CROSSING_SECONDS
-from antiphon.traffic.values import as_object, as_text, objects_in
+from antiphon.traffic.values import JsonObject, as_object, as_text, objects_in
 
 __all__ = [
     "NOBODY",
@@ -169,7 +169,7 @@ def said(updates: Collection[Entry], kind: str = "agent_message_chunk") -> str:
     """The text of the chunks of a kind, together."""
     pieces: list[str] = []
     for entry in updates:
-        update: Any = entry.params.get("update")
+        update: object = entry.params.get("update")
         content = update.get("content") if isinstance(update, dict) and update.get("sessionUpdate") == kind else None
         if isinstance(content, dict) and isinstance(content.get("text"), str):
             pieces.append(content["text"])
@@ -189,7 +189,7 @@ class SeenCall:
     changed: list[str] = field(default_factory=list)
     """The paths of the changes that it shows."""
 
-    def take(self, told: dict[str, Any], entry: Entry) -> None:
+    def take(self, told: JsonObject, entry: Entry) -> None:
         """Take note of something that is said of it."""
         self.kind = as_text(told.get("kind")) or self.kind
         self.status = as_text(told.get("status")) or self.status
@@ -213,7 +213,7 @@ def calls(stage: AgentRun, session: str, *, after: int, before: int | None = Non
     return found
 
 
-def _told(entry: Entry) -> dict[str, Any]:
+def _told(entry: Entry) -> JsonObject:
     if entry.method == "session/request_permission":
         return as_object(entry.params.get("toolCall"))
     return as_object(entry.params.get("update")) if entry.method == "session/update" else {}

@@ -1,6 +1,6 @@
 """An agent that wants somebody to sign in before it opens a session."""
 
-from typing import Any, Final
+from typing import Final
 
 from antiphon.conformance.client_run import ClientRun, NotAsked
 from antiphon.conformance.requirements import NotSeen, should
@@ -8,6 +8,7 @@ from antiphon.conformance.standin_agent import StandinAgent
 from antiphon.conformance.suites.client.suite import SUITE
 from antiphon.conformance.wire import RequestRefused
 from antiphon.errors import Code
+from antiphon.traffic.values import JsonObject
 
 __all__: list[str] = []
 
@@ -41,13 +42,13 @@ async def signing_in(stage: ClientRun) -> None:
     signed_in: list[str] = []
     refused: list[str] = []
 
-    async def new(agent: StandinAgent, params: dict[str, Any]) -> object:
+    async def new(agent: StandinAgent, params: JsonObject) -> object:
         if signed_in:
             return await agent.usual("session/new", params)
         refused.append(params["cwd"])
         raise RequestRefused(Code.AUTH_REQUIRED, "Authentication required")
 
-    async def authenticate(agent: StandinAgent, params: dict[str, Any]) -> object:
+    async def authenticate(agent: StandinAgent, params: JsonObject) -> object:
         signed_in.append(params["methodId"])
         return {}
 

@@ -1,6 +1,6 @@
 """How it ends: when the agent fails, when it leaves, when it does not leave."""
 
-from typing import Any, Final
+from typing import Final
 
 from antiphon.conformance.client_run import ClientRun, NotAsked
 from antiphon.conformance.requirements import Blocked, advice, should
@@ -8,6 +8,7 @@ from antiphon.conformance.shim_socket import AgentProcessStart
 from antiphon.conformance.suites.client.suite import SUITE
 from antiphon.conformance.wire import RequestRefused
 from antiphon.errors import Code
+from antiphon.traffic.values import JsonObject
 
 __all__: list[str] = []
 
@@ -42,7 +43,7 @@ def _ended(status: int | None) -> str:
     ),
 )
 async def no_session(stage: ClientRun) -> None:
-    async def new(agent: object, params: dict[str, Any]) -> object:
+    async def new(agent: object, params: JsonObject) -> object:
         raise RequestRefused(Code.INTERNAL_ERROR, "there is no room")
 
     stage.script.does["session/new"] = new

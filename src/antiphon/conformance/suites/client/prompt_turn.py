@@ -1,11 +1,10 @@
 """`session/request_permission`, in all the shapes that agents give it."""
 
-from typing import Any
-
 from antiphon.conformance.client_run import OPTIONS, ClientRun
 from antiphon.conformance.requirements import Blocked, advice, must, should
 from antiphon.conformance.suites.client.suite import SUITE
 from antiphon.conformance.wire import PeerClosed, PeerResponse, PendingRequest
+from antiphon.traffic.values import JsonObject
 
 __all__ = ["CALL", "OPTIONS"]
 
@@ -24,12 +23,12 @@ def _outcome(answer: PeerResponse) -> str:
     return ""
 
 
-async def _begin(stage: ClientRun, call: dict[str, Any], options: list[dict[str, str]]) -> PendingRequest:
+async def _begin(stage: ClientRun, call: JsonObject, options: list[dict[str, str]]) -> PendingRequest:
     params = {"sessionId": stage.session, "toolCall": call, "options": options}
     return await stage.begin("session/request_permission", params)
 
 
-async def _asks(stage: ClientRun, id: str, call: dict[str, Any], options: list[dict[str, str]]) -> None:
+async def _asks(stage: ClientRun, id: str, call: JsonObject, options: list[dict[str, str]]) -> None:
     answer = await (await _begin(stage, call, options)).answer()
     problem = _outcome(answer)
     stage.holds(id, not problem, problem, answer)

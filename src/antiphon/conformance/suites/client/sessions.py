@@ -1,12 +1,11 @@
 """Earlier sessions, modes and settings, each with a command that makes the client use them."""
 
-from typing import Any
-
 from antiphon.conformance.client_run import ClientRun, HeldRequest, NotAsked
 from antiphon.conformance.requirements import NotSeen, Requirement, capability, must
 from antiphon.conformance.standin_agent import LISTED, StandinAgent
 from antiphon.conformance.suites.client.suite import SUITE
 from antiphon.traffic.entries import Entry
+from antiphon.traffic.values import JsonObject
 
 __all__: list[str] = []
 
@@ -108,7 +107,7 @@ async def resuming(stage: ClientRun) -> None:
     ),
 )
 async def listing(stage: ClientRun) -> None:
-    async def pages(agent: StandinAgent, params: dict[str, Any]) -> object:
+    async def pages(agent: StandinAgent, params: JsonObject) -> object:
         page = {
             "sessions": [{"sessionId": LISTED if params.get("cursor") else "stand-in-first", "cwd": str(stage.cwd)}]
         }

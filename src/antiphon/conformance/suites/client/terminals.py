@@ -1,13 +1,14 @@
 """`terminal/…`, for clients that offer it: real commands, watched from outside."""
 
 import os
-from typing import Any, Final
+from typing import Final
 
 from antiphon.conformance.client_run import ClientRun
 from antiphon.conformance.requirements import Blocked, Requirement, advice, capability
 from antiphon.conformance.suites.client.file_system import allowed, workspace
 from antiphon.conformance.suites.client.suite import SUITE
 from antiphon.conformance.wire import PeerResponse
+from antiphon.traffic.values import JsonObject
 
 __all__: list[str] = []
 
@@ -206,7 +207,7 @@ async def long_commands(stage: ClientRun) -> None:
     await turn.end()
 
 
-def _of(stage: ClientRun, terminal: str) -> dict[str, Any]:
+def _of(stage: ClientRun, terminal: str) -> JsonObject:
     return {"sessionId": stage.session, "terminalId": terminal}
 
 

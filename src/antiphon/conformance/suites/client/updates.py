@@ -1,15 +1,14 @@
 """All that an agent tells while it works, as the specification has it."""
 
-from typing import Any
-
 from antiphon.conformance.client_run import ClientRun, NotAsked
 from antiphon.conformance.requirements import NotOffered, Requirement, advice, capability, must, should
 from antiphon.conformance.standin_agent import StandinAgent
 from antiphon.conformance.suites.client.suite import SUITE
+from antiphon.traffic.values import JsonObject
 
 __all__ = ["text"]
 
-Update = dict[str, Any]
+Update = JsonObject
 
 FIX = "Handle every kind of `session/update`; one that you have no use for is read and dropped."
 
@@ -125,15 +124,15 @@ UPSERT = (
 )
 
 
-def _call(id: str, **more: object) -> dict[str, Any]:
+def _call(id: str, **more: object) -> JsonObject:
     return {"sessionUpdate": "tool_call", "toolCallId": id, "title": "A call", **more}
 
 
-def _change(id: str, **more: object) -> dict[str, Any]:
+def _change(id: str, **more: object) -> JsonObject:
     return {"sessionUpdate": "tool_call_update", "toolCallId": id, **more}
 
 
-STRANGE: list[tuple[Requirement, str, list[dict[str, Any]]]] = [
+STRANGE: list[tuple[Requirement, str, list[JsonObject]]] = [
     (
         should("updates.unknown-kind", "An update of a kind that the client does not know is ignored.",
                link="extensibility", fix=SKIP),
@@ -208,7 +207,7 @@ STRANGE: list[tuple[Requirement, str, list[dict[str, Any]]]] = [
     ),
 )
 async def strange_updates(stage: ClientRun) -> None:
-    async def new(agent: StandinAgent, params: dict[str, Any]) -> object:
+    async def new(agent: StandinAgent, params: JsonObject) -> object:
         made = await agent.usual("session/new", params)
         session = list(stage.script.folders)[-1]
         await agent.update(session, {"sessionUpdate": "available_commands_update", "availableCommands": []})
