@@ -3,7 +3,6 @@
 An editor may wait for this, so the usual command line is read by hand and argparse is only imported for the unusual one.
 """
 
-import asyncio
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -225,6 +224,7 @@ def _player(script: "Script", wishes: Wishes) -> "Player":
 
 def play_client(script: "Script", wishes: "Wishes") -> int:
     """Play, report, and say by the status whether anything differed."""
+    import asyncio  # here: an agent is replayed without it, and an editor may wait for that
 
     from antiphon.recorder.replay.client import ClientPlayer, drive
     from antiphon.recorder.replay.comparison import Ignored
