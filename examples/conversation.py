@@ -7,6 +7,7 @@ from pathlib import Path
 
 from antiphon import Connection, spawn, v1
 from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.version import V1
 
 AGENT = Path(__file__).with_name("minimal_agent.py")
 
@@ -19,7 +20,7 @@ def show(direction: str, _: float, frame: bytes) -> None:
 
 async def main(words: str) -> None:
     """Start the agent, talk to it once, end it."""
-    async with Connection(await spawn([sys.executable, AGENT])) as agent:
+    async with Connection(await spawn([sys.executable, AGENT]), version=V1) as agent:
         agent.tap(show)
         await agent.request(m.INITIALIZE, v1.Initialize(1))
         session = await agent.request(m.NEW_SESSION, v1.NewSession(str(Path.cwd()), []))

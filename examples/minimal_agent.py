@@ -9,12 +9,13 @@ from contextlib import suppress
 
 from antiphon import Code, Connection, RequestError, Router, open_stdio, v1
 from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.version import V1
 
 
 async def main() -> None:
     """Serve whoever started this program until they close our stdin."""
     router = Router()
-    connection = Connection(open_stdio(), router)
+    connection = Connection(open_stdio(), router, version=V1)
     sessions: set[str] = set()
 
     def initialize(_: v1.Initialize) -> v1.InitializeResult:

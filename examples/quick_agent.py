@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from antiphon.connection.early import answer_initialize
 from antiphon.protocol import v1
+from antiphon.protocol.v1 import methods as m
 
 introduced: list[v1.Initialize] = []
 
@@ -17,7 +18,7 @@ def initialize(asked: v1.Initialize) -> v1.InitializeResult:
 
 def main() -> None:
     """Answer the handshake, then import the rest and serve."""
-    already_read = answer_initialize(initialize)
+    already_read = answer_initialize(m.INITIALIZE, initialize)
 
     import asyncio
 
@@ -32,11 +33,11 @@ async def serve(already_read: bytes) -> None:
     from antiphon.connection.connection import Connection
     from antiphon.connection.router import Router
     from antiphon.errors import Code, RequestError
-    from antiphon.protocol.v1 import methods as m
+    from antiphon.protocol.v1.version import V1
     from antiphon.transports.stdio import open_stdio
 
     router = Router()
-    connection = Connection(open_stdio(already_read=already_read), router)
+    connection = Connection(open_stdio(already_read=already_read), router, version=V1)
     sessions: set[str] = set()
 
     def new_session(asked: v1.NewSession) -> v1.NewSessionResult:

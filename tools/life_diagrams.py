@@ -17,6 +17,7 @@ from antiphon.life import Life
 LIVES: Final[tuple[str, ...]] = (
     "antiphon.transports.pipes:PIPE_INPUT_LIFE",
     "antiphon.transports.pipes:PIPE_OUTPUT_LIFE",
+    "antiphon.connection.connection:CONNECTION_LIFE",
     "antiphon.engines.process:KEPT_PROCESS_LIFE",
     "antiphon.engines.tool_calls:TOOL_CALL_LIFE",
 )

@@ -14,6 +14,7 @@ from antiphon.protocol.v1.permission import PermissionOption, PermissionOptionKi
 from antiphon.protocol.v1.session import NewSession, NewSessionResult, Prompt, PromptResult, SessionUpdate, StopReason
 from antiphon.protocol.v1.tools import ContentItem, ToolCallPatch, ToolContent, ToolKind, ToolStatus
 from antiphon.protocol.v1.updates import AgentMessageChunk, ToolCall, ToolCallUpdate
+from antiphon.protocol.v1.version import V1
 from antiphon.transports.stdio import open_stdio
 from benchmarks.contestants.probe import Probe, Task, big_text, task_from_argv
 from benchmarks.updates import TOOL_KIND, TOOL_TITLE, Text, ToolEnd, ToolStart, steps
@@ -39,7 +40,7 @@ class BenchAgent:
         router.on_request(m.INITIALIZE, self._initialize)
         router.on_request(m.NEW_SESSION, self._new_session)
         router.on_request(m.PROMPT, self._prompt)
-        self.connection = Connection(open_stdio(), router)
+        self.connection = Connection(open_stdio(), router, version=V1)
 
     def _initialize(self, asked: Initialize) -> InitializeResult:
         return InitializeResult(asked.protocol_version)

@@ -10,6 +10,7 @@ from antiphon.protocol.v1.content import TextBlock
 from antiphon.protocol.v1.initialize import ClientCapabilities, FileCapabilities, Initialize
 from antiphon.protocol.v1.permission import PermissionResult, RequestPermission, Selected
 from antiphon.protocol.v1.session import NewSession, Prompt, SessionUpdate
+from antiphon.protocol.v1.version import V1
 from antiphon.transports.stdio import open_stdio
 from benchmarks.contestants.probe import Probe, big_text, task_from_argv
 
@@ -31,7 +32,7 @@ async def main() -> None:
     router.on_notice(m.SESSION_UPDATE, updated)
     router.on_request(m.REQUEST_PERMISSION, permitted)
     router.on_request(m.READ_TEXT_FILE, read)
-    async with Connection(open_stdio(), router, tolerant=True) as agent:
+    async with Connection(open_stdio(), router, tolerant=True, version=V1) as agent:
         files = FileCapabilities(read_text_file=True)
         await agent.request(m.INITIALIZE, Initialize(1, client_capabilities=ClientCapabilities(fs=files)))
         opened = [await agent.request(m.NEW_SESSION, NewSession("/", [])) for _ in range(task.sessions)]

@@ -13,6 +13,7 @@ from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.version import V1
 from antiphon.transports.base import Transport
 from antiphon.transports.memory import memory_pair
 from tests.limits import limit
@@ -34,7 +35,7 @@ class Editor:
     """The client's end. `heard` is every frame from the agent; `order` says the same in a word each."""
 
     def __init__(self, transport: Transport, router: Router | None = None) -> None:
-        self.connection = Connection(transport, router)
+        self.connection = Connection(transport, router, version=V1)
         self.heard: list[Message] = []
         self._asked: dict[object, str] = {}
         self._news = asyncio.Event()

@@ -13,6 +13,7 @@ from antiphon.connection.router import Router
 from antiphon.errors import AcpError, RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.version import V1
 from antiphon.transports.memory import memory_pair
 from tests.agent.random_client import RandomClient
 from tests.schedules import World, check
@@ -145,7 +146,7 @@ async def serving(world: World) -> None:
     near, far = memory_pair()
     agent = Busy(world)
     agent.kept = []
-    client = Client(world, Connection(near, Router()))
+    client = Client(world, Connection(near, Router(), version=V1))
     serving = world.start(agent.serve(far), "serve")
     world.offer("close", client.connection.close)
     world.offer("kill", far.close)

@@ -14,6 +14,7 @@ from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.version import V1
 from antiphon.transports.memory import memory_pair
 from tests.client.script import Agent
 from tests.limits import limit
@@ -48,5 +49,9 @@ async def connected(
         router.on_request(m.INITIALIZE, lambda _: welcome)
     if router.call("session/new") is None:
         router.on_request(m.NEW_SESSION, lambda _: v1.NewSessionResult("s"))
-    async with asyncio.timeout(limit()), Connection(far, router) as agent_side, connect(near, **options) as agent:
+    async with (
+        asyncio.timeout(limit()),
+        Connection(far, router, version=V1) as agent_side,
+        connect(near, **options) as agent,
+    ):
         yield agent, agent_side

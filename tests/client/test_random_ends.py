@@ -20,6 +20,7 @@ from antiphon.connection.router import Router
 from antiphon.errors import AcpError, LocalProtocolError, RequestError, RequestTimeout
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.version import V1
 from antiphon.transports.base import Transport
 from antiphon.transports.memory import memory_pair
 from tests.schedules import World, check
@@ -255,7 +256,7 @@ async def relayed(world: World) -> None:
     early, told = EarlyUpdates(), dict[str, list[str]]()
     router = Router()
     router.on_notice(m.SESSION_UPDATE, early.keep)
-    agent, connection = Connection(far), Connection(near, router)
+    agent, connection = Connection(far, version=V1), Connection(near, router, version=V1)
     life = Life(connection, v1.InitializeResult(1), "agent", early)
     world.offer("close", connection.close)
     world.offer("kill", agent.close)

@@ -12,6 +12,7 @@ from antiphon.connection.router import Router
 from antiphon.protocol.v1.content import TextBlock
 from antiphon.protocol.v1.session import SessionUpdate
 from antiphon.protocol.v1.updates import AgentMessageChunk
+from antiphon.protocol.v1.version import V1
 from antiphon.transports.base import Transport
 from antiphon.transports.memory import memory_pair
 
@@ -73,7 +74,9 @@ async def against_raw(
     """A connection of ours and the raw other end."""
     near, far = memory_pair()
     observer = reports.append if reports is not None else None
-    async with Connection(near, router, tolerant=tolerant, inbox_limit=inbox_limit, observer=observer) as connection:
+    async with Connection(
+        near, router, tolerant=tolerant, inbox_limit=inbox_limit, observer=observer, version=V1
+    ) as connection:
         try:
             yield connection, Raw(far)
         finally:

@@ -23,13 +23,14 @@ LIMIT = 100_000
 MIRROR = f"""
 import asyncio
 from antiphon.connection.connection import Connection
+from antiphon.protocol.v1.version import V1
 from antiphon.transports.stdio import open_stdio
 from tests.dialects.mirror import Mirror
 
 async def main():
     mirror = Mirror()
     transport = open_stdio(limit={LIMIT})
-    async with Connection(transport, mirror.router(), observer=mirror.observe) as mirror.connection:
+    async with Connection(transport, mirror.router(), version=V1, observer=mirror.observe) as mirror.connection:
         await mirror.connection.wait_closed()
 
 asyncio.run(main())

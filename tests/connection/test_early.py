@@ -17,6 +17,7 @@ from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.content import TextBlock
 from antiphon.protocol.v1.initialize import Initialize
 from antiphon.protocol.v1.session import NewSession, Prompt
+from antiphon.protocol.v1.version import V1
 from antiphon.transports.process import spawn
 from tests.limits import limit
 
@@ -31,7 +32,10 @@ def answers(said: bytes) -> list[dict[str, Any]]:
 
 
 async def test_a_whole_conversation_with_a_quick_agent() -> None:
-    async with asyncio.timeout(20), Connection(await spawn([sys.executable, str(AGENT)]), tolerant=True) as agent:
+    async with (
+        asyncio.timeout(20),
+        Connection(await spawn([sys.executable, str(AGENT)]), tolerant=True, version=V1) as agent,
+    ):
         first = await agent.request(m.INITIALIZE, Initialize(1))
         assert first.agent_info is not None and first.agent_info.name == "quick"
         session = (await agent.request(m.NEW_SESSION, NewSession("/", []))).session_id
@@ -44,8 +48,9 @@ def test_the_loop_is_not_imported_before_the_answer() -> None:
         "import sys\n"
         "from antiphon.connection.early import answer_initialize\n"
         "from antiphon.protocol import v1\n"
+        "from antiphon.protocol.v1 import methods as m\n"
         "def initialize(asked): return v1.InitializeResult(1, meta={'asyncio': 'asyncio' in sys.modules})\n"
-        "answer_initialize(initialize)\n"
+        "answer_initialize(m.INITIALIZE, initialize)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], input=HELLO, capture_output=True, check=True, timeout=limit()

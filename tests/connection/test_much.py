@@ -14,6 +14,7 @@ from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.client_services import ReadTextFile, ReadTextFileResult
 from antiphon.protocol.v1.content import TextBlock
 from antiphon.protocol.v1.session import Prompt, SessionUpdate
+from antiphon.protocol.v1.version import V1
 from antiphon.transports.framing import MAX_FRAME
 from antiphon.transports.process import spawn
 from tests.connection.ends import text_of
@@ -24,11 +25,12 @@ from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.version import V1
 from antiphon.transports.stdio import open_stdio
 
 async def main():
     router = Router()
-    connection = Connection(open_stdio(), router)
+    connection = Connection(open_stdio(), router, version=V1)
 
     async def prompt(asked):
         verb, number = asked.prompt[0].text.split()
@@ -54,7 +56,7 @@ asyncio.run(main())
 @asynccontextmanager
 async def agent(router: Router | None = None, limit: int = MAX_FRAME) -> AsyncIterator[Connection]:
     child = await spawn([sys.executable, "-c", AGENT], limit=limit)
-    async with asyncio.timeout(60), Connection(child, router, tolerant=True) as connection:
+    async with asyncio.timeout(60), Connection(child, router, tolerant=True, version=V1) as connection:
         yield connection
 
 

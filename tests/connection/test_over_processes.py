@@ -14,6 +14,7 @@ from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.content import TextBlock
 from antiphon.protocol.v1.initialize import Initialize
 from antiphon.protocol.v1.session import NewSession, Prompt
+from antiphon.protocol.v1.version import V1
 from antiphon.rpc.envelope import Noise
 from antiphon.transports.process import spawn
 from tests.connection.ends import text_of
@@ -22,7 +23,10 @@ AGENT = Path(__file__).parents[2] / "examples" / "minimal_agent.py"
 
 
 async def test_a_whole_conversation_with_a_real_agent() -> None:
-    async with asyncio.timeout(20), Connection(await spawn([sys.executable, str(AGENT)]), tolerant=True) as agent:
+    async with (
+        asyncio.timeout(20),
+        Connection(await spawn([sys.executable, str(AGENT)]), tolerant=True, version=V1) as agent,
+    ):
         assert (await agent.request(m.INITIALIZE, Initialize(1))).protocol_version == 1
         session = (await agent.request(m.NEW_SESSION, NewSession("/", []))).session_id
         turn = agent.stream(m.PROMPT, Prompt(session, [TextBlock("call and response")]), session)
@@ -49,7 +53,7 @@ async def test_a_log_line_on_stdout_is_kept_counted_reported_and_skipped() -> No
     noisy = "import runpy, sys\nprint('[INFO] booting', flush=True)\nrunpy.run_path(sys.argv[1], run_name='__main__')"
     reports: list[Report] = []
     child = await spawn([sys.executable, "-c", noisy, str(AGENT)])
-    async with asyncio.timeout(20), Connection(child, tolerant=True, observer=reports.append) as agent:
+    async with asyncio.timeout(20), Connection(child, tolerant=True, observer=reports.append, version=V1) as agent:
         assert (await agent.request(m.INITIALIZE, Initialize(1))).protocol_version == 1
         assert list(agent.noise) == [b"[INFO] booting"]
         assert agent.counts == {"Noise": 1}
@@ -58,7 +62,10 @@ async def test_a_log_line_on_stdout_is_kept_counted_reported_and_skipped() -> No
 
 async def test_when_the_program_dies_every_wait_fails_with_its_status_and_last_words() -> None:
     dying = "import sys\nsys.stdin.readline()\nprint('out of luck', file=sys.stderr)\nsys.exit(7)"
-    async with asyncio.timeout(20), Connection(await spawn([sys.executable, "-c", dying]), tolerant=True) as agent:
+    async with (
+        asyncio.timeout(20),
+        Connection(await spawn([sys.executable, "-c", dying]), tolerant=True, version=V1) as agent,
+    ):
         asking = [asyncio.create_task(agent.request(m.INITIALIZE, Initialize(1))) for _ in range(3)]
         for each in asking:
             with pytest.raises(ProcessDied, match="out of luck") as caught:
@@ -76,7 +83,7 @@ async def test_an_answer_over_the_limit_fails_the_request_and_not_the_connection
         "    print(json.dumps({'result': result, 'id': id}), flush=True)\n"
     )
     child = await spawn([sys.executable, "-c", wordy], limit=10_000)
-    async with asyncio.timeout(20), Connection(child, tolerant=True) as agent:
+    async with asyncio.timeout(20), Connection(child, tolerant=True, version=V1) as agent:
         with pytest.raises(Exception, match="over the limit"):
             await agent.request(m.INITIALIZE, Initialize(1))
         assert (await agent.request(m.INITIALIZE, Initialize(1))).protocol_version == 1
@@ -95,7 +102,7 @@ async def test_closing_with_a_turn_that_nobody_reads_does_not_hang() -> None:
     )
     async with asyncio.timeout(20):
         child = await spawn([sys.executable, "-c", flood])
-        async with Connection(child, inbox_limit=20_000) as agent:
+        async with Connection(child, inbox_limit=20_000, version=V1) as agent:
             turn = agent.stream(m.PROMPT, Prompt("s", []))
             assert await anext(turn) is not None
     assert child.status == 0

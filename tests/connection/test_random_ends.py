@@ -16,6 +16,7 @@ from antiphon.connection.stream import Stream
 from antiphon.errors import AcpError, ConnectionClosed, RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.version import V1
 from antiphon.transports.base import Transport
 from antiphon.transports.memory import memory_pair
 from antiphon.transports.pipes import PipeTransport
@@ -89,7 +90,7 @@ class Reader:
         await self.world.pause()
         return v1.ReadTextFileResult("text")
 
-    def stream(self, session: str) -> "Stream[v1.PromptResult]":
+    def stream(self, session: str) -> "Stream[v1.SessionUpdate, v1.PromptResult]":
         return self.connection.stream(m.PROMPT, v1.Prompt(session, [v1.TextBlock("go")]))
 
     async def iterate(self, session: str) -> None:
@@ -168,8 +169,8 @@ async def over_pipes(world: World) -> None:
 async def converse(world: World, near: Transport, far: Transport) -> None:
     speaker = Speaker(world)
     reader = Reader(world, world.random.choice([1, 50_000, LARGE]))
-    speaker.connection = Connection(far, speaker.router)
-    reader.connection = Connection(near, reader.router, inbox_limit=reader.limit)
+    speaker.connection = Connection(far, speaker.router, version=V1)
+    reader.connection = Connection(near, reader.router, inbox_limit=reader.limit, version=V1)
     world.offer("close", reader.connection.close)
     world.offer("kill", speaker.connection.close)
     world.offer("cut", far.close)
@@ -207,9 +208,9 @@ async def abandoned(world: World) -> None:
     """A caller that is cancelled closes nothing: the next caller of `close` still gets everything ended."""
     near, far = memory_pair()
     speaker = Speaker(world)
-    speaker.connection = Connection(far, speaker.router)
+    speaker.connection = Connection(far, speaker.router, version=V1)
     reader = Reader(world, 1 << 20)
-    reader.connection = Connection(near, reader.router)
+    reader.connection = Connection(near, reader.router, version=V1)
     speaker.connection.start()
     reader.connection.start()
     world.offer("kill", speaker.connection.close)
@@ -296,7 +297,7 @@ async def test_what_a_forgotten_turn_has_not_read_no_longer_counts_against_the_l
 async def choked(world: World) -> None:
     """Reading is paused from the moment that the peer does not read until it does, or until `CHOKED_FOR` seconds later; each time."""
     near, far = memory_pair()
-    listener = Connection(far)
+    listener = Connection(far, version=V1)
     listener.start()
     inbox, loop = Inbox(near), asyncio.get_running_loop()
     since: float | None = None

@@ -15,6 +15,7 @@ from antiphon.errors import Code, ConnectionClosed, LocalProtocolError, RemotePr
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.client_services import ReadTextFile, ReadTextFileResult
 from antiphon.protocol.v1.session import Cancel, ListSessions, NewSession, NewSessionResult
+from antiphon.protocol.v1.version import V1
 from antiphon.transports.memory import memory_pair
 from tests.connection.ends import against_raw, answer
 
@@ -374,7 +375,7 @@ async def test_mistakes_of_ours_are_told_to_us() -> None:
     with pytest.raises(LocalProtocolError, match="use on_notice"):
         router.on_request(m.SESSION_UPDATE, print)  # type: ignore[arg-type]
     near, far = memory_pair()
-    connection = Connection(near)
+    connection = Connection(near, version=V1)
     with pytest.raises(LocalProtocolError, match="async with"):
         await connection.request(m.READ_TEXT_FILE, READ)
     with pytest.raises(LocalProtocolError, match="async with"):

@@ -24,6 +24,7 @@ from antiphon.protocol.v1.session import (
     StopReason,
 )
 from antiphon.protocol.v1.updates import AgentMessageChunk
+from antiphon.protocol.v1.version import V1
 from antiphon.transports.base import OUTPUT_HIGH
 from antiphon.transports.memory import memory_pair
 from antiphon.transports.pipes import PipeTransport
@@ -40,8 +41,8 @@ async def agent_and_client(*, over_pipes: bool = False) -> AsyncIterator[tuple[C
         near, far = PipeTransport(near_read, near_write), PipeTransport(far_read, far_write)
     else:
         near, far = memory_pair()  # type: ignore[assignment]
-    agent = Connection(far, Router())
-    async with agent, Connection(near, tolerant=True, inbox_limit=LIMIT) as client:
+    agent = Connection(far, Router(), version=V1)
+    async with agent, Connection(near, tolerant=True, inbox_limit=LIMIT, version=V1) as client:
         yield agent, client
 
 
@@ -283,7 +284,7 @@ async def test_many_senders_at_a_full_pipe_all_get_their_turn() -> None:
 
 async def test_a_sender_that_is_cancelled_while_it_waits_does_not_hold_up_the_others() -> None:
     (near_read, far_write), (far_read, near_write) = os.pipe(), os.pipe()
-    agent = Connection(PipeTransport(far_read, far_write))
+    agent = Connection(PipeTransport(far_read, far_write), version=V1)
     reader = PipeTransport(near_read, near_write)
     async with asyncio.timeout(limit()), agent:
         voice = agent.voice("s")

@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -152,23 +153,22 @@ def test_the_page_has_the_timeout_of_every_method() -> None:
     known = {call.name for call in CALLS}
     assert set(told) == known, "a method without a row, or a row without a method"
     assert {method: getattr(timeouts, name) for method, name in told.items()} == {
-        name: timeouts.timeout_of(name) for name in known
+        call.name: call.timeout for call in CALLS
     }
-    assert set(timeouts.BY_METHOD) <= known
 
 
 @given(
-    st.sampled_from([call.name for call in CALLS]) | st.text(),
+    st.sampled_from(CALLS) | st.builds(Call, st.text(), st.just(v1.Logout), st.just(v1.LogoutResult)),
     st.none() | st.floats(0, 1e6),
     st.none() | st.floats(0, 1e6),
 )
 def test_what_is_given_counts_then_the_general_timeout_then_the_default(
-    method: str, own: float | None, general: float | None
+    call: Call[Any, Any], own: float | None, general: float | None
 ) -> None:
-    default = timeouts.timeout_of(method)
-    assert timeouts.timeout_of(method, own, general) == own
-    assert timeouts.timeout_of(method, general=general) == (None if default is None else general)
-    assert method in timeouts.BY_METHOD or default == timeouts.REQUEST_TIMEOUT
+    assert call.timeout_for() == call.timeout
+    assert call.timeout_for(own, general) == own
+    assert call.timeout_for(general=general) == (None if call.timeout is None else general)
+    assert call in CALLS or call.timeout == timeouts.REQUEST_TIMEOUT
 
 
 def test_every_request_in_the_source_has_a_timeout() -> None:

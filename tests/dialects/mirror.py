@@ -23,6 +23,7 @@ from antiphon.errors import AcpError, Code, RequestError
 from antiphon.protocol.base import encode
 from antiphon.protocol.methods import Call, Notice
 from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.version import V1
 from antiphon.protocol.words import Word
 from antiphon.transports.stdio import open_stdio
 
@@ -138,7 +139,7 @@ def meanings(value: Any) -> Iterator[tuple[str, str]]:
 
 async def main() -> None:
     mirror = Mirror()
-    async with Connection(open_stdio(), mirror.router(), observer=mirror.observe) as mirror.connection:
+    async with Connection(open_stdio(), mirror.router(), observer=mirror.observe, version=V1) as mirror.connection:
         await mirror.connection.wait_closed()
 
 

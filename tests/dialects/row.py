@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from antiphon.protocol.v1.dialects.hints import Half
+from antiphon.protocol.methods import Half
 
 __all__ = ["GOOD", "Json", "Row", "wire"]
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from antiphon.protocol.v1.dialects.rule import BANJO_NOTES, BRIDGE, GO_CLIENT, OPENCODE
+from antiphon.protocol.v1.dialects import BANJO_NOTES, BRIDGE, GO_CLIENT, OPENCODE
 from tests.dialects.row import Row, wire
 
 __all__ = ["BLOCKS", "CONTENT_ROWS", "block_in"]

@@ -1,6 +1,6 @@
 """Rows about the handshake and about signing in."""
 
-from antiphon.protocol.v1.dialects.rule import BANJO_NOTES, BRIDGE, GO_CLIENT, OPENCODE
+from antiphon.protocol.v1.dialects import BANJO_NOTES, BRIDGE, GO_CLIENT, OPENCODE
 from tests.dialects.row import Json, Row
 
 __all__ = ["INITIALIZE_ROWS"]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from antiphon.protocol.v1.dialects.rule import BANJO_NOTES, BANJO_WIRE, GO_CLIENT, OPENCODE
+from antiphon.protocol.v1.dialects import BANJO_NOTES, BANJO_WIRE, GO_CLIENT, OPENCODE
 from antiphon.protocol.v1.dialects.table import NULL_IS_ENOUGH
 from tests.dialects.row import Row, wire
 

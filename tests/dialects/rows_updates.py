@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from antiphon.protocol.v1.dialects.rule import BANJO_NOTES, BANJO_WIRE, BRIDGE, GO_CLIENT, OPENCODE, PROTOCOL_PAGES
+from antiphon.protocol.v1.dialects import BANJO_NOTES, BANJO_WIRE, BRIDGE, GO_CLIENT, OPENCODE, PROTOCOL_PAGES
 from antiphon.protocol.v1.dialects.updates import DESCRIPTION, INDEX, REST
 from tests.dialects.row import Row
 

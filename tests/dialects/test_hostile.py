@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antiphon.protocol.base import BAD_INPUT, encode
-from antiphon.protocol.methods import read
+from antiphon.protocol.methods import Half, read
 from antiphon.protocol.v1 import methods as m
-from antiphon.protocol.v1.dialects.hints import HINTS, Half
+from antiphon.protocol.v1.dialects import HINTS
 from antiphon.protocol.v1.dialects.table import repair
 from tests.dialects.rows import ROWS, Row
 from tests.protocol.strategies import values

@@ -10,11 +10,10 @@ import pytest
 from antiphon.errors import AcpError
 from antiphon.protocol import v1
 from antiphon.protocol.base import BAD_INPUT, LEGACY, Choice, Unknown, encode
-from antiphon.protocol.methods import Method, Reading
+from antiphon.protocol.dialects import Rule
+from antiphon.protocol.methods import Half, Method, Reading
 from antiphon.protocol.v1 import methods as m
-from antiphon.protocol.v1.dialects import table
-from antiphon.protocol.v1.dialects.hints import HINTS, METHOD_ALIASES, Half
-from antiphon.protocol.v1.dialects.rule import Rule
+from antiphon.protocol.v1.dialects import HINTS, table
 from antiphon.protocol.v1.dialects.table import NULL_IS_ENOUGH, RULES, repair
 from antiphon.protocol.v1.dialects.updates import KINDS
 from antiphon.protocol.v1.updates import Update
@@ -77,7 +76,7 @@ def test_without_its_rule_a_row_is_not_understood(rule: Rule, monkeypatch: pytes
     rows = [row for row in ROWS if (row.method, row.half) == place and rule.name in row.rules]
     assert all(map(is_understood, rows))
     monkeypatch.setitem(
-        table._PLACES, place, tuple(other for other in RULES if other is not rule and is_at(other, place))
+        table.TABLE._places, place, tuple(other for other in RULES if other is not rule and is_at(other, place))
     )
     assert not all(map(is_understood, rows))
 
@@ -103,7 +102,9 @@ def read_result(row: Row) -> Reading[Any]:
 
 
 def test_every_older_name_of_a_method_has_a_row() -> None:
-    assert {row.sent_as: row.method for row in ROWS if row.sent_as} == METHOD_ALIASES
+    assert {row.sent_as: row.method for row in ROWS if row.sent_as} == {
+        alias: method.name for method in m.ALL for alias in method.aliases
+    }
 
 
 def test_every_alias_of_a_word_has_a_row() -> None:

@@ -21,6 +21,7 @@ from antiphon.errors import Code, RequestError, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.methods import Call
 from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.version import V1
 from antiphon.store.locks import SessionLock, look_at_all
 from antiphon.store.schema import open_database
 from antiphon.store.sessions import SessionStore
@@ -203,7 +204,7 @@ class Joint:
         singers = [BusySinger(name, world, numbers) for name in ("alto", "bass")]
         near, far = memory_pair()
         serving = world.start(JointAgent({singer.name: singer for singer in singers}).serve(far), "serving")
-        connection = Connection(near, Router())
+        connection = Connection(near, Router(), version=V1)
         editor = Editor(world, connection, str(self.folder))
         world.offer("close", connection.close)
         world.offer("kill", singers[0].die)

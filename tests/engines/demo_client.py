@@ -15,6 +15,7 @@ from antiphon.connection.connection import Connection, Direction
 from antiphon.connection.router import Router
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.version import V1
 from antiphon.transports.process import spawn
 
 EVERYTHING = v1.ClientCapabilities(
@@ -77,7 +78,7 @@ async def demo(
 ) -> AsyncIterator[DemoClient]:
     """The demo agent as a child process, initialized."""
     router = Router()
-    connection = Connection(await spawn(command), router)
+    connection = Connection(await spawn(command), router, version=V1)
     client = DemoClient(connection, workspace)
     files, terminals, roots = Files(write=True), Terminals(), [str(workspace)]
 

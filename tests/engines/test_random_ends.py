@@ -25,6 +25,7 @@ from antiphon.errors import AcpError, ConnectionClosed, RequestRefused, SpawnFai
 from antiphon.protocol import v1
 from antiphon.protocol.methods import Call
 from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.version import V1
 from antiphon.transports.memory import memory_pair
 from tests.agent.editor import FULL
 from tests.agent.random_client import RandomClient
@@ -182,7 +183,7 @@ class Played:
             shutil.rmtree(Path(self.cwd).parent / "state", ignore_errors=True)
         near, far = memory_pair()
         serving = world.start(Host(self.kind()).serve(far), "serving")
-        connection = Connection(near, Router())
+        connection = Connection(near, Router(), version=V1)
         editor = Editor(world, connection)
         world.offer("close", connection.close)
         world.offer("kill", lambda: kill(self.spawned))

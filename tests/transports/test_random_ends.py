@@ -13,6 +13,7 @@ from antiphon.connection.connection import Connection
 from antiphon.errors import AcpError, ConnectionClosed
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.version import V1
 from antiphon.transports import guard
 from antiphon.transports.process import ProcessTransport, spawn
 from tests.schedules import SCHEDULES, World, check
@@ -67,7 +68,7 @@ async def child(world: World) -> None:
 
 async def connection(world: World) -> None:
     """The same through a connection: requests to a child that only sends them back end with it, or with us."""
-    link = Connection(await spawn(CHILDREN[world.random.choice(["echo", "shell", "chatty"])]))
+    link = Connection(await spawn(CHILDREN[world.random.choice(["echo", "shell", "chatty"])]), version=V1)
 
     def kill() -> None:
         transport = link.transport

@@ -311,6 +311,7 @@ EXIT_GRACE: Final = 2.0
 def run(agent: "Agent") -> None:
     """Answer `initialize`, import the rest, and serve until stdin is closed."""
     from antiphon.connection.early import answer_initialize
+    from antiphon.protocol.v1.methods import INITIALIZE
 
     asked: Initialize | None = None
 
@@ -327,7 +328,7 @@ def run(agent: "Agent") -> None:
             f"{agent.info.name} speaks ACP and waits for a client on stdin: start it from an editor. Ctrl-D ends it.\n"
         )
     with suppress(KeyboardInterrupt):
-        already_read = answer_initialize(initialize)
+        already_read = answer_initialize(INITIALIZE, initialize)
 
         import asyncio
 

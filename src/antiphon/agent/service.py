@@ -15,6 +15,7 @@ from antiphon.connection.router import Router
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.version import V1
 
 if TYPE_CHECKING:
     from antiphon.agent.agent import Agent
@@ -61,7 +62,7 @@ class AgentService:
 
     def __init__(self, agent: "Agent", transport: "Transport", asked: v1.Initialize | None = None) -> None:
         self._agent = agent
-        self.connection = Connection(transport, self._router())
+        self.connection = Connection(transport, self._router(), version=V1)
         self.client = ConnectedClient(self.connection, asked)
         self.sessions = AgentSessions(agent, self.client)
         self._fill(self.connection.router)

@@ -15,7 +15,7 @@ from antiphon.aio import maybe_await
 from antiphon.connection.router import Then
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
-from antiphon.protocol.v1.dialects.hints import OWN_DIRECTORY
+from antiphon.protocol.v1.dialects import OWN_DIRECTORY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence

@@ -35,6 +35,7 @@ from antiphon.protocol import v1
 from antiphon.protocol.methods import Call
 from antiphon.protocol.timeouts import Timeout
 from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.version import V1
 from antiphon.transports.base import Transport
 from antiphon.transports.process import ProcessTransport, spawn
 
@@ -320,7 +321,7 @@ class Link:
                 raise ConnectionClosed(f"the connection to {self.name} is lost and was not made here: connect anew")
             _log.info("starting %s again", self.name)
         connection = self._newborn = Connection(
-            await self._target.open(), self._router, observer=self._observer, timeout=self._timeout
+            await self._target.open(), self._router, version=V1, observer=self._observer, timeout=self._timeout
         )
         try:
             self._check_open()

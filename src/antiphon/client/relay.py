@@ -74,7 +74,7 @@ class Ear:
     ) -> None:
         self._tell = tell
         self._closed = closed
-        self._backlog = Backlog(inbox, session_id, _nothing)
+        self._backlog: Backlog[v1.SessionUpdate] = Backlog(inbox, session_id, _nothing)
         self._taken = 0
         """How many were taken out of the backlog: those that are told, and the one that is being told."""
         self._told = 0

@@ -69,7 +69,7 @@ class Run:
         self._left: deque[v1.Update] = deque()  # heard while it was called off, and not given to its consumer yet
         self._session = session
         self._prompt = list(prompt)
-        self._stream: Stream[v1.PromptResult] | None = None
+        self._stream: Stream[v1.SessionUpdate, v1.PromptResult] | None = None
         self._connection: Connection | None = None
         self._said: list[str] = []
         self._message_id: str | None = None

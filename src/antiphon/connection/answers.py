@@ -18,7 +18,7 @@ from antiphon.connection.reports import Mended
 from antiphon.connection.router import Router, Then
 from antiphon.errors import Advice, Code, ConnectionClosed, NotSupported, RequestError, RequestRefused, RequestTimeout
 from antiphon.protocol.base import encode
-from antiphon.protocol.v1.dialects.hints import Reply
+from antiphon.protocol.methods import Reply
 from antiphon.rpc.envelope import ErrorObject, Request, RequestId
 from antiphon.rpc.peer import CANCELLED, Peer, id_key
 
@@ -33,9 +33,9 @@ _log = logging.getLogger(__name__)
 class Answers:
     """The questions of the peer that we are working on."""
 
-    def __init__(self, peer: Peer, wire: Outbox, router: Router, inbox: Inbox) -> None:
+    def __init__(self, peer: Peer, outbox: Outbox, router: Router, inbox: Inbox) -> None:
         self._peer = peer
-        self._wire = wire
+        self._outbox = outbox
         self._router = router
         self._inbox = inbox
         self._tasks: dict[object, asyncio.Task[None]] = {}
@@ -72,14 +72,14 @@ class Answers:
             call, handler = found
             reading = call.read_params(request.params)
             if reading.rules:
-                self._wire.report(Mended(request.method, reading.rules))
+                self._outbox.report(Mended(request.method, reading.rules))
             return handler(reading.value), reading.reply
         if self._router.other_request is not None:
             return self._router.other_request(request.method, request.params), None
         raise RequestError(Code.METHOD_NOT_FOUND, "Method not found", request.method)
 
     def _start(self, request: Request, work: Awaitable[object], reply: Reply | None) -> None:
-        task = start_task(self._wire.transport.loop, self._work(request, work, reply), request.method)
+        task = start_task(self._outbox.transport.loop, self._work(request, work, reply), request.method)
         if task.done():
             self._finished(request, work, task)
             return
@@ -105,13 +105,16 @@ class Answers:
         if task.cancelled():
             if isinstance(work, CoroutineType):
                 work.close()
-            if self._wire.lost is None:
-                self._wire.send(self._peer.refuse(request.id, CANCELLED))
-        elif task.exception() is not None and self._wire.lost is None:  # it ends the program: `_work` takes all others
-            self._wire.send(self._peer.refuse(request.id, ErrorObject(Code.INTERNAL_ERROR, "Internal error")))
+            if self._outbox.lost is None:
+                self._outbox.send(self._peer.refuse(request.id, CANCELLED), answers=request.id)
+        elif (
+            task.exception() is not None and self._outbox.lost is None
+        ):  # it ends the program: `_work` takes all others
+            internal = ErrorObject(Code.INTERNAL_ERROR, "Internal error")
+            self._outbox.send(self._peer.refuse(request.id, internal), answers=request.id)
 
     def _answer(self, request: Request, result: object, reply: Reply | None) -> None:
-        if self._wire.lost is not None:
+        if self._outbox.lost is not None:
             return
         after = None
         if isinstance(result, Then):
@@ -124,12 +127,12 @@ class Answers:
         except Exception as error:  # the result has no JSON form
             self._refuse(request, error)
         else:
-            self._wire.send(frame)
+            self._outbox.send(frame, None, request.id)
             if after is not None:
                 try:
                     after()
                 except Exception as error:
-                    self._wire.handler_failed(request.method, error)
+                    self._outbox.handler_failed(request.method, error)
 
     def _check(self, request: Request, result: object) -> None:
         """A handler that forgets its `return`, or returns another method's answer, should hear of it; the peer could only guess."""
@@ -144,12 +147,12 @@ class Answers:
 
     def _refuse(self, request: Request, error: Exception) -> None:
         # A handler that ends because the peer is gone has not failed; it may notice before we do, by a write.
-        gone = self._wire.over or self._wire.transport.deaf
-        if self._wire.lost is not None or (gone and isinstance(error, ConnectionClosed)):
+        gone = self._outbox.over or self._outbox.transport.deaf
+        if self._outbox.lost is not None or (gone and isinstance(error, ConnectionClosed)):
             return
         if not isinstance(error, RequestError) or isinstance(error, RequestRefused):
-            self._wire.handler_failed(request.method, error)
-        self._wire.send(self._peer.refuse(request.id, _to_wire(error)))
+            self._outbox.handler_failed(request.method, error)
+        self._outbox.send(self._peer.refuse(request.id, _to_wire(error)), answers=request.id)
 
     def withdraw(self, id: RequestId) -> None:
         """The peer no longer wants this answer: the handler is cancelled."""

@@ -1,21 +1,25 @@
-"""A conversation: requests and answers, notifications in order, cancellation, back-pressure, observers.
+"""One end of a connection: requests and responses, notifications in order, cancellation, back-pressure, observers.
 
-Rule 1: notifications are handled in the order of the wire, and before the answer that follows them.
-Rule 2: every question of the peer gets exactly one answer.
-Rule 3: whoever waits is told: when the conversation ends every open question fails with the reason.
+It knows no version of the protocol: which notification carries updates is said by the `Version` that it is given, and everything else
+by the methods themselves.
+
+Rule 1: notifications are handled in the order of the wire, and before the response that follows them.
+Rule 2: every request of the peer gets exactly one response.
+Rule 3: when the connection ends every request that waits for a response fails with the reason.
 """
 
 import asyncio
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable
+from enum import Enum
 from functools import partial
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar, overload
 
 from msgspec import UNSET, Raw
 
 from antiphon.connection.answers import Answers
 from antiphon.connection.inbox import INBOX_LIMIT, Inbox
-from antiphon.connection.outbox import Direction, Outbox, Tap
+from antiphon.connection.outbox import Direction, Outbox, RoutedOutbox, Tap
 from antiphon.connection.reports import Mended, Observer, Unheard
 from antiphon.connection.router import Router
 from antiphon.connection.stream import CANCEL_GRACE, Backlog, Stream
@@ -29,22 +33,65 @@ from antiphon.errors import (
     RequestTimeout,
     fresh,
 )
+from antiphon.life import Life
 from antiphon.protocol.base import encode_into
-from antiphon.protocol.methods import Call, Notice
-from antiphon.protocol.timeouts import Timeout, timeout_of
-from antiphon.protocol.v1.methods import CANCEL, PROMPT, SESSION_UPDATE
+from antiphon.protocol.methods import Call, Notice, StreamCall
+from antiphon.protocol.timeouts import Timeout
+from antiphon.protocol.version import SessionUpdates, Version
 from antiphon.rpc.envelope import Frame, Line, Noise, Notification, Overlong, RequestId, head_of_notification
 from antiphon.rpc.peer import FIRST_ID, Answered, Asked, Event, Peer, Refused, Rejected, Stray, Told, Withdrawn
 from antiphon.transports.base import OUTPUT_HIGH, Transport
 from antiphon.transports.framing import lines_of
 
-__all__ = ["EOF_GRACE", "Connection", "Direction", "Tap"]
+__all__ = [
+    "CONNECTION_LIFE", "EOF_GRACE", "Connection", "ConnectionEvent", "ConnectionState", "Direction", "Tap",
+]  # fmt: skip
 
 P = TypeVar("P")
 R = TypeVar("R")
+U = TypeVar("U", bound=SessionUpdates)
 
 EOF_GRACE: Final = 0.5
-"""Seconds that handlers may go on after the peer's last word, so that `printf … | agent` gets its answers."""
+"""Seconds that handlers may go on after the peer's last frame, so that `printf … | agent` gets its responses."""
+
+
+class ConnectionState(Enum):
+    """How far the life of a connection is."""
+
+    NEW = "new"
+    OPEN = "open"
+    PEER_GONE = "without a peer"
+    """The peer has sent its last frame. What it asked for may still be answered, for `EOF_GRACE`."""
+    LOST = "lost"
+    """Nothing can be sent any more; the transport is still to be closed."""
+    CLOSING = "closing"
+    CLOSED = "closed"
+
+
+class ConnectionEvent(Enum):
+    """What can happen to a connection."""
+
+    START = "start"
+    PEER_ENDS = "lose its peer"
+    GIVE_UP = "give up"
+    CLOSE = "close"
+    FINISH = "finish"
+
+
+_S, _E = ConnectionState, ConnectionEvent
+CONNECTION_LIFE: Final = Life(
+    "connection",
+    _S.NEW,
+    {
+        _S.NEW: {_E.START: _S.OPEN, _E.PEER_ENDS: _S.PEER_GONE, _E.CLOSE: _S.CLOSING},
+        _S.OPEN: {_E.PEER_ENDS: _S.PEER_GONE, _E.CLOSE: _S.CLOSING},
+        _S.PEER_GONE: {_E.GIVE_UP: _S.LOST, _E.CLOSE: _S.CLOSING},
+        _S.LOST: {_E.CLOSE: _S.CLOSING},
+        _S.CLOSING: {_E.PEER_ENDS: _S.CLOSING, _E.GIVE_UP: _S.CLOSING, _E.CLOSE: _S.CLOSING, _E.FINISH: _S.CLOSED},
+        _S.CLOSED: {_E.GIVE_UP: _S.CLOSED, _E.CLOSE: _S.CLOSED},
+    },
+    "While it closes, handlers end, the transport sends what is left, and a child process goes down its ladder.",
+)
 
 
 def _head_of(notice: Notice[Any]) -> bytes:
@@ -55,10 +102,11 @@ def _head_of(notice: Notice[Any]) -> bytes:
 
 
 class Connection:
-    """One end of a conversation over a transport. `async with` it: it starts reading on entry and closes on exit.
+    """One end of a connection over a transport. `async with` it: it starts reading on entry and closes on exit.
 
-    `tolerant`: lines that are not JSON are skipped as somebody's log, not answered with an error. That is what a client wants of a
-    program that it started, so it is the default there and only there. `timeout`: the seconds for every response that has a timeout
+    `version`: what is to be known of the protocol (`antiphon.protocol.v1.version.V1`). `tolerant`: lines that are not JSON are
+    skipped as log lines, not answered with an error. That is what a client wants of a program that it started, so it is the default
+    there and only there. `timeout`: the seconds for every response that has a timeout
     by default (`timeouts`), None for no timeout at all.
     """
 
@@ -67,6 +115,7 @@ class Connection:
         transport: Transport,
         router: Router | None = None,
         *,
+        version: Version,
         tolerant: bool | None = None,
         observer: Observer | None = None,
         inbox_limit: int = INBOX_LIMIT,
@@ -76,12 +125,14 @@ class Connection:
         self.inbox = Inbox(transport, inbox_limit)
         self._timeout = timeout
         self._transport = transport
-        self._wire = Outbox(transport, self.inbox, observer)
+        self.version = version
+        self._state = CONNECTION_LIFE.start
+        self._outbox = (RoutedOutbox if transport.routed else Outbox)(transport, self.inbox, observer)
         self._peer = Peer(tolerant=transport.noisy if tolerant is None else tolerant, encode_into=encode_into)
-        self._answers = Answers(self._peer, self._wire, self.router, self.inbox)
-        self._updates = Updates(self.router, self.inbox, self._wire)
+        self._answers = Answers(self._peer, self._outbox, self.router, self.inbox)
+        self._updates = Updates(version, self.router, self.inbox, self._outbox)
         self._pending: dict[RequestId, asyncio.Future[Raw]] = {}
-        self._backlogs: dict[RequestId, Backlog] = {}
+        self._backlogs: dict[RequestId, Backlog[Any]] = {}
         self._closing: asyncio.Task[None] | None = None
         self._gone: ConnectionClosed | None = None
         self._over = asyncio.Event()
@@ -90,8 +141,17 @@ class Connection:
 
     def start(self) -> None:
         """Begin to read. `async with` does it."""
-        self._wire.open()
+        self._does(ConnectionEvent.START)
+        self._outbox.open()
         self._transport.attach(self)
+
+    def _does(self, event: ConnectionEvent) -> None:
+        self._state = CONNECTION_LIFE.next(self._state, event)
+
+    @property
+    def state(self) -> ConnectionState:
+        """How far its life is."""
+        return self._state
 
     async def __aenter__(self) -> Self:
         self.start()
@@ -101,7 +161,8 @@ class Connection:
         await self.close()
 
     async def close(self) -> None:
-        """End the conversation: handlers are cancelled, the transport is closed with all that belongs to it."""
+        """End the connection: handlers are cancelled, the transport is closed with all that belongs to it."""
+        self._does(ConnectionEvent.CLOSE)
         if self._closing is None:
             # A task of its own: if our caller is cancelled everything still comes to its end.
             self._closing = self._transport.loop.create_task(self._close(), name="close a connection")
@@ -114,6 +175,7 @@ class Connection:
         await self._transport.close()
         self.connection_lost(ConnectionClosed("this connection was closed"))
         await self._answers.end()
+        self._does(ConnectionEvent.FINISH)
 
     async def wait_closed(self) -> None:
         """Until the peer is gone and the handlers have ended."""
@@ -134,17 +196,17 @@ class Connection:
 
     def tap(self, see: Tap) -> Callable[[], None]:
         """Let `see` have every frame from now on; the returned function ends it."""
-        return self._wire.tap(see)
+        return self._outbox.tap(see)
 
     @property
     def counts(self) -> Counter[str]:
         """How often each kind of report was made."""
-        return self._wire.counts
+        return self._outbox.counts
 
     @property
     def noise(self) -> deque[bytes]:
         """The last lines that were no protocol."""
-        return self._wire.noise
+        return self._outbox.noise
 
     # What we say.
 
@@ -169,9 +231,19 @@ class Connection:
             if timer is not None:
                 timer.cancel()
 
+    @overload
+    def stream(
+        self, call: StreamCall[P, R, U], params: P, session_id: str | None = None, *, timeout: Timeout = UNSET
+    ) -> Stream[U, R]: ...
+
+    @overload
     def stream(
         self, call: Call[P, R], params: P, session_id: str | None = None, *, timeout: Timeout = UNSET
-    ) -> Stream[R]:
+    ) -> Stream[SessionUpdates, R]: ...
+
+    def stream(
+        self, call: Call[P, R], params: P, session_id: str | None = None, *, timeout: Timeout = UNSET
+    ) -> Stream[Any, R]:
         """Send a request and iterate over the session's updates until its response. They wait there, not in the router's handler.
 
         The session is the one in `params` unless given. Updates go to the oldest turn of a session that is still open.
@@ -183,7 +255,8 @@ class Connection:
         id, answer = self._ask(call, params)
         outcome = self._transport.loop.create_task(self._outcome(call, id, answer), name=call.name)
         outcome.add_done_callback(partial(self._turn_over, id, self._time(id, call, timeout)))
-        backlog = self._backlogs[id] = Backlog(self.inbox, session, partial(self._call_off, call, session, outcome))
+        backlog: Backlog[Any] = Backlog(self.inbox, session, partial(self._cancel_turn, call, session, outcome))
+        self._backlogs[id] = backlog
         return Stream(backlog, outcome)
 
     def _turn_over(self, id: int, timer: asyncio.TimerHandle | None, outcome: "asyncio.Task[Any]") -> None:
@@ -194,18 +267,19 @@ class Connection:
         else:
             outcome.exception()  # seen, even if nobody reads on
 
-    def _call_off(self, call: Call[Any, Any], session_id: str, outcome: "asyncio.Task[Any]") -> None:
-        """A turn that nobody reads on: cancel it as ACP does, so that it ends with an answer; withdraw what has no such way."""
-        if self._gone is not None or call.name != PROMPT.name:
+    def _cancel_turn(self, call: Call[Any, Any], session_id: str, outcome: "asyncio.Task[Any]") -> None:
+        """Cancel a turn whose updates are read no more as its protocol does, so that it ends with a response; else cancel the request."""
+        if self._gone is not None or not self._post_cancel(call, session_id):
             outcome.cancel()
             return
-        self._post_cancel(session_id)
         self._transport.loop.call_later(CANCEL_GRACE, outcome.cancel)
 
-    def _post_cancel(self, session_id: str) -> None:
-        from antiphon.protocol.v1.session import Cancel
-
-        self.post(CANCEL, Cancel(session_id))
+    def _post_cancel(self, call: Call[Any, Any], session_id: str) -> bool:
+        """Send the notification that ends this request early, if it has one."""
+        if not isinstance(call, StreamCall) or call.cancel is None:
+            return False
+        self.post(call.cancel, call.cancel.params(session_id))
+        return True
 
     def notify(self, notice: Notice[P], params: P) -> Awaitable[None]:
         """Tell, and wait while the peer is slow: memory stays bounded and the loop turns. Await it.
@@ -213,11 +287,11 @@ class Connection:
         Raises:
             ConnectionClosed: the peer is gone.
         """
-        return self._wire.put(notice.head or _head_of(notice), b"}\n", params)
+        return self._outbox.put(notice.head or _head_of(notice), b"}\n", params)
 
     def voice(self, session_id: str) -> Voice:
         """For an agent that has much to say in one session: the same as `notify`, at half the price."""
-        return Voice(self._wire, session_id)
+        return Voice(self.version, self._outbox, session_id)
 
     def post(self, notice: Notice[P], params: P) -> None:
         """Tell without waiting, for places that cannot: what the peer does not take yet is kept in memory.
@@ -230,28 +304,28 @@ class Connection:
     def _ask(self, call: Call[P, Any], params: P) -> "tuple[int, asyncio.Future[Raw]]":
         if self._gone is not None:
             raise fresh(self._gone)
-        if self._wire.lost is not None:
-            raise fresh(self._wire.lost)
+        if self._outbox.lost is not None:
+            raise fresh(self._outbox.lost)
         if not isinstance(call, Call):
             raise LocalProtocolError(f"`{getattr(call, 'name', call)}` is not a request: use notify")
         id, frame = self._peer.ask(call.name, params)
         answer: asyncio.Future[Raw] = self._transport.loop.create_future()
         self._pending[id] = answer
-        self._wire.send(frame)
+        self._outbox.send(frame, params)
         if id == FIRST_ID:
             self._transport.loop.call_soon(self._updates.expect)  # while the peer makes up its first answer
         return id, answer
 
     def _time(self, id: int, call: Call[Any, Any], given: Timeout) -> asyncio.TimerHandle | None:
-        timeout = timeout_of(call.name, given, self._timeout)
+        timeout = call.timeout_for(given, self._timeout)
         return None if timeout is None else self._transport.loop.call_later(timeout, self._expire, id, call, timeout)
 
     def _expire(self, id: int, call: Call[Any, Any], timeout: float) -> None:
         answer, backlog = self._pending.get(id), self._backlogs.get(id)
         if answer is None or answer.done():
             return
-        if backlog is not None and call.name == PROMPT.name and self._gone is None:
-            self._post_cancel(backlog.session_id)  # many agents know no other way to end a turn
+        if backlog is not None and self._gone is None:
+            self._post_cancel(call, backlog.session_id)  # many agents know no other way to end a turn
         self._withdraw(id)
         answer.set_exception(RequestTimeout(call.name, timeout))
 
@@ -263,7 +337,7 @@ class Connection:
             raise
         reading = call.read_result(raw)
         if reading.rules:
-            self._wire.report(Mended(call.name, reading.rules))
+            self._outbox.report(Mended(call.name, reading.rules))
         return reading.value
 
     def _withdraw(self, id: int) -> None:
@@ -271,19 +345,19 @@ class Connection:
         if (backlog := self._backlogs.pop(id, None)) is not None:
             backlog.end()
         if self._gone is None and (frame := self._peer.withdraw(id)) is not None:
-            self._wire.send(frame)
+            self._outbox.send(frame)
 
     # What they say.
 
     def block_received(self, block: Frame) -> None:
         """Lines from the transport. Updates take the fast road, in blocks if they can; everything else the general one."""
         if isinstance(block, Overlong):
-            if self._wire.taps:
-                self._wire.show("in", block.head)
+            if self._outbox.taps:
+                self._outbox.show("in", block.head)
             self._event(self._peer.receive(block), 0)
-        elif self._wire.taps:
+        elif self._outbox.taps:
             for line in lines_of(block):
-                self._wire.show("in", line)
+                self._outbox.show("in", line)
                 self._line(line)
         elif block.find(b"\n") + 1 >= len(block):  # one line, not copied: it may be a file of 50 MiB
             self._line(block)
@@ -300,7 +374,7 @@ class Connection:
         try:
             self._event(self._peer.receive(frame), len(frame))
         except Exception as error:  # a fault of ours in one line must not cost its neighbours
-            self._wire.handler_failed("(a line)", error)
+            self._outbox.handler_failed("(a line)", error)
 
     def _event(self, event: Event, size: int) -> None:
         match event:
@@ -315,12 +389,12 @@ class Connection:
             case Withdrawn(id):
                 self._answers.withdraw(id)
             case Rejected(_, reply):
-                self._wire.report(event)
+                self._outbox.report(event)
                 # Nobody waits for this reply. To a peer that does not even read it is not worth our memory.
-                if reply is not None and self._wire.lost is None and self._transport.unsent < OUTPUT_HIGH:
-                    self._wire.send(reply)
+                if reply is not None and self._outbox.lost is None and self._transport.unsent < OUTPUT_HIGH:
+                    self._outbox.send(reply)
             case Noise() | Stray():
-                self._wire.report(event)
+                self._outbox.report(event)
 
     def _settle(self, id: RequestId, outcome: Raw | AcpError) -> None:
         backlog = self._backlogs.pop(id, None)
@@ -337,21 +411,21 @@ class Connection:
     def _told(self, notification: Notification, size: int) -> None:
         method = notification.method
         try:
-            if method == SESSION_UPDATE.name and self._updates.wanted:
-                reading = SESSION_UPDATE.read_params(notification.params)
+            if method == self.version.update.name and self._updates.wanted:
+                reading = self.version.update.read_params(notification.params)
                 rules: tuple[str, ...] | None = reading.rules
                 self._updates.one(reading.value, size)
             else:
                 rules = self.router.notice(method, notification.params)
         except RequestError as error:
-            self._wire.report(Unheard(notification, str(error)))
+            self._outbox.report(Unheard(notification, str(error)))
         except Exception as error:
-            self._wire.handler_failed(method, error)
+            self._outbox.handler_failed(method, error)
         else:
             if rules is None:
-                self._wire.report(Unheard(notification, "no handler"))
+                self._outbox.report(Unheard(notification, "no handler"))
             elif rules:
-                self._wire.report(Mended(method, rules))
+                self._outbox.report(Mended(method, rules))
 
     # The end.
 
@@ -359,10 +433,11 @@ class Connection:
         """Nothing more will arrive (the transport says so). What is being answered may still be, for a moment."""
         if self._gone is not None:
             return
-        if self._closing is not None:  # our own doing, whatever the transport saw of it
+        if self._state is ConnectionState.CLOSING:  # our own doing, whatever the transport saw of it
             error = ConnectionClosed("this connection was closed")
         self._gone = error
-        self._wire.over = True
+        self._does(ConnectionEvent.PEER_ENDS)
+        self._outbox.over = True
         self._over.set()
         for id in tuple(self._pending):
             self._settle(id, fresh(error))
@@ -372,5 +447,6 @@ class Connection:
             self._give_up(error)
 
     def _give_up(self, error: ConnectionClosed) -> None:
-        self._wire.lose(error)
+        self._does(ConnectionEvent.GIVE_UP)
+        self._outbox.lose(error)
         self._answers.cancel_all()

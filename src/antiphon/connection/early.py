@@ -8,29 +8,29 @@ it if it is a sound `initialize`, and hands over whatever else it has read. It i
 import errno
 import os
 import select
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from antiphon.errors import StdioClosed
 from antiphon.protocol.base import encode
 from antiphon.protocol.timeouts import START_TIMEOUT
-from antiphon.protocol.v1.methods import INITIALIZE
 from antiphon.rpc.envelope import Request, decode, head_of_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from antiphon.protocol.v1.initialize import Initialize, InitializeResult
+    from antiphon.protocol.methods import Call
 
 __all__ = ["answer_initialize"]
+
+P = TypeVar("P")
+R = TypeVar("R")
 
 LONGEST: Final = 1024 * 1024
 """Bytes of a first line after which this is no `initialize`: the connection, which has a limit and an error for it, takes over."""
 
 
-def answer_initialize(
-    initialize: "Callable[[Initialize], InitializeResult]", *, stdin: int = 0, stdout: int = 1
-) -> bytes:
-    """Wait for the first line on stdin and answer it, if it is an `initialize` that `initialize` takes.
+def answer_initialize(call: "Call[P, R]", initialize: "Callable[[P], R]", *, stdin: int = 0, stdout: int = 1) -> bytes:
+    """Wait for the first line on stdin and answer it, if it is a `call` (`v1.methods.INITIALIZE`) that `initialize` takes.
 
     Returns what was read and not answered, for `open_stdio(already_read=…)`. A first line that is anything else is among it: the
     connection deals with it, as with a second `initialize`, so give the router the same handler.
@@ -55,7 +55,7 @@ def answer_initialize(
             return read
         read += chunk
     line, end, rest = read.partition(b"\n")
-    answer = _answer(line, initialize) if end else None
+    answer = _answer(line, call, initialize) if end else None
     if answer is None:
         return read
     _write(stdout, answer)
@@ -92,12 +92,12 @@ def _end_of(stdin: int) -> None:
     os.close(nothing)
 
 
-def _answer(line: bytes, initialize: "Callable[[Initialize], InitializeResult]") -> bytes | None:
+def _answer(line: bytes, call: "Call[P, R]", initialize: "Callable[[P], R]") -> bytes | None:
     request = decode(line)
-    if not isinstance(request, Request) or request.method != INITIALIZE.name:
+    if not isinstance(request, Request) or request.method != call.name:
         return None
     try:
-        reading = INITIALIZE.read_params(request.params)
+        reading = call.read_params(request.params)
         result = encode(initialize(reading.value))
     except Exception:  # whatever it is, the connection will meet it too, log it and answer with an error
         return None

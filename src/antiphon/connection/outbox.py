@@ -1,20 +1,23 @@
-"""What leaves and who watches: frames into the transport's buffer, taps, reports."""
+"""Frames that leave, and observers: frames into the transport's buffer, taps, reports."""
 
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from functools import partial
 from typing import Any, Final, Literal
+
+from msgspec import UNSET, UnsetType
 
 from antiphon.aio import NO_WAIT
 from antiphon.connection.inbox import Inbox
 from antiphon.connection.reports import HandlerFailed, Observer, Report
 from antiphon.errors import AcpError, ConnectionClosed, LocalProtocolError, fresh
 from antiphon.protocol.base import encode_into
-from antiphon.rpc.envelope import Noise
+from antiphon.rpc.envelope import Noise, RequestId
 from antiphon.transports.base import OUTPUT_HIGH, Transport
 
-__all__ = ["Direction", "Outbox", "Tap"]
+__all__ = ["Direction", "Outbox", "RoutedOutbox", "Tap"]
 
 Direction = Literal["in", "out"]
 Tap = Callable[[Direction, float, bytes], None]
@@ -32,13 +35,13 @@ _log = logging.getLogger(__name__)
 class _Drain:
     """An await that lasts until the peer has read. Unlike a coroutine it may be dropped."""
 
-    __slots__ = ("_wire",)
+    __slots__ = ("_outbox",)
 
-    def __init__(self, wire: "Outbox") -> None:
-        self._wire = wire
+    def __init__(self, outbox: "Outbox") -> None:
+        self._outbox = outbox
 
     def __await__(self) -> Generator[Any, Any, None]:
-        return self._wire.drain().__await__()
+        return self._outbox.drain().__await__()
 
 
 class Outbox:
@@ -114,6 +117,10 @@ class Outbox:
             transport.flush_soon()
         return NO_WAIT if start < OUTPUT_HIGH else _Drain(self)
 
+    def sender(self, head: bytes, tail: bytes, session_id: str) -> Callable[[object], Awaitable[None]]:
+        """Return a function that puts one value between `head` and `tail`: `put` for a notification of this session."""
+        return partial(self.put, head, tail)
+
     async def drain(self) -> None:
         """Wait until the peer has read. Whoever waits for that must be able to hear meanwhile: the peer may be waiting for us."""
         self._inbox.wait_begins()
@@ -122,8 +129,11 @@ class Outbox:
         finally:
             self._inbox.wait_ends()
 
-    def send(self, frame: bytes | bytearray) -> None:
-        """A frame at once, because somebody waits for it. What was posted before goes first."""
+    def send(self, frame: bytes | bytearray, params: object = None, answers: RequestId | UnsetType = UNSET) -> None:
+        """Send a frame at once, because it is waited for. What was posted before goes first.
+
+        `params` are those of a request; `answers` is the id of the request that a response is for.
+        """
         if self.taps:
             self.show("out", bytes(frame))
         transport = self.transport
@@ -162,3 +172,40 @@ class Outbox:
         """A handler of ours raised what it should not."""
         _log.error("the handler of `%s` failed", method, exc_info=error)
         self.report(HandlerFailed(method, error))
+
+
+class RoutedOutbox(Outbox):
+    """The outgoing half over a transport that sends each frame its own way, as HTTP does with one stream for each session."""
+
+    def put(self, head: bytes, tail: bytes, value: object) -> Awaitable[None]:
+        """Hand over a notification with the session that its params name."""
+        return self._put_for(_session_of(value), head, tail, value)
+
+    def sender(self, head: bytes, tail: bytes, session_id: str) -> Callable[[object], Awaitable[None]]:
+        """Return a function that hands over notifications of this session."""
+        return partial(self._put_for, session_id, head, tail)
+
+    def _put_for(self, session_id: str | None, head: bytes, tail: bytes, value: object) -> Awaitable[None]:
+        frame = bytearray(head)
+        encode_into(value, frame, -1)
+        frame += tail[:-1]
+        if self.lost is not None:
+            raise fresh(self.lost)
+        self._hand_over(frame, session_id, UNSET)
+        return NO_WAIT if self.transport.unsent < OUTPUT_HIGH else _Drain(self)
+
+    def send(self, frame: bytes | bytearray, params: object = None, answers: RequestId | UnsetType = UNSET) -> None:
+        """Hand over a request with the session that its params name, or a response with the id of its request."""
+        self._hand_over(frame, _session_of(params), answers)
+        if self.transport.unsent > ANSWERS_LIMIT:
+            self._inbox.choke()
+
+    def _hand_over(self, frame: bytes | bytearray, session_id: str | None, answers: RequestId | UnsetType) -> None:
+        if self.taps:
+            self.show("out", bytes(frame))
+        self.transport.route(bytes(frame), session_id, answers)
+
+
+def _session_of(params: object) -> str | None:
+    found = params.get("sessionId") if isinstance(params, Mapping) else getattr(params, "session_id", None)
+    return found if isinstance(found, str) else None

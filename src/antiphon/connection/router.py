@@ -8,7 +8,6 @@ from msgspec import Raw
 
 from antiphon.errors import LocalProtocolError
 from antiphon.protocol.methods import Call, Notice
-from antiphon.protocol.v1.dialects.hints import METHOD_ALIASES
 
 __all__ = ["Router", "Then"]
 
@@ -54,16 +53,20 @@ class Router:
                 f"the handler of `{notice.name}` must be a plain `def`: to wait, iterate over a stream"
             )
         self.notices[notice.name] = (notice, handler)
+        for name in notice.aliases:
+            self.notices.setdefault(name, (notice, handler))
 
     def on_request(self, call: Call[P, R], handler: Callable[[P], R | Then[R] | Awaitable[R | Then[R]]]) -> None:
         """Answer a request with what `handler` returns; raise `RequestError` in it to refuse."""
         if not isinstance(call, Call):
             raise LocalProtocolError(f"`{call.name}` is a notification: use on_notice")
         self._calls[call.name] = (call, handler)
+        for name in call.aliases:
+            self._calls.setdefault(name, (call, handler))
 
     def call(self, method: str) -> AnyCall | None:
         """The request handler for a method, also under its older names."""
-        return self._calls.get(method) or self._calls.get(METHOD_ALIASES.get(method, method))
+        return self._calls.get(method)
 
     def notice(self, method: str, params: Raw) -> tuple[str, ...] | None:
         """Hand a notification to its handler: the rules it took to read it, or None if nobody handles it.

@@ -1,12 +1,12 @@
-"""The updates of one turn as an async iterator that ends with the turn's answer.
+"""The updates of one turn as an async iterator that ends with the turn's response.
 
 Updates wait here in bytes that count against the connection's limit, so a slow consumer slows the wire and loses nothing. The
-answer is put behind the updates that came before it. While somebody on the connection waits for another answer reading never
-pauses: a consumer may ask the agent something in the middle of its own loop, with its buffer full.
+response is put behind the updates that came before it. While another response is waited for on the connection reading never
+pauses: a consumer may send a request in the middle of its own loop, with its buffer full.
 
-Two objects, because two sides hold on to a turn. The connection has the `Backlog`, until the answer is here. The consumer has the
-`Stream`, until it stops caring, which it may do by `break`, by cancellation or by forgetting it; the turn is then called off
-and what still comes of it is let go.
+Two objects, because two sides hold on to a turn. The connection has the `Backlog`, until the response is here. The consumer has the
+`Stream`, until it stops reading, which it may do by `break`, by cancellation or by dropping it; the turn is then cancelled
+and the rest of its updates is discarded.
 """
 
 import asyncio
@@ -15,37 +15,38 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from antiphon.errors import LocalProtocolError
+from antiphon.protocol.version import SessionUpdates
 
 if TYPE_CHECKING:
     from antiphon.connection.inbox import Inbox
-    from antiphon.protocol.v1.session import SessionUpdate
 
 __all__ = ["CANCEL_GRACE", "Backlog", "Stream"]
 
 R = TypeVar("R")
+U = TypeVar("U", bound=SessionUpdates)
 
 CANCEL_GRACE: Final = 5.0
-"""Seconds that an agent may take to answer a turn that was called off. Until then its words are discarded, not mixed into the next
-turn; after that the question is withdrawn and the session goes on without it."""
+"""Seconds that an agent may take to respond to a turn that was cancelled. Until then its updates are discarded, not mixed into the
+next turn; after that the request is cancelled and the session goes on without it."""
 
 
-class Backlog:
-    """What the connection holds of a turn: the updates that wait, and whether anybody still wants them."""
+class Backlog(Generic[U]):
+    """What the connection holds of a turn: the updates that wait, and whether they are still wanted."""
 
-    def __init__(self, inbox: "Inbox", session_id: str, call_off: Callable[[], None]) -> None:
+    def __init__(self, inbox: "Inbox", session_id: str, cancel: Callable[[], None]) -> None:
         self.session_id = session_id
         self.over = False
         self.unwanted = False
         self._inbox = inbox
-        self._call_off = call_off
-        self._waiting: deque[tuple[SessionUpdate, int]] = deque()
+        self._cancel = cancel
+        self._waiting: deque[tuple[U, int]] = deque()
         self._wake: asyncio.Future[None] | None = None
         inbox.add(session_id, self)
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def push(self, update: "SessionUpdate", size: int) -> None:
+    def push(self, update: U, size: int) -> None:
         """One more update (called in wire order)."""
         if self.unwanted:
             return
@@ -53,31 +54,31 @@ class Backlog:
         self._inbox.take(size)
         self._rouse()
 
-    def waiting(self) -> "list[SessionUpdate]":
+    def waiting(self) -> list[U]:
         """All of them, the oldest first."""
         return [update for update, _ in self._waiting]
 
-    def pop(self) -> "SessionUpdate":
+    def pop(self) -> U:
         """The oldest that waits."""
         update, size = self._waiting.popleft()
         self._inbox.release(size)
         return update
 
     def end(self) -> None:
-        """The answer is here: what comes after it belongs to another turn."""
+        """The response is here: what comes after it belongs to another turn."""
         self._inbox.remove(self.session_id, self)
         self.over = True
         self._rouse()
 
     def abandon(self) -> None:
-        """Nobody reads on: the turn is called off, and its place is kept until the answer so that its rest goes nowhere else."""
+        """Cancel the turn, because its updates are read no more. It stays until the response so that its rest goes nowhere else."""
         if self.unwanted:
             return
         self.unwanted = True
         self._inbox.release(sum(size for _, size in self._waiting))
         self._waiting.clear()
         if not self.over:
-            self._call_off()
+            self._cancel()
 
     async def more(self) -> None:
         """Until there is an update or the end."""
@@ -91,13 +92,13 @@ class Backlog:
             wake.set_result(None)
 
 
-class Stream(Generic[R]):
+class Stream(Generic[U, R]):
     """`async for update in stream`, then `stream.result`; or `await stream` for the result alone.
 
-    Use it with `async with` to be sure that a turn which is left early is called off before you go on.
+    Use it with `async with` to be sure that a turn which is left early is cancelled before you go on.
     """
 
-    def __init__(self, backlog: Backlog, answer: "asyncio.Task[R]") -> None:
+    def __init__(self, backlog: Backlog[U], answer: "asyncio.Task[R]") -> None:
         self._backlog = backlog
         self._answer = answer
 
@@ -108,10 +109,10 @@ class Stream(Generic[R]):
             raise LocalProtocolError("the turn is not over: read the stream to its end, or await it")
         return self._answer.result()
 
-    def __aiter__(self) -> "Stream[R]":
+    def __aiter__(self) -> "Stream[U, R]":
         return self
 
-    async def __anext__(self) -> "SessionUpdate":
+    async def __anext__(self) -> U:
         backlog = self._backlog
         try:
             while not backlog:
@@ -130,15 +131,15 @@ class Stream(Generic[R]):
         return self._backlog.over
 
     @property
-    def waiting(self) -> "list[SessionUpdate]":
+    def waiting(self) -> list[U]:
         """What has come and was not taken yet. It stays where it is."""
         return self._backlog.waiting()
 
-    def take_now(self) -> "SessionUpdate | None":
+    def take_now(self) -> U | None:
         """The next update if it waits already."""
         return self._backlog.pop() if self._backlog else None
 
-    async def take(self) -> "SessionUpdate | None":
+    async def take(self) -> U | None:
         """The next update, or None when the answer is here.
 
         Unlike iterating, a wait that is cancelled leaves the turn as it is: whoever takes this way decides what becomes of it.
@@ -164,7 +165,7 @@ class Stream(Generic[R]):
         self._backlog.abandon()
         await asyncio.wait([self._answer])
 
-    async def __aenter__(self) -> "Stream[R]":
+    async def __aenter__(self) -> "Stream[U, R]":
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -1,79 +1,78 @@
-"""The fast road for `session/update`: whole blocks of lines, typed in one stage, straight to their reader.
+"""Session updates, read in whole blocks of lines and typed in one stage, and sent from templates.
 
 A block with anything unusual in it (an answer, another method, a dialect, a broken line) is refused by the decoder before any of it
 is delivered, and then goes line by line. So nothing is handled twice and nothing out of order.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
-from functools import partial
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, UnsetType, defstruct
 
 from antiphon.connection.inbox import Inbox
 from antiphon.connection.outbox import Outbox
 from antiphon.connection.reports import Unheard
 from antiphon.connection.router import Router
 from antiphon.protocol.base import BAD_INPUT, decoder, encode
+from antiphon.protocol.version import SessionUpdates, Template, Version
 from antiphon.rpc.envelope import Line, Notification, head_of_notification
 from antiphon.transports.framing import lines_of
 
 if TYPE_CHECKING:
     from msgspec.json import Decoder
 
-    from antiphon.protocol.v1.session import SessionUpdate
-    from antiphon.protocol.v1.updates import Update
-
 __all__ = ["Updates", "Voice"]
 
-_NAME: Final = "session/update"
-
-_MARK: Final = b'"session/update"'
 _MARK_WITHIN: Final = 64
 """The method stands this near to the start of a frame in every peer we know that sends many."""
-
 
 _ID_FIRST: Final = b'"2.0","id"'
 """How a frame with an id begins in every peer we know that writes compact JSON. Elsewhere it costs time, not correctness."""
 
-_decoder: "Decoder[Any] | None" = None
 
-
-def _frame_decoder() -> "Decoder[Any]":
+@cache
+def _frame_decoder(version: Version) -> "Decoder[Any]":
     """The decoder of whole frames, made on first use: an agent only sends updates, and start-up counts."""
-    from antiphon.protocol.v1.session import SessionUpdate
-
-    class Frame(Struct, gc=False):
-        """A whole notification, typed. `id` has no legal value: with one it would be a request."""
-
-        method: Literal["session/update"]
-        params: SessionUpdate
-        jsonrpc: Literal["2.0"] | UnsetType = UNSET
-        id: UnsetType = UNSET
-
-    global _decoder
-    _decoder = decoder(Frame)
-    return _decoder
+    frame = defstruct(
+        "UpdateFrame",
+        [
+            ("method", Literal[version.update.name]),
+            ("params", version.update.params),
+            ("jsonrpc", Literal["2.0"] | UnsetType, UNSET),
+            ("id", UnsetType, UNSET),  # no legal value: with an id it would be a request
+        ],
+        gc=False,
+    )
+    return decoder(frame)
 
 
 class Updates:
-    """Delivers session updates: to the session's stream if somebody iterates, else to the router's handler."""
+    """Delivers session updates: to the stream of the session if there is one, else to the router's handler."""
 
-    def __init__(self, router: Router, inbox: Inbox, wire: Outbox) -> None:
+    def __init__(self, version: Version, router: Router, inbox: Inbox, outbox: Outbox) -> None:
+        self._version = version
+        self._name = version.update.name
+        self._mark = b'"%b"' % self._name.encode()
+        self._decoder: Decoder[Any] | None = None
         self._router = router
         self._inbox = inbox
-        self._wire = wire
+        self._outbox = outbox
         self._mixed = False  # the last block held more than updates: the next one probably does too
 
     @property
     def wanted(self) -> bool:
-        """Whether anybody here reads updates. If not they are notifications like any other, with their bytes as they came."""
-        return _NAME in self._router.notices or bool(self._inbox.streams)
+        """Whether anything here reads updates. If not they are notifications like any other, with their bytes as they came."""
+        return self._name in self._router.notices or bool(self._inbox.streams)
 
     def expect(self) -> None:
         """Make the decoder now rather than with the first update: it takes some milliseconds."""
-        if _decoder is None and self.wanted:
-            _frame_decoder()
+        if self._decoder is None and self.wanted:
+            self._decoder = _frame_decoder(self._version)
+
+    def _made(self) -> "Decoder[Any]":
+        self._decoder = _frame_decoder(self._version)
+        return self._decoder
 
     def block(self, block: Line, other: Callable[[bytes], None]) -> None:
         """Take a block of several lines; those that are no well-formed update go to `other`, all in wire order."""
@@ -91,7 +90,7 @@ class Updates:
 
     def _run(self, lines: Line) -> bool:
         try:
-            frames = (_decoder or _frame_decoder()).decode_lines(lines)
+            frames = (self._decoder or self._made()).decode_lines(lines)
         except BAD_INPUT:
             return False
         self._deliver(frames, len(lines))
@@ -105,25 +104,25 @@ class Updates:
     def line(self, line: Line) -> bool:
         """Take one line if it is a well-formed update. False: it was not taken."""
         try:
-            update: SessionUpdate = (_decoder or _frame_decoder()).decode(line).params
+            update: SessionUpdates = (self._decoder or self._made()).decode(line).params
         except BAD_INPUT:
             return False
-        found = self._router.notices.get(_NAME)
+        found = self._router.notices.get(self._name)
         if found is None or self._inbox.streams:
             self.one(update, len(line))
             return True
         try:
             found[1](update)
         except Exception as error:
-            self._wire.handler_failed(_NAME, error)
+            self._outbox.handler_failed(self._name, error)
         return True
 
     def looks_like_one(self, line: Line) -> bool:
         """Whether it is worth trying."""
-        return line.find(_MARK, 0, _MARK_WITHIN) >= 0 and self.wanted
+        return line.find(self._mark, 0, _MARK_WITHIN) >= 0 and self.wanted
 
     def _deliver(self, frames: list[Any], size: int) -> None:
-        found = self._router.notices.get(_NAME)
+        found = self._router.notices.get(self._name)
         if found is None or self._inbox.streams:
             size //= len(frames) or 1
             for frame in frames:
@@ -136,22 +135,22 @@ class Updates:
                 for frame in rest:
                     handle(frame.params)
             except Exception as error:
-                self._wire.handler_failed(_NAME, error)
+                self._outbox.handler_failed(self._name, error)
             else:
                 return
 
-    def one(self, update: "SessionUpdate", size: int) -> None:
+    def one(self, update: SessionUpdates, size: int) -> None:
         """Deliver one update that counts for `size` bytes while it waits."""
         streams = self._inbox.streams.get(update.session_id)
         if streams:
             streams[0].push(update, size)
-        elif (found := self._router.notices.get(_NAME)) is not None:
+        elif (found := self._router.notices.get(self._name)) is not None:
             try:
                 found[1](update)
             except Exception as error:
-                self._wire.handler_failed(_NAME, error)
+                self._outbox.handler_failed(self._name, error)
         else:
-            self._wire.report(Unheard(Notification(_NAME, Raw(encode(update))), "no handler"))
+            self._outbox.report(Unheard(Notification(self._name, Raw(encode(update))), "no handler"))
 
 
 def _pieces(block: Line) -> Iterator[Line]:
@@ -172,24 +171,24 @@ def _pieces(block: Line) -> Iterator[Line]:
 
 
 class Voice:
-    """What an agent says in one session. Await each; like `Connection.notify`, they wait while the client is slow.
+    """What an agent sends in one session. Await each; like `Connection.notify`, they wait while the client is slow.
 
-    A streaming agent does little else, so the verbs are partial applications of one function and build no message objects.
+    A streaming agent does little else, so the methods are partial applications of one function and build no message objects.
     """
 
-    update: "Callable[[Update], Awaitable[None]]"
-    """Tell any update."""
+    update: Callable[[object], Awaitable[None]]
+    """Send any update."""
     say: Callable[[str], Awaitable[None]]
-    """A piece of the answer, as text."""
+    """Send a piece of the agent's message, as text."""
     think: Callable[[str], Awaitable[None]]
-    """A piece of the model's thinking, as text."""
+    """Send a piece of the agent's thoughts, as text."""
 
-    def __init__(self, wire: Outbox, session_id: str) -> None:
-        head = head_of_notification("session/update") + b'{"sessionId":%b,"update":' % encode(session_id)
-        self.update = partial(wire.put, head, b"}}\n")
-        self.say = partial(wire.put, head + _text_chunk("agent_message_chunk"), b"}}}}\n")
-        self.think = partial(wire.put, head + _text_chunk("agent_thought_chunk"), b"}}}}\n")
+    def __init__(self, version: Version, outbox: Outbox, session_id: str) -> None:
+        head, id = head_of_notification(version.update.name), encode(session_id)
 
+        def sender(params: Template) -> Callable[[object], Awaitable[None]]:
+            return outbox.sender(head + params.before % id, params.after + b"}\n", session_id)
 
-def _text_chunk(kind: str) -> bytes:
-    return b'{"sessionUpdate":"%b","content":{"type":"text","text":' % kind.encode()
+        self.update = sender(version.params_update)
+        self.say = sender(version.params_say)
+        self.think = sender(version.params_think)

@@ -1,27 +1,57 @@
-"""A method as a typed value: `Call` (a request) and `Notice` (a notification). The name is spelled once, with its types."""
+"""A method as a typed value: `Call` (a request) and `Notice` (a notification). The name is spelled once, with its types.
 
+A method knows all that is special about it: its other names, the timeout of its response, how a turn that it began is cancelled, and
+the dialects of the version of the protocol that it belongs to. So who sends and receives messages needs no list of methods.
+"""
+
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from antiphon.errors import Code, RemoteProtocolError, RequestError
 from antiphon.protocol.base import BAD_INPUT, decoder
-from antiphon.protocol.v1.dialects.hints import HINTS, Half, Reply
+from antiphon.protocol.timeouts import REQUEST_TIMEOUT, Timeout
 
 if TYPE_CHECKING:
     from msgspec.json import Decoder
 
-__all__ = ["Call", "Method", "Notice", "Reading", "Side", "Topic", "read"]
+__all__ = ["Call", "Dialects", "Half", "Method", "Notice", "Reading", "Reply", "Side", "StreamCall", "Topic", "read"]
+
+Half = Literal["params", "result"]
+Reply = Callable[[bytes], bytes]
+"""Turns our result, as the schema has it, into the words of the dialect that the request was in."""
 
 # How every message part is read: strict first, then the dialects, then salvage. A good message pays only for strict.
 
 T = TypeVar("T")
 
 
+class Dialects:
+    """What peers of one version of the protocol send that its schema does not have."""
+
+    __slots__ = ("_table", "hints")
+
+    def __init__(self, hints: Mapping[tuple[str, Half], tuple[bytes, ...]], table: str = "") -> None:
+        self.hints = hints
+        """(method, half) → byte strings; if one occurs in the message the dialects are tried before the strict decoder."""
+        self._table = table
+
+    def repair(self, method: str, half: Half, raw: bytes) -> tuple[bytes, tuple[str, ...], Reply | None]:
+        """Return the message in the schema's words, the rules used, and how to respond in the dialect. Loads the rules."""
+        if not self._table:
+            return raw, (), None
+        found: tuple[bytes, tuple[str, ...], Reply | None] = import_module(self._table).TABLE.repair(method, half, raw)
+        return found
+
+
+_NONE = Dialects({})
+
+
 class Reading(Generic[T]):
-    """A message part, understood: its value, the names of the rules it took, and how to answer if asked in a dialect."""
+    """A message part, understood: its value, the names of the rules it took, and how to respond in its dialect."""
 
     __slots__ = ("reply", "rules", "value")
 
@@ -31,22 +61,24 @@ class Reading(Generic[T]):
         self.reply = reply
 
 
-def read(strict: "msgspec.json.Decoder[T]", kind: Any, method: str, half: Half, raw: bytes | Raw) -> Reading[T]:
+def read(
+    strict: "msgspec.json.Decoder[T]", kind: Any, method: str, half: Half, raw: bytes | Raw, dialects: Dialects = _NONE
+) -> Reading[T]:
     """Understand one half of a method as well as the rules allow.
 
     Raises:
         RequestError: -32602 (or -32700), if these are params and no rule makes sense of them.
-        RemoteProtocolError: the same for an answer.
+        RemoteProtocolError: the same for a result.
     """
     # Some dialect fields are legal extras to the strict decoder and would vanish without a word; their names are hints.
-    hints = HINTS.get((method, half))
+    hints = dialects.hints.get((method, half))
     if hints is None or not _mentions(raw, hints):
         try:
             return Reading(strict.decode(raw))
         except BAD_INPUT:
             pass
     try:
-        return _read_forgivingly(strict, kind, method, half, bytes(raw))
+        return _read_forgivingly(strict, kind, method, half, bytes(raw), dialects)
     except BAD_INPUT as error:
         raise _refusal(method, half, error) from None
 
@@ -59,9 +91,10 @@ def _mentions(raw: bytes | Raw, hints: tuple[bytes, ...]) -> bool:
     return False
 
 
-def _read_forgivingly(strict: "msgspec.json.Decoder[T]", kind: Any, method: str, half: Half, raw: bytes) -> Reading[T]:
+def _read_forgivingly(
+    strict: "msgspec.json.Decoder[T]", kind: Any, method: str, half: Half, raw: bytes, dialects: Dialects
+) -> Reading[T]:
     from antiphon.protocol.salvage import MAX_VALUES, is_crowded, salvage_with_notes
-    from antiphon.protocol.v1.dialects.table import repair
 
     raw.decode("utf-8")  # broken text is an error of the whole message, never a field to drop
     if half == "params" and raw.strip() == b"null":
@@ -73,7 +106,7 @@ def _read_forgivingly(strict: "msgspec.json.Decoder[T]", kind: Any, method: str,
             raise msgspec.ValidationError(
                 f"{error} (and with more than {MAX_VALUES} values it is not mended)"
             ) from None
-    mended, rules, reply = repair(method, half, raw)
+    mended, rules, reply = dialects.repair(method, half, raw)
     try:
         return Reading(strict.decode(mended), rules, reply)
     except BAD_INPUT:
@@ -87,7 +120,7 @@ def _refusal(method: str, half: Half, error: Exception) -> RequestError | Remote
     else:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
     if half == "result":
-        return RemoteProtocolError(f"the answer to `{method}` makes no sense: {reason}")
+        return RemoteProtocolError(f"the response to `{method}` makes no sense: {reason}")
     if isinstance(error, UnicodeDecodeError):
         return RequestError(Code.PARSE_ERROR, "Parse error", reason)
     return RequestError(Code.INVALID_PARAMS, "Invalid params", reason)
@@ -95,9 +128,10 @@ def _refusal(method: str, half: Half, error: Exception) -> RequestError | Remote
 
 P = TypeVar("P")
 R = TypeVar("R")
+U = TypeVar("U")
 
 Side = Literal["agent", "client", "both"]
-"""Who handles the method."""
+"""Which side handles the method."""
 
 
 class Topic:
@@ -125,14 +159,26 @@ class _Later:
 class Method(Generic[P]):
     """What calls and notices share: a name and the type of the params."""
 
-    __slots__ = ("_params", "_params_decoder", "head", "name", "side", "stability")
+    __slots__ = ("_params", "_params_decoder", "aliases", "dialects", "head", "name", "side", "stability")
 
-    def __init__(self, name: str, params: type[P], *, side: Side = "both", stability: str = "stable") -> None:
+    def __init__(
+        self,
+        name: str,
+        params: type[P],
+        *,
+        side: Side = "both",
+        stability: str = "stable",
+        aliases: tuple[str, ...] = (),
+    ) -> None:
         self.name = name
         self._params: type[P] | _Later = params
         self.side = side
         self.stability = stability
         """`stable`, `unstable` (may change or go) or `legacy` (in no schema, but alive)."""
+        self.aliases = aliases
+        """Older names, under which it is received too."""
+        self.dialects = _NONE
+        """What peers send instead of what the schema has; set by the version of the protocol that it belongs to."""
         self.head = b""
         """How its frame begins on the wire, once a connection has worked it out."""
         self._params_decoder: Decoder[P] | None = None
@@ -158,7 +204,7 @@ class Method(Generic[P]):
         Raises:
             RequestError: -32602, if no rule makes sense of them.
         """
-        return read(self.params_decoder, self.params, self.name, "params", raw)
+        return read(self.params_decoder, self.params, self.name, "params", raw, self.dialects)
 
     def decode_params(self, raw: bytes | Raw) -> P:
         """The typed params alone."""
@@ -169,26 +215,45 @@ class Method(Generic[P]):
 
 
 class Notice(Method[P]):
-    """A notification: nobody answers it."""
+    """A notification: it has no response."""
 
     __slots__ = ()
 
 
 class Call(Method[P], Generic[P, R]):
-    """A request: a name, the type of its params and the type of its answer."""
+    """A request: a name, the type of its params and the type of its result."""
 
-    __slots__ = ("_result", "_result_decoder")
+    __slots__ = ("_result", "_result_decoder", "timeout")
 
     def __init__(
-        self, name: str, params: type[P], result: type[R], *, side: Side = "both", stability: str = "stable"
+        self,
+        name: str,
+        params: type[P],
+        result: type[R],
+        *,
+        side: Side = "both",
+        stability: str = "stable",
+        timeout: float | None = REQUEST_TIMEOUT,
+        aliases: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(name, params, side=side, stability=stability)
+        super().__init__(name, params, side=side, stability=stability, aliases=aliases)
         self._result: type[R] | _Later = result
         self._result_decoder: Decoder[R] | None = None
+        self.timeout = timeout
+        """Seconds that the response may take, None for no timeout, unless the caller gives another."""
+
+    def timeout_for(self, given: Timeout = UNSET, general: Timeout = UNSET) -> float | None:
+        """Return the seconds that a response may take: what is given, else the default of the method.
+
+        `general` replaces every default but that of a method which has no timeout.
+        """
+        if not isinstance(given, UnsetType):
+            return given
+        return self.timeout if self.timeout is None or isinstance(general, UnsetType) else general
 
     @property
     def result(self) -> type[R]:
-        """The type of the answer."""
+        """The type of the result."""
         found = self._result
         if isinstance(found, _Later):
             found = self._result = found.load()
@@ -196,19 +261,42 @@ class Call(Method[P], Generic[P, R]):
 
     @property
     def result_decoder(self) -> "Decoder[R]":
-        """The strict decoder of the answer, made when first needed."""
+        """The strict decoder of the result, made when first needed."""
         if self._result_decoder is None:
             self._result_decoder = decoder(self.result)
         return self._result_decoder
 
     def read_result(self, raw: bytes | Raw) -> Reading[R]:
-        """An answer as sent → typed, with the rules that were needed to understand it.
+        """A result as sent → typed, with the rules that were needed to understand it.
 
         Raises:
             RemoteProtocolError: no rule makes sense of it.
         """
-        return read(self.result_decoder, self.result, self.name, "result", raw)
+        return read(self.result_decoder, self.result, self.name, "result", raw, self.dialects)
 
     def decode_result(self, raw: bytes | Raw) -> R:
-        """The typed answer alone."""
+        """The typed result alone."""
         return self.read_result(raw).value
+
+
+class StreamCall(Call[P, R], Generic[P, R, U]):
+    """A request whose session sends updates until the response: a prompt, or a history that is replayed."""
+
+    __slots__ = ("cancel", "update")
+
+    def __init__(
+        self,
+        name: str,
+        params: type[P],
+        result: type[R],
+        update: Notice[U],
+        *,
+        cancel: Notice[Any] | None = None,
+        side: Side = "both",
+        timeout: float | None = REQUEST_TIMEOUT,
+        aliases: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(name, params, result, side=side, timeout=timeout, aliases=aliases)
+        self.update = update
+        self.cancel = cancel
+        """The notification that ends it early, with a response: its params have the id of the session alone."""

@@ -1,17 +1,17 @@
-"""How long the response to a request is waited for: one named timeout for each method.
+"""How long the response to a request is waited for: the named timeouts that methods have.
 
-A request that is sent here has a timeout by its method, unless the caller gives another. None means no timeout: a turn takes as long
-as its work, and a person as long as they like. The tests compare this table with the methods of the protocol.
+A request has the timeout of its method (`Call.timeout`), unless the caller gives another. None means no timeout: a turn takes as long
+as its work, and a person as long as they like.
 """
 
 from typing import TYPE_CHECKING, Final
 
-from msgspec import UNSET, UnsetType
+from msgspec import UnsetType
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-__all__ = ["APPROVAL_TIMEOUT", "BY_METHOD", "NO_TIMEOUT", "OPEN_TIMEOUT", "REQUEST_TIMEOUT", "START_TIMEOUT", "Timeout", "timeout_of"]  # fmt: skip
+__all__ = ["APPROVAL_TIMEOUT", "NO_TIMEOUT", "OPEN_TIMEOUT", "REQUEST_TIMEOUT", "START_TIMEOUT", "Timeout"]  # fmt: skip
 
 Timeout: "TypeAlias" = float | UnsetType | None
 """Seconds; None for no timeout; UNSET for the default of the method."""
@@ -31,34 +31,3 @@ APPROVAL_TIMEOUT: Final = 3600.0
 
 NO_TIMEOUT: Final = None
 """For a turn, for a command that runs, and for what a person is asked. Cancel it, or give a timeout."""
-
-BY_METHOD: Final[dict[str, float | None]] = {
-    "initialize": START_TIMEOUT,
-    "proxy/initialize": START_TIMEOUT,
-    "session/new": OPEN_TIMEOUT,
-    "session/load": OPEN_TIMEOUT,
-    "session/resume": OPEN_TIMEOUT,
-    "session/fork": OPEN_TIMEOUT,
-    "authenticate": NO_TIMEOUT,
-    "session/prompt": NO_TIMEOUT,
-    "session/request_permission": NO_TIMEOUT,
-    "elicitation/create": NO_TIMEOUT,
-    "terminal/wait_for_exit": NO_TIMEOUT,
-    "proxy/successor": NO_TIMEOUT,
-    "fs/read_text_file": APPROVAL_TIMEOUT,
-    "fs/write_text_file": APPROVAL_TIMEOUT,
-    "terminal/create": APPROVAL_TIMEOUT,
-    "mcp/message": APPROVAL_TIMEOUT,
-}
-"""The methods whose default is not `REQUEST_TIMEOUT`. `proxy/successor` carries another request, which has its own at its end."""
-
-
-def timeout_of(method: str, given: Timeout = UNSET, general: Timeout = UNSET) -> float | None:
-    """Return the seconds that a response may take: what is given, else the default of the method.
-
-    `general` replaces every default but that of a method which has no timeout.
-    """
-    if not isinstance(given, UnsetType):
-        return given
-    default = BY_METHOD.get(method, REQUEST_TIMEOUT)
-    return default if default is None or isinstance(general, UnsetType) else general

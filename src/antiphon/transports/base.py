@@ -11,8 +11,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Protocol
 
+from msgspec import UnsetType
+
 from antiphon.errors import ConnectionClosed, LocalProtocolError
-from antiphon.rpc.envelope import Frame, Overlong
+from antiphon.rpc.envelope import Frame, Overlong, RequestId
 from antiphon.transports.framing import lines_of
 
 __all__ = ["OUTPUT_HIGH", "Frame", "Sink", "Transport"]
@@ -39,6 +41,9 @@ class Transport(ABC):
 
     noisy = False
     """Whether lines that are no protocol are to be expected, as from a program that may also print."""
+
+    routed = False
+    """Whether each frame is handed to `route` instead of being written into `out`."""
 
     def __init__(self) -> None:
         self.out = bytearray()
@@ -96,6 +101,14 @@ class Transport(ABC):
     def _flush_now(self) -> None:
         self.flushing_soon = False
         self.flush()
+
+    def route(self, frame: bytes, session_id: str | None, answers: RequestId | UnsetType) -> None:
+        """Take one frame, without its line end, to send it where it belongs; for transports with `routed = True`.
+
+        `session_id` is the session that a request or a notification is about, None where it names none. `answers` is the id of the
+        request that a response is for, UNSET for all other frames. What cannot be sent yet counts as `unsent`.
+        """
+        raise NotImplementedError
 
     @property
     def unsent(self) -> int:

@@ -23,6 +23,7 @@ from antiphon.engines.host import Host
 from antiphon.errors import RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.version import V1
 from antiphon.transports.base import Transport
 from antiphon.transports.memory import memory_pair
 from tests.agent.editor import FULL
@@ -146,7 +147,7 @@ class Played:
         near, far = memory_pair()
         engine = Watched()
         serving = world.start(Host(engine).serve(far), "serving")
-        connection = Connection(near, Router())
+        connection = Connection(near, Router(), version=V1)
         editor = Clicking(world, connection)
         connection.router.on_request(m.CREATE_ELICITATION, editor.elicitation)
         connection.router.on_notice(m.COMPLETE_ELICITATION, lambda _: None)

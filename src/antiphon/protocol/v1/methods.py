@@ -1,8 +1,10 @@
-"""Every method of ACP v1: its name, who answers it, what it takes and what it gives."""
+"""Every method of ACP v1: its name, the side that handles it, its params and its result."""
 
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from antiphon.protocol.methods import Call, Method, Notice, Topic
+from antiphon.protocol.methods import Call, Method, Notice, StreamCall, Topic
+from antiphon.protocol.timeouts import APPROVAL_TIMEOUT, NO_TIMEOUT, OPEN_TIMEOUT, START_TIMEOUT
+from antiphon.protocol.v1.dialects import DIALECTS
 
 if TYPE_CHECKING:
     from antiphon.protocol.v1 import (
@@ -42,16 +44,38 @@ _Elicitation = cast("type[elicitation.CreateElicitation]", elicitation.CreateEli
 _Answer = cast("type[elicitation.CreateElicitationResult]", elicitation.CreateElicitationResult)
 _AnyJson = cast("type[Any]", Any)
 
-# The agent answers.
-INITIALIZE: Final = Call("initialize", initialize.Initialize, initialize.InitializeResult, side="agent")
-AUTHENTICATE: Final = Call("authenticate", auth.Authenticate, auth.AuthenticateResult, side="agent")
+# The two that a turn is made of, besides the prompt.
+CANCEL: Final = Notice("session/cancel", session.Cancel, side="agent")
+SESSION_UPDATE: Final = Notice("session/update", session.SessionUpdate, side="client")
+
+# Requests to the agent.
+INITIALIZE: Final = Call(
+    "initialize", initialize.Initialize, initialize.InitializeResult, side="agent", timeout=START_TIMEOUT
+)
+AUTHENTICATE: Final = Call("authenticate", auth.Authenticate, auth.AuthenticateResult, side="agent", timeout=NO_TIMEOUT)
 LOGOUT: Final = Call("logout", auth.Logout, auth.LogoutResult, side="agent")
 AUTH_STATUS: Final = Call("auth/status", auth.AuthStatus, auth.AuthStatusResult, side="agent", stability="unstable")
-NEW_SESSION: Final = Call("session/new", session.NewSession, session.NewSessionResult, side="agent")
-LOAD_SESSION: Final = Call("session/load", session.LoadSession, session.LoadSessionResult, side="agent")
-RESUME_SESSION: Final = Call("session/resume", session.ResumeSession, session.ResumeSessionResult, side="agent")
+NEW_SESSION: Final = Call(
+    "session/new", session.NewSession, session.NewSessionResult, side="agent", timeout=OPEN_TIMEOUT
+)
+LOAD_SESSION: Final = StreamCall(
+    "session/load", session.LoadSession, session.LoadSessionResult, SESSION_UPDATE, side="agent", timeout=OPEN_TIMEOUT
+)
+RESUME_SESSION: Final = Call(
+    "session/resume",
+    session.ResumeSession,
+    session.ResumeSessionResult,
+    side="agent",
+    timeout=OPEN_TIMEOUT,
+    aliases=("unstable_resumeSession",),
+)
 FORK_SESSION: Final = Call(
-    "session/fork", session.ForkSession, session.ForkSessionResult, side="agent", stability="unstable"
+    "session/fork",
+    session.ForkSession,
+    session.ForkSessionResult,
+    side="agent",
+    stability="unstable",
+    timeout=OPEN_TIMEOUT,
 )
 LIST_SESSIONS: Final = Call("session/list", session.ListSessions, session.ListSessionsResult, side="agent")
 CLOSE_SESSION: Final = Call("session/close", session.CloseSession, session.CloseSessionResult, side="agent")
@@ -65,7 +89,15 @@ UNARCHIVE_SESSION: Final = Call(
 SESSION_STATUS: Final = Call(
     "session/status", session.SessionStatus, session.SessionStatusResult, side="agent", stability="unstable"
 )
-PROMPT: Final = Call("session/prompt", session.Prompt, session.PromptResult, side="agent")
+PROMPT: Final = StreamCall(
+    "session/prompt",
+    session.Prompt,
+    session.PromptResult,
+    SESSION_UPDATE,
+    cancel=CANCEL,
+    side="agent",
+    timeout=NO_TIMEOUT,
+)
 SET_MODE: Final = Call("session/set_mode", session.SetMode, session.SetModeResult, side="agent")
 SET_CONFIG_OPTION: Final = Call(
     "session/set_config_option", session.SetConfigOption, session.SetConfigOptionResult, side="agent"
@@ -86,31 +118,55 @@ DISABLE_PROVIDER: Final = Call(
     "providers/disable", providers.DisableProvider, providers.DisableProviderResult, side="agent", stability="unstable"
 )
 PROXY_INITIALIZE: Final = Call(
-    "proxy/initialize", mcp.InitializeProxy, mcp.InitializeProxyResult, side="agent", stability="unstable"
+    "proxy/initialize",
+    mcp.InitializeProxy,
+    mcp.InitializeProxyResult,
+    side="agent",
+    stability="unstable",
+    timeout=START_TIMEOUT,
 )
 
-# The agent is told.
-CANCEL: Final = Notice("session/cancel", session.Cancel, side="agent")
+# Notifications to the agent.
 MCP_NOTICE: Final = Notice("mcp/message", mcp.McpNotice, side="agent", stability="unstable")
 
-# The client answers.
+# Requests to the client.
 REQUEST_PERMISSION: Final = Call(
-    "session/request_permission", permission.RequestPermission, permission.PermissionResult, side="client"
+    "session/request_permission",
+    permission.RequestPermission,
+    permission.PermissionResult,
+    side="client",
+    timeout=NO_TIMEOUT,
 )
 READ_TEXT_FILE: Final = Call(
-    "fs/read_text_file", client_services.ReadTextFile, client_services.ReadTextFileResult, side="client"
+    "fs/read_text_file",
+    client_services.ReadTextFile,
+    client_services.ReadTextFileResult,
+    side="client",
+    timeout=APPROVAL_TIMEOUT,
 )
 WRITE_TEXT_FILE: Final = Call(
-    "fs/write_text_file", client_services.WriteTextFile, client_services.WriteTextFileResult, side="client"
+    "fs/write_text_file",
+    client_services.WriteTextFile,
+    client_services.WriteTextFileResult,
+    side="client",
+    timeout=APPROVAL_TIMEOUT,
 )
 CREATE_TERMINAL: Final = Call(
-    "terminal/create", client_services.CreateTerminal, client_services.CreateTerminalResult, side="client"
+    "terminal/create",
+    client_services.CreateTerminal,
+    client_services.CreateTerminalResult,
+    side="client",
+    timeout=APPROVAL_TIMEOUT,
 )
 TERMINAL_OUTPUT: Final = Call(
     "terminal/output", client_services.TerminalOutput, client_services.TerminalOutputResult, side="client"
 )
 WAIT_FOR_EXIT: Final = Call(
-    "terminal/wait_for_exit", client_services.WaitForExit, client_services.WaitForExitResult, side="client"
+    "terminal/wait_for_exit",
+    client_services.WaitForExit,
+    client_services.WaitForExitResult,
+    side="client",
+    timeout=NO_TIMEOUT,
 )
 KILL_TERMINAL: Final = Call(
     "terminal/kill", client_services.KillTerminal, client_services.KillTerminalResult, side="client"
@@ -118,21 +174,28 @@ KILL_TERMINAL: Final = Call(
 RELEASE_TERMINAL: Final = Call(
     "terminal/release", client_services.ReleaseTerminal, client_services.ReleaseTerminalResult, side="client"
 )
-CREATE_ELICITATION: Final = Call("elicitation/create", _Elicitation, _Answer, side="client")
-MCP_MESSAGE: Final = Call("mcp/message", mcp.McpMessage, mcp.McpMessageResult, side="client", stability="unstable")
+CREATE_ELICITATION: Final = Call("elicitation/create", _Elicitation, _Answer, side="client", timeout=NO_TIMEOUT)
+MCP_MESSAGE: Final = Call(
+    "mcp/message", mcp.McpMessage, mcp.McpMessageResult, side="client", stability="unstable", timeout=APPROVAL_TIMEOUT
+)
 
-# The client is told.
-SESSION_UPDATE: Final = Notice("session/update", session.SessionUpdate, side="client")
+# Notifications to the client.
 COMPLETE_ELICITATION: Final = Notice("elicitation/complete", elicitation.CompleteElicitation, side="client")
 AUTH_STATUS_UPDATE: Final = Notice("auth/status_update", auth.AuthStatusUpdate, side="client", stability="unstable")
 
 # Both ways.
 CANCEL_REQUEST: Final = Notice("$/cancel_request", common.CancelRequest, side="both")
-PROXY_SUCCESSOR: Final = Call("proxy/successor", mcp.SuccessorCall, _AnyJson, side="both", stability="unstable")
+# It carries another request, which has a timeout of its own at its end.
+PROXY_SUCCESSOR: Final = Call(
+    "proxy/successor", mcp.SuccessorCall, _AnyJson, side="both", stability="unstable", timeout=NO_TIMEOUT
+)
 PROXY_SUCCESSOR_NOTICE: Final = Notice("proxy/successor", mcp.SuccessorNotice, side="both", stability="unstable")
 
 ALL: Final[tuple[Method[Any], ...]] = tuple(value for value in dict(globals()).values() if isinstance(value, Method))
 """Every method, calls and notices."""
+
+for _method in ALL:
+    _method.dialects = DIALECTS
 
 NOTICES_BY_NAME: Final[dict[str, Notice[Any]]] = {each.name: each for each in ALL if isinstance(each, Notice)}
 CALLS_BY_NAME: Final[dict[str, Call[Any, Any]]] = {each.name: each for each in ALL if isinstance(each, Call)}

@@ -4,11 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from antiphon.protocol.v1.dialects.rule import (
-    BANJO_NOTES,
-    BRIDGE,
-    GO_CLIENT,
-    OPENCODE,
+from antiphon.protocol.dialects import (
     Change,
     Fields,
     Raw,
@@ -21,6 +17,7 @@ from antiphon.protocol.v1.dialects.rule import (
     packed,
     text_of,
 )
+from antiphon.protocol.v1.dialects import BANJO_NOTES, BRIDGE, GO_CLIENT, OPENCODE
 
 __all__ = ["BLOCK_TYPES", "CONTENT_RULES"]
 

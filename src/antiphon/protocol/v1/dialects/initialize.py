@@ -2,10 +2,7 @@
 
 from typing import Final
 
-from antiphon.protocol.v1.dialects.rule import (
-    BRIDGE,
-    GO_CLIENT,
-    OPENCODE,
+from antiphon.protocol.dialects import (
     Change,
     Fields,
     Raw,
@@ -18,6 +15,7 @@ from antiphon.protocol.v1.dialects.rule import (
     renamed,
     text_of,
 )
+from antiphon.protocol.v1.dialects import BRIDGE, GO_CLIENT, OPENCODE
 
 __all__ = ["INITIALIZE_RULES"]
 

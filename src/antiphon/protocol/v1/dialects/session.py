@@ -8,12 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from antiphon.protocol.v1.dialects.hints import OWN_DIRECTORY
-from antiphon.protocol.v1.dialects.rule import (
-    BANJO_NOTES,
-    BANJO_WIRE,
-    GO_CLIENT,
-    OPENCODE,
+from antiphon.protocol.dialects import (
     Answer,
     Change,
     Fields,
@@ -31,6 +26,7 @@ from antiphon.protocol.v1.dialects.rule import (
     text_of,
     with_meta,
 )
+from antiphon.protocol.v1.dialects import BANJO_NOTES, BANJO_WIRE, GO_CLIENT, OPENCODE, OWN_DIRECTORY
 
 __all__ = ["MCP_RULES", "SESSION_RULES"]
 

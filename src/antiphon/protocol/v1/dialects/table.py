@@ -1,15 +1,11 @@
-"""The table of dialect rules, and how it is applied."""
+"""The dialect rules of ACP v1 in their order."""
 
-from functools import partial
 from typing import Final
 
-import msgspec
-
-from antiphon.protocol.base import BAD_INPUT
+from antiphon.protocol.dialects import Fields, Rule, RuleTable
+from antiphon.protocol.v1.dialects import OPENCODE
 from antiphon.protocol.v1.dialects.content import CONTENT_RULES
-from antiphon.protocol.v1.dialects.hints import Half, Reply
 from antiphon.protocol.v1.dialects.initialize import INITIALIZE_RULES
-from antiphon.protocol.v1.dialects.rule import OPENCODE, Answer, Fields, Rule, fields_of, forget_parts, is_null
 from antiphon.protocol.v1.dialects.session import MCP_RULES, SESSION_RULES
 from antiphon.protocol.v1.dialects.tool_calls import PERMISSION_RULES, TERMINAL_RULES, TOOL_CALL_RULES
 from antiphon.protocol.v1.dialects.updates import UPDATE_RULES
@@ -50,67 +46,6 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 
-def _by_place() -> dict[tuple[str, Half], tuple[Rule, ...]]:
-    places: dict[tuple[str, Half], tuple[Rule, ...]] = {}
-    for rule in RULES:
-        places[rule.method, rule.half] = (*places.get((rule.method, rule.half), ()), rule)
-    return places
+TABLE: Final = RuleTable(RULES)
 
-
-_PLACES: Final = _by_place()
-
-
-def repair(method: str, half: Half, raw: bytes) -> tuple[bytes, tuple[str, ...], Reply | None]:
-    """The message in the schema's words, the names of the rules used, and how to answer in the dialect.
-
-    Never raises: what no rule understands comes back as it was.
-    """
-    rules = _PLACES.get((method, half), ())
-    try:
-        question = _opened(raw.strip())
-        if question is None:
-            return _instead_of_null(rules, raw)
-        fields, used = _applied(rules, question)
-    finally:
-        forget_parts()
-    if not used:
-        return raw, (), None
-    answers = tuple(rule.answer for rule in used if rule.answer is not None)
-    reply = partial(_reply, answers, question) if answers else None
-    return msgspec.json.encode(fields), tuple(rule.name for rule in used), reply
-
-
-def _instead_of_null(rules: tuple[Rule, ...], raw: bytes) -> tuple[bytes, tuple[str, ...], None]:
-    for rule in rules:
-        if rule.null is not None and is_null(raw.strip()):
-            return rule.null, (rule.name,), None
-    return raw, (), None
-
-
-def _opened(raw: bytes) -> Fields | None:
-    try:
-        return fields_of(raw)
-    except BAD_INPUT:
-        return None
-
-
-def _applied(rules: tuple[Rule, ...], fields: Fields) -> tuple[Fields, list[Rule]]:
-    used: list[Rule] = []
-    for rule in rules:
-        try:
-            changed = rule.apply(fields)
-        except BAD_INPUT:  # a part that cannot be opened belongs to no dialect
-            continue
-        if changed is not None:
-            fields = changed
-            used.append(rule)
-    return fields, used
-
-
-def _reply(answers: tuple[Answer, ...], question: Fields, answer: bytes) -> bytes:
-    try:
-        for say in answers:
-            answer = say(question, answer)
-    finally:
-        forget_parts()
-    return answer
+repair = TABLE.repair

@@ -3,12 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from antiphon.protocol.v1.dialects.content import BLOCK_TYPES
-from antiphon.protocol.v1.dialects.rule import (
-    BANJO_WIRE,
-    BRIDGE,
-    GO_CLIENT,
-    OPENCODE,
+from antiphon.protocol.dialects import (
     Change,
     Fields,
     Rule,
@@ -25,6 +20,8 @@ from antiphon.protocol.v1.dialects.rule import (
     text_of,
     with_meta,
 )
+from antiphon.protocol.v1.dialects import BANJO_WIRE, BRIDGE, GO_CLIENT, OPENCODE
+from antiphon.protocol.v1.dialects.content import BLOCK_TYPES
 
 __all__ = ["PERMISSION_ID", "PERMISSION_RULES", "TERMINAL_RULES", "TOOL_CALL_RULES", "with_new_text"]
 

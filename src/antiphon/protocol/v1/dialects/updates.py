@@ -10,12 +10,7 @@ accepts (such as `toolKind` beside a correct `sessionUpdate`) arrive as the lega
 from collections.abc import Callable
 from typing import Final
 
-from antiphon.protocol.v1.dialects.rule import (
-    BANJO_WIRE,
-    BRIDGE,
-    GO_CLIENT,
-    OPENCODE,
-    PROTOCOL_PAGES,
+from antiphon.protocol.dialects import (
     Change,
     Fields,
     Raw,
@@ -30,6 +25,7 @@ from antiphon.protocol.v1.dialects.rule import (
     text_of,
     with_meta,
 )
+from antiphon.protocol.v1.dialects import BANJO_WIRE, BRIDGE, GO_CLIENT, OPENCODE, PROTOCOL_PAGES
 from antiphon.protocol.v1.dialects.tool_calls import with_new_text
 
 __all__ = ["DESCRIPTION", "INDEX", "KINDS", "REST", "UPDATE_RULES"]

@@ -1,4 +1,4 @@
-"""What a dialect rule is, and the few tools that rules are made of.
+"""Rules that turn a dialect of ACP into the schema's words: what a rule is, what rules are made of, how a table of them is applied.
 
 A rule looks at the top-level fields of one half of a method and returns them in the schema's words, or None if it sees
 nothing of its dialect. Fields stay raw bytes until a rule needs to open one, so what it does not touch survives as it
@@ -6,25 +6,22 @@ came. Rules see whatever a peer cares to send: they test for the type of a value
 """
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeVar
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Raw
 
-from antiphon.protocol.v1.dialects.hints import Half
+from antiphon.protocol.base import BAD_INPUT
+from antiphon.protocol.methods import Half, Reply
 
 __all__ = [
-    "BANJO_NOTES",
-    "BANJO_WIRE",
-    "BRIDGE",
-    "GO_CLIENT",
-    "OPENCODE",
-    "PROTOCOL_PAGES",
     "Answer",
     "Change",
     "Fields",
     "Raw",
     "Rule",
+    "RuleTable",
     "each",
     "fields_of",
     "forget_parts",
@@ -39,16 +36,6 @@ __all__ = [
     "text_of",
     "with_meta",
 ]
-
-# The documents that the rules come from. Real peers are named in the rules themselves, with their versions.
-
-BANJO_NOTES: Final = "Banjo ACP notes"
-BANJO_WIRE: Final = "Banjo wire formats"
-OPENCODE: Final = "OpenCode-derived ACP spec"
-GO_CLIENT: Final = "Go client reference"
-BRIDGE: Final = "bridge reference"
-PROTOCOL_PAGES: Final = "examples on the protocol's own pages"
-
 
 T = TypeVar("T")
 Fields = dict[str, Raw]
@@ -68,7 +55,7 @@ class Rule(NamedTuple):
     half: Half
     apply: Change
     hints: tuple[bytes, ...] = ()
-    """Byte strings that betray the dialect in messages which are legal to the strict decoder (see `hints`)."""
+    """Byte strings that betray the dialect in messages which are legal to the strict decoder (see `Dialects.hints`)."""
     answer: Answer | None = None
     """How to answer a question that this rule understood, if the dialect wants other words."""
     null: bytes | None = None
@@ -208,3 +195,68 @@ def _as_text(raw: Raw) -> str | None:
     if isinstance(value, str):
         return value
     return bytes(raw).strip().decode() if isinstance(value, (bool, int, float)) else None
+
+
+class RuleTable:
+    """The rules of one version of the protocol. The order counts within a method."""
+
+    def __init__(self, rules: "tuple[Rule, ...]") -> None:
+        self._places: dict[tuple[str, Half], tuple[Rule, ...]] = {}
+        for rule in rules:
+            place = rule.method, rule.half
+            self._places[place] = (*self._places.get(place, ()), rule)
+
+    def repair(self, method: str, half: Half, raw: bytes) -> tuple[bytes, tuple[str, ...], Reply | None]:
+        """Return the message in the schema's words, the names of the rules used, and how to respond in the dialect.
+
+        Never raises: what no rule understands comes back as it was.
+        """
+        rules = self._places.get((method, half), ())
+        try:
+            question = _opened(raw.strip())
+            if question is None:
+                return _instead_of_null(rules, raw)
+            fields, used = _applied(rules, question)
+        finally:
+            forget_parts()
+        if not used:
+            return raw, (), None
+        answers = tuple(rule.answer for rule in used if rule.answer is not None)
+        reply = partial(_reply, answers, question) if answers else None
+        return msgspec.json.encode(fields), tuple(rule.name for rule in used), reply
+
+
+def _instead_of_null(rules: tuple[Rule, ...], raw: bytes) -> tuple[bytes, tuple[str, ...], None]:
+    for rule in rules:
+        if rule.null is not None and is_null(raw.strip()):
+            return rule.null, (rule.name,), None
+    return raw, (), None
+
+
+def _opened(raw: bytes) -> Fields | None:
+    try:
+        return fields_of(raw)
+    except BAD_INPUT:
+        return None
+
+
+def _applied(rules: tuple[Rule, ...], fields: Fields) -> tuple[Fields, list[Rule]]:
+    used: list[Rule] = []
+    for rule in rules:
+        try:
+            changed = rule.apply(fields)
+        except BAD_INPUT:  # a part that cannot be opened belongs to no dialect
+            continue
+        if changed is not None:
+            fields = changed
+            used.append(rule)
+    return fields, used
+
+
+def _reply(answers: tuple[Answer, ...], question: Fields, answer: bytes) -> bytes:
+    try:
+        for say in answers:
+            answer = say(question, answer)
+    finally:
+        forget_parts()
+    return answer

@@ -1,0 +1,55 @@
+"""What a connection has to know of a version of the protocol. All else it learns from the methods that it is given."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+from antiphon.protocol.methods import Notice
+
+__all__ = ["SessionUpdates", "Template", "Version"]
+
+
+class SessionUpdates(Protocol):
+    """Params of the notification that carries a session's updates."""
+
+    @property
+    def session_id(self) -> str:
+        """The session that it is about."""
+
+
+class Template(NamedTuple):
+    """Params that are always the same but for the id of the session and one value: the bytes before the value, and after it."""
+
+    before: bytes
+    """With `%b` where the id of the session stands, as JSON."""
+    after: bytes
+
+
+class Version:
+    """One version of the protocol, as far as a connection and a bridge see it."""
+
+    __slots__ = ("number", "params_say", "params_think", "params_update", "request_ids", "update")
+
+    def __init__(
+        self,
+        number: int,
+        update: Notice[Any],
+        *,
+        params_update: Template,
+        params_say: Template,
+        params_think: Template,
+        request_ids: Mapping[str, str],
+    ) -> None:
+        self.number = number
+        self.update = update
+        """The notification that carries updates; its params are `SessionUpdates`. It is read in whole blocks."""
+        self.params_update = params_update
+        """Its params around an update."""
+        self.params_say = params_say
+        """Its params around a piece of the agent's message, as text."""
+        self.params_think = params_think
+        """Its params around a piece of the agent's thoughts, as text."""
+        self.request_ids = request_ids
+        """Methods whose params name a request of the other side, and the member that has its id. `$/cancel_request` is known."""
+
+    def __repr__(self) -> str:
+        return f"Version({self.number})"
