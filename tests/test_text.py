@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from antiphon.export.html import safe
 from antiphon.text import exact, prose
-from antiphon.tui.clean import clean
-from antiphon.tui.clean import exact as exact_on_screen
+from antiphon.tui.painter import clean
+from antiphon.tui.painter import exact as exact_on_screen
 
 IGNORABLE: Final = frozenset(
     [0x00AD, 0x034F, 0x061C, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), *range(0x200B, 0x2010), *range(0x202A, 0x202F),

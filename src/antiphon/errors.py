@@ -45,13 +45,13 @@ __all__ = [
 
 
 _MADE_IN: "Mapping[str, str]" = {
-    "AgentMissing": "catalogue.finding", "AmbiguousId": "client.agent", "AttachmentError": "client.attachments",
+    "AgentMissing": "catalogue.agents", "AmbiguousId": "client.agent", "AttachmentError": "client.attachments",
     "BadCursor": "store.errors", "CliMissing": "catalogue.programs", "CliProblem": "catalogue.programs", "CliTooOld": "engines.cli_program",
-    "EditRefused": "config.editing", "FileProblem": "local.problems", "LiveElsewhere": "store.locks", "NoSuchAgent": "config.editing",
+    "EditRefused": "config.edits", "FileProblem": "local.problems", "LiveElsewhere": "store.locks", "NoSuchAgent": "config.edits",
     "NoSuchSession": "store.errors", "NotAFile": "local.problems", "NotJsonc": "editors.jsonc", "NotPermitted": "local.problems",
     "NotText": "local.problems", "NotThere": "local.problems", "NothingToTrust": "permission.project_trust", "OutsideRoots": "local.problems",
     "RegistryProblem": "catalogue.registry", "RuleError": "policy.rules", "SessionExists": "store.errors", "StoreError": "store.errors",
-    "TooLarge": "local.problems", "UnknownAgent": "catalogue.finding", "UnknownEngine": "engines.known", "WrongAgent": "config.editing",
+    "TooLarge": "local.problems", "UnknownAgent": "catalogue.agents", "UnknownEngine": "engines.known", "WrongAgent": "config.edits",
 }  # fmt: skip
 """Where the others are made: each is loaded when it is first used."""
 

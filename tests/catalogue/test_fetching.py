@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.catalogue import fetching
-from antiphon.catalogue.fetching import cache_file, fetch, forget, keep, kept
-from antiphon.catalogue.finding import find, kept_registry
+from antiphon.catalogue import registry_copy as fetching
+from antiphon.catalogue.agents import find, kept_registry
 from antiphon.catalogue.registry import RegistryProblem
+from antiphon.catalogue.registry_copy import cache_file, fetch, forget, keep, kept
 from tests.catalogue.test_registry import agent, registry
 
 GOOD = registry(agent("lute"))

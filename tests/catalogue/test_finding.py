@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 
 import antiphon
-from antiphon.catalogue.finding import AgentMissing, Found, Missing, UnknownAgent, command_for, find, find_all, names
+from antiphon.catalogue.agents import (
+    AgentMissing,
+    FoundAgent,
+    MissingAgent,
+    UnknownAgent,
+    command_for,
+    find,
+    find_all,
+    names,
+)
 from antiphon.catalogue.known import KNOWN
 from antiphon.config.shapes import OwnAgent, Settings
 from antiphon.errors import AcpError
@@ -57,18 +66,18 @@ def test_it_is_our_own_engine_where_the_program_that_it_drives_is(
 ) -> None:
     monkeypatch.setattr(sys, "path", [])
     missing = find(name)
-    assert isinstance(missing, Missing) and f"antiphon[{name}]" in missing.hint
+    assert isinstance(missing, MissingAgent) and f"antiphon[{name}]" in missing.hint
     path = program(place / "bin", name)
     found = find(name)
-    assert isinstance(found, Found) and found.drives == str(path)
+    assert isinstance(found, FoundAgent) and found.drives == str(path)
     assert found.command == (sys.executable, "-P", "-m", "antiphon", "agent", "--engine", name)
-    assert isinstance(find(name, path="/nowhere"), Missing)
+    assert isinstance(find(name, path="/nowhere"), MissingAgent)
 
 
 @pytest.mark.parametrize("name", list(COMMANDS))
 def test_a_known_agent_that_is_not_here_comes_with_how_to_get_it(place: Path, name: str) -> None:
     found = find(name)
-    assert isinstance(found, Missing) and found.hint == KNOWN[name].install
+    assert isinstance(found, MissingAgent) and found.hint == KNOWN[name].install
     with pytest.raises(AgentMissing, match="not installed\nhint: ") as caught:
         command_for(name)
     assert KNOWN[name].install in str(caught.value) and "agents add" in str(caught.value)
@@ -97,12 +106,12 @@ def test_an_own_agent_is_looked_for_on_the_path_that_it_is_given(place: Path) ->
     path = program(place / "elsewhere", "special")
     settings = Settings(agents={"mine": OwnAgent(("special",), {"PATH": str(path.parent)})})
     assert command_for("mine", settings) == [str(path)]
-    assert isinstance(find("mine", Settings(agents={"mine": OwnAgent(("special",))})), Missing)
+    assert isinstance(find("mine", Settings(agents={"mine": OwnAgent(("special",))})), MissingAgent)
 
 
 def test_a_file_that_may_not_be_run_is_not_found(place: Path) -> None:
     program(place / "bin", "gemini").chmod(0o644)
-    assert isinstance(find("gemini"), Missing)
+    assert isinstance(find("gemini"), MissingAgent)
 
 
 def test_all_are_found_once_and_in_order(place: Path) -> None:
@@ -168,4 +177,4 @@ def test_the_demo_is_connected_without_the_catalogue() -> None:
 def test_found_shows_what_somebody_would_type(place: Path) -> None:
     program(place / "bin", "gemini")
     found = find("gemini")
-    assert isinstance(found, Found) and found.shown == "gemini --acp"
+    assert isinstance(found, FoundAgent) and found.shown == "gemini --acp"

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from antiphon.catalogue.finding import find
+from antiphon.catalogue.agents import find
 from antiphon.catalogue.known import KNOWN, OURS, keys_for
 from antiphon.config.environment import OWNERS, owner_of
 from antiphon.config.shapes import OwnAgent, Settings

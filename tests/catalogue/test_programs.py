@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.catalogue.programs import CLAUDE, CODEX, Cli, CliMissing, Found, find_cli
+from antiphon.catalogue.programs import CLAUDE, CODEX, Cli, CliMissing, FoundProgram, find_cli
 from antiphon.errors import Code, RequestError
 from tests.catalogue.programs import own, program
 from tests.limits import limit
@@ -31,15 +31,15 @@ def test_the_variable_counts_before_the_config_file_before_the_path_before_the_p
     cli: Cli, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     packaged = in_package(place / "packages", cli)
-    assert find_cli(cli) == Found(cli, str(packaged), "package")
+    assert find_cli(cli) == FoundProgram(cli, str(packaged), "package")
     on_path = program(place / "bin", cli.program)
-    assert find_cli(cli) == Found(cli, str(on_path), "path")
+    assert find_cli(cli) == FoundProgram(cli, str(on_path), "path")
     configured = program(place / "mine", "configured")
     own(place, f'[engines.{cli.name}]\nexecutable = "{configured}"\n')
-    assert find_cli(cli) == Found(cli, str(configured), "config")
+    assert find_cli(cli) == FoundProgram(cli, str(configured), "config")
     named = program(place / "mine", "named")
     monkeypatch.setenv(cli.variable, str(named))
-    assert find_cli(cli) == Found(cli, str(named), "variable")
+    assert find_cli(cli) == FoundProgram(cli, str(named), "variable")
 
 
 def test_a_name_without_a_path_is_looked_for_on_the_path(place: Path) -> None:

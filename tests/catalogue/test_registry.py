@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from antiphon.catalogue.finding import Found, Missing, find, names
+from antiphon.catalogue.agents import FoundAgent, MissingAgent, find, names
 from antiphon.catalogue.registry import RegistryProblem, launch, read
 from tests.catalogue.programs import program
 
@@ -142,12 +142,12 @@ def test_a_registry_adds_agents_and_replaces_only_what_is_missing(place: Path) -
     npx = program(place / "bin", "npx")
     assert names(registry=there)[-1] == "lute"
     lute = find("lute", registry=there)
-    assert isinstance(lute, Found) and lute.command[0] == str(npx) and lute.on_demand and lute.env == {"A": "1"}
+    assert isinstance(lute, FoundAgent) and lute.command[0] == str(npx) and lute.on_demand and lute.env == {"A": "1"}
     assert lute.version == "1.2.3"
     gemini = find("gemini", registry=there)
-    assert isinstance(gemini, Found) and gemini.origin == "registry"
+    assert isinstance(gemini, FoundAgent) and gemini.origin == "registry"
     program(place / "bin", "gemini")
     gemini = find("gemini", registry=there)
-    assert isinstance(gemini, Found) and gemini.origin == "known"
+    assert isinstance(gemini, FoundAgent) and gemini.origin == "known"
     vibe = find("vibe", registry=there)
-    assert isinstance(vibe, Missing) and vibe.origin == "known"
+    assert isinstance(vibe, MissingAgent) and vibe.origin == "known"

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.catalogue.finding import Found
-from antiphon.catalogue.versions import version_in, with_versions
+from antiphon.catalogue.agents import FoundAgent, version_in, with_versions
 from tests.catalogue.programs import program
 
 
-def shell(folder: Path, name: str, line: str) -> Found:
+def shell(folder: Path, name: str, line: str) -> FoundAgent:
     path = program(folder, name, f"#!/bin/sh\nPATH=/usr/bin:/bin\n{line}\n")
-    return Found(name, name, (str(path), "--acp"), "own")
+    return FoundAgent(name, name, (str(path), "--acp"), "own")
 
 
 @pytest.mark.parametrize(
@@ -45,7 +44,7 @@ async def test_a_program_that_fails_or_hangs_has_no_version_and_holds_nobody_up(
         shell(place / "bin", "hangs", "echo 1.0; sleep 1000"),
         shell(place / "bin", "reads", "cat >/dev/null; echo 4.5.6"),
         shell(place / "bin", "floods", "yes | head -c 10000000; echo; echo 7.8.9"),
-        Found("gone", "gone", (str(place / "bin" / "gone"),), "own"),
+        FoundAgent("gone", "gone", (str(place / "bin" / "gone"),), "own"),
     ]
     async with asyncio.timeout(30):
         told = await with_versions(agents, limit=1.0)
@@ -54,14 +53,14 @@ async def test_a_program_that_fails_or_hangs_has_no_version_and_holds_nobody_up(
 
 
 async def test_a_program_that_starts_another_is_not_asked_for_its_own_version(place: Path) -> None:
-    python = Found("mine", "mine", (sys.executable, "agent.py"), "own")
-    npx = Found("theirs", "theirs", (str(program(place / "bin", "npx")), "--yes", "x"), "registry", on_demand=True)
-    listed = Found("listed", "listed", (str(program(place / "bin", "listed")),), "registry")
+    python = FoundAgent("mine", "mine", (sys.executable, "agent.py"), "own")
+    npx = FoundAgent("theirs", "theirs", (str(program(place / "bin", "npx")), "--yes", "x"), "registry", on_demand=True)
+    listed = FoundAgent("listed", "listed", (str(program(place / "bin", "listed")),), "registry")
     assert [agent.version for agent in await with_versions([python, npx, listed])] == [None, None, None]
 
 
 async def test_a_version_that_is_known_is_not_asked_for(place: Path) -> None:
-    agent = Found("x", "x", (str(place / "bin" / "nothing"),), "known", version="9.9")
+    agent = FoundAgent("x", "x", (str(place / "bin" / "nothing"),), "known", version="9.9")
     assert (await with_versions([agent]))[0].version == "9.9"
 
 
@@ -73,5 +72,5 @@ async def test_the_question_is_not_asked_in_the_directory_of_the_project(place: 
 
 async def test_of_an_engine_of_ours_the_version_is_that_of_the_program_behind_it(place: Path) -> None:
     behind = program(place / "bin", "behind")
-    ours = Found("claude", "Claude Code", (sys.executable, "-m", "antiphon"), "known", drives=str(behind))
+    ours = FoundAgent("claude", "Claude Code", (sys.executable, "-m", "antiphon"), "known", drives=str(behind))
     assert [agent.version for agent in await with_versions([ours])] == ["1.2.3-beta"]

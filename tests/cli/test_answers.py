@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from antiphon.cli.run.person import Person
-from antiphon.cli.terminal import YES_OR_NO, Answers, Screen, answered_yes
+from antiphon.cli.terminal import YES_OR_NO, Screen, TypedAnswers, answered_yes
 from antiphon.permission.gate import Choice, Question
 from antiphon.policy import Action, Rule, Ruling, Verdict
 from antiphon.protocol import v1
@@ -95,7 +95,7 @@ def word_of(text: str) -> str | None:
 @settings(max_examples=300)
 @given(st.binary(max_size=12) | typed.map(str.encode))
 def test_a_line_means_something_only_if_all_of_it_is_a_listed_word(text: bytes) -> None:
-    found = Answers({"y": 1, "session": 2}).read(text)
+    found = TypedAnswers({"y": 1, "session": 2}).read(text)
     assert found is None or text.strip(b" \t\r\n").lower() == {1: b"y", 2: b"session"}[found]
     assert found is None or text.count(b"\n") == 1 == text.endswith(b"\n")
 

@@ -11,41 +11,41 @@ from typing import Any
 
 from antiphon.cli.doctor import NAMES
 from antiphon.doctor.checks import PARTS, checks_of, selected
-from antiphon.doctor.environment import _INSIDE, OURS
-from antiphon.doctor.findings import Check, Finding, Ward, note, ok
+from antiphon.doctor.configuration import _INSIDE, OURS
+from antiphon.doctor.findings import Check, DoctorContext, Finding, note, ok
 from antiphon.doctor.install import EXTRAS
-from antiphon.doctor.runner import examine
+from antiphon.doctor.runner import run_checks
 from tests.cli.running import ROOT
 
-WARD = Ward("/", {"MY_API_KEY": "hunter22-and-more"})
+WARD = DoctorContext("/", {"MY_API_KEY": "hunter22-and-more"})
 
 
-def fine(ward: Ward) -> Sequence[Finding]:
+def fine(ward: DoctorContext) -> Sequence[Finding]:
     return ok("all is well")
 
 
-def fails(ward: Ward) -> Sequence[Finding]:
+def fails(ward: DoctorContext) -> Sequence[Finding]:
     raise RuntimeError("oh no\nsecond line")
 
 
-def hangs(ward: Ward) -> Sequence[Finding]:
+def hangs(ward: DoctorContext) -> Sequence[Finding]:
     threading.Event().wait()
     return []
 
 
-async def waits(ward: Ward) -> Sequence[Finding]:
+async def waits(ward: DoctorContext) -> Sequence[Finding]:
     await asyncio.Event().wait()
     return []
 
 
-def leaks(ward: Ward) -> Sequence[Finding]:
+def leaks(ward: DoctorContext) -> Sequence[Finding]:
     return note("the key is hunter22-and-more", "Bearer 0123456789abcdef", line="hunter22-and-more", long="x" * 9999)
 
 
 async def test_a_check_that_fails_or_hangs_is_a_finding_and_holds_up_nobody() -> None:
     looks: dict[str, Any] = {"fails": fails, "hangs": hangs, "waits": waits, "fine": fine}
     began = time.monotonic()
-    results = await examine([Check(f"x.{name}", name, look, 0.2) for name, look in looks.items()], WARD)
+    results = await run_checks([Check(f"x.{name}", name, look, 0.2) for name, look in looks.items()], WARD)
     assert time.monotonic() - began < 5
     assert [result.check.title for result in results] == list(looks)  # in their order
     told = {result.check.title: result.findings[0] for result in results}
@@ -58,16 +58,16 @@ async def test_a_check_that_fails_or_hangs_is_a_finding_and_holds_up_nobody() ->
 async def test_checks_run_side_by_side() -> None:
     gate = threading.Barrier(3)  # none comes through before all are there
 
-    def meet(ward: Ward) -> Sequence[Finding]:
+    def meet(ward: DoctorContext) -> Sequence[Finding]:
         gate.wait(5)
         return ok("met")
 
-    results = await examine([Check(f"x.{number}", "", meet, 5) for number in range(3)], WARD)
+    results = await run_checks([Check(f"x.{number}", "", meet, 5) for number in range(3)], WARD)
     assert all(result.findings[0].sentence == "met" for result in results)
 
 
 async def test_no_secret_of_the_environment_is_told() -> None:
-    ((result),) = await examine([Check("x.leaks", "", leaks, 5)], WARD)
+    ((result),) = await run_checks([Check("x.leaks", "", leaks, 5)], WARD)
     (found,) = result.findings
     assert (found.sentence, found.hint, found.facts["line"]) == ("the key is ***", "Bearer ***", "***")
     assert len(found.facts["long"]) == 500

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from antiphon.client.launch import LaunchOptions, agent_name
-from antiphon.config.shapes import Duet, Settings
+from antiphon.config.shapes import DuetConfig, Settings
 from tests.cli.running import NO_ENGINES, Place
 from tests.limits import limit
 from tests.tui.terminal import CTRL_D, ENTER, Terminal, chat
@@ -249,7 +249,7 @@ def test_without_an_engine_the_demo_answers(monkeypatch: pytest.MonkeyPatch) -> 
     for name, value in NO_ENGINES.items():
         monkeypatch.setenv(name, value)
     assert chosen() == "demo"
-    assert chosen(Settings(duet=Duet(engines=("gemini",)))) == "antiphon"
+    assert chosen(Settings(duet=DuetConfig(engines=("gemini",)))) == "antiphon"
 
 
 def test_with_an_engine_our_own_agent_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from antiphon.cli.run.printers import JsonPrinter
-from antiphon.cli.run.result import Answer, failures_in, status_of
+from antiphon.cli.run.result import AnswerText, failures_in, status_of
 from antiphon.protocol import v1
 from antiphon.protocol.base import encode
 from tests.cli import agents
@@ -74,7 +74,7 @@ def told(messages: list[tuple[str, list[str]]], ids: bool) -> list[v1.Update]:
 def test_the_last_message_of_each_engine_is_whole_and_has_its_name(
     messages: list[tuple[str, list[str]]], ids: bool
 ) -> None:
-    answer = Answer()
+    answer = AnswerText()
     for update in told(messages, ids):
         answer.hear(update)
     last = {engine: "".join(pieces) for engine, pieces in messages}
@@ -102,7 +102,7 @@ def test_every_event_says_which_engine_it_comes_from(messages: list[tuple[str, l
 
 @given(st.lists(TEXTS, min_size=1, max_size=5))
 def test_an_agent_that_names_no_engine_answers_with_its_last_message(texts: list[str]) -> None:
-    answer = Answer()
+    answer = AnswerText()
     for place, text in enumerate(texts):
         answer.hear(v1.AgentMessageChunk(v1.TextBlock(text), f"m{place}"))
     assert answer.last == texts[-1] and answer.answers == []

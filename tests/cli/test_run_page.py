@@ -38,4 +38,4 @@ def test_every_event_is_on_the_page() -> None:
 def test_the_example_is_an_event(line: str) -> None:
     import msgspec
 
-    assert isinstance(msgspec.json.decode(line, type=events.Event), events.Result)
+    assert isinstance(msgspec.json.decode(line, type=events.Event), events.ResultEvent)

@@ -16,14 +16,14 @@ from antiphon.duet.history.events import ClearEvent, Event, GivenEvent, UpdateEv
 from antiphon.export.html import html_of_markdown, page
 from antiphon.export.json import document
 from antiphon.export.markdown import markdown
-from antiphon.export.session import About, ExportedSession, read_session
+from antiphon.export.session import ExportedSession, SessionFacts, read_session
 from antiphon.protocol import v1
 from tests.cli.conversing import AT, asked, called, ended, said, thought, write
 from tests.cli.test_sessions import ONE, Sessions, home, sessions
 
 __all__ = ["home", "sessions"]  # the fixtures
 
-ABOUT = About(
+ABOUT = SessionFacts(
     "s", "Songs", "/w", (), "2026-01-02T03:04:05.000000Z", "2026-01-02T03:04:05.000000Z", "duet", ("claude",), 1
 )
 PIXEL = base64.b64encode(b"\x89PNG\r\n").decode()
@@ -235,7 +235,7 @@ HOSTILE = '</code></pre><script>alert(1)</script><img src=x onerror=alert(1)>"\'
 
 
 def test_hostile_text_is_only_text() -> None:
-    about = About(HOSTILE, HOSTILE, HOSTILE, (), HOSTILE, HOSTILE, HOSTILE, (HOSTILE,), 1)
+    about = SessionFacts(HOSTILE, HOSTILE, HOSTILE, (), HOSTILE, HOSTILE, HOSTILE, (HOSTILE,), 1)
     history: list[Event] = [
         asked(
             HOSTILE,

@@ -13,7 +13,7 @@ from antiphon.errors import AcpError
 from antiphon.local.roots import Workspace
 from antiphon.permission.gate import Choice, PermissionGate, Question
 from antiphon.policy import PolicyMode, Verdict
-from antiphon.tui.state import status_text
+from antiphon.tui.status import status_text
 from tests.cli.agents import HasModes, KeepsItsMode
 from tests.client.agents import ROOT, Scripted
 from tests.limits import limit

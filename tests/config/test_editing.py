@@ -6,9 +6,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from antiphon.config.editing import EditRefused, with_agent, without_agent
-from antiphon.config.merging import agents_of
-from antiphon.config.reading import read
+from antiphon.config.edits import EditRefused, with_agent, without_agent
+from antiphon.config.reader import read
+from antiphon.config.settings import agents_of
 
 FILE = """\
 # My settings.

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from antiphon.config.editing import EditRefused
+from antiphon.config.edits import EditRefused
 from antiphon.editors.jsonc import DEEPEST, NotJsonc, has_entry, parse, put_entry, take_entry
 from tests.config.documents import ENTRY, GROUP, NAME, documents
 

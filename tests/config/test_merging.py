@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.config.merging import STRICTER, merge, waiting
-from antiphon.config.reading import read
-from antiphon.config.shapes import MODES, ON_ASK, Duet, Settings
+from antiphon.config.reader import read
+from antiphon.config.settings import STRICTER, merge, waiting
+from antiphon.config.shapes import MODES, ON_ASK, DuetConfig, Settings
 
 USER = 'agent = "gemini"\n[policy]\nallow = ["Read"]\ndeny = ["Bash"]\n[agents.mine]\ncommand = ["mine"]\n'
 PROJECT = (
@@ -55,11 +55,11 @@ DUET = '[duet]\nroute = "review"\nmax_cost = 100\nengines = ["evil --acp"]\ntask
 
 def test_engines_and_the_command_for_tasks_are_the_users_to_say_even_of_a_trusted_project() -> None:
     mine = '[duet]\nengines = ["codex"]\nroute = "codex"\nmax_turns = 3\n'
-    assert settle(mine, DUET, trusted=False).duet == Duet(engines=("codex",), route="codex", max_turns=3)
-    assert settle(mine, DUET, trusted=True).duet == Duet(
+    assert settle(mine, DUET, trusted=False).duet == DuetConfig(engines=("codex",), route="codex", max_turns=3)
+    assert settle(mine, DUET, trusted=True).duet == DuetConfig(
         engines=("codex",), route="review", max_turns=3, max_cost=100.0
     )
-    assert settle("", DUET, trusted=True).duet == Duet(route="review", max_cost=100.0)
+    assert settle("", DUET, trusted=True).duet == DuetConfig(route="review", max_cost=100.0)
     assert waiting(read(""), read(DUET)) == ["duet.route", "duet.max_cost"]
 
 

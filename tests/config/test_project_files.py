@@ -16,7 +16,7 @@ from antiphon.config.project_files import (
     CLAUDE,
     CODEX,
     MAX_FILES,
-    Family,
+    ProjectFileKinds,
     directories_above,
     main_repository,
     project_files,
@@ -50,7 +50,7 @@ def written(project: dict[tuple[str, str, str], bytes]) -> Iterator[tuple[Path, 
         yield top, {path for path in paths if os.path.isfile(path)}
 
 
-def belongs(family: Family, path: str, top: Path) -> bool:
+def belongs(family: ProjectFileKinds, path: str, top: Path) -> bool:
     """Whether a file is one that the family names."""
     relative = Path(path).relative_to(top).as_posix().removeprefix("one/").removeprefix("two/")
     return any(relative == name or relative.startswith(f"{name}/") for name in family.paths)
@@ -59,7 +59,7 @@ def belongs(family: Family, path: str, top: Path) -> bool:
 @settings(max_examples=60, deadline=None)
 @given(projects, st.sampled_from(FAMILIES))
 def test_every_file_is_found_from_every_directory_below_it(
-    project: dict[tuple[str, str, str], bytes], family: Family
+    project: dict[tuple[str, str, str], bytes], family: ProjectFileKinds
 ) -> None:
     with written(project) as (top, paths):
         found = {file.path for file in project_files(family, [top / LEVELS[-1]]) if file.path.startswith(f"{top}/")}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.config.reading import KEYS, MAX_PROBLEMS, read
+from antiphon.config.reader import KEYS, MAX_PROBLEMS, read
 from antiphon.config.shapes import MODES, ON_ASK, REVIEWS
 
 PAGE = Path(__file__).parents[2] / "docs" / "config.md"

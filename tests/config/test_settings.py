@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.config.files import MAX_FILE, read_file
+from antiphon.config.reader import MAX_FILE, read_file
 from antiphon.config.settings import Loaded, load
 
 

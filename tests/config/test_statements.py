@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.config.statements import line_of, statement_of, statements
+from antiphon.config.reader import line_of, statement_of, statements
 
 TEXT = '''\
 # a comment = "with an equals sign"

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from antiphon.catalogue.finding import start_of
+from antiphon.catalogue.agents import start_of
 from antiphon.catalogue.known import KNOWN
 from antiphon.cli.debug.check_run import place_of
 from antiphon.cli.main import main

@@ -16,7 +16,7 @@ from antiphon.conformance.requirements import RequirementStatus
 from antiphon.conformance.results import ConformanceReport
 from antiphon.conformance.shim_socket import ShimSocket
 from antiphon.conformance.suites.client import SUITE
-from antiphon.local.commands import Command
+from antiphon.local.commands import LocalCommand
 from tests.conformance.memory import under_load
 
 SMALL = Path(__file__).parent / "peers" / "small_client.py"
@@ -88,7 +88,7 @@ async def test_whoever_else_comes_through_the_door_is_not_understood_and_keeps_n
     for other, words in zip(others, (b"", b"control\nnonsense\n", b"control\n[]\n", b"data 7\n"), strict=True):
         other.connect(address)
         other.sendall(words)
-    command = await Command.start([door.agent])
+    command = await LocalCommand.start([door.agent])
     await asyncio.wait_for(came.wait(), 30)
     await command.close()
     await door.close()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.catalogue.engines import installed, named_by_user
+from antiphon.catalogue.known import installed, named_by_user
 from antiphon.catalogue.programs import CLAUDE, CODEX
 from tests.catalogue.programs import own, program
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.config.merging import merge
-from antiphon.config.reading import Part, read
-from antiphon.config.shapes import REVIEWS, Duet, Settings
+from antiphon.config.reader import ConfigValues, read
+from antiphon.config.settings import merge
+from antiphon.config.shapes import REVIEWS, DuetConfig, Settings
 from antiphon.duet.preferences import TASKS, DuetPreferences, preferences, start_route
 from tests.limits import limit
 
 PAGE = Path(__file__).parents[2] / "docs" / "config.md"
-SAID = Settings(duet=Duet(route="codex", primary="codex", auto_resume=False, max_turns=3, nudge=False))
+SAID = Settings(duet=DuetConfig(route="codex", primary="codex", auto_resume=False, max_turns=3, nudge=False))
 
 
 def test_without_a_word_everything_is_as_we_think_best() -> None:
@@ -36,7 +36,7 @@ def test_every_key_of_the_file_reaches_the_wishes() -> None:
         '[duet]\nengines = ["codex", "x --acp"]\nroute = "duet"\nprimary = "codex"\nauto_resume = false\nreview = "fix"\n'
         'review_rounds = 3\nmax_turns = 4\nmax_tokens = 5\nmax_cost = 6\ntasks = ["todo"]\nnudge = false\nnudge_cooldown = 7\nnudge_max = 8\n'
     )
-    settings = merge(read(text), Part(), trusted=False, broken=False)
+    settings = merge(read(text), ConfigValues(), trusted=False, broken=False)
     assert preferences(settings, {"DOT_EXECUTABLE": "/opt/dot"}) == DuetPreferences(
         ("codex", "x --acp"), "duet", "codex", False, "fix", 3, 4, 5, 6.0, ("todo",), False, 7.0, 8
     )
@@ -81,7 +81,7 @@ def test_what_makes_no_sense_is_told_and_left_out(name: str, value: str) -> None
 def test_another_dot_can_be_named_for_the_usual_command_alone() -> None:
     environ = {"DOT_EXECUTABLE": "~/bin/dot"}
     assert preferences(Settings(), environ).tasks == (str(Path.home() / "bin/dot"), "ls", "--json")
-    assert preferences(Settings(duet=Duet(tasks=("todo",))), environ).tasks == ("todo",)
+    assert preferences(Settings(duet=DuetConfig(tasks=("todo",))), environ).tasks == ("todo",)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_the_example_of_a_page_gives_a_session_that_begins_so(page: str) -> None
     text = PAGE.with_name(page).read_text(encoding="utf-8")
     (example,) = [each for each in re.findall(r"```toml\n(.*?)```", text, re.DOTALL) if "[duet]" in each]
     part = read(example)
-    wanted = preferences(merge(part, Part(), trusted=False, broken=False), {})
+    wanted = preferences(merge(part, ConfigValues(), trusted=False, broken=False), {})
     begins = start_route(wanted, wanted.engines or ("claude", "codex"))
     assert not part.problems and not wanted.problems and not begins.problems
     assert begins.route == "review" and wanted.review == "fix"
@@ -127,7 +127,7 @@ def test_the_example_of_a_page_gives_a_session_that_begins_so(page: str) -> None
 
 
 def test_it_is_known_before_anything_heavy_is_loaded() -> None:
-    code = "import sys, antiphon.duet.preferences, antiphon.catalogue.engines; print(*sys.modules)"
+    code = "import sys, antiphon.duet.preferences, antiphon.catalogue.known; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8", timeout=limit()
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from antiphon.local import commands
-from antiphon.local.commands import Command, Exit
+from antiphon.local.commands import Exit, LocalCommand
 from antiphon.transports import tree
 from tests.transports.children import alive, gone
 from tests.transports.test_trees import first_words, owner, pids_in
@@ -22,15 +22,15 @@ wait
 """
 
 
-async def heard(command: Command, word: str) -> None:
+async def heard(command: LocalCommand, word: str) -> None:
     """Until it has said this."""
     async with asyncio.timeout(20):
         while word not in command.output() and command.exit is None:
             await command.more()
 
 
-async def shell(line: str) -> Command:
-    return await Command.start(["/bin/sh", "-c", line])
+async def shell(line: str) -> LocalCommand:
+    return await LocalCommand.start(["/bin/sh", "-c", line])
 
 
 async def test_kill_ends_the_whole_tree_and_keeps_the_output(tmp_path: Path) -> None:
@@ -117,10 +117,10 @@ async def test_a_closed_command_leaves_nothing_open_and_no_zombie() -> None:
 
 OWNER = f"""
 import asyncio, sys
-from antiphon.local.commands import Command
+from antiphon.local.commands import LocalCommand
 
 async def main():
-    command = await Command.start(["/bin/sh", "-c", {FAMILY!r}.format(sys.argv[2])])
+    command = await LocalCommand.start(["/bin/sh", "-c", {FAMILY!r}.format(sys.argv[2])])
     await command.more()
     print(command.output().strip(), command.pid, flush=True)
     await asyncio.sleep(300)
@@ -142,6 +142,6 @@ async def test_a_command_does_not_outlive_us_even_when_we_are_killed(tmp_path: P
 
 async def test_a_command_carries_its_mark_even_in_an_environment_made_from_nothing() -> None:
     show = "import os; print(os.environ['ANTIPHON_TREE'])"
-    async with await Command.start([sys.executable, "-c", show], env={tree.MARK: "outer"}) as command:
+    async with await LocalCommand.start([sys.executable, "-c", show], env={tree.MARK: "outer"}) as command:
         await command.wait()
         assert command.output().startswith("outer:")

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from antiphon.errors import LocalProtocolError, SpawnFailed
-from antiphon.local.commands import Command, Exit
+from antiphon.local.commands import Exit, LocalCommand
 from tests.transports.children import alive, gone
 
 
-async def shell(line: str, *, limit: int = 1 << 20, **env: str) -> Command:
-    return await Command.start(["/bin/sh", "-c", line], env={**os.environ, **env}, output_limit=limit)
+async def shell(line: str, *, limit: int = 1 << 20, **env: str) -> LocalCommand:
+    return await LocalCommand.start(["/bin/sh", "-c", line], env={**os.environ, **env}, output_limit=limit)
 
 
-async def ended(command: Command) -> Exit:
+async def ended(command: LocalCommand) -> Exit:
     async with asyncio.timeout(20):
         return await command.wait()
 
@@ -31,7 +31,7 @@ async def test_stdout_and_stderr_come_in_one_stream_and_the_end_with_a_code() ->
 
 async def test_complaints_are_not_heard_where_nobody_wants_them() -> None:
     words = ["/bin/sh", "-c", "echo one; echo two >&2; echo three"]
-    async with await Command.start(words, errors=False) as command:
+    async with await LocalCommand.start(words, errors=False) as command:
         await ended(command)
         assert command.output() == "one\nthree\n"
 
@@ -50,14 +50,14 @@ async def test_a_command_has_nothing_to_read() -> None:
 
 async def test_a_command_starts_where_and_with_what_it_is_told(tmp_path: Path) -> None:
     words = [sys.executable, "-c", "import os; print(os.getcwd(), os.environ['WORD'], 'HOME' in os.environ)"]
-    async with await Command.start(words, cwd=tmp_path, env={"WORD": "given"}) as command:
+    async with await LocalCommand.start(words, cwd=tmp_path, env={"WORD": "given"}) as command:
         await ended(command)
         assert command.output() == f"{tmp_path} given False\n"
 
 
 async def test_a_command_gets_our_environment_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTIPHON_TEST_WORD", "inherited")
-    async with await Command.start(["/bin/sh", "-c", "echo $ANTIPHON_TEST_WORD"]) as command:
+    async with await LocalCommand.start(["/bin/sh", "-c", "echo $ANTIPHON_TEST_WORD"]) as command:
         await ended(command)
         assert command.output() == "inherited\n"
 
@@ -66,7 +66,7 @@ async def test_a_program_of_the_given_path_and_directory_is_found(tmp_path: Path
     (tmp_path / "tool").write_text("#!/bin/sh\necho found\n", encoding="utf-8")
     (tmp_path / "tool").chmod(0o755)
     for word, path in (("tool", str(tmp_path)), ("./tool", "")):
-        async with await Command.start([word], cwd=tmp_path, env={"PATH": path}) as command:
+        async with await LocalCommand.start([word], cwd=tmp_path, env={"PATH": path}) as command:
             await ended(command)
             assert command.output() == "found\n"
 
@@ -75,23 +75,23 @@ async def test_a_program_of_the_given_path_and_directory_is_found(tmp_path: Path
     "words", [["no-such-program"], ["/etc/hostname"], ["a\0b"], ["/no/such/program", "--token", "s3cret"]]
 )
 async def test_what_cannot_start_says_so_and_leaves_nothing_open(words: list[str]) -> None:
-    await (await Command.start(["true"])).close()  # the watcher and the loop have their descriptors from now on
+    await (await LocalCommand.start(["true"])).close()  # the watcher and the loop have their descriptors from now on
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(SpawnFailed, match="hint: ") as caught:
-        await Command.start(words)
+        await LocalCommand.start(words)
     assert "s3cret" not in str(caught.value)
     assert len(os.listdir("/proc/self/fd")) == before
 
 
 async def test_a_directory_that_is_not_there_is_named() -> None:
     with pytest.raises(SpawnFailed, match="/no/such/place"):
-        await Command.start(["true"], cwd="/no/such/place")
+        await LocalCommand.start(["true"], cwd="/no/such/place")
 
 
 @pytest.mark.parametrize("words", ["echo hello", []])
 async def test_a_command_is_a_list_of_words(words: list[str]) -> None:
     with pytest.raises(LocalProtocolError, match="hint: "):
-        await Command.start(words)
+        await LocalCommand.start(words)
 
 
 async def test_the_end_of_a_long_output_is_kept_in_whole_characters() -> None:
@@ -154,7 +154,7 @@ async def test_more_is_told_of_an_end_without_output(tmp_path: Path) -> None:
 
 async def test_all_that_a_command_wrote_is_there_when_it_has_ended() -> None:
     much = "import fcntl, os; fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, 1 << 20); os.write(1, b'x' * 1_000_000 + b'end')"
-    async with await Command.start([sys.executable, "-c", much], output_limit=10) as command:
+    async with await LocalCommand.start([sys.executable, "-c", much], output_limit=10) as command:
         select.select([command._child.fileno()], [], [])  # the loop is busy while it lives
         await ended(command)
         assert command.written == 1_000_003 and command.output() == "xxxxxxxend"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.local.ring import Ring
+from antiphon.local.commands import Ring
 
 outputs = st.lists(
     st.binary(max_size=8) | st.text(max_size=8).map(lambda text: text.encode(errors="replace")), max_size=20

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.local import writing
+from antiphon.local import files as writing
 from antiphon.local.files import FileProblem, NotAFile, NotPermitted, NotText, Roots, read_text, write_text
 from tests.local.places import NOBODY, as_nobody
 

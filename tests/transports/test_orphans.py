@@ -19,7 +19,7 @@ from typing import Final
 
 import pytest
 
-from antiphon.local.commands import Command
+from antiphon.local.commands import LocalCommand
 from antiphon.transports import tree
 from antiphon.transports.process import spawn
 from tests.limits import limit
@@ -133,11 +133,11 @@ async def main():
     await asyncio.sleep(300)
 asyncio.run(main())
 """,
-    "Command": """
+    "LocalCommand": """
 import asyncio, sys
-from antiphon.local.commands import Command
+from antiphon.local.commands import LocalCommand
 async def main():
-    command = await Command.start(sys.argv[1:])
+    command = await LocalCommand.start(sys.argv[1:])
     await command.more(0)
     print(command.output().strip(), flush=True)
     await asyncio.sleep(300)
@@ -168,7 +168,7 @@ async def test_nothing_outlives_an_owner_that_is_killed(owner: str, seed: int, t
 
 
 async def _left_behind(words: Sequence[str]) -> None:
-    async with await Command.start(words) as command:
+    async with await LocalCommand.start(words) as command:
         await command.wait()
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.tui.clean import clean, exact, one_line, output_lines
+from antiphon.tui.painter import clean, exact, one_line, output_lines
 
 CONTROLS = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) != "\n"]
 

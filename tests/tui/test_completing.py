@@ -5,7 +5,7 @@ from pathlib import Path
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
-from antiphon.tui.completing import ChatCompleter, paths_for
+from antiphon.tui.input import ChatCompleter, paths_for
 
 
 def completed(text: str, cwd: Path) -> list[str]:

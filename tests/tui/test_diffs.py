@@ -2,8 +2,8 @@
 
 from antiphon.protocol import v1
 from antiphon.transcript.transcript import fold
-from antiphon.tui.changes import Changed, changes_of
-from antiphon.tui.diffs import change_of, diff_texts
+from antiphon.tui.blocks import change_of, diff_texts
+from antiphon.tui.changes import ChangedFile, changes_of
 
 
 def test_a_change_has_its_lines_and_some_around_them() -> None:
@@ -47,7 +47,7 @@ def test_edits_that_follow_each_other_are_one_change_and_failed_ones_are_none() 
         edit("7", "/d", "y", "x"),
     ])  # fmt: skip
     assert changes_of(transcript) == [
-        Changed("/a", None, "1\n2\n"),
-        Changed("/b", "x", "y"),
-        Changed("/b", "far away", "other part"),
+        ChangedFile("/a", None, "1\n2\n"),
+        ChangedFile("/b", "x", "y"),
+        ChangedFile("/b", "far away", "other part"),
     ]

@@ -6,18 +6,17 @@ from hypothesis import strategies as st
 
 from antiphon.config.environment import owner_of
 from antiphon.protocol import v1
-from antiphon.tui.form_panel import FormPanel, Wrong, read_field
-from antiphon.tui.login import choose_login
-from antiphon.tui.painting import Painter
+from antiphon.tui.form_panel import FieldProblem, FormPanel, read_field
+from antiphon.tui.painter import Painter
 from antiphon.tui.panels import ALONE, PAUSE, CommandPanel, MenuPanel, PagePanel, Panel
-from antiphon.tui.permission_panel import PermissionPanel, Permit, Scope, Subject, subject_of
+from antiphon.tui.questions import PermissionAnswer, PermissionPanel, PermissionSubject, Scope, choose_login, subject_of
 
 PAINTER = Painter(80, colour=False)
 ONCE = [
     v1.PermissionOption("yes", "Yes", v1.PermissionOptionKind.ALLOW_ONCE),
     v1.PermissionOption("no", "No", v1.PermissionOptionKind.REJECT_ONCE),
 ]
-RULED = Subject("Run it", always=("Bash(ls)",), options=ONCE)
+RULED = PermissionSubject("Run it", always=("Bash(ls)",), options=ONCE)
 
 
 def press(panel: Panel, keys: str, gap: float = ALONE) -> None:
@@ -35,7 +34,7 @@ def press(panel: Panel, keys: str, gap: float = ALONE) -> None:
     panel.settle(at + PAUSE)
 
 
-def pressed(keys: str, subject: Subject = RULED, gap: float = ALONE) -> Permit | None:
+def pressed(keys: str, subject: PermissionSubject = RULED, gap: float = ALONE) -> PermissionAnswer | None:
     panel = PermissionPanel(subject)
     press(panel, keys, gap)
     return panel.answer if panel.done else None
@@ -44,22 +43,22 @@ def pressed(keys: str, subject: Subject = RULED, gap: float = ALONE) -> Permit |
 @pytest.mark.parametrize(
     ("keys", "answer"),
     [
-        ("y", Permit(True)),
-        ("n", Permit(False)),
-        ("as", Permit(True, "session")),
-        ("ap", Permit(True, "project")),
-        ("Ne", Permit(False, "everywhere")),
-        ("\x1b", Permit(False)),
-        ("\x03", Permit(False)),
-        ("a\x1bn", Permit(False)),
-        ("a\x03", Permit(False)),
+        ("y", PermissionAnswer(True)),
+        ("n", PermissionAnswer(False)),
+        ("as", PermissionAnswer(True, "session")),
+        ("ap", PermissionAnswer(True, "project")),
+        ("Ne", PermissionAnswer(False, "everywhere")),
+        ("\x1b", PermissionAnswer(False)),
+        ("\x03", PermissionAnswer(False)),
+        ("a\x1bn", PermissionAnswer(False)),
+        ("a\x03", PermissionAnswer(False)),
         ("a", None),
         ("ay", None),
         ("xY1 \r", None),
         ("v", None),
     ],
 )
-def test_one_key_answers_and_always_asks_for_how_long(keys: str, answer: Permit | None) -> None:
+def test_one_key_answers_and_always_asks_for_how_long(keys: str, answer: PermissionAnswer | None) -> None:
     assert pressed(keys) == answer
 
 
@@ -75,7 +74,7 @@ TYPED = st.sampled_from(["yikes", "asking", "append", "always", "aeon", "you", "
 @example("yikes", 0.3)
 @given(TYPED | st.text(max_size=6), GAPS)
 def test_letters_of_words_and_of_pastes_allow_nothing(words: str, gap: float) -> None:
-    assert words == "y" or pressed(words, gap=gap) in (None, Permit(False))
+    assert words == "y" or pressed(words, gap=gap) in (None, PermissionAnswer(False))
 
 
 @settings(max_examples=200)
@@ -84,7 +83,7 @@ def test_only_the_keys_that_are_shown_allow_something_however_slowly_they_are_pr
     answer = pressed(words, gap=PAUSE)
     allowed = answer is not None and answer.allow
     assert not allowed or any(words.endswith(keys) or keys in words for keys in YES)
-    assert words not in YES or answer == Permit(True, YES[words])
+    assert words not in YES or answer == PermissionAnswer(True, YES[words])
 
 
 @given(st.text(max_size=6) | TYPED, GAPS)
@@ -113,11 +112,11 @@ def test_after_a_pause_a_key_is_an_answer_again() -> None:
     assert not panel.done
     panel.key("y", 5.0)
     panel.settle(5.0 + ALONE)
-    assert panel.answer == Permit(True)
+    assert panel.answer == PermissionAnswer(True)
 
 
 def test_without_a_rule_to_remember_there_is_no_always() -> None:
-    bare = Subject("Run it", options=ONCE)
+    bare = PermissionSubject("Run it", options=ONCE)
     assert pressed("a", bare) is None and pressed("N", bare) is None
     assert "always" not in "".join(PermissionPanel(bare).lines(PAINTER, 20))
 
@@ -128,10 +127,10 @@ def test_options_that_say_more_than_yes_and_no_are_chosen_by_number() -> None:
         v1.PermissionOption("ask", "Yes, and ask", v1.PermissionOptionKind.ALLOW_ONCE),
         v1.PermissionOption("no", "No", v1.PermissionOptionKind.REJECT_ONCE),
     ]
-    subject = Subject("Leave plan mode", options=options)
+    subject = PermissionSubject("Leave plan mode", options=options)
     assert " 2  Yes, and ask" in PermissionPanel(subject).lines(PAINTER, 20)
-    assert pressed("2", subject) == Permit(True, option_id="ask")
-    assert pressed("3", subject) == Permit(False, option_id="no")
+    assert pressed("2", subject) == PermissionAnswer(True, option_id="ask")
+    assert pressed("3", subject) == PermissionAnswer(False, option_id="no")
     assert pressed("4", subject) is None
 
 
@@ -201,7 +200,7 @@ def test_what_is_typed_becomes_the_value_of_the_field(field: v1.Property, typed:
     ],
 )
 def test_what_does_not_fit_is_wrong_and_why(field: v1.Property, typed: str) -> None:
-    with pytest.raises(Wrong, match=r"\w"):
+    with pytest.raises(FieldProblem, match=r"\w"):
         read_field(field, typed)
 
 

@@ -5,13 +5,13 @@ from hypothesis import strategies as st
 
 from antiphon.protocol import v1
 from antiphon.transcript.transcript import fold
-from antiphon.tui.calls import Tail
-from antiphon.tui.painting import Painter
-from antiphon.tui.screen import PROMPT, Screen
+from antiphon.tui.blocks import TerminalTail
+from antiphon.tui.painter import Painter
+from antiphon.tui.screen import PROMPT, ChatScreen
 
 
-def screen(width: int = 60, tails: dict[str, Tail] | None = None) -> Screen:
-    return Screen(Painter(width, colour=False), (tails or {}).get, "/w")
+def screen(width: int = 60, tails: dict[str, TerminalTail] | None = None) -> ChatScreen:
+    return ChatScreen(Painter(width, colour=False), (tails or {}).get, "/w")
 
 
 def say(text: str, id: str | None = None) -> v1.AgentMessageChunk:
@@ -71,7 +71,7 @@ def test_live_lines_are_never_more_than_there_is_room_for() -> None:
 
 
 def test_diffs_and_output_are_bounded() -> None:
-    shown = screen(tails={"t": Tail("".join(f"{number}\n" for number in range(50)), "exit status 1")})
+    shown = screen(tails={"t": TerminalTail("".join(f"{number}\n" for number in range(50)), "exit status 1")})
     diff = v1.Diff("/w/a.txt", "x\n" * 100)
     shown.apply(v1.ToolCall("1", "Edit", status=v1.ToolStatus.COMPLETED, content=[diff, v1.TerminalItem("t")]))
     shown.end_turn()

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from antiphon.protocol import v1
-from antiphon.tui.calls import Tail
+from antiphon.tui.blocks import TerminalTail
 from antiphon.tui.terminals import WatchedTerminals
 
 
@@ -19,12 +19,12 @@ async def test_the_output_outlives_the_terminal(tmp_path: Path) -> None:
     async with asyncio.timeout(20):
         good = await run(terminals, tmp_path, "echo call")
         bad = await run(terminals, tmp_path, "echo response; exit 3")
-        assert terminals.tail(good) == Tail("")
+        assert terminals.tail(good) == TerminalTail("")
         await terminals.look()
-        assert terminals.tail(good) == Tail("call\n", "")
+        assert terminals.tail(good) == TerminalTail("call\n", "")
         for id in (good, bad):
             await terminals.release(v1.ReleaseTerminal("s", id))
-        assert terminals.tail(bad) == Tail("response\n", "exit status 3")
+        assert terminals.tail(bad) == TerminalTail("response\n", "exit status 3")
         assert terminals.tail("another") is None
 
 
@@ -32,7 +32,7 @@ async def test_only_so_many_are_remembered(tmp_path: Path) -> None:
     terminals = WatchedTerminals(tails=2)
     async with asyncio.timeout(20):
         ids = [await run(terminals, tmp_path, "true") for _ in range(3)]
-        assert [terminals.tail(id) for id in ids] == [None, Tail(""), Tail("")]
+        assert [terminals.tail(id) for id in ids] == [None, TerminalTail(""), TerminalTail("")]
         await terminals.close()
 
 
@@ -42,4 +42,4 @@ async def test_a_session_that_was_closed_is_looked_at_no_more(tmp_path: Path) ->
         made = await terminals.create([str(tmp_path)], v1.CreateTerminal("s", "/bin/sh", ["-c", "sleep 60"]))
         await terminals.close()
         await terminals.look()
-        assert terminals.tail(made.terminal_id) == Tail("")
+        assert terminals.tail(made.terminal_id) == TerminalTail("")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from antiphon.agent.questions import Stage
-    from antiphon.local.commands import Command
+    from antiphon.local.commands import LocalCommand
 
 __all__ = ["FinishedCommand", "InTerminal", "OnThisMachine", "RunningCommand", "news"]
 
@@ -204,15 +204,15 @@ class InTerminal(RunningCommand):
 class OnThisMachine(RunningCommand):
     """A process of ours, for a client without terminals."""
 
-    _command: "Command | None" = None
+    _command: "LocalCommand | None" = None
 
     async def __aenter__(self) -> Self:
         import os
 
-        from antiphon.local.commands import Command
+        from antiphon.local.commands import LocalCommand
 
         try:
-            self._command = await Command.start(
+            self._command = await LocalCommand.start(
                 self._words, cwd=self._cwd, env={**os.environ, **self._env}, output_limit=self._limit
             )
         except SpawnFailed as error:  # as a client would say it, so that there is one error to know
@@ -235,7 +235,7 @@ class OnThisMachine(RunningCommand):
             await command.more(place)
 
     @property
-    def _running(self) -> "Command":
+    def _running(self) -> "LocalCommand":
         if self._command is None:
             raise LocalProtocolError("the command is not running: use `async with turn.run(…)`")
         return self._command

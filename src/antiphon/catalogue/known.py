@@ -4,15 +4,33 @@ The commands are what each program's own documents say, tried against the progra
 """
 
 import os
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from antiphon.catalogue.programs import CLAUDE, CODEX, Cli
+from antiphon.catalogue.programs import CLAUDE, CODEX, Cli, CliMissing, find_cli
 from antiphon.config.environment import OWNERS
+from antiphon.errors import Advice
 
-__all__ = ["DEMO", "ENGINE", "JOINT", "KNOWN", "OURS", "KnownAgent", "keys_for"]
+if TYPE_CHECKING:
+    from antiphon.config.shapes import Settings
+
+__all__ = [
+    "DEMO",
+    "DEMO_COMMAND",
+    "ENGINE",
+    "JOINT",
+    "KNOWN",
+    "OURS",
+    "KnownAgent",
+    "PresentEngines",
+    "default_agent",
+    "installed",
+    "keys_for",
+    "named_by_user",
+]
 
 OURS: Final = "antiphon"
 """The name of our own agent, which joins the engines."""
@@ -23,7 +41,7 @@ JOINT: Final = ("-P", "-m", "antiphon", "agent")
 ENGINE: Final = (*JOINT, "--engine")
 """An engine of ours, after the name of this Python. Without `-P` it would run whatever is called `msgspec.py` where it is started."""
 
-DEMO: Final = (*ENGINE, "demo")
+DEMO_COMMAND: Final = (*ENGINE, "demo")
 """The demo agent, after the name of this Python."""
 
 
@@ -166,3 +184,62 @@ def keys_for(words: Iterable[str]) -> tuple[str, ...]:
 
 KNOWN: Final = {agent.name: agent for agent in _AGENTS}
 """Name → agent, in the order in which they are listed. The demo is not among them: it is built in."""
+
+
+# --- Which engines there are. Asked before `initialize` is answered, so it looks at the disk and starts nothing
+
+DEMO: Final = "demo"
+"""What answers where nothing else is."""
+
+_DRIVEN: Final[Mapping[str, Cli]] = MappingProxyType({cli.name: cli for cli in (CLAUDE, CODEX)})
+
+
+class PresentEngines(msgspec.Struct, frozen=True):
+    """The engines of an agent, at least one, the preferred first."""
+
+    engines: tuple[str, ...]
+    """Names, or command lines as they were written."""
+    missing: Mapping[str, Advice] = MappingProxyType({})
+    """Those that were looked for and are not there → why, with a hint."""
+
+
+def installed(named: Sequence[str] | None = None, environment: Mapping[str, str] = os.environ) -> PresentEngines:
+    """The engines that somebody named, in this order; without a name those that are installed; without any of them the demo.
+
+    Of those named only the ones with a program that we know are looked for. The others tell when they are started.
+    """
+    wanted = tuple(dict.fromkeys(named or _DRIVEN))
+    missing = {name: why for name in wanted if (why := _why_not(name, environment)) is not None}
+    there = tuple(name for name in wanted if name not in missing)
+    # Who named an engine wants that one: its own error says more than a demo that answers in its place.
+    return PresentEngines(there or (wanted if named else (DEMO,)), MappingProxyType(missing))
+
+
+def named_by_user() -> tuple[str, ...] | None:
+    """The engines that the user's own config file names. Reads the file only as far as it has to: somebody waits."""
+    from antiphon.config.reader import read_file, user_file
+
+    file = read_file(user_file(), digest=False)
+    if file is None or "duet" not in file.text:  # most say nothing of it, and reading TOML takes long
+        return None
+    from antiphon.config.reader import read
+
+    return read(file.text).texts("duet", "engines") or None
+
+
+def _why_not(name: str, environment: Mapping[str, str]) -> Advice | None:
+    if name not in _DRIVEN:
+        return None
+    try:
+        find_cli(_DRIVEN[name], environment)
+    except CliMissing as error:
+        return error.advice
+    return None
+
+
+# --- the agent that `run` and `chat` start by default ----------------------------------------------------------------
+
+
+def default_agent(settings: "Settings", environment: Mapping[str, str] = os.environ) -> str:
+    """Our own agent, where it has an engine; else the demo, which costs nothing and changes nothing unasked."""
+    return OURS if settings.duet.engines or installed(None, environment).engines != (DEMO,) else DEMO

@@ -15,7 +15,7 @@ import msgspec
 from antiphon.config.places import config_dir
 from antiphon.errors import Code, RequestError
 
-__all__ = ["CLAUDE", "CODEX", "Cli", "CliMissing", "CliProblem", "Found", "Source", "find_cli"]
+__all__ = ["CLAUDE", "CODEX", "Cli", "CliMissing", "CliProblem", "FoundProgram", "Source", "find_cli"]
 
 Source: TypeAlias = Literal["variable", "config", "path", "package"]
 
@@ -64,7 +64,7 @@ CODEX: Final = Cli(
 )
 
 
-class Found(msgspec.Struct, frozen=True):
+class FoundProgram(msgspec.Struct, frozen=True):
     """A program that is there."""
 
     cli: Cli
@@ -87,7 +87,7 @@ class CliMissing(CliProblem):
     """It is not here, or what is here does not start."""
 
 
-def find_cli(cli: Cli, environment: Mapping[str, str] = os.environ) -> Found:
+def find_cli(cli: Cli, environment: Mapping[str, str] = os.environ) -> FoundProgram:
     """Look for the program: the variable, the user's config file, the PATH, the package.
 
     Raises:
@@ -100,16 +100,16 @@ def find_cli(cli: Cli, environment: Mapping[str, str] = os.environ) -> Found:
     if chosen := _configured(cli.name):
         return _chosen(cli, chosen, "config", f"`{key}` in the config file", path)
     if place := _on_path(cli.program, path):
-        return Found(cli, place, "path")
+        return FoundProgram(cli, place, "path")
     if place := _in_package(cli):
-        return Found(cli, place, "package")
+        return FoundProgram(cli, place, "package")
     raise CliMissing(
         f"{cli.title} is not installed: there is no `{cli.program}` on the PATH",
         f"{cli.install}; or name it in {cli.variable}, or as `{key}` in the config file",
     )
 
 
-def _chosen(cli: Cli, chosen: str, source: Source, where: str, path: str) -> Found:
+def _chosen(cli: Cli, chosen: str, source: Source, where: str, path: str) -> FoundProgram:
     place: str | None = os.path.expanduser(chosen)
     if "/" not in chosen:
         place = _on_path(chosen, path)
@@ -119,19 +119,19 @@ def _chosen(cli: Cli, chosen: str, source: Source, where: str, path: str) -> Fou
             f"{cli.title} cannot be started: {where} names `{chosen[:200]}`, which is no program that can be run",
             "correct it to the whole path of the program, or take it out",
         )
-    return Found(cli, place, source)
+    return FoundProgram(cli, place, source)
 
 
 def _configured(name: str) -> str | None:
     """What the user's own config file says. A project's does not count: it would choose a program to run."""
     if not (config_dir() / "config.toml").exists():
         return None
-    from antiphon.config.files import read_file, user_file
+    from antiphon.config.reader import read_file, user_file
 
     file = read_file(user_file(), digest=False)
     if file is None or "engines" not in file.text:  # most say nothing of engines, and reading TOML takes long
         return None
-    from antiphon.config.reading import read
+    from antiphon.config.reader import read
 
     part = read(file.text)
     for problem in part.problems:

@@ -15,10 +15,10 @@ from antiphon.errors import AcpError
 __all__ = [
     "BinaryTarget",
     "Distribution",
-    "Entry",
-    "Launch",
     "PackageRun",
     "Registry",
+    "RegistryEntry",
+    "RegistryLaunch",
     "RegistryProblem",
     "launch",
     "read",
@@ -59,7 +59,7 @@ class Distribution(msgspec.Struct, frozen=True):
     uvx: PackageRun | None = None
 
 
-class Entry(msgspec.Struct, frozen=True):
+class RegistryEntry(msgspec.Struct, frozen=True):
     """One agent of a registry."""
 
     id: str
@@ -74,11 +74,11 @@ class Entry(msgspec.Struct, frozen=True):
 class Registry(msgspec.Struct, frozen=True):
     """The agents of a registry by their ids, and what was left out."""
 
-    agents: Mapping[str, Entry]
+    agents: Mapping[str, RegistryEntry]
     problems: tuple[str, ...] = ()
 
 
-class Launch(msgspec.Struct, frozen=True):
+class RegistryLaunch(msgspec.Struct, frozen=True):
     """How to start an entry here; without a command, why it cannot be."""
 
     command: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ def read(data: bytes) -> Registry:
     items = document.get("agents") if isinstance(document, dict) else None
     if not isinstance(items, list):
         raise _no_registry("it has no list `agents`")
-    agents: dict[str, Entry] = {}
+    agents: dict[str, RegistryEntry] = {}
     problems: list[str] = []
     for number, item in enumerate(items, 1):
         try:
@@ -119,8 +119,8 @@ def read(data: bytes) -> Registry:
     return Registry(agents, tuple(problems[:MAX_PROBLEMS]))
 
 
-def _entry(item: object) -> Entry:
-    entry = msgspec.convert(item, Entry)
+def _entry(item: object) -> RegistryEntry:
+    entry = msgspec.convert(item, RegistryEntry)
     if not _ID.fullmatch(entry.id):
         raise ValueError("its id is not made of lower-case letters, digits and `-`")
     runs = [run for run in (entry.distribution.npx, entry.distribution.uvx) if run is not None]
@@ -133,27 +133,27 @@ def _entry(item: object) -> Entry:
     return entry
 
 
-def launch(entry: Entry, platform: str, which: Callable[[str], str | None]) -> Launch:
+def launch(entry: RegistryEntry, platform: str, which: Callable[[str], str | None]) -> RegistryLaunch:
     """How to start it here: its program if that is installed, else by a runner. `platform` is such as `linux-x86_64`."""
     target = entry.distribution.binary.get(platform)
     if target is not None:
         program = which(target.cmd.replace("\\", "/").rpartition("/")[2])
         if program is not None:
-            return Launch((program, *target.args), target.env)
+            return RegistryLaunch((program, *target.args), target.env)
     npx, uvx = entry.distribution.npx, entry.distribution.uvx
     if npx is not None and (program := which("npx")) is not None:
         words = (npx.package,) if npx.cmd is None else ("--package", npx.package, npx.cmd)
-        return Launch((program, "--yes", *words, *npx.args), npx.env, True)
+        return RegistryLaunch((program, "--yes", *words, *npx.args), npx.env, True)
     if uvx is not None and (program := which("uvx")) is not None:
         words = (uvx.package,) if uvx.cmd is None else ("--from", uvx.package, uvx.cmd)
-        return Launch((program, *words, *uvx.args), uvx.env, True)
+        return RegistryLaunch((program, *words, *uvx.args), uvx.env, True)
     if npx is not None or uvx is not None:
         needed = "Node.js, which has `npx`" if npx is not None else "uv, which has `uvx`"
-        return Launch(hint=f"install {needed}: it starts this agent")
+        return RegistryLaunch(hint=f"install {needed}: it starts this agent")
     if target is None:
-        return Launch(hint=f"it is not made for {platform}; it is for {', '.join(entry.distribution.binary)}")
+        return RegistryLaunch(hint=f"it is not made for {platform}; it is for {', '.join(entry.distribution.binary)}")
     after = " ".join(("PROGRAM", *target.args))
-    return Launch(hint=f"download {target.archive} and `antiphon agents add {entry.id} -- {after}`")
+    return RegistryLaunch(hint=f"download {target.archive} and `antiphon agents add {entry.id} -- {after}`")
 
 
 def _no_registry(why: str) -> RegistryProblem:

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from antiphon.catalogue import fetching
-from antiphon.catalogue.finding import Found, Missing, find, find_all, names, start_of
+from antiphon.catalogue import registry_copy as fetching
+from antiphon.catalogue.agents import FoundAgent, MissingAgent, find, find_all, names, start_of
 from antiphon.catalogue.known import KNOWN
 from antiphon.catalogue.registry import Registry, RegistryProblem
 from antiphon.cli.arguments import Parser, duration, shown_time, split_command
 from antiphon.cli.outcome import Misused
-from antiphon.cli.terminal import tell
-from antiphon.config.files import read_file, user_file
+from antiphon.cli.terminal import warn_about_settings
 from antiphon.config.places import make_private_directory, make_private_file
+from antiphon.config.reader import read_file, user_file
 from antiphon.config.shapes import OwnAgent, Settings
 from antiphon.errors import AcpError, sentence_and_hint
 from antiphon.permission.settings import settings_here
@@ -147,7 +147,7 @@ def _count(registry: Registry) -> str:
 def _settings(*, quiet: bool = False) -> "Loaded":
     loaded = asyncio.run(settings_here(os.getcwd()))
     if not quiet:
-        tell(loaded)
+        warn_about_settings(loaded)
     return loaded
 
 
@@ -167,7 +167,7 @@ def _kept_registry(*, quiet: bool) -> Registry:
 HEADER = ("NAME", "STATE", "VERSION", "COMMAND, OR HOW TO GET IT")
 
 
-class Row(msgspec.Struct, frozen=True, rename="camel"):
+class AgentRow(msgspec.Struct, frozen=True, rename="camel"):
     """One agent as `--json` prints it."""
 
     name: str
@@ -182,10 +182,12 @@ class Row(msgspec.Struct, frozen=True, rename="camel"):
 async def show(settings: Settings, registry: Registry, *, as_json: bool) -> int:
     """Look for every agent, ask those that are here for their version, and print."""
 
-    from antiphon.catalogue.versions import with_versions
+    from antiphon.catalogue.agents import with_versions
 
     agents = find_all(settings, registry=registry)
-    versions = {agent.name: agent.version for agent in await with_versions([a for a in agents if isinstance(a, Found)])}
+    versions = {
+        agent.name: agent.version for agent in await with_versions([a for a in agents if isinstance(a, FoundAgent)])
+    }
     if as_json:
         lines = [msgspec.json.encode(_row(agent, versions.get(agent.name))).decode() for agent in agents]
     else:
@@ -194,11 +196,11 @@ async def show(settings: Settings, registry: Registry, *, as_json: bool) -> int:
     return 0
 
 
-def rows(agents: Sequence[Found | Missing], versions: dict[str, str | None]) -> list[tuple[str, ...]]:
+def rows(agents: Sequence[FoundAgent | MissingAgent], versions: dict[str, str | None]) -> list[tuple[str, ...]]:
     """What stands in the table, without its header."""
     found = []
     for agent in agents:
-        last = agent.shown if isinstance(agent, Found) else agent.hint
+        last = agent.shown if isinstance(agent, FoundAgent) else agent.hint
         cells = (agent.name, _state(agent), versions.get(agent.name) or "-", last)
         found.append(tuple(one_line(cell) for cell in cells))
     return found
@@ -214,29 +216,29 @@ def table(cells: Sequence[tuple[str, ...]]) -> list[str]:
     ]
 
 
-def _state(agent: Found | Missing) -> str:
-    if isinstance(agent, Missing):
+def _state(agent: FoundAgent | MissingAgent) -> str:
+    if isinstance(agent, MissingAgent):
         return "not found"
     return "on demand" if agent.on_demand else "found"
 
 
-def _row(agent: Found | Missing, version: str | None) -> Row:
-    command = agent.command if isinstance(agent, Found) else None
-    hint = agent.hint if isinstance(agent, Missing) else None
-    return Row(agent.name, agent.title, agent.origin, _state(agent), version, command, hint)
+def _row(agent: FoundAgent | MissingAgent, version: str | None) -> AgentRow:
+    command = agent.command if isinstance(agent, FoundAgent) else None
+    hint = agent.hint if isinstance(agent, MissingAgent) else None
+    return AgentRow(agent.name, agent.title, agent.origin, _state(agent), version, command, hint)
 
 
 # --- A handshake with one agent, and what it says it can do, in words
 
 
-class Method(msgspec.Struct, frozen=True):
+class AuthMethodReport(msgspec.Struct, frozen=True):
     """A way to sign in, as `--json` prints it."""
 
     id: str
     name: str
 
 
-class Report(msgspec.Struct, frozen=True, rename="camel"):
+class AgentReport(msgspec.Struct, frozen=True, rename="camel"):
     """What `--json` prints."""
 
     agent: str
@@ -245,7 +247,7 @@ class Report(msgspec.Struct, frozen=True, rename="camel"):
     protocol_version: int
     command: tuple[str, ...]
     capabilities: "v1.AgentCapabilities"
-    auth_methods: list[Method]
+    auth_methods: list[AuthMethodReport]
 
 
 async def check(name: str, settings: Settings, *, limit: float, as_json: bool) -> int:
@@ -310,11 +312,11 @@ def in_words(capabilities: "v1.AgentCapabilities") -> dict[str, list[str]]:
     }
 
 
-def _report(found: Found, agent: "ConnectedAgent") -> Report:
+def _report(found: FoundAgent, agent: "ConnectedAgent") -> AgentReport:
     from antiphon.client.link import VERSION
 
     info = agent.info
-    return Report(
+    return AgentReport(
         found.name,
         agent.name if info is not None else found.title,
         info.version if info is not None else None,
@@ -325,14 +327,14 @@ def _report(found: Found, agent: "ConnectedAgent") -> Report:
     )
 
 
-def _methods(methods: "Sequence[v1.AuthMethod]") -> list[Method]:
+def _methods(methods: "Sequence[v1.AuthMethod]") -> list[AuthMethodReport]:
     return [
-        Method(str(getattr(method, "id", "?")), str(getattr(method, "name", "a way that we do not know")))
+        AuthMethodReport(str(getattr(method, "id", "?")), str(getattr(method, "name", "a way that we do not know")))
         for method in methods
     ]
 
 
-def _text(report: Report, found: Found) -> str:
+def _text(report: AgentReport, found: FoundAgent) -> str:
     lines = {
         "name": report.name,
         "version": report.version or "not told",
@@ -348,7 +350,7 @@ def _text(report: Report, found: Found) -> str:
     return "\n".join(shown)
 
 
-def _what_to_do(found: Found) -> str:
+def _what_to_do(found: FoundAgent) -> str:
     start = f"try `{one_line(found.shown)}` by hand: it has to speak ACP on stdin and stdout"
     return f"{start}; to sign in, {found.login}" if found.login else start
 
@@ -363,7 +365,7 @@ def add(name: str, command: list[str]) -> int:
         AcpError: it cannot be added; the file is as it was.
     """
 
-    from antiphon.config.editing import WrongAgent, with_agent
+    from antiphon.config.edits import WrongAgent, with_agent
 
     program = os.path.expanduser(command[0])
     if "/" in program:
@@ -374,7 +376,7 @@ def add(name: str, command: list[str]) -> int:
         raise Misused(error.sentence, hint=error.hint) from error
     sys.stderr.write(f"added `{name}` to {path}; `antiphon agents check {name}` tries it\n")
     here = find(name, Settings(agents={name: OwnAgent(tuple(command))}))
-    if isinstance(here, Missing):
+    if isinstance(here, MissingAgent):
         sys.stderr.write(f"warning: there is no program `{one_line(command[0])}` yet\n")
     return 0
 
@@ -386,7 +388,7 @@ def remove(name: str) -> int:
         AcpError: it is not there, or cannot be taken out; the file is as it was.
     """
 
-    from antiphon.config.editing import without_agent
+    from antiphon.config.edits import without_agent
 
     path = _edit(lambda text: without_agent(text, name))
     again = f"; `{name}` is the known agent again" if name in KNOWN else ""
@@ -397,7 +399,7 @@ def remove(name: str) -> int:
 def _edit(change: Callable[[str], str]) -> Path:
     """Change the user's config file at one stroke; who edits it at the same time from here waits."""
 
-    from antiphon.config.editing import EditRefused
+    from antiphon.config.edits import EditRefused
     from antiphon.local.files import write_text
 
     path = user_file()

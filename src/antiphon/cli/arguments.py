@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from antiphon.cli.outcome import Misused, did_you_mean, manner
+from antiphon.cli.outcome import Misused, did_you_mean, invocation
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MODES",
     "Misused",
-    "Offered",
+    "OfferedWords",
     "Options",
     "Paragraphs",
     "Parser",
@@ -66,7 +66,7 @@ class Paragraphs(argparse.HelpFormatter):
         )
 
 
-class Offered(tuple[str, ...]):
+class OfferedWords(tuple[str, ...]):
     """Words that completion offers as choices. The parser takes any other too: the command knows more of them, or says more."""
 
     def __contains__(self, word: object) -> bool:
@@ -104,7 +104,7 @@ class Parser(argparse.ArgumentParser):
         return self._read(super().parse_known_intermixed_args, args, namespace)
 
     def _read(self, parse: Callable[[Any, Any], Any], args: Sequence[str] | None, namespace: Any) -> Any:
-        Parser.used, manner.prog = self, self.prog
+        Parser.used, invocation.prog = self, self.prog
         self._given = list(args or ())
         try:
             return parse(args, namespace)
@@ -179,7 +179,7 @@ def _unknown(word: str) -> Misused:
     name = word.partition("=")[0]
     known = Parser.used._option_string_actions if Parser.used is not None else {}
     meant = did_you_mean(name, (each for each in known if each.startswith("--")))
-    return _misused(f"unknown option `{name}`", f"{meant}`{manner.prog} --help` shows the usage")
+    return _misused(f"unknown option `{name}`", f"{meant}`{invocation.prog} --help` shows the usage")
 
 
 def check_choice(word: str, choices: Iterable[str], name: str) -> None:

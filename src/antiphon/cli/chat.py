@@ -15,7 +15,7 @@ from antiphon.errors import AcpError, ExtraMissing, sentence_and_hint
 if TYPE_CHECKING:
     from antiphon.client.session import ClientSession
     from antiphon.client.updates import OnUpdate
-    from antiphon.tui.doors import Attending, Open, Opened
+    from antiphon.tui.chat import ChatFrontend, Open, StartedAgent
 
 __all__ = ["parser", "run"]
 
@@ -61,7 +61,7 @@ def _check_agent(who: str) -> None:
 
     program = who.split()[0] if who.split() else ""
     if " " in who.strip() and shutil.which(os.path.expanduser(program)) is None:
-        from antiphon.catalogue.finding import names, user_settings
+        from antiphon.catalogue.agents import names, user_settings
 
         if who not in names(user_settings()):
             raise Misused(
@@ -128,13 +128,13 @@ def _same_place(options: Options) -> str:
 
 
 def _opener(options: Options, cwd: str) -> "Open":
-    from antiphon.catalogue.engines import DEMO
+    from antiphon.catalogue.known import DEMO
     from antiphon.cli.run.session import keep_name, open_session, reopen
     from antiphon.client.launch import Frontend, RunningAgent, launch
-    from antiphon.config.clients import CHAT
-    from antiphon.tui.doors import Opened
+    from antiphon.config.shapes import CHAT
+    from antiphon.tui.chat import StartedAgent
 
-    def ways(running: RunningAgent, in_use: "Callable[[ClientSession], ClientSession]") -> "Opened":
+    def ways(running: RunningAgent, in_use: "Callable[[ClientSession], ClientSession]") -> "StartedAgent":
         async def first(on_update: "OnUpdate") -> "ClientSession":
             return in_use((await open_session(running, options, on_update=on_update, replay=True)).session)
 
@@ -148,10 +148,10 @@ def _opener(options: Options, cwd: str) -> "Open":
 
         demo = running.name == DEMO and options.agent is None
         hint = "The demo answers, which has no model: `antiphon agents` lists the others." if demo else ""
-        return Opened(running.agent, running.gate, first, new, load, hint, running.command)
+        return StartedAgent(running.agent, running.gate, first, new, load, hint, running.command)
 
     @asynccontextmanager
-    async def opened(attending: "Attending") -> AsyncIterator["Opened"]:
+    async def opened(attending: "ChatFrontend") -> AsyncIterator["StartedAgent"]:
         frontend = Frontend(
             client=CHAT,
             ask=attending.ask,

@@ -13,17 +13,17 @@ import msgspec
 
 from antiphon import __version__
 from antiphon.catalogue.known import KNOWN
-from antiphon.cli.arguments import Offered, Parser, duration
+from antiphon.cli.arguments import OfferedWords, Parser, duration
 from antiphon.cli.outcome import FAILED, Misused, did_you_mean
 from antiphon.errors import AcpError
 from antiphon.text import Style, one_line
 
 if TYPE_CHECKING:
     from antiphon.cli.terminal import Screen
-    from antiphon.doctor.findings import Check, Status, Ward
-    from antiphon.doctor.runner import Result
+    from antiphon.doctor.findings import Check, DoctorContext, Status
+    from antiphon.doctor.runner import DoctorResult
 
-__all__ = ["Report", "Told", "encode", "lines", "parser", "report_of", "run", "schema", "write"]
+__all__ = ["DoctorFinding", "DoctorReport", "encode", "lines", "parser", "report_of", "run", "schema", "write"]
 
 LIMIT: Final = 10.0
 """Seconds that a program may take for an answer, unless told otherwise."""
@@ -61,7 +61,7 @@ def parser() -> argparse.ArgumentParser:
         "names",
         metavar="NAME",
         nargs="*",
-        choices=Offered(NAMES),
+        choices=OfferedWords(NAMES),
         help="look only at this (default: at everything)",
     )
     top.add_argument("--json", action="store_true", help="the report as one JSON object")
@@ -100,23 +100,23 @@ async def _visit(options: argparse.Namespace) -> int:
     return _tell(options, one_is_enough(await _examined(checks, ward), ward))
 
 
-async def _admitted(options: argparse.Namespace) -> "Ward | None":
-    from antiphon.doctor.context import admit
+async def _admitted(options: argparse.Namespace) -> "DoctorContext | None":
+    from antiphon.doctor.checks import read_context
     from antiphon.doctor.runner import in_thread
 
     limit, start_limit = (options.timeout, options.timeout) if options.timeout else (LIMIT, START_LIMIT)
     try:
         async with asyncio.timeout(LIMIT):
-            return await in_thread(lambda: admit(options.names, limit, start_limit))
+            return await in_thread(lambda: read_context(options.names, limit, start_limit))
     except TimeoutError:
         return None
 
 
-async def _examined(checks: "Sequence[Check]", ward: "Ward") -> "tuple[Result, ...]":
+async def _examined(checks: "Sequence[Check]", ward: "DoctorContext") -> "tuple[DoctorResult, ...]":
     """Do the checks, and say on a terminal what we wait for if it takes long."""
 
     from antiphon.cli.terminal import Screen
-    from antiphon.doctor.runner import examine
+    from antiphon.doctor.runner import run_checks
 
     waiting = {check.id: check.title for check in checks}
     screen = Screen()
@@ -131,13 +131,13 @@ async def _examined(checks: "Sequence[Check]", ward: "Ward") -> "tuple[Result, .
 
     telling = asyncio.create_task(say())
     try:
-        return await examine(checks, ward, done)
+        return await run_checks(checks, ward, done)
     finally:
         telling.cancel()
         screen.status(None)
 
 
-def _tell(options: argparse.Namespace, results: "tuple[Result, ...]") -> int:
+def _tell(options: argparse.Namespace, results: "tuple[DoctorResult, ...]") -> int:
     report = report_of(results, network=options.network, start=options.start)
     if options.json:
         sys.stdout.write(f"{encode(report).decode()}\n")
@@ -146,7 +146,7 @@ def _tell(options: argparse.Namespace, results: "tuple[Result, ...]") -> int:
     return FAILED if report.status == "problem" else 0
 
 
-def _meant(word: str, ward: "Ward") -> str:
+def _meant(word: str, ward: "DoctorContext") -> str:
     from antiphon.doctor.checks import PARTS, checks_of
 
     checks = checks_of(ward, network=True, start=True)
@@ -168,7 +168,7 @@ _NARROWEST: Final = 24
 """Columns below which lines are not broken any more: it would be one word per line."""
 
 
-class Told(msgspec.Struct, frozen=True, rename="camel"):
+class DoctorFinding(msgspec.Struct, frozen=True, rename="camel"):
     """What one check found. Several findings of one check have the same `id`."""
 
     id: str
@@ -181,20 +181,20 @@ class Told(msgspec.Struct, frozen=True, rename="camel"):
     seconds: float
 
 
-class Report(msgspec.Struct, frozen=True, rename="camel"):
+class DoctorReport(msgspec.Struct, frozen=True, rename="camel"):
     """Everything. `network` and `start`: whether these were asked for. `status` is `problem` if any check has one."""
 
     antiphon: str
     status: Literal["ok", "problem"]
     network: bool
     start: bool
-    checks: list[Told]
+    checks: list[DoctorFinding]
 
 
-def report_of(results: "Sequence[Result]", *, network: bool, start: bool) -> Report:
+def report_of(results: "Sequence[DoctorResult]", *, network: bool, start: bool) -> DoctorReport:
     """The findings of all checks, in their order."""
     told = [
-        Told(
+        DoctorFinding(
             result.check.id,
             result.check.part,
             result.check.title,
@@ -208,10 +208,10 @@ def report_of(results: "Sequence[Result]", *, network: bool, start: bool) -> Rep
         for found in result.findings
     ]
     wrong = any(each.status == "problem" for each in told)
-    return Report(__version__, "problem" if wrong else "ok", network, start, told)
+    return DoctorReport(__version__, "problem" if wrong else "ok", network, start, told)
 
 
-def encode(report: Report) -> bytes:
+def encode(report: DoctorReport) -> bytes:
     """As `--json` prints it."""
     return msgspec.json.encode(report)
 
@@ -220,7 +220,7 @@ def schema() -> dict[str, Any]:
     """The JSON schema of the report."""
     from inspect import cleandoc  # Python 3.13 does it by itself
 
-    (found,), parts = msgspec.json.schema_components([Report], ref_template="#/$defs/{name}")
+    (found,), parts = msgspec.json.schema_components([DoctorReport], ref_template="#/$defs/{name}")
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "What `antiphon doctor --json` prints"}
     return {
         **head,
@@ -229,7 +229,7 @@ def schema() -> dict[str, Any]:
     }
 
 
-def write(report: Report, *, named: bool) -> None:
+def write(report: DoctorReport, *, named: bool) -> None:
     """The report for people, on stdout."""
 
     from antiphon.cli.terminal import Screen
@@ -241,7 +241,7 @@ def write(report: Report, *, named: bool) -> None:
     sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
 
 
-def lines(report: Report, screen: "Screen", width: int, *, named: bool) -> Iterator[str]:
+def lines(report: DoctorReport, screen: "Screen", width: int, *, named: bool) -> Iterator[str]:
     """One line per finding, hints below; problems again at the end, with what to do. `width` 0: as long as they are."""
 
     from antiphon.doctor.checks import PARTS
@@ -261,14 +261,14 @@ def lines(report: Report, screen: "Screen", width: int, *, named: bool) -> Itera
     yield from _summary(report, screen, width, named=named)
 
 
-def _finding(told: Told, screen: "Screen", width: int, *, hint: bool) -> Iterator[str]:
+def _finding(told: DoctorFinding, screen: "Screen", width: int, *, hint: bool) -> Iterator[str]:
     mark, style = _MARKS[told.status]
     yield from _wrapped(f"{told.title}: {told.sentence}", width, screen.styled(mark, style), 1)
     if hint and told.hint:
         yield from _wrapped(f"hint: {told.hint}", width, "", 3)
 
 
-def _absent(told: Sequence[Told], screen: "Screen", width: int) -> Iterator[str]:
+def _absent(told: Sequence[DoctorFinding], screen: "Screen", width: int) -> Iterator[str]:
     """The agents that are not here, on one line: there are many, and nobody needs them all."""
     mark, style = _MARKS["note"]
     listed = ", ".join(each.title for each in told)
@@ -276,7 +276,7 @@ def _absent(told: Sequence[Told], screen: "Screen", width: int) -> Iterator[str]
     yield from _wrapped("hint: `antiphon agents` says how to get each", width, "", 3)
 
 
-def _summary(report: Report, screen: "Screen", width: int, *, named: bool) -> Iterator[str]:
+def _summary(report: DoctorReport, screen: "Screen", width: int, *, named: bool) -> Iterator[str]:
     wrong = [each for each in report.checks if each.status == "problem"]
     if wrong:
         yield screen.styled(f"{len(wrong)} problem{'' if len(wrong) == 1 else 's'}", "bold")

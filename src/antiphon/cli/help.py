@@ -6,7 +6,7 @@ from typing import Final
 
 from antiphon.cli.arguments import Paragraphs, Parser
 from antiphon.cli.main import COMMANDS, GROUPS, load
-from antiphon.cli.outcome import COLORS, STATUSES, Misused, did_you_mean, manner
+from antiphon.cli.outcome import COLORS, STATUSES, Misused, did_you_mean, invocation
 
 __all__ = ["parser", "run"]
 
@@ -50,7 +50,7 @@ def run(arguments: list[str]) -> int:
         return 0
     command = load(name)
     _check_length(words, command.parser())
-    manner.prog = f"antiphon {name}"
+    invocation.prog = f"antiphon {name}"
     return command.run([*words[1:2], "--help"])
 
 

@@ -8,14 +8,14 @@ import sys
 
 from antiphon import __version__
 from antiphon.cli.interrupts import begin_working
-from antiphon.cli.outcome import COLORS, FAILED, Misused, did_you_mean, ended, fail, manner
+from antiphon.cli.outcome import COLORS, FAILED, Misused, did_you_mean, fail, invocation, run_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Callable
 
-__all__ = ["COMMANDS", "GROUPS", "Command", "load", "main"]
+__all__ = ["COMMANDS", "GROUPS", "LoadedCommand", "load", "main"]
 
 GROUPS = {
     "talk to an agent": {
@@ -63,7 +63,7 @@ _ELSEWHERE = {
 """Commands that are not in a module of their own name: the module, and what `Command` has of it."""
 
 
-class Command:
+class LoadedCommand:
     """The two functions of a command: `parser` returns its parser, `run` takes the arguments and returns the exit status.
 
     Every error that `run` raises becomes a sentence, a hint and a status: see `ended`.
@@ -73,13 +73,13 @@ class Command:
         self.parser, self.run = parser, run
 
 
-def load(name: str) -> Command:
+def load(name: str) -> LoadedCommand:
     """Import a command. Each is imported when it is used: an editor starts this program every time."""
     from importlib import import_module
 
     module, parser, run = _ELSEWHERE.get(name, (name, "parser", "run"))
     loaded = import_module(f"antiphon.cli.{module}")
-    return Command(getattr(loaded, parser), getattr(loaded, run))
+    return LoadedCommand(getattr(loaded, parser), getattr(loaded, run))
 
 
 def main(arguments: list[str] | None = None, *, platform: str = sys.platform) -> int:
@@ -88,10 +88,10 @@ def main(arguments: list[str] | None = None, *, platform: str = sys.platform) ->
         arguments = sys.argv[1:]
     if platform == "win32":
         return fail("Antiphon does not run on Windows yet", "use it inside WSL, or on Linux", FAILED)
-    manner.begin()
+    invocation.begin()
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    manner.json = "--json" in arguments[:end]
-    return ended(lambda: _run(arguments))
+    invocation.json = "--json" in arguments[:end]
+    return run_command(lambda: _run(arguments))
 
 
 def _run(arguments: list[str]) -> int:
@@ -109,7 +109,7 @@ def _run(arguments: list[str]) -> int:
         raise Misused(f"unknown command `{name}`", hint=f"{_meant(name)}`antiphon --help` lists the commands")
     if name not in _NAME_FILES:
         _check_text([*words[1:], *_directory(words)])
-    manner.prog = f"antiphon {name}"
+    invocation.prog = f"antiphon {name}"
     command = load(name)
     begin_working()
     return command.run(words[1:])
@@ -151,7 +151,7 @@ def _without_color(arguments: list[str]) -> list[str]:
             from antiphon.cli.arguments import check_choice
 
             check_choice(when, COLORS, "--color")
-        manner.color = when
+        invocation.color = when
     return [*words, *arguments[end:]]
 
 

@@ -25,20 +25,20 @@ __all__ = [
     "KINDS",
     "MISUSED",
     "STATUSES",
-    "Manner",
+    "Invocation",
     "Misused",
     "OutputLost",
     "coloured",
     "did_you_mean",
-    "ended",
     "error_text",
     "fail",
+    "invocation",
     "is_retryable",
     "kind_of",
     "leave_closed_terminal",
     "leave_stdout",
-    "manner",
     "require_streams",
+    "run_command",
     "status_of",
 ]
 
@@ -108,7 +108,7 @@ class OutputLost(OSError):
     """Stdout takes no more: its reader is gone, its disk is full, or it was closed from the start."""
 
 
-class Manner:
+class Invocation:
     """How this invocation speaks. There is one, because a process runs one command."""
 
     json: bool
@@ -128,13 +128,13 @@ class Manner:
         self.json, self.color, self.prog = False, "auto", "antiphon"
 
 
-manner = Manner()
+invocation = Invocation()
 
 
 def fail(sentence: str, hint: str, status: int, kind: str | None = None, *, retryable: bool = False) -> int:
     """Report an error on stderr, with what to do about it; with `--json`, also as an object on stdout. Return the status."""
     sentence, hint = _clean(sentence), _clean(hint)
-    if manner.json:
+    if invocation.json:
         kind = kind or (_USAGE if status == MISUSED else "failed")
         error = {"kind": kind, "message": sentence, "hint": hint, "retryable": retryable}
         _write_json({"type": "error", "exitCode": status, "error": error})
@@ -202,8 +202,8 @@ def status_of(error: BaseException) -> int:
 
 def coloured(stream: "TextIO", environment: "Mapping[str, str]" = os.environ) -> bool:
     """Whether to write colours: `--color` decides, then NO_COLOR, then FORCE_COLOR, then whether it is a terminal."""
-    if manner.color != "auto":
-        return manner.color == "always"
+    if invocation.color != "auto":
+        return invocation.color == "always"
     if environment.get("NO_COLOR"):
         return False
     if environment.get("FORCE_COLOR", "0") not in ("", "0"):
@@ -224,7 +224,7 @@ def did_you_mean(word: str, known: "Iterable[str]") -> str:
     return f"did you mean `{lower[near[0]]}`? " if near else ""
 
 
-def ended(do: "Callable[[], int]") -> int:
+def run_command(do: "Callable[[], int]") -> int:
     """Do it, and return its status, or that of how it failed."""
     _prepare_streams()
     _prepare_home()
@@ -270,7 +270,7 @@ def _failed(error: Exception) -> int:
     if kind == "system" and isinstance(error, OSError):
         return fail(*_words_of(error), FAILED, kind)
     sentence, hint = sentence_and_hint(error)
-    hint = hint or f"`{manner.prog} --help` shows the usage"
+    hint = hint or f"`{invocation.prog} --help` shows the usage"
     return fail(sentence, hint, status_of(error), kind, retryable=is_retryable(error))
 
 
@@ -339,7 +339,7 @@ def _prepare_streams() -> None:
                 os.dup2(opened, fd)
                 os.close(opened)
             os.set_inheritable(fd, True)
-            manner.closed |= {fd}
+            invocation.closed |= {fd}
     if sys.stdin is None:
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - it stays open as long as we live
     if sys.stderr is None:
@@ -371,7 +371,7 @@ def _lost(error: OutputLost) -> int:
     leave_stdout()
     if error.errno == EPIPE:
         return 0
-    manner.json = False
+    invocation.json = False
     if error.errno == EBADF:
         return fail("stdout is closed", "give it a place to go: a terminal, a file, or `> /dev/null`", FAILED, "output")
     why = (error.strerror or str(error)).lower()
@@ -381,7 +381,7 @@ def _lost(error: OutputLost) -> int:
 
 def require_streams() -> None:
     """Raise AcpError if stdin or stdout was closed from the start: for commands that speak ACP on them."""
-    names = [name for fd, name in enumerate(("stdin", "stdout")) if fd in manner.closed]
+    names = [name for fd, name in enumerate(("stdin", "stdout")) if fd in invocation.closed]
     if names:
         raise AcpError(
             f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} closed",

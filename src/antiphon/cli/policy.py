@@ -144,7 +144,7 @@ async def explain(options: Options) -> int:
         Misused: there is no such directory, or a rule or an input makes no sense.
     """
 
-    from antiphon.cli.terminal import tell
+    from antiphon.cli.terminal import warn_about_settings
     from antiphon.permission.settings import settings_here
     from antiphon.store.decisions import DecisionStore
     from antiphon.store.schema import open_database
@@ -155,7 +155,7 @@ async def explain(options: Options) -> int:
     try:
         kept = database if database.path.exists() else None  # to explain is not to make a file
         loaded = await settings_here(place.cwd, kept)
-        tell(loaded)
+        warn_about_settings(loaded)
         ruling = await _gate(options, loaded, DecisionStore(database) if kept else None, place.cwd).judge("", action)
     finally:
         await database.close()

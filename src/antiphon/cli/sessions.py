@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from antiphon.cli.arguments import Options, Parser, count
-from antiphon.cli.outcome import FAILED, Misused, did_you_mean, manner
+from antiphon.cli.outcome import FAILED, Misused, did_you_mean, invocation
 from antiphon.errors import AcpError
 
 if TYPE_CHECKING:
     import re
 
-    from antiphon.export.session import About
-    from antiphon.export.stored import Hit, Shelf
+    from antiphon.export.session import SessionFacts
+    from antiphon.export.stored import Hit, StoredSessions
     from antiphon.store.locks import Holder, SessionLock
     from antiphon.store.sessions import SessionRow
     from antiphon.text import Paint
 
-__all__ = ["Which", "delete", "export", "parser", "run", "search", "show", "show_list", "to_resume"]
+__all__ = ["SessionFilter", "delete", "export", "parser", "run", "search", "show", "show_list", "to_resume"]
 
 FORMATS: Final = ("markdown", "json", "html")
 _UNLESS_SAID: Final = argparse.SUPPRESS
@@ -136,7 +136,7 @@ async def _do(options: argparse.Namespace) -> int:
         case _:
             limit = 20 if options.limit is None else options.limit
             folder = None if options.all else _folder(options.cwd)
-            which = Which(folder, options.client, scripts=not options.no_scripts)
+            which = SessionFilter(folder, options.client, scripts=not options.no_scripts)
             return await show_list(which, limit=limit, as_json=options.json)
 
 
@@ -145,7 +145,7 @@ def _resume(word: str, rest: list[str]) -> int:
     from antiphon.cli import chat
 
     Options.read(chat.parser(), rest)  # what is wrong with them is told first
-    manner.prog = "antiphon sessions resume"
+    invocation.prog = "antiphon sessions resume"
     row = asyncio.run(to_resume(word))
     return chat.run(["--agent", row.engine, "--cwd", row.cwd, "--resume", row.id, *rest])
 
@@ -176,7 +176,7 @@ def _format(path: str | None) -> str:
 # --- What the commands of `antiphon sessions` do: the shelf on one side, stdout and stderr on the other
 
 
-class Which(msgspec.Struct, frozen=True):
+class SessionFilter(msgspec.Struct, frozen=True):
     """Which sessions a list has."""
 
     folder: str | None
@@ -189,23 +189,23 @@ class Which(msgspec.Struct, frozen=True):
     def has(self, row: "SessionRow") -> bool:
         """Whether it has this one, as far as its maker counts."""
 
-        from antiphon.config.clients import is_script
+        from antiphon.config.shapes import is_script
 
         made = self.client is None or row.client.lower() == self.client.lower()
         return made and (self.scripts or not is_script(row.client))
 
 
-async def show_list(which: Which, *, limit: int, as_json: bool) -> int:
+async def show_list(which: SessionFilter, *, limit: int, as_json: bool) -> int:
     """The sessions of a directory, or of all."""
 
     from antiphon.cli.terminal import stdout_paint
     from antiphon.config.places import state_dir
-    from antiphon.export.stored import ListedSession, opened
+    from antiphon.export.stored import ListedSession, open_stored
     from antiphon.store.locks import holder
     from antiphon.text import table
 
     folder = which.folder
-    async with opened() as shelf:
+    async with open_stored() as shelf:
         every = list(shelf.rows) if folder is None else shelf.in_directory(folder)
         rows = [row for row in every if which.has(row)]
         shown = [await shelf.about(row) for row in rows[:limit]]
@@ -242,7 +242,9 @@ async def show_list(which: Which, *, limit: int, as_json: bool) -> int:
     return 0
 
 
-def _cells(shelf: "Shelf", about: "About", owner: "Holder | None", *, everywhere: bool) -> tuple[str, ...]:
+def _cells(
+    shelf: "StoredSessions", about: "SessionFacts", owner: "Holder | None", *, everywhere: bool
+) -> tuple[str, ...]:
     from antiphon.text import exact_line, one_line
 
     home = os.path.expanduser("~")
@@ -259,9 +261,9 @@ async def show(word: str, *, thoughts: bool, calls: bool) -> int:
     """What was said, as Markdown."""
 
     from antiphon.export.markdown import markdown
-    from antiphon.export.stored import opened
+    from antiphon.export.stored import open_stored
 
-    async with opened() as shelf:
+    async with open_stored() as shelf:
         told = await shelf.told(shelf.find(word))
     _write(markdown(told, thoughts=thoughts, calls=calls).encode("utf-8", "replace"))
     return 0
@@ -270,9 +272,9 @@ async def show(word: str, *, thoughts: bool, calls: bool) -> int:
 async def export(word: str, path: str | None, form: str) -> int:
     """The whole session as a file, or on stdout."""
 
-    from antiphon.export.stored import opened
+    from antiphon.export.stored import open_stored
 
-    async with opened() as shelf:
+    async with open_stored() as shelf:
         told = await shelf.told(shelf.find(word))
     match form:
         case "json" | "line":
@@ -313,14 +315,14 @@ async def search(words: Sequence[str], *, everywhere: bool, as_json: bool) -> in
     """Sessions in which all of these words were said, told as they are found."""
 
     from antiphon.cli.terminal import stdout_paint
-    from antiphon.export.stored import FoundSession, hits_in, opened, pattern_of
+    from antiphon.export.stored import FoundSession, hits_in, open_stored, pattern_of
     from antiphon.text import one_line
 
     wanted = [word for word in words if word.strip()]
     if not wanted:
         raise Misused("WORD is missing")
     paint, found, pattern = stdout_paint(), 0, pattern_of(wanted)
-    async with opened() as shelf:
+    async with open_stored() as shelf:
         for row in shelf.rows if everywhere else shelf.in_directory(os.getcwd()):
             told = await shelf.told(row)
             hits = hits_in(told.about.title or "", told.lines, wanted)
@@ -358,9 +360,9 @@ def _hit(hit: "Hit", pattern: "re.Pattern[str]", paint: "Paint") -> list[str]:
 async def delete(words: Sequence[str], *, yes: bool) -> int:
     """Forget sessions, all of them or, if one is open somewhere, none."""
 
-    from antiphon.export.stored import opened
+    from antiphon.export.stored import open_stored
 
-    async with opened() as shelf:
+    async with open_stored() as shelf:
         rows = list({row.id: row for row in map(shelf.find, words)}.values())
         with ExitStack() as locks:
             for row in rows:
@@ -376,8 +378,8 @@ async def delete(words: Sequence[str], *, yes: bool) -> int:
     return 0
 
 
-async def _agreed(shelf: "Shelf", rows: "Sequence[SessionRow]") -> bool:
-    from antiphon.cli.terminal import Screen, agreed
+async def _agreed(shelf: "StoredSessions", rows: "Sequence[SessionRow]") -> bool:
+    from antiphon.cli.terminal import Screen, confirm
 
     screen = Screen()
     for row in rows:
@@ -385,7 +387,7 @@ async def _agreed(shelf: "Shelf", rows: "Sequence[SessionRow]") -> bool:
         turns = f"{about.turns} turn{'' if about.turns == 1 else 's'}"
         screen.note(f"{shelf.short(row.id)}  {about.title or '-'} ({turns}, {ago(row.updated_at)}, {row.cwd})")
     question = f"Delete {'it' if len(rows) == 1 else f'these {len(rows)}'}?"
-    return agreed(screen, question, nothing="nothing was deleted", otherwise="--yes deletes")
+    return confirm(screen, question, nothing="nothing was deleted", otherwise="--yes deletes")
 
 
 def _taken(row: "SessionRow") -> "SessionLock":
@@ -406,10 +408,10 @@ async def to_resume(word: str) -> "SessionRow":
     """
 
     from antiphon.config.places import state_dir
-    from antiphon.export.stored import opened
+    from antiphon.export.stored import open_stored
     from antiphon.store.locks import LiveElsewhere, holder
 
-    async with opened() as shelf:
+    async with open_stored() as shelf:
         row = shelf.find(word)
     owner = holder(state_dir(), row.id)
     if owner is not None:

@@ -9,15 +9,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from antiphon.cli.arguments import Offered, Parser, check_choice
+from antiphon.cli.arguments import OfferedWords, Parser, check_choice
 from antiphon.cli.outcome import FAILED, Misused
-from antiphon.editors.known import EDITORS, NAME, OTHER_NAMES, Editor, Entry, editors_here, place_of
+from antiphon.editors.known import EDITORS, NAME, OTHER_NAMES, Editor, EditorEntry, editors_here, place_of
 from antiphon.editors.records import Record, digest, forget, keep, records
 from antiphon.text import Style, exact
 
 if TYPE_CHECKING:
     from antiphon.cli.terminal import Screen
-    from antiphon.config.editing import EditRefused
+    from antiphon.config.edits import EditRefused
 
 __all__ = ["parser", "passing", "program", "run", "set_up", "undo"]
 
@@ -55,7 +55,7 @@ def parser() -> argparse.ArgumentParser:
         "editor",
         metavar="EDITOR",
         nargs="?",
-        choices=Offered(EDITORS),
+        choices=OfferedWords(EDITORS),
         help=f"{', '.join(EDITORS)} (default: list those that are found here, and offer on a terminal to set them up)",
     )
     top.add_argument(
@@ -148,11 +148,11 @@ def set_up(name: str, called: str, engine: str | None, path: Path | None, *, yes
     """
 
     from antiphon.cli.terminal import Screen
-    from antiphon.config.editing import EditRefused
+    from antiphon.config.edits import EditRefused
 
     editor = EDITORS[name]
     path = path or place_of(name, called)
-    entry = Entry(called, (*program(), "agent", *(() if engine is None else ("--engine", engine))))
+    entry = EditorEntry(called, (*program(), "agent", *(() if engine is None else ("--engine", engine))))
     screen = Screen()
     if passing(entry.command[0]):
         screen.note(
@@ -192,7 +192,7 @@ def undo(name: str, called: str | None, path: Path | None, *, yes: bool) -> int:
     """
 
     from antiphon.cli.terminal import Screen
-    from antiphon.config.editing import EditRefused
+    from antiphon.config.edits import EditRefused
 
     files: dict[Path, list[tuple[Path, Record]]] = {}
     for kept, record in records(name):
@@ -210,7 +210,7 @@ def undo(name: str, called: str | None, path: Path | None, *, yes: bool) -> int:
 def _undo_in(screen: "Screen", editor: Editor, path: Path, done: list[tuple[Path, Record]], *, yes: bool) -> bool:
     """Take it out of one file, and return whether it is out."""
 
-    from antiphon.config.editing import EditRefused
+    from antiphon.config.edits import EditRefused
 
     before = text = _read(path)
     for _, record in done:  # the latest first
@@ -265,11 +265,11 @@ def _without(editor: Editor, text: str | None, record: Record) -> str | None:
 def _agreed(screen: "Screen", path: Path, before: str | None, after: str | None, *, yes: bool) -> bool:
     """Show the change, and ask if somebody is there."""
 
-    from antiphon.cli.terminal import agreed
+    from antiphon.cli.terminal import confirm
 
     _show(screen, path, before, after)
     question = f"{'Delete' if after is None else 'Write'} {path}?"
-    return yes or agreed(screen, question, nothing="nothing was written", otherwise="--yes writes it")
+    return yes or confirm(screen, question, nothing="nothing was written", otherwise="--yes writes it")
 
 
 def _show(screen: "Screen", path: Path, before: str | None, after: str | None) -> None:
@@ -291,7 +291,7 @@ def _lines(text: str) -> list[str]:
     return [*lines, f"{last}\n\\ No newline at end of file"] if last else lines
 
 
-def _tell(screen: "Screen", editor: Editor, path: Path, entry: Entry) -> None:
+def _tell(screen: "Screen", editor: Editor, path: Path, entry: EditorEntry) -> None:
     for step in editor.told(path, entry):
         screen.note(f"next: {step}")
 
@@ -299,7 +299,7 @@ def _tell(screen: "Screen", editor: Editor, path: Path, entry: Entry) -> None:
 def _read(path: Path) -> str | None:
     """The text of a file, every byte of it; None if there is none."""
 
-    from antiphon.config.editing import EditRefused
+    from antiphon.config.edits import EditRefused
 
     try:
         return path.read_bytes().decode()
@@ -314,7 +314,7 @@ def _read(path: Path) -> str | None:
 def _write(path: Path, before: str | None, after: str | None) -> None:
     """Change the file, if it still is what was shown."""
 
-    from antiphon.config.editing import EditRefused
+    from antiphon.config.edits import EditRefused
     from antiphon.local.files import write_text
 
     if _read(path) != before:
@@ -328,10 +328,10 @@ def _write(path: Path, before: str | None, after: str | None) -> None:
         raise EditRefused(f"{path} cannot be deleted: {error.strerror or error}", hint="delete it yourself") from error
 
 
-def _refused(path: Path, editor: Editor, error: "EditRefused", entry: Entry | None) -> "EditRefused":
+def _refused(path: Path, editor: Editor, error: "EditRefused", entry: EditorEntry | None) -> "EditRefused":
     """The same, with the file's name, and with what to do by hand."""
 
-    from antiphon.config.editing import EditRefused
+    from antiphon.config.edits import EditRefused
 
     hint = error.hint
     if not hint and entry is not None:

@@ -19,7 +19,16 @@ from antiphon.text import CODES, Paint, Style, cut, exact, one_line, prose
 if TYPE_CHECKING:
     from antiphon.config.settings import Loaded
 
-__all__ = ["QUIET", "YES_OR_NO", "Answers", "Screen", "agreed", "answered_yes", "stdout_paint", "tell"]
+__all__ = [
+    "QUIET",
+    "YES_OR_NO",
+    "Screen",
+    "TypedAnswers",
+    "answered_yes",
+    "confirm",
+    "stdout_paint",
+    "warn_about_settings",
+]
 
 STATUS: Final = "status"
 
@@ -225,7 +234,7 @@ QUIET: Final = 0.2
 """Seconds without input behind a line that allows something. A paste goes on at once; a person who has answered waits."""
 
 
-class Answers(Generic[T]):
+class TypedAnswers(Generic[T]):
     """The words that a question lists, each with its meaning."""
 
     def __init__(self, words: Mapping[str, T]) -> None:
@@ -243,7 +252,7 @@ class Answers(Generic[T]):
         return self._words.get(word.lower())
 
 
-YES_OR_NO: Final = Answers({"y": True, "yes": True, "n": False, "no": False})
+YES_OR_NO: Final = TypedAnswers({"y": True, "yes": True, "n": False, "no": False})
 
 
 # --- A question that is answered with yes or no, before something is changed
@@ -261,7 +270,7 @@ def terminal_of(screen: Screen) -> int | None:
         return None
 
 
-def agreed(screen: "Screen", question: str, *, nothing: str, otherwise: str) -> bool:
+def confirm(screen: "Screen", question: str, *, nothing: str, otherwise: str) -> bool:
     """Ask the person at the terminal, and return whether the answer is yes.
 
     If not, `nothing` says what was not done. `otherwise` says how it is done without asking.
@@ -307,7 +316,7 @@ def _read(terminal: int) -> bytes:
 # --- What every command says about the settings that hold here, on stderr
 
 
-def tell(loaded: "Loaded") -> None:
+def warn_about_settings(loaded: "Loaded") -> None:
     """Say what is wrong with the config files, and what does not count yet."""
     for kind, texts in (("warning", loaded.problems), ("note", loaded.notes)):
         for text in texts:

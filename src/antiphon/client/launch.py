@@ -13,16 +13,15 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, Literal
 
 from antiphon import __version__
-from antiphon.catalogue.engines import default_agent
-from antiphon.catalogue.finding import UnknownAgent, start_of
-from antiphon.catalogue.known import JOINT, OURS, keys_for
+from antiphon.catalogue.agents import UnknownAgent, start_of
+from antiphon.catalogue.known import JOINT, OURS, default_agent, keys_for
 from antiphon.client.connect import ElicitationHandler, connect
 from antiphon.client.files import Files, refusal
 from antiphon.client.link import Retry
 from antiphon.client.settings import of_category
 from antiphon.client.terminals import Terminals
-from antiphon.config.clients import Client
 from antiphon.config.environment import environment_for, with_new_sessions
+from antiphon.config.shapes import OwnClient
 from antiphon.connection.reports import ReportLog
 from antiphon.connection.stream import CANCEL_GRACE
 from antiphon.errors import AcpError, Advice, Code, ExtraMissing, RequestError
@@ -186,7 +185,7 @@ class LaunchOptions:
 class Frontend:
     """The front end that the user sits at: how it introduces itself, and what it can show and ask."""
 
-    client: Client
+    client: OwnClient
     """As which of our clients we introduce ourselves to the agent."""
     ask: Ask | None = None
     """Asks about permission; None: nobody is there."""

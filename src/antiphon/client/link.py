@@ -126,7 +126,7 @@ def _named(name: str, cwd: str | os.PathLike[str] | None, env: Mapping[str, str]
             f"`{address}` cannot be reached: this version talks to programs that it starts, not over a network",
             hint="give the agent's command as a list of words",
         )
-    from antiphon.catalogue.finding import AgentMissing, UnknownAgent, start_of  # only who asks by name pays for it
+    from antiphon.catalogue.agents import AgentMissing, UnknownAgent, start_of  # only who asks by name pays for it
 
     try:
         found = start_of(name)

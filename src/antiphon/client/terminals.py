@@ -11,7 +11,7 @@ from typing import Final
 
 from antiphon.client.files import refusal
 from antiphon.errors import Code, RequestError, SpawnFailed
-from antiphon.local.commands import OUTPUT_LIMIT, Command
+from antiphon.local.commands import OUTPUT_LIMIT, LocalCommand
 from antiphon.local.files import FileProblem, Roots
 from antiphon.protocol import v1
 
@@ -39,7 +39,7 @@ class Terminals:
     def __init__(self, *, output_limit: int = OUTPUT_LIMIT, max_open: int = MAX_OPEN) -> None:
         self.output_limit = output_limit
         self.max_open = max_open
-        self._open: dict[tuple[v1.SessionId, v1.TerminalId], Command] = {}
+        self._open: dict[tuple[v1.SessionId, v1.TerminalId], LocalCommand] = {}
         self._ending: set[asyncio.Future[None]] = set()
 
     def __len__(self) -> int:
@@ -109,7 +109,7 @@ class Terminals:
         if ending:
             await asyncio.shield(asyncio.gather(*ending))
 
-    def _find(self, session_id: v1.SessionId, terminal_id: v1.TerminalId) -> Command:
+    def _find(self, session_id: v1.SessionId, terminal_id: v1.TerminalId) -> LocalCommand:
         command = self._open.get((session_id, terminal_id))
         if command is None:
             raise RequestError(
@@ -129,8 +129,8 @@ def _directory(roots: Roots, asked: str | None) -> str:
         raise refusal(error, asked or "") from error
 
 
-async def _start(request: v1.CreateTerminal, cwd: str, env: dict[str, str], limit: int) -> Command:
+async def _start(request: v1.CreateTerminal, cwd: str, env: dict[str, str], limit: int) -> LocalCommand:
     # What reads as a line is one, whatever programs there are: it was judged as a line.
     is_line = not request.args and bool(_SYNTAX & set(request.command))
     words = [SHELL, "-c", request.command] if is_line else [request.command, *request.args]
-    return await Command.start(words, cwd=cwd, env=env, output_limit=limit)
+    return await LocalCommand.start(words, cwd=cwd, env=env, output_limit=limit)

@@ -11,7 +11,17 @@ from typing import Final
 import msgspec
 
 __all__ = [
-    "ANY", "ANY_TEXT", "CLAUDE", "CODEX", "NAMES", "Family", "ProjectFile", "directories_above", "main_repository", "project_files", "untrusted",
+    "ANY",
+    "ANY_TEXT",
+    "CLAUDE",
+    "CODEX",
+    "NAMES",
+    "ProjectFile",
+    "ProjectFileKinds",
+    "directories_above",
+    "main_repository",
+    "project_files",
+    "untrusted",
 ]  # fmt: skip
 
 MAX_FILES: Final = 500
@@ -27,7 +37,7 @@ UNREADABLE: Final = ""
 """In place of a digest: the content cannot be known, so it is never trusted."""
 
 
-class Family(msgspec.Struct, frozen=True):
+class ProjectFileKinds(msgspec.Struct, frozen=True):
     """What one engine reads from a project."""
 
     paths: tuple[str, ...]
@@ -38,16 +48,16 @@ class Family(msgspec.Struct, frozen=True):
     """Text for the model that the engine does not get from directories above until the project is trusted."""
 
 
-CLAUDE: Final = Family(
+CLAUDE: Final = ProjectFileKinds(
     (".mcp.json", ".claude"),
     # Text for the model, and what Claude Code writes there itself.
     ("CLAUDE.md", "rules", "worktrees", "plans", "todos", "agent-memory", "agent-memory-local"),
     ("CLAUDE.md", "CLAUDE.local.md"),
 )
 
-CODEX: Final = Family((".codex",))
+CODEX: Final = ProjectFileKinds((".codex",))
 
-ANY: Final = Family(
+ANY: Final = ProjectFileKinds(
     (
         ".mcp.json", ".claude", ".codex", ".gemini", ".qwen", ".kimi", ".vibe", ".copilot", ".opencode", "opencode.json",
         "opencode.jsonc", ".cursor/mcp.json", ".cursor/cli.json", ".cursor/hooks.json", ".vscode/mcp.json", "fastagent.config.yaml",
@@ -83,7 +93,7 @@ def directories_above(start: str | os.PathLike[str]) -> list[str]:
         directory = above
 
 
-def project_files(family: Family, starts: Iterable[str | os.PathLike[str]]) -> list[ProjectFile]:
+def project_files(family: ProjectFileKinds, starts: Iterable[str | os.PathLike[str]]) -> list[ProjectFile]:
     """What an engine of this family would read for sessions in these directories. Takes its time where there is something: use a thread."""
     found: dict[str, ProjectFile] = {}
     working = {os.path.realpath(start) for start in starts}
@@ -100,7 +110,7 @@ def project_files(family: Family, starts: Iterable[str | os.PathLike[str]]) -> l
     return list(found.values())
 
 
-def _present(family: Family, directory: str) -> Iterator[str]:
+def _present(family: ProjectFileKinds, directory: str) -> Iterator[str]:
     for name in family.paths:
         path = os.path.join(directory, name)
         if os.path.isdir(path):

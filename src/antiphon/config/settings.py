@@ -4,19 +4,35 @@ Anything wrong with either is told and makes the rest stricter, never looser: se
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, Literal, TypeAlias, cast
 
 import msgspec
 
-from antiphon.config.files import ConfigFile, project_file, read_file, user_file
-from antiphon.config.merging import merge, only_users, waiting
-from antiphon.config.reading import Part, Problem, read
-from antiphon.config.shapes import McpServer, OwnAgent, RuleText, Settings, Source
+from antiphon.config.reader import ConfigFile, ConfigProblem, ConfigValues, project_file, read, read_file, user_file
+from antiphon.config.shapes import DuetConfig, McpServerConfig, OwnAgent, RuleText, Settings, Source
 from antiphon.errors import Advice
 
-__all__ = ["Loaded", "McpServer", "OwnAgent", "RuleText", "Settings", "Sources", "Trusted", "find", "load", "settle"]
+__all__ = [
+    "STRICTER",
+    "Loaded",
+    "McpServerConfig",
+    "OwnAgent",
+    "RuleText",
+    "Settings",
+    "Sources",
+    "Trusted",
+    "agents_of",
+    "duet_of",
+    "find",
+    "load",
+    "mcp_of",
+    "merge",
+    "only_users",
+    "settle",
+    "waiting",
+]
 
 Trusted: TypeAlias = Callable[[Path, str], bool]
 """Whether the user trusts this text (by its digest) in this project's directory."""
@@ -68,7 +84,7 @@ def load(cwd: str | os.PathLike[str], trusted: Trusted, *, rule_problem: RulePro
 def settle(sources: Sources, *, trusted: bool, rule_problem: RuleProblem = lambda _: None) -> Loaded:
     """The settings that follow from the files. Pure."""
     files: dict[Source, ConfigFile | None] = {"user config": sources.user, "project config": sources.project}
-    parts = {source: Part() if file is None else read(file.text) for source, file in files.items()}
+    parts = {source: ConfigValues() if file is None else read(file.text) for source, file in files.items()}
     problems: list[Advice] = []
     broken = False
     for source, file in files.items():
@@ -100,9 +116,11 @@ def settle(sources: Sources, *, trusted: bool, rule_problem: RuleProblem = lambd
     )
 
 
-def _bad_rules(part: Part, rule_problem: RuleProblem) -> list[Problem]:
+def _bad_rules(part: ConfigValues, rule_problem: RuleProblem) -> list[ConfigProblem]:
     return [
-        Problem(line, f"`{'.'.join(path)}` has a rule that cannot be used: {wrong}", "correct it, or take it out", True)
+        ConfigProblem(
+            line, f"`{'.'.join(path)}` has a rule that cannot be used: {wrong}", "correct it, or take it out", True
+        )
         for (path, rule), line in part.lines.items()
         if (wrong := rule_problem(rule)) is not None
     ]
@@ -120,10 +138,145 @@ def _notes(sources: Sources, keys: list[str]) -> tuple[Advice, ...]:
     )
 
 
-def _of_programs(sources: Sources, project: Part) -> tuple[Advice, ...]:
+def _of_programs(sources: Sources, project: ConfigValues) -> tuple[Advice, ...]:
     """An engine is asked for by editors, which ask nobody for trust: which program it runs is the user's to say."""
     keys = [".".join(path) for path in project.values if only_users(path)]
     if not keys or sources.project is None:
         return ()
     listed = ", ".join(f"`{key}`" for key in keys)
     return (Advice(f"{sources.project.path} sets {listed}, which counts only in your own config file"),)
+
+
+# --- The user's file and the project's, put together. Pure: whether the project is trusted is told, not asked
+# A project comes from somewhere else, often with code that was never read. Until it is trusted only that counts which tightens: `deny`,
+# `ask`, a stricter permission mode, `on_ask` that denies. Agents, MCP servers, models, modes and `allow` wait.
+
+STRICTER: Final[Mapping[str, frozenset[str]]] = {
+    "plan": frozenset({"plan"}),
+    "dontAsk": frozenset({"dontAsk"}),
+    "default": frozenset({"default", "plan", "dontAsk"}),
+    "acceptEdits": frozenset({"acceptEdits", "default", "plan", "dontAsk"}),
+    "bypassPermissions": frozenset({"bypassPermissions", "acceptEdits", "default", "plan", "dontAsk"}),
+}
+"""Mode → those that allow nothing which it would not. `plan` asks where `dontAsk` denies and denies where rules allow: neither is stricter."""
+
+_TIGHTENING: Final = {("policy", "deny"), ("policy", "ask")}
+_PROGRAMS: Final = {("duet", "engines"), ("duet", "tasks")}
+
+
+def merge(
+    user: ConfigValues,
+    project: ConfigValues,
+    *,
+    trusted: bool,
+    broken: bool,
+    where: Callable[[Source, int], str] = lambda *_: "",
+) -> Settings:
+    """The settings that hold. `broken`: a file was not understood, so nothing may be allowed by either."""
+
+    def rules(list_name: str, *, loosens: bool = False) -> tuple[RuleText, ...]:
+        if loosens and broken:
+            return ()
+        both: list[tuple[Source, ConfigValues]] = [("user config", user)]
+        if trusted or not loosens:
+            both.append(("project config", project))
+        path = ("policy", list_name)
+        return tuple(
+            RuleText(text, source, where(source, part.lines[path, text]))
+            for source, part in both
+            for text in part.texts(*path)
+        )
+
+    def value(*path: str) -> str | None:
+        return (project.text(*path) if trusted else None) or user.text(*path)
+
+    return Settings(
+        agent=value("agent") or "",
+        mode=value("mode"),
+        model=value("model"),
+        allow=rules("allow", loosens=True),
+        deny=rules("deny"),
+        ask=rules("ask"),
+        permission_mode=_permission_mode(user, project, trusted, broken),
+        on_ask=_on_ask(user, project, trusted, broken),
+        agents=agents_of(user) | (agents_of(project) if trusted else {}),
+        mcp=mcp_of(user) | (mcp_of(project) if trusted else {}),
+        duet=duet_of(user, project if trusted else ConfigValues()),
+    )
+
+
+def waiting(user: ConfigValues, project: ConfigValues) -> list[str]:
+    """The keys of an untrusted project that do not count until it is trusted."""
+    held = []
+    for path in project.values:
+        if path in _TIGHTENING or only_users(path):  # trust changes nothing for either
+            continue
+        if path == ("policy", "mode") and project.text(*path) in STRICTER[user.text(*path) or "default"]:
+            continue
+        if path == ("policy", "on_ask") and project.text(*path) != "allow":
+            continue
+        held.append(".".join(path[:2]))
+    return list(dict.fromkeys(held))
+
+
+def only_users(path: tuple[str, ...]) -> bool:
+    """Whether a key counts in the user's own file alone: it names a program, and editors that start an engine ask nobody for trust."""
+    return path[0] == "engines" or path in _PROGRAMS
+
+
+def duet_of(user: ConfigValues, project: ConfigValues) -> DuetConfig:
+    """What the two files say about the agent with every engine behind it, the project before the user."""
+    said = {path[1]: value for path, value in user.values.items() if path[0] == "duet"}
+    said |= {path[1]: value for path, value in project.values.items() if path[0] == "duet" and not only_users(path)}
+    return msgspec.convert(said, DuetConfig)
+
+
+def agents_of(part: ConfigValues) -> dict[str, OwnAgent]:
+    """The agents that a file describes, those that have a command."""
+    return {
+        name: OwnAgent(
+            part.texts("agents", name, "command"),
+            part.table("agents", name, "env"),
+            part.text("agents", name, "cwd"),
+            part.text("agents", name, "title"),
+        )
+        for name in part.names("agents")
+        if part.texts("agents", name, "command")
+    }
+
+
+def mcp_of(part: ConfigValues) -> dict[str, McpServerConfig]:
+    """The MCP servers that a file describes, those that can be reached."""
+    found = {}
+    for name in part.names("mcp"):
+        command, url = part.texts("mcp", name, "command"), part.text("mcp", name, "url")
+        kind = part.text("mcp", name, "type") or ("stdio" if url is None else "http")
+        if command if kind == "stdio" else url:
+            found[name] = McpServerConfig(
+                name,
+                cast("Literal['stdio', 'http', 'sse']", kind),
+                command if kind == "stdio" else (),
+                part.table("mcp", name, "env"),
+                url if kind != "stdio" else None,
+                part.table("mcp", name, "headers"),
+            )
+    return found
+
+
+def _permission_mode(user: ConfigValues, project: ConfigValues, trusted: bool, broken: bool) -> str:
+    mode = user.text("policy", "mode") or "default"
+    theirs = project.text("policy", "mode")
+    if theirs is not None and (trusted or theirs in STRICTER[mode]):
+        mode = theirs
+    return mode if not broken or mode in STRICTER["default"] else "default"
+
+
+_STRICTNESS = ("allow", "deny", "fail")
+
+
+def _on_ask(user: ConfigValues, project: ConfigValues, trusted: bool, broken: bool) -> str:
+    answer = user.text("policy", "on_ask") or "deny"
+    theirs = project.text("policy", "on_ask")
+    if theirs is not None and (trusted or _STRICTNESS.index(theirs) > _STRICTNESS.index(answer)):
+        answer = theirs
+    return "deny" if broken and answer == "allow" else answer

@@ -3,22 +3,27 @@
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 __all__ = [
+    "CHAT",
     "MODES",
     "NAME",
     "NOTHING",
     "ON_ASK",
     "REVIEWS",
-    "Duet",
-    "McpServer",
+    "RUN",
+    "SCRIPTS",
+    "DuetConfig",
+    "McpServerConfig",
     "OwnAgent",
+    "OwnClient",
     "RuleText",
     "Settings",
     "Source",
+    "is_script",
 ]
 
 Source: TypeAlias = Literal["user config", "project config"]
@@ -59,7 +64,7 @@ class OwnAgent(msgspec.Struct, frozen=True):
         return f"OwnAgent({self.command[0]!r}, …)"  # arguments and variables may hold secrets
 
 
-class McpServer(msgspec.Struct, frozen=True):
+class McpServerConfig(msgspec.Struct, frozen=True):
     """An MCP server that every session gets: `[mcp.NAME]`. A program with a command, or an address."""
 
     name: str
@@ -73,7 +78,7 @@ class McpServer(msgspec.Struct, frozen=True):
         return f"McpServer({self.name!r}, {self.type!r}, …)"  # all the rest may hold secrets
 
 
-class Duet(msgspec.Struct, frozen=True):
+class DuetConfig(msgspec.Struct, frozen=True):
     """The agent with every engine behind it: `[duet]`. None: the files do not say."""
 
     engines: tuple[str, ...] | None = None
@@ -110,5 +115,29 @@ class Settings(msgspec.Struct, frozen=True):
     permission_mode: str = "default"
     on_ask: str = "deny"
     agents: Mapping[str, OwnAgent] = MappingProxyType({})
-    mcp: Mapping[str, McpServer] = MappingProxyType({})
-    duet: Duet = Duet()
+    mcp: Mapping[str, McpServerConfig] = MappingProxyType({})
+    duet: DuetConfig = DuetConfig()
+
+
+# --- The clients that are ours, by the names that they introduce themselves with, and which of all clients are scripts. Pure
+
+
+class OwnClient(NamedTuple):
+    """A client of ours: its name in `clientInfo`, and how people call it."""
+
+    name: str
+    title: str
+
+
+CHAT: Final = OwnClient("antiphon-chat", "antiphon chat")
+RUN: Final = OwnClient("antiphon-run", "antiphon run")
+CHECK: Final = "antiphon-check"
+"""The check has a handshake of its own, with this name in it."""
+
+SCRIPTS: Final = (RUN.name, CHECK)
+"""Clients that no person talks through. Their sessions are marked in lists, and no new session goes on with one by itself."""
+
+
+def is_script(client: str) -> bool:
+    """Whether a client of this name is a script."""
+    return client in SCRIPTS

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from antiphon.conformance.shim_socket import OnAgentStart, ShimSocket
 from antiphon.errors import AcpError
-from antiphon.local.commands import Command
+from antiphon.local.commands import LocalCommand
 from antiphon.traffic.values import JsonObject
 
 __all__ = [
@@ -152,7 +152,7 @@ class CommandClient:
         self._purpose = purpose
         self._cwd = cwd
         self._door = door
-        self._started: list[Command] = []
+        self._started: list[LocalCommand] = []
         self._problem = ""
         self._typing = -1
         self._task = asyncio.create_task(self._run(commands), name=f"client for {purpose}")
@@ -173,7 +173,7 @@ class CommandClient:
         theirs, self._typing = os.pipe()
         env = dict(os.environ if self._plan.env is None else self._plan.env)
         try:
-            command = await Command.start(words, cwd=self._cwd, env=env, output_limit=OUTPUT_LIMIT, stdin=theirs)
+            command = await LocalCommand.start(words, cwd=self._cwd, env=env, output_limit=OUTPUT_LIMIT, stdin=theirs)
         finally:
             os.close(theirs)
         self._started.append(command)

@@ -9,7 +9,7 @@ from typing import Final
 
 from antiphon.conformance.wire import PeerWire, RequestRefused, Responder
 from antiphon.errors import AcpError, Code
-from antiphon.local.commands import OUTPUT_LIMIT, Command, Exit
+from antiphon.local.commands import OUTPUT_LIMIT, Exit, LocalCommand
 from antiphon.traffic.values import JsonObject, objects_in, texts_in
 
 __all__ = ["EVERYTHING", "StandinClient"]
@@ -36,7 +36,7 @@ class StandinClient(Responder):
         self.allows = "allow_once"
         self.unsaved: dict[str, str] = {}
         """What files hold that the user has not saved: path → text."""
-        self._commands: dict[str, Command] = {}
+        self._commands: dict[str, LocalCommand] = {}
 
     async def do(self, method: str, params: JsonObject) -> object:
         match method:
@@ -70,7 +70,7 @@ class StandinClient(Responder):
         env = dict(os.environ) | {one["name"]: one["value"] for one in params.get("env") or []}
         limit = params.get("outputByteLimit")
         try:
-            command = await Command.start(
+            command = await LocalCommand.start(
                 words, cwd=params.get("cwd"), env=env, output_limit=OUTPUT_LIMIT if limit is None else int(limit)
             )
         except AcpError as error:

@@ -9,11 +9,9 @@ from contextlib import suppress
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from antiphon.catalogue.engines import DEMO, Present, installed
-from antiphon.catalogue.finding import Found, Missing, UnknownAgent, find
-from antiphon.catalogue.known import OURS
-from antiphon.catalogue.versions import with_versions
-from antiphon.doctor.findings import Finding, Ward, note, ok, problem, split
+from antiphon.catalogue.agents import FoundAgent, MissingAgent, UnknownAgent, find, with_versions
+from antiphon.catalogue.known import DEMO, OURS, PresentEngines, installed
+from antiphon.doctor.findings import DoctorContext, Finding, note, ok, problem, split
 from antiphon.doctor.runner import in_thread
 from antiphon.duet.commands import handles, is_command_line, reserved
 from antiphon.duet.preferences import JOINT_ROUTES, DuetPreferences, preferences, start_route
@@ -30,7 +28,7 @@ __all__ = ["agent", "registry", "start", "together"]
 _CORRECT = "correct `duet.engines` in your config file"
 
 
-def together(ward: Ward, command: str) -> Sequence[Finding]:
+def together(ward: DoctorContext, command: str) -> Sequence[Finding]:
     """As it would begin a session here."""
     wanted = preferences(ward.loaded.settings, ward.environment)
     present = installed(wanted.engines, ward.environment)
@@ -60,7 +58,7 @@ def _sentence(names: Sequence[str], route: str, *, auto_resume: bool) -> str:
     return f"built in: {who}; auto-resume is {'on' if auto_resume else 'off'}"
 
 
-def _missing(wanted: DuetPreferences, present: Present, ward: Ward) -> Iterator[Finding]:
+def _missing(wanted: DuetPreferences, present: PresentEngines, ward: DoctorContext) -> Iterator[Finding]:
     """What the user named and is not there."""
     for name in wanted.engines:
         if name in present.missing:
@@ -69,7 +67,7 @@ def _missing(wanted: DuetPreferences, present: Present, ward: Ward) -> Iterator[
             yield from problem(*trouble)
 
 
-def _trouble(name: str, ward: Ward) -> tuple[str, str] | None:
+def _trouble(name: str, ward: DoctorContext) -> tuple[str, str] | None:
     """What is wrong with an engine that is an agent's name or a command line."""
     settings, path = ward.loaded.settings, ward.environment.get("PATH")
     if name not in settings.agents and is_command_line(name):
@@ -80,14 +78,14 @@ def _trouble(name: str, ward: Ward) -> tuple[str, str] | None:
         found = find(name, settings, path=path, registry=ward.registry)
     except UnknownAgent as error:
         return f"`duet.engines`: {error.sentence}", error.hint or _CORRECT
-    return (f"the engine `{name}` is not installed", found.hint) if isinstance(found, Missing) else None
+    return (f"the engine `{name}` is not installed", found.hint) if isinstance(found, MissingAgent) else None
 
 
-async def agent(name: str, ward: Ward) -> Sequence[Finding]:
+async def agent(name: str, ward: DoctorContext) -> Sequence[Finding]:
     """One agent: its program and version, or how to get it."""
     settings = ward.loaded.settings
     found = find(name, settings, path=ward.environment.get("PATH"), registry=ward.registry)
-    if isinstance(found, Missing):
+    if isinstance(found, MissingAgent):
         if found.origin == "own":
             return problem(f"the program of your own agent `{name}` is not here", found.hint)
         if name == settings.agent:
@@ -106,7 +104,7 @@ async def agent(name: str, ward: Ward) -> Sequence[Finding]:
     return ok(f"{known.version}, {found.where}", version=known.version, **facts)
 
 
-def registry(ward: Ward) -> Sequence[Finding]:
+def registry(ward: DoctorContext) -> Sequence[Finding]:
     """The registry that the user gave, if any."""
     if ward.registry_trouble is not None:
         sentence, hint = split(ward.registry_trouble, "`antiphon agents registry --forget` removes it")
@@ -118,10 +116,10 @@ def registry(ward: Ward) -> Sequence[Finding]:
 # --- a real start: `initialize` and a session, without a prompt ------------------------------------------------------
 
 
-async def start(name: str, ward: Ward) -> Sequence[Finding]:
+async def start(name: str, ward: DoctorContext) -> Sequence[Finding]:
     """Start it, open a session, close everything, and tell how long each took. What is not here is told elsewhere."""
     found = find(name, ward.loaded.settings, path=ward.environment.get("PATH"), registry=ward.registry)
-    if isinstance(found, Missing):
+    if isinstance(found, MissingAgent):
         return []
     try:
         async with asyncio.timeout(ward.start_limit):
@@ -138,11 +136,11 @@ async def start(name: str, ward: Ward) -> Sequence[Finding]:
         return problem(sentence, hint)
 
 
-def _sign_in(found: Found) -> str:
+def _sign_in(found: FoundAgent) -> str:
     return f"to sign in, {found.login}" if found.login else "see its documentation for how to sign in"
 
 
-async def _through(found: Found, ward: Ward) -> Sequence[Finding]:
+async def _through(found: FoundAgent, ward: DoctorContext) -> Sequence[Finding]:
     from antiphon.client.connect import connect
     from antiphon.client.link import Retry
 

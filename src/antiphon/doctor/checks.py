@@ -1,22 +1,31 @@
 """All checks there are, as a table: of this machine, of each engine, of each agent, of each editor."""
 
+import os
 from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from antiphon.catalogue.finding import names
+import msgspec
+
+from antiphon.catalogue.agents import names
 from antiphon.catalogue.known import KNOWN
 from antiphon.catalogue.programs import CLAUDE, CODEX
+from antiphon.catalogue.registry import Registry, RegistryProblem
+from antiphon.catalogue.registry_copy import kept
+from antiphon.config.settings import find, settle
 from antiphon.doctor import agents, configuration, editors, engines, install
 from antiphon.doctor import agents as starting
-from antiphon.doctor import environment as surroundings
+from antiphon.doctor import configuration as surroundings
 from antiphon.doctor import network as reaching
 from antiphon.doctor import state as keeping
-from antiphon.doctor.findings import Check, Look, Ward
+from antiphon.doctor.findings import Check, DoctorContext, Look
+from antiphon.doctor.runner import home
+from antiphon.doctor.state import is_trusted
 from antiphon.editors.known import EDITORS
 from antiphon.engines.known import ENGINES
+from antiphon.permission.settings import rule_problem
 
-__all__ = ["PARTS", "checks_of", "selected"]
+__all__ = ["PARTS", "checks_of", "read_context", "selected"]
 
 PARTS: Final = {
     "install": "Installation",
@@ -59,7 +68,7 @@ _LOGINS: Final = {"claude": engines.claude_login, "codex": engines.codex_login}
 _ADDRESSES: Final = {"claude": reaching.claude, "codex": reaching.codex}
 
 
-def checks_of(ward: Ward, *, network: bool, start: bool) -> tuple[Check, ...]:
+def checks_of(ward: DoctorContext, *, network: bool, start: bool) -> tuple[Check, ...]:
     """Every check for what is looked at, in the order of the report."""
     patience = 3 * ward.limit + ENDING
     found = [Check(id, title, look, QUICK, _extra_of(id)) for id, title, look in _HERE]
@@ -94,7 +103,7 @@ def selected(checks: Sequence[Check], wanted: Sequence[str]) -> tuple[tuple[Chec
     return chosen, tuple(name for name in wanted if not any(check.is_about(name) for check in checks))
 
 
-def _starts(ward: Ward) -> list[Check]:
+def _starts(ward: DoctorContext) -> list[Check]:
     """Our engines; of the others those that were named, because a first start may download something."""
     every = names(ward.loaded.settings, ward.registry)
     chosen = dict.fromkeys((*ENGINES, *(name for name in every if name in ward.named)))
@@ -108,6 +117,39 @@ def _extra_of(id: str) -> tuple[str, ...]:
     return (name,) if name in _LOGINS else ()
 
 
-def _is_engine(name: str, ward: Ward) -> bool:
+def _is_engine(name: str, ward: DoctorContext) -> bool:
     """Whether a name means an engine of ours with a program behind it, which has checks of its own."""
     return name not in ward.loaded.settings.agents and name in KNOWN and KNOWN[name].drives is not None
+
+
+# --- Takes somebody in: reads what every check needs to know, and says what could not be read. Opens nothing for writing
+
+
+def read_context(named: Sequence[str], limit: float, start_limit: float) -> DoctorContext:
+    """Whoever is here. It blocks."""
+    cwd = _here()
+    sources = find(cwd)
+    ward = DoctorContext(
+        cwd,
+        dict(os.environ),
+        settle(sources, trusted=False, rule_problem=rule_problem),
+        named=frozenset(named),
+        limit=limit,
+        start_limit=start_limit,
+    )
+    if is_trusted(ward):
+        loaded = settle(sources, trusted=True, rule_problem=rule_problem)
+        ward = msgspec.structs.replace(ward, loaded=loaded, trusted=True)
+    try:
+        copy = kept()
+        registry, trouble = Registry({}) if copy is None else copy.read(), None
+    except RegistryProblem as error:
+        registry, trouble = Registry({}), error.advice
+    return msgspec.structs.replace(ward, registry=registry, registry_trouble=trouble)
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it was deleted under us
+        return home()

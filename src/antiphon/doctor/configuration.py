@@ -1,21 +1,29 @@
 """The config files: whether they are there and understood, whether a project's is trusted, and whether what they name exists."""
 
+import difflib
+import os
 import re
 import shutil
 from collections.abc import Sequence
 from typing import Final
+from urllib.parse import urlsplit
 
-from antiphon.catalogue.engines import default_agent
-from antiphon.catalogue.finding import UnknownAgent, find
-from antiphon.config.files import ConfigFile, user_file
-from antiphon.doctor.findings import Finding, Ward, note, ok, problem, split
+from antiphon.catalogue.agents import UnknownAgent, find
+from antiphon.catalogue.known import default_agent
+from antiphon.config.environment import AUTO_RESUME
+from antiphon.config.places import CONFIG_DIR, STATE_DIR
+from antiphon.config.reader import ConfigFile, user_file
+from antiphon.doctor.findings import DoctorContext, Finding, note, ok, problem, split
+from antiphon.duet.preferences import PRIMARY, ROUTE
+from antiphon.engines.events import VARIABLE as MIRROR
+from antiphon.transports.tree import MARK
 
-__all__ = ["chosen_agent", "of_project", "of_user", "servers"]
+__all__ = ["OURS", "chosen_agent", "of_project", "of_user", "paths", "proxies", "servers", "variables"]
 
 _LINE: Final = re.compile(r", line (\d+): ")
 
 
-def of_user(ward: Ward) -> Sequence[Finding]:
+def of_user(ward: DoctorContext) -> Sequence[Finding]:
     """The user's own file."""
     file = ward.loaded.sources.user
     if file is None:
@@ -23,7 +31,7 @@ def of_user(ward: Ward) -> Sequence[Finding]:
     return _troubles(file, ward) or ok(f"{file.path} is understood", path=str(file.path))
 
 
-def of_project(ward: Ward) -> Sequence[Finding]:
+def of_project(ward: DoctorContext) -> Sequence[Finding]:
     """The project's file, and whether it counts."""
     file = ward.loaded.sources.project
     if file is None:
@@ -37,7 +45,7 @@ def of_project(ward: Ward) -> Sequence[Finding]:
     return ok(f"{file.path} is understood; it is {trust}", path=str(file.path))
 
 
-def chosen_agent(ward: Ward) -> Sequence[Finding]:
+def chosen_agent(ward: DoctorContext) -> Sequence[Finding]:
     """The agent that `run` and `chat` start. Whether its program is there, the agents' own checks say."""
     name = ward.loaded.settings.agent
     if not name:
@@ -51,7 +59,7 @@ def chosen_agent(ward: Ward) -> Sequence[Finding]:
     return ok(f"`{name}` is what `run` and `chat` start")
 
 
-def servers(ward: Ward) -> Sequence[Finding]:
+def servers(ward: DoctorContext) -> Sequence[Finding]:
     """The MCP servers that every session gets, as far as they are programs."""
     every = ward.loaded.settings.mcp.values()
     found: list[Finding] = []
@@ -67,7 +75,7 @@ def servers(ward: Ward) -> Sequence[Finding]:
     return ok(", ".join(server.name for server in every))
 
 
-def _troubles(file: ConfigFile, ward: Ward) -> list[Finding]:
+def _troubles(file: ConfigFile, ward: DoctorContext) -> list[Finding]:
     found: list[Finding] = []
     for text in ward.loaded.problems:
         if text.sentence.startswith(str(file.path)):
@@ -75,3 +83,83 @@ def _troubles(file: ConfigFile, ward: Ward) -> list[Finding]:
             line = _LINE.search(sentence)
             found += problem(sentence, hint, path=str(file.path), **({"line": line[1]} if line else {}))
     return found
+
+
+# --- The environment: names of ours that we do not know, variables that point nowhere, proxies. Values are not shown: they may be secret
+
+OURS: Final = (STATE_DIR, CONFIG_DIR, MIRROR, ROUTE, PRIMARY, AUTO_RESUME)
+"""The variables that people set for us."""
+
+_PREFIX: Final = "ANTIPHON_"
+
+_INSIDE: Final = (MARK, "ANTIPHON_CI", "ANTIPHON_INTEROP")
+"""Those that we set ourselves, and those of our own tests."""
+
+_DIRECTORIES: Final = ("CODEX_HOME",)
+"""Directories that have to be there: the program that reads the variable does not make them."""
+
+_FILES: Final = ("SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "CODEX_CA_CERTIFICATE")
+"""Files without which connections fail, and not in words that anybody understands."""
+
+_XDG: Final = ("XDG_CONFIG_HOME", "XDG_STATE_HOME")
+_PROXIES: Final = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
+
+
+def variables(ward: DoctorContext) -> Sequence[Finding]:
+    """Our own variables: a misspelt one does nothing, and nobody says so."""
+    found: list[Finding] = []
+    ours = [name for name in ward.environment if name.startswith(_PREFIX) and name not in _INSIDE]
+    for name in ours:
+        if name in OURS:
+            continue
+        # Without what they all begin with: it would make any two of them alike.
+        ends = [each.removeprefix(_PREFIX) for each in OURS]
+        near = difflib.get_close_matches(name.removeprefix(_PREFIX), ends, n=1, cutoff=0.75)
+        if near:
+            found += problem(f"{name} is set, and means nothing", f"did you mean {_PREFIX}{near[0]}? Else take it out")
+        else:
+            found += note(f"{name} is set, and means nothing here", f"we know {', '.join(OURS)}")
+    known = [name for name in ours if name in OURS]
+    return found or ok(f"set: {', '.join(known)}" if known else "none of ours is set")
+
+
+def paths(ward: DoctorContext) -> Sequence[Finding]:
+    """Variables of others that name a file or a directory which is not there."""
+    found: list[Finding] = []
+    for name, exists in (
+        *((name, os.path.isdir) for name in _DIRECTORIES),
+        *((name, os.path.exists) for name in _FILES),
+    ):
+        value = ward.environment.get(name)
+        if value and not exists(os.path.expanduser(value)):
+            found += problem(f"{name} names `{value[:200]}`, which is not there", "correct it, make it, or take it out")
+    for name in _XDG:
+        value = ward.environment.get(name)
+        if value and not os.path.isabs(value):
+            found += note(f"{name} is not a whole path, and so it is ignored", "correct it, or take it out")
+    return found or ok("no variable that we know points nowhere")
+
+
+def proxies(ward: DoctorContext) -> Sequence[Finding]:
+    """Proxies: programs go through them, and many troubles come from there."""
+    told = []
+    for name in _PROXIES:
+        value = ward.environment.get(name) or ward.environment.get(name.lower())
+        if value:
+            told.append(f"{name} is {_shown(value)}")
+    if not told:
+        return ok("none is set")
+    spared = ward.environment.get("NO_PROXY") or ward.environment.get("no_proxy")
+    around = f"; not for {spared[:100]}" if spared else "; there is no NO_PROXY"
+    hint = None if spared else "if a model or an MCP server is on this machine, set NO_PROXY=localhost,127.0.0.1"
+    return note(f"{', '.join(told)}{around}", hint)
+
+
+def _shown(address: str) -> str:
+    """Without a user and a password."""
+    try:
+        parts = urlsplit(address if "://" in address else f"http://{address}")
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return "no address"
+    return f"{parts.scheme}://{parts.hostname or ''}{port}"

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from antiphon.doctor.findings import Finding, Ward, note, ok, problem
+from antiphon.doctor.findings import DoctorContext, Finding, note, ok, problem
 from antiphon.editors.jsonc import NotJsonc, parse
 from antiphon.editors.known import NAME, place_of
 from antiphon.editors.records import records
@@ -38,7 +38,7 @@ _MODULE: Final = re.compile(r"""["']-m["'][\s,]+$""")
 """What stands before the name in `python -m antiphon`."""
 
 
-def settings_of(name: str, ward: Ward) -> Sequence[Finding]:
+def settings_of(name: str, ward: DoctorContext) -> Sequence[Finding]:
     """What an editor's settings say about us; nothing if they do not mention us."""
     found: list[Finding] = []
     for path in _files(name, ward.environment):
@@ -109,7 +109,7 @@ def _words(part: dict[str, Any]) -> list[str]:
     return [command, *rest] if isinstance(command, str) else []
 
 
-def _of_command(name: str, path: Path, words: list[str], ward: Ward) -> Sequence[Finding]:
+def _of_command(name: str, path: Path, words: list[str], ward: DoctorContext) -> Sequence[Finding]:
     wrong = _missing(words[0], ward)
     if wrong is not None:
         return problem(f"{path} starts `{words[0]}`, {wrong}", _again(name), path=str(path))
@@ -137,7 +137,7 @@ def _unknown(engine: str) -> str | None:
     return None
 
 
-def _of_code(name: str, path: Path, text: str, ward: Ward) -> Sequence[Finding]:
+def _of_code(name: str, path: Path, text: str, ward: DoctorContext) -> Sequence[Finding]:
     """Of a program only what looks like our command is looked at."""
     found: list[Finding] = []
     for match in _MENTIONED.finditer(text):
@@ -149,7 +149,7 @@ def _of_code(name: str, path: Path, text: str, ward: Ward) -> Sequence[Finding]:
     return found or ok(f"{path} mentions Antiphon", path=str(path))
 
 
-def _missing(program: str, ward: Ward) -> str | None:
+def _missing(program: str, ward: DoctorContext) -> str | None:
     """What is wrong with a program that an editor is to start."""
     place = os.path.expanduser(program)
     if "/" in place:

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from antiphon.catalogue.programs import CLAUDE, CODEX, Cli, CliMissing, Found, find_cli
-from antiphon.catalogue.versions import version_in
-from antiphon.config.reading import read
-from antiphon.doctor.findings import Finding, Ward, note, ok, problem
-from antiphon.doctor.runner import Answer, ask
+from antiphon.catalogue.agents import version_in
+from antiphon.catalogue.programs import CLAUDE, CODEX, Cli, CliMissing, FoundProgram, find_cli
+from antiphon.config.reader import read
+from antiphon.doctor.findings import DoctorContext, Finding, note, ok, problem
+from antiphon.doctor.runner import ProgramOutput, ask
 from antiphon.engines.cli_program import CliTooOld, check_version
 from antiphon.engines.codex.engine import KEYS
 
 if TYPE_CHECKING:
-    from antiphon.doctor.runner import Result
+    from antiphon.doctor.runner import DoctorResult
 
 __all__ = ["claude_login", "codex_config", "codex_login", "one_is_enough", "program"]
 
@@ -43,7 +43,7 @@ _CLAUDE_WAYS: Final = {
 }
 
 
-class Standing(msgspec.Struct, rename="camel"):
+class ClaudeLogin(msgspec.Struct, rename="camel"):
     """What `claude auth status` says, as far as it is passed on."""
 
     logged_in: bool
@@ -51,7 +51,7 @@ class Standing(msgspec.Struct, rename="camel"):
     api_provider: str = ""
 
 
-async def program(cli: Cli, ward: Ward) -> Sequence[Finding]:
+async def program(cli: Cli, ward: DoctorContext) -> Sequence[Finding]:
     """Where the program is, and which version; nothing if it is missing and nobody asked for it."""
     try:
         found = find_cli(cli, ward.environment)
@@ -74,7 +74,7 @@ async def program(cli: Cli, ward: Ward) -> Sequence[Finding]:
     return ok(f"{version}, {where}", version=version, **facts)
 
 
-async def claude_login(ward: Ward) -> Sequence[Finding]:
+async def claude_login(ward: DoctorContext) -> Sequence[Finding]:
     """Whether Claude Code could work for somebody here."""
     found = await _usable(CLAUDE, ward)
     if found is None:
@@ -93,7 +93,7 @@ async def claude_login(ward: Ward) -> Sequence[Finding]:
     return ok(f"signed in {way}", method=standing.auth_method, provider=standing.api_provider)
 
 
-async def codex_login(ward: Ward) -> Sequence[Finding]:
+async def codex_login(ward: DoctorContext) -> Sequence[Finding]:
     """Whether Codex could work for somebody here."""
     found = await _usable(CODEX, ward)
     if found is None:
@@ -116,7 +116,7 @@ async def codex_login(ward: Ward) -> Sequence[Finding]:
     )
 
 
-def one_is_enough(results: "Sequence[Result]", ward: Ward) -> "tuple[Result, ...]":
+def one_is_enough(results: "Sequence[DoctorResult]", ward: DoctorContext) -> "tuple[DoctorResult, ...]":
     """Return the results with the problems of engines that are not needed as notes, where another engine works.
 
     An engine is needed that was asked for by name: here, as the agent, for the joint agent, or by where its program is.
@@ -145,7 +145,7 @@ def _as_note(finding: Finding) -> Finding:
     return msgspec.structs.replace(finding, status="note") if finding.status == "problem" else finding
 
 
-def codex_config(ward: Ward) -> Mapping[str, Any]:
+def codex_config(ward: DoctorContext) -> Mapping[str, Any]:
     """What the user wrote into Codex's own config file; nothing if it cannot be read."""
     place = Path(os.path.expanduser(ward.environment.get("CODEX_HOME") or "~/.codex")) / "config.toml"
     try:
@@ -154,7 +154,7 @@ def codex_config(ward: Ward) -> Mapping[str, Any]:
         return {}
 
 
-async def _usable(cli: Cli, ward: Ward) -> Found | None:
+async def _usable(cli: Cli, ward: DoctorContext) -> FoundProgram | None:
     """The program, if `program` has nothing to say against it: one trouble is not told twice."""
     try:
         found = find_cli(cli, ward.environment)
@@ -171,11 +171,11 @@ async def _usable(cli: Cli, ward: Ward) -> Found | None:
     return found
 
 
-async def _version(found: Found, ward: Ward) -> Answer:
+async def _version(found: FoundProgram, ward: DoctorContext) -> ProgramOutput:
     return await ask(found.path, "--version", limit=ward.limit, env=ward.environment)
 
 
-def _version_in(cli: Cli, answer: Answer) -> str | None:
+def _version_in(cli: Cli, answer: ProgramOutput) -> str | None:
     """Its own version: a warning before it may name that of something else."""
     if answer.status != 0:
         return None
@@ -184,7 +184,7 @@ def _version_in(cli: Cli, answer: Answer) -> str | None:
     return next((version for line in (*own, *lines) if (version := version_in(line))), None)
 
 
-def _is_chosen(cli: Cli, ward: Ward) -> bool:
+def _is_chosen(cli: Cli, ward: DoctorContext) -> bool:
     """Whether the user named a program: then it is wrong that there is none."""
     if ward.environment.get(cli.variable):
         return True
@@ -192,15 +192,15 @@ def _is_chosen(cli: Cli, ward: Ward) -> bool:
     return file is not None and read(file.text).text("engines", cli.name, "executable") is not None
 
 
-def _standing(said: str) -> Standing | None:
+def _standing(said: str) -> ClaudeLogin | None:
     """The object in what it said; a warning may stand before it."""
     start = said.find("{")
     try:
-        return msgspec.json.decode(said[start : said.rfind("}") + 1], type=Standing) if start >= 0 else None
+        return msgspec.json.decode(said[start : said.rfind("}") + 1], type=ClaudeLogin) if start >= 0 else None
     except (msgspec.DecodeError, UnicodeError):
         return None
 
 
-def _silent(cli: Cli, answer: Answer, hint: str) -> Sequence[Finding]:
+def _silent(cli: Cli, answer: ProgramOutput, hint: str) -> Sequence[Finding]:
     why = answer.trouble or f"it ended with {answer.status}"
     return problem(f"{cli.title} does not say whether you are signed in: {why}", hint)

@@ -10,7 +10,7 @@ from antiphon.config.settings import Loaded
 from antiphon.config.shapes import NOTHING, Settings
 from antiphon.errors import Advice
 
-__all__ = ["Check", "Finding", "Look", "Status", "Ward", "note", "ok", "problem", "split"]
+__all__ = ["Check", "DoctorContext", "Finding", "Look", "Status", "note", "ok", "problem", "split"]
 
 Status: TypeAlias = Literal["ok", "note", "problem"]
 """`note` is something to know, with which everything works; a `problem` is something that does not."""
@@ -26,7 +26,7 @@ class Finding(msgspec.Struct, frozen=True):
     """The same for programs: a version, a path, a line."""
 
 
-class Ward(msgspec.Struct, frozen=True):
+class DoctorContext(msgspec.Struct, frozen=True):
     """What is looked at: a directory and an environment, with the settings that hold there."""
 
     cwd: str
@@ -44,7 +44,7 @@ class Ward(msgspec.Struct, frozen=True):
     """Seconds that an agent may take to start, open a session and end."""
 
 
-Look: TypeAlias = Callable[[Ward], Sequence[Finding]] | Callable[[Ward], Awaitable[Sequence[Finding]]]
+Look: TypeAlias = Callable[[DoctorContext], Sequence[Finding]] | Callable[[DoctorContext], Awaitable[Sequence[Finding]]]
 """Looks, and tells what there is to tell; nothing if another check says it better."""
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 import antiphon
 from antiphon.catalogue.programs import CLAUDE, CODEX, CliMissing, find_cli
-from antiphon.doctor.findings import Finding, Ward, note, ok, problem
+from antiphon.doctor.findings import DoctorContext, Finding, note, ok, problem
 
 __all__ = ["EXTRAS", "command", "extra", "ours", "python"]
 
@@ -44,7 +44,7 @@ class DirectUrl(msgspec.Struct):
     dir_info: dict[str, object] = {}
 
 
-def python(ward: Ward) -> Sequence[Finding]:
+def python(ward: DoctorContext) -> Sequence[Finding]:
     """The Python that runs this, and the machine."""
     import sqlite3
 
@@ -67,7 +67,7 @@ def python(ward: Ward) -> Sequence[Finding]:
     return ok(where, **facts)
 
 
-def ours(ward: Ward) -> Sequence[Finding]:
+def ours(ward: DoctorContext) -> Sequence[Finding]:
     """Our version, and how it came here."""
     here = Path(antiphon.__file__).resolve().parent
     facts = {"version": antiphon.__version__, "path": str(here)}
@@ -85,7 +85,7 @@ def ours(ward: Ward) -> Sequence[Finding]:
     return ok(f"{antiphon.__version__}, {words}", **facts)
 
 
-def command(ward: Ward) -> Sequence[Finding]:
+def command(ward: DoctorContext) -> Sequence[Finding]:
     """The `antiphon` that editors and people start."""
     path = ward.environment.get("PATH", os.defpath)
     found = shutil.which("antiphon", path=path)
@@ -105,7 +105,7 @@ def command(ward: Ward) -> Sequence[Finding]:
     return ok(f"`antiphon` is {found}", path=found)
 
 
-def extra(name: str, ward: Ward) -> Sequence[Finding]:
+def extra(name: str, ward: DoctorContext) -> Sequence[Finding]:
     """Whether an optional part is there."""
     missing = [package for package in EXTRAS[name] if PathFinder.find_spec(package) is None]
     if not missing:

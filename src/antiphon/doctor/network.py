@@ -10,7 +10,7 @@ import msgspec
 
 from antiphon.catalogue.programs import CLAUDE, CODEX, CliMissing, find_cli
 from antiphon.doctor.engines import codex_config
-from antiphon.doctor.findings import Finding, Ward, note, ok, problem
+from antiphon.doctor.findings import DoctorContext, Finding, note, ok, problem
 from antiphon.doctor.runner import ask, in_thread
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ CHATGPT: Final = "https://chatgpt.com/backend-api/codex"
 _CLOUDS: Final = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
 
 
-async def claude(ward: Ward) -> Sequence[Finding]:
+async def claude(ward: DoctorContext) -> Sequence[Finding]:
     """The address that Claude Code would ask."""
     try:
         find_cli(CLAUDE, ward.environment)
@@ -38,7 +38,7 @@ async def claude(ward: Ward) -> Sequence[Finding]:
     return await _reach(address, ward)
 
 
-async def codex(ward: Ward) -> Sequence[Finding]:
+async def codex(ward: DoctorContext) -> Sequence[Finding]:
     """The address that Codex would ask."""
     try:
         found = find_cli(CODEX, ward.environment)
@@ -59,7 +59,7 @@ async def codex(ward: Ward) -> Sequence[Finding]:
     return await _reach(CHATGPT if "ChatGPT" in answer.said else OPENAI, ward)
 
 
-async def _reach(address: str, ward: Ward) -> Sequence[Finding]:
+async def _reach(address: str, ward: DoctorContext) -> Sequence[Finding]:
     """Any answer will do: without a key it is a refusal."""
     shown = _shown(address)
     if shown is None:
@@ -113,7 +113,7 @@ def _shown(address: str) -> str | None:
     return f"{parts.scheme}://{parts.hostname}{port}" if parts.scheme in ("http", "https") and parts.hostname else None
 
 
-def _claude_setting(ward: Ward) -> str | None:
+def _claude_setting(ward: DoctorContext) -> str | None:
     """The address in the user's settings of Claude Code."""
     folder = ward.environment.get("CLAUDE_CONFIG_DIR") or str(Path.home() / ".claude")
     try:

@@ -12,20 +12,20 @@ from typing import Final, TypeVar, cast
 
 import msgspec
 
-from antiphon.doctor.findings import Check, Finding, Ward, problem
+from antiphon.doctor.findings import Check, DoctorContext, Finding, problem
 from antiphon.errors import SpawnFailed
-from antiphon.local.commands import Command
+from antiphon.local.commands import LocalCommand
 from antiphon.redaction import Redactor
 from antiphon.text import one_line
 
-__all__ = ["Answer", "Result", "ask", "examine", "home", "in_thread"]
+__all__ = ["DoctorResult", "ProgramOutput", "ask", "home", "in_thread", "run_checks"]
 
 # --- programs, run with a limit --------------------------------------------------------------------------------------
 
 OUTPUT: Final = 64 * 1024
 
 
-class Answer(msgspec.Struct, frozen=True):
+class ProgramOutput(msgspec.Struct, frozen=True):
     """What a program said, stdout and stderr together; or why it said nothing."""
 
     said: str = ""
@@ -39,19 +39,21 @@ class Answer(msgspec.Struct, frozen=True):
         return line or ("nothing" if self.status == 0 else f"nothing, and ended with {self.status}")
 
 
-async def ask(path: str, *words: str, limit: float, cwd: str | None = None, env: Mapping[str, str]) -> Answer:
+async def ask(path: str, *words: str, limit: float, cwd: str | None = None, env: Mapping[str, str]) -> ProgramOutput:
     """Run it with these words, in a directory, and hear what it says. It reads nothing."""
     try:
-        command = await Command.start([path, *words], cwd=cwd or home(), env=env, output_limit=OUTPUT)
+        command = await LocalCommand.start([path, *words], cwd=cwd or home(), env=env, output_limit=OUTPUT)
     except SpawnFailed as error:
-        return Answer(trouble=str(error).partition("\n")[0])
+        return ProgramOutput(trouble=str(error).partition("\n")[0])
     async with command:
         try:
             async with asyncio.timeout(limit):
                 exit = await command.wait()
         except TimeoutError:
-            return Answer(trouble=f"`{' '.join((os.path.basename(path), *words))}` took more than {limit:g} seconds")
-        return Answer(command.output(), exit.code)
+            return ProgramOutput(
+                trouble=f"`{' '.join((os.path.basename(path), *words))}` took more than {limit:g} seconds"
+            )
+        return ProgramOutput(command.output(), exit.code)
 
 
 def home() -> str:
@@ -70,7 +72,7 @@ LONGEST: Final = 500
 """Letters of a sentence or a hint: the last words of a program may be a book."""
 
 
-class Result(msgspec.Struct, frozen=True):
+class DoctorResult(msgspec.Struct, frozen=True):
     """A check, what it found, and the seconds that it took."""
 
     check: Check
@@ -78,19 +80,19 @@ class Result(msgspec.Struct, frozen=True):
     seconds: float
 
 
-async def examine(
-    checks: Sequence[Check], ward: Ward, done: Callable[[Check], None] = lambda _: None
-) -> tuple[Result, ...]:
+async def run_checks(
+    checks: Sequence[Check], ward: DoctorContext, done: Callable[[Check], None] = lambda _: None
+) -> tuple[DoctorResult, ...]:
     """Do all of them; the results come in the order of the checks. `done` is told each as it ends."""
     gate = asyncio.Semaphore(AT_ONCE)
     redact = Redactor(ward.environment)
 
-    async def do(check: Check) -> Result:
+    async def do(check: Check) -> DoctorResult:
         async with gate:
             began = time.monotonic()
             found = await _find(check, ward)
             done(check)
-            return Result(check, tuple(_clean(each, redact) for each in found), time.monotonic() - began)
+            return DoctorResult(check, tuple(_clean(each, redact) for each in found), time.monotonic() - began)
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(do(check), name=check.id) for check in checks]
@@ -124,12 +126,12 @@ async def in_thread(work: Callable[[], T]) -> T:
     return await future
 
 
-async def _find(check: Check, ward: Ward) -> Sequence[Finding]:
+async def _find(check: Check, ward: DoctorContext) -> Sequence[Finding]:
     try:
         async with asyncio.timeout(check.limit):
             if inspect.iscoroutinefunction(check.look):
                 return await cast("Awaitable[Sequence[Finding]]", check.look(ward))
-            look = cast("Callable[[Ward], Sequence[Finding]]", check.look)
+            look = cast("Callable[[DoctorContext], Sequence[Finding]]", check.look)
             return await in_thread(lambda: look(ward))
     except TimeoutError:
         return problem(

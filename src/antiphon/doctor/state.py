@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from antiphon.config.places import state_dir
-from antiphon.doctor.findings import Finding, Ward, note, ok, problem, split
+from antiphon.doctor.findings import DoctorContext, Finding, note, ok, problem, split
 from antiphon.errors import AcpError, sentence_and_hint
 from antiphon.store.errors import explained
 from antiphon.store.locks import look_at_all
@@ -31,7 +31,7 @@ STALE: Final = 3600.0
 """Seconds after which a file that was to be moved into its place has been left over."""
 
 
-def directory(ward: Ward) -> Sequence[Finding]:
+def directory(ward: DoctorContext) -> Sequence[Finding]:
     """Where we keep things: whether it can be written to, and whether there is room."""
     place = state_dir(ward.environment)
     facts = {"path": str(place)}
@@ -50,7 +50,7 @@ def directory(ward: Ward) -> Sequence[Finding]:
     return ok(f"{place}{made}; {_size(free)} are free", **facts)
 
 
-def database(ward: Ward) -> Sequence[Finding]:
+def database(ward: DoctorContext) -> Sequence[Finding]:
     """The database: whether it opens and can be written, its size and its version."""
     path = state_dir(ward.environment) / FILE_NAME
     facts = {"path": str(path)}
@@ -76,7 +76,7 @@ def database(ward: Ward) -> Sequence[Finding]:
     return ok(f"{path} opens, {_size(size)}, tables of version {version}{old}", **facts)
 
 
-def leftovers(ward: Ward) -> Sequence[Finding]:
+def leftovers(ward: DoctorContext) -> Sequence[Finding]:
     """What a crash has left: an unfinished transaction, files that were never moved into their place."""
     place = state_dir(ward.environment)
     found: list[Finding] = []
@@ -92,7 +92,7 @@ def leftovers(ward: Ward) -> Sequence[Finding]:
     return found
 
 
-def sessions(ward: Ward) -> Sequence[Finding]:
+def sessions(ward: DoctorContext) -> Sequence[Finding]:
     """Sessions that are open now, and locks of those who crashed with one open."""
     try:
         every = list(look_at_all(state_dir(ward.environment)))
@@ -114,7 +114,7 @@ def sessions(ward: Ward) -> Sequence[Finding]:
     return found
 
 
-def is_trusted(ward: Ward) -> bool:
+def is_trusted(ward: DoctorContext) -> bool:
     """Whether the project's file, as it is, was trusted. What cannot be read says no; why, `database` tells."""
     sources, path = ward.loaded.sources, state_dir(ward.environment) / FILE_NAME
     if sources.directory is None or sources.project is None or not sources.project.digest or not path.exists():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from antiphon import __version__
 from antiphon.agent.agent import Agent
-from antiphon.catalogue.engines import DEMO, installed, named_by_user
+from antiphon.catalogue.known import DEMO, installed, named_by_user
 from antiphon.duet.commands import handles, reserved
 from antiphon.engines.known import make_engine
 from antiphon.errors import AcpError, Advice, Code, RequestError

@@ -20,7 +20,7 @@ from antiphon.protocol import v1
 from antiphon.text import prose
 
 if TYPE_CHECKING:
-    from antiphon.local.commands import Command
+    from antiphon.local.commands import LocalCommand
 
 __all__ = [
     "LIMIT",
@@ -257,10 +257,10 @@ class Nudges:
         words = _found(self.command)
         if words is None:
             return None
-        from antiphon.local.commands import Command
+        from antiphon.local.commands import LocalCommand
 
         try:
-            command = await Command.start(words, cwd=cwd, output_limit=OUTPUT, errors=False)
+            command = await LocalCommand.start(words, cwd=cwd, output_limit=OUTPUT, errors=False)
         except SpawnFailed as error:
             _log.debug("no tasks: %s", error)
             return None
@@ -268,7 +268,7 @@ class Nudges:
             return await _told(command)
 
 
-async def _told(command: "Command") -> list[OpenTask] | None:
+async def _told(command: "LocalCommand") -> list[OpenTask] | None:
     try:
         async with asyncio.timeout(LIMIT):
             end = await command.wait()

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 from antiphon.aio import maybe_await
-from antiphon.catalogue.engines import DEMO
-from antiphon.config.clients import SCRIPTS, is_script
+from antiphon.catalogue.known import DEMO
 from antiphon.config.places import state_dir
+from antiphon.config.shapes import SCRIPTS, is_script
 from antiphon.duet.history.catch_up import ends_of_open_calls
 from antiphon.duet.history.events import PromptEvent, replayed
 from antiphon.duet.history.writer import OURS

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from antiphon.aio import maybe_await
-from antiphon.config.clients import is_script
+from antiphon.config.shapes import is_script
 from antiphon.duet.history.writer import OURS
 from antiphon.errors import AcpError, Code, RequestError
 from antiphon.protocol import v1

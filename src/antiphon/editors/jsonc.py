@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import msgspec
 
-from antiphon.config.editing import EditRefused
+from antiphon.config.edits import EditRefused
 from antiphon.errors import AcpError
 
-__all__ = ["Member", "NotJsonc", "Put", "Value", "has_entry", "line_end", "parse", "put_entry", "take_entry"]
+__all__ = ["JsoncEdit", "Member", "NotJsonc", "Value", "has_entry", "line_end", "parse", "put_entry", "take_entry"]
 
 DEEPEST: Final = 100
 """Objects and lists inside each other. Settings have some five; more is a mistake, and would be a stack overflow."""
@@ -165,7 +165,7 @@ class _Reader:
 # one entry more or less, or it is not made.
 
 
-class Put(msgspec.Struct, frozen=True):
+class JsoncEdit(msgspec.Struct, frozen=True):
     """The text with the entry, and what has to be known to take it out of a text that has changed since."""
 
     text: str
@@ -175,7 +175,7 @@ class Put(msgspec.Struct, frozen=True):
     """The text of the value that stood there before, if there was one."""
 
 
-def put_entry(text: str, group: str, name: str, value: dict[str, Any]) -> Put:
+def put_entry(text: str, group: str, name: str, value: dict[str, Any]) -> JsoncEdit:
     """The text with `{group: {name: value}}` in it. What stands there under that name is replaced.
 
     Raises:
@@ -186,21 +186,21 @@ def put_entry(text: str, group: str, name: str, value: dict[str, Any]) -> Put:
         newline = _newline(text)
         gap = "" if not text or text.endswith(("\n", "\ufeff")) else newline
         whole = _written({group: {name: value}}, newline, "", "  ")
-        return _checked(Put(f"{text}{gap}{whole}{newline}", made_group=True), root, group, name, value)
+        return _checked(JsoncEdit(f"{text}{gap}{whole}{newline}", made_group=True), root, group, name, value)
     holder = _member(root, group)
     if holder is None:
-        put = Put(_insert(text, root, root, group, {name: value}), made_group=True)
+        put = JsoncEdit(_insert(text, root, root, group, {name: value}), made_group=True)
     else:
         inner = _object(holder)
         old = _member(inner, name)
         if old is None:
-            put = Put(_insert(text, root, inner, name, value))
+            put = JsoncEdit(_insert(text, root, inner, name, value))
         elif json.dumps(old.value.data) == json.dumps(value):
-            put = Put(text)
+            put = JsoncEdit(text)
         else:
             new = _written(value, _newline(text), _indent(text, old.start), _unit(text, root))
             before = text[old.value.start : old.value.end]
-            put = Put(f"{text[: old.value.start]}{new}{text[old.value.end :]}", replaced=before)
+            put = JsoncEdit(f"{text[: old.value.start]}{new}{text[old.value.end :]}", replaced=before)
     return _checked(put, root, group, name, value)
 
 
@@ -278,7 +278,7 @@ def _without(text: str, where: Value, member: Member) -> Iterator[str]:
         yield f"{head}{text[member.end :]}"
 
 
-def _checked(put: Put, root: Value | None, group: str, name: str, value: dict[str, Any]) -> Put:
+def _checked(put: JsoncEdit, root: Value | None, group: str, name: str, value: dict[str, Any]) -> JsoncEdit:
     expected = {} if root is None else dict(root.data)
     expected[group] = {**expected.get(group, {}), name: value}
     _first_right([put.text], expected)

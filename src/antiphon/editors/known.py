@@ -12,15 +12,15 @@ from typing import Any, Final
 
 import msgspec
 
-from antiphon.config.editing import EditRefused
-from antiphon.editors.jsonc import Put, has_entry, put_entry, take_entry
+from antiphon.config.edits import EditRefused
+from antiphon.editors.jsonc import JsoncEdit, has_entry, put_entry, take_entry
 
 __all__ = [
     "EDITORS",
     "OTHER_NAMES",
     "CodeEditor",
     "Editor",
-    "Entry",
+    "EditorEntry",
     "JsonEditor",
     "editors_here",
     "elisp",
@@ -147,7 +147,7 @@ NAME: Final = "Antiphon"
 """The name of the agent in an editor, unless the user gives another one."""
 
 
-class Entry(msgspec.Struct, frozen=True):
+class EditorEntry(msgspec.Struct, frozen=True):
     """How an editor is to call us, and how it starts us."""
 
     name: str
@@ -165,7 +165,7 @@ class JsonEditor(msgspec.Struct, frozen=True):
     fixed: tuple[tuple[str, str], ...] = ()
     """What stands in the entry besides the command."""
 
-    def put(self, text: str | None, entry: Entry) -> Put:
+    def put(self, text: str | None, entry: EditorEntry) -> JsoncEdit:
         """The settings with the entry."""
         value: dict[str, Any] = {
             **dict(self.fixed),
@@ -181,7 +181,7 @@ class JsonEditor(msgspec.Struct, frozen=True):
             return None
         return take_entry(text, self.group, name, made_group=made_group, replaced=replaced)
 
-    def told(self, path: Path, entry: Entry) -> list[str]:
+    def told(self, path: Path, entry: EditorEntry) -> list[str]:
         """What to do next."""
         return [step.format(name=entry.name) for step in self.steps]
 
@@ -197,17 +197,17 @@ class CodeEditor(msgspec.Struct, frozen=True):
     tell: Callable[[Path, str], list[str]]
     """The file and our name → what the user does next."""
 
-    def put(self, text: str | None, entry: Entry) -> Put:
+    def put(self, text: str | None, entry: EditorEntry) -> JsoncEdit:
         """Our file."""
         if text is not None and self.sign not in text:
             raise EditRefused("it is there already, and is not ours", hint="choose another --name, or move it away")
-        return Put(self.write(entry.name, entry.command))
+        return JsoncEdit(self.write(entry.name, entry.command))
 
     def take(self, text: str, name: str, *, made_group: bool, replaced: str | None) -> str | None:
         """Our file, which has changed since: somebody made it theirs."""
         raise EditRefused("it was changed after it was written", hint="delete it yourself if you do not need it")
 
-    def told(self, path: Path, entry: Entry) -> list[str]:
+    def told(self, path: Path, entry: EditorEntry) -> list[str]:
         """The line to add, and what to do then."""
         return self.tell(path, entry.name)
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from antiphon.catalogue.programs import CLAUDE, CODEX, Cli, CliMissing, CliProblem, Found, Source, find_cli
+from antiphon.catalogue.programs import CLAUDE, CODEX, Cli, CliMissing, CliProblem, FoundProgram, Source, find_cli
 from antiphon.config.environment import environment_for
 from antiphon.config.places import make_private_directory, state_dir
 
@@ -27,7 +27,7 @@ __all__ = [
     "CliOutput",
     "CliProblem",
     "CliTooOld",
-    "Found",
+    "FoundProgram",
     "SessionSettings",
     "Source",
     "ask",
@@ -63,7 +63,7 @@ class CliTooOld(CliProblem):
     """It is here, and too old."""
 
 
-def version_of(found: Found) -> str:
+def version_of(found: FoundProgram) -> str:
     """Its version: as we know it, else as it says. It blocks while it is asked.
 
     Raises:
@@ -73,7 +73,7 @@ def version_of(found: Found) -> str:
     return check_version(found, known_version(found) or ask_version(found))
 
 
-def known_version(found: Found) -> str | None:
+def known_version(found: FoundProgram) -> str | None:
     """Its version, if it was asked before and has not changed since."""
     sign = _sign(found.path)
     notes = read_notes(_versions(found.cli))
@@ -85,7 +85,7 @@ def known_version(found: Found) -> str | None:
             return None
 
 
-def ask_version(found: Found) -> str:
+def ask_version(found: FoundProgram) -> str:
     """Its version as it says, and to be known from now on. It blocks.
 
     Raises:
@@ -107,7 +107,7 @@ def ask_version(found: Found) -> str:
     return version[1]
 
 
-def check_version(found: Found, version: str) -> str:
+def check_version(found: FoundProgram, version: str) -> str:
     """The version, if it is new enough.
 
     Raises:
@@ -123,7 +123,7 @@ def check_version(found: Found, version: str) -> str:
     return version
 
 
-def ask(found: Found, *words: str, cwd: str | None = None, limit: float = PATIENCE) -> CliOutput:
+def ask(found: FoundProgram, *words: str, cwd: str | None = None, limit: float = PATIENCE) -> CliOutput:
     """Run the program for an answer, with nothing to read. It blocks; what does not answer in time is killed.
 
     Raises:

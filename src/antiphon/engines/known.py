@@ -70,7 +70,7 @@ def _by_command(line: str) -> "Engine":
 
 
 def _by_name(name: str) -> "Engine":
-    from antiphon.catalogue.finding import UnknownAgent, start_of
+    from antiphon.catalogue.agents import UnknownAgent, start_of
 
     try:
         found = start_of(name)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from antiphon.agent.session import AgentSession
     from antiphon.agent.turn import AgentTurn
-    from antiphon.config.project_files import Family
+    from antiphon.config.project_files import ProjectFileKinds
     from antiphon.permission.project_trust import ProjectTrust
 
 __all__ = ["TRUST", "Project", "action_of", "is_trust", "trust_by_command"]
@@ -36,7 +36,7 @@ def is_trust(turn: "AgentTurn") -> bool:
 class Project:
     """The project of one session, as an engine of one family reads it."""
 
-    def __init__(self, session: "AgentSession", title: str, family: "Family") -> None:
+    def __init__(self, session: "AgentSession", title: str, family: "ProjectFileKinds") -> None:
         self._session = session
         self._title = title
         self._family = family

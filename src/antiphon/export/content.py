@@ -11,7 +11,7 @@ from antiphon.transcript.entries import Writing
 from antiphon.transcript.presentation import diff_lines, shown_path
 from antiphon.transcript.transcript import CallEntry
 
-__all__ = ["Piece", "pieces_of", "pieces_of_call", "size"]
+__all__ = ["ContentPart", "pieces_of", "pieces_of_call", "size"]
 
 WHOLE_DIFF: Final = 5000
 """Lines of one change: a page holds all of what people change by hand, and not a generated file."""
@@ -19,7 +19,7 @@ WHOLE_DIFF: Final = 5000
 _FENCE: Final = re.compile(r"`{3,}|~{3,}")
 
 
-class Piece(msgspec.Struct, frozen=True):
+class ContentPart(msgspec.Struct, frozen=True):
     """A part of what was said or shown."""
 
     kind: Literal["prose", "output", "diff", "note", "picture"]
@@ -30,11 +30,11 @@ class Piece(msgspec.Struct, frozen=True):
     mime_type: str = ""
 
 
-def pieces_of(writing: Writing, text: str) -> Iterator[Piece]:
+def pieces_of(writing: Writing, text: str) -> Iterator[ContentPart]:
     """A message: its words, then what else is in it where there is no text alone. `text` are its words as they are to be told."""
     blocks = writing.blocks
     if all(isinstance(block, v1.TextBlock) for block in blocks):
-        yield Piece("prose", text)
+        yield ContentPart("prose", text)
         return
     first = True
     for block in blocks:
@@ -42,25 +42,25 @@ def pieces_of(writing: Writing, text: str) -> Iterator[Piece]:
             # What is left out of the words stands at their beginning, and so in the first block that has any.
             cut = len(writing.text) - len(text) if first else 0
             first = False
-            yield Piece("prose", block.text[cut:])
+            yield ContentPart("prose", block.text[cut:])
         else:
             yield _other(block)
 
 
-def pieces_of_call(call: CallEntry, cwd: str) -> Iterator[Piece]:
+def pieces_of_call(call: CallEntry, cwd: str) -> Iterator[ContentPart]:
     """What a call shows."""
     for item in call.content:
         match item:
             case v1.ContentItem(content=v1.TextBlock(text=text)):
-                yield Piece("output", _unfenced(text))
+                yield ContentPart("output", _unfenced(text))
             case v1.ContentItem(content=block):
                 yield _other(block)
             case v1.Diff():
-                yield Piece("diff", "\n".join(diff_lines(item, shown_path(item.path, cwd), WHOLE_DIFF)))
+                yield ContentPart("diff", "\n".join(diff_lines(item, shown_path(item.path, cwd), WHOLE_DIFF)))
             case v1.TerminalItem():
-                yield Piece("note", "a terminal")
+                yield ContentPart("note", "a terminal")
             case _:
-                yield Piece("note", "something that this version does not know")
+                yield ContentPart("note", "something that this version does not know")
 
 
 def _unfenced(text: str) -> str:
@@ -71,23 +71,23 @@ def _unfenced(text: str) -> str:
     return "\n".join(lines[1:-1]) if whole else text.strip("\n").rstrip()
 
 
-def _other(block: v1.ContentBlock) -> Piece:
+def _other(block: v1.ContentBlock) -> ContentPart:
     match block:
         case v1.ImageBlock():
             note = f"picture: {block.mime_type}, {size(len(block.data) * 3 // 4)}"
-            return Piece("picture", note, block.data, block.mime_type)
+            return ContentPart("picture", note, block.data, block.mime_type)
         case v1.AudioBlock():
-            return Piece("note", f"sound: {block.mime_type}, {size(len(block.data) * 3 // 4)}")
+            return ContentPart("note", f"sound: {block.mime_type}, {size(len(block.data) * 3 // 4)}")
         case v1.ResourceLink():
-            return Piece("note", f"link: {block.title or block.name} ({block.uri})")
+            return ContentPart("note", f"link: {block.title or block.name} ({block.uri})")
         case v1.EmbeddedResource(resource=v1.TextResource() as resource):
-            return Piece("note", f"file: {resource.uri}, {size(len(resource.text.encode('utf-8', 'replace')))}")
+            return ContentPart("note", f"file: {resource.uri}, {size(len(resource.text.encode('utf-8', 'replace')))}")
         case v1.EmbeddedResource(resource=v1.BlobResource() as resource):
-            return Piece("note", f"file: {resource.uri}, {size(len(resource.blob) * 3 // 4)}")
+            return ContentPart("note", f"file: {resource.uri}, {size(len(resource.blob) * 3 // 4)}")
         case v1.TextBlock():
-            return Piece("prose", block.text)
+            return ContentPart("prose", block.text)
         case _:
-            return Piece("note", "something that this version does not know")
+            return ContentPart("note", "something that this version does not know")
 
 
 def size(number: int) -> str:

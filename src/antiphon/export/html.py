@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from html import escape
 from typing import Final
 
-from antiphon.export.content import Piece, pieces_of, pieces_of_call
-from antiphon.export.session import ExportedSession, Line, speaker, text_of
+from antiphon.export.content import ContentPart, pieces_of, pieces_of_call
+from antiphon.export.session import ExportedLine, ExportedSession, speaker, text_of
 from antiphon.protocol import v1
 from antiphon.text import prose
 from antiphon.transcript.presentation import MARKS
@@ -277,7 +277,7 @@ def _articles(told: ExportedSession) -> Iterator[str]:
         yield f'<article class="plan"><h2>Plan</h2><ul>{steps}</ul></article>'
 
 
-def _body(line: Line, cwd: str) -> Iterator[str]:
+def _body(line: ExportedLine, cwd: str) -> Iterator[str]:
     entry = line.entry
     match entry:
         case Message():
@@ -307,7 +307,7 @@ def _call(call: CallEntry, title: str, cwd: str) -> str:
     return f'<details class="call {status}"{opened}><summary>{head}</summary>{"".join(map(_piece, shown))}</details>'
 
 
-def _piece(piece: Piece) -> str:
+def _piece(piece: ContentPart) -> str:
     match piece.kind:
         case "prose":
             return f'<div class="prose">{html_of_markdown(piece.text)}</div>' if piece.text.strip() else ""
@@ -328,7 +328,7 @@ def _diff(text: str) -> str:
     return f'<div class="diff"><div class="path">{safe(head)}</div><pre>{written}</pre></div>'
 
 
-def _picture(piece: Piece) -> str:
+def _picture(piece: ContentPart) -> str:
     data = "".join(piece.data.split())
     if piece.mime_type not in PICTURES or not _BASE64.fullmatch(data):
         return f'<p class="note">{safe(piece.text)}</p>'

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
-from antiphon.export.session import ExportedSession, Line, text_of
+from antiphon.export.session import ExportedLine, ExportedSession, text_of
 from antiphon.protocol.base import encode
 from antiphon.transcript.transcript import CallEntry, CompactionEntry, Entry, Message, Notice
 
@@ -27,7 +27,7 @@ def document(told: ExportedSession, *, indent: int = 2) -> bytes:
     return msgspec.json.format(encode(whole), indent=indent) + b"\n"
 
 
-def _entry(line: Line) -> dict[str, Any]:
+def _entry(line: ExportedLine) -> dict[str, Any]:
     entry = line.entry
     common = {"engine": line.engine or None, "at": line.when.isoformat(timespec="milliseconds").replace("+00:00", "Z")}
     return {"type": _type(entry), **common, **_facts(line)}
@@ -47,7 +47,7 @@ def _type(entry: Entry) -> str:
             return "thought"
 
 
-def _facts(line: Line) -> dict[str, Any]:
+def _facts(line: ExportedLine) -> dict[str, Any]:
     entry = line.entry
     match entry:
         case Message():

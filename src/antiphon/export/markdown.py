@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from antiphon.export.content import Piece, pieces_of, pieces_of_call
-from antiphon.export.session import ExportedSession, Line, speaker, text_of
+from antiphon.export.content import ContentPart, pieces_of, pieces_of_call
+from antiphon.export.session import ExportedLine, ExportedSession, speaker, text_of
 from antiphon.protocol import v1
 from antiphon.text import fenced, one_line, prose
 from antiphon.transcript.presentation import MARKS
@@ -51,7 +51,7 @@ def _head(told: ExportedSession) -> Iterator[str]:
     yield "\n".join(facts)
 
 
-def _body(line: Line, cwd: str) -> Iterator[str]:
+def _body(line: ExportedLine, cwd: str) -> Iterator[str]:
     entry = line.entry
     match entry:
         case Message():
@@ -76,7 +76,7 @@ def _body(line: Line, cwd: str) -> Iterator[str]:
             )
 
 
-def _piece(piece: Piece) -> str:
+def _piece(piece: ContentPart) -> str:
     text = prose(piece.text)
     match piece.kind:
         case "prose":

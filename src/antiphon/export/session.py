@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from antiphon.catalogue.known import KNOWN
-from antiphon.config.clients import is_script
+from antiphon.config.shapes import is_script
 from antiphon.duet.history.events import ClearEvent, EndEvent, Event, PromptEvent, UpdateEvent, unpack
 from antiphon.protocol import v1
 from antiphon.protocol.base import decoder
@@ -18,12 +18,22 @@ from antiphon.transcript.transcript import CallEntry, Entry, Message, Thought, T
 if TYPE_CHECKING:
     from antiphon.store.sessions import SessionRow
 
-__all__ = ["About", "ExportedSession", "Line", "about", "read_lines", "read_session", "speaker", "text_of", "title_of"]
+__all__ = [
+    "ExportedLine",
+    "ExportedSession",
+    "SessionFacts",
+    "about",
+    "read_lines",
+    "read_session",
+    "speaker",
+    "text_of",
+    "title_of",
+]
 
 _updates: msgspec.json.Decoder[v1.Update] = decoder(v1.Update)  # type: ignore[arg-type]  # a union is a type to msgspec
 
 
-class About(msgspec.Struct, frozen=True, rename="camel"):
+class SessionFacts(msgspec.Struct, frozen=True, rename="camel"):
     """What is known of a session besides what was said. This is how `--json` tells it, too."""
 
     id: str
@@ -41,7 +51,7 @@ class About(msgspec.Struct, frozen=True, rename="camel"):
     """Whether that is a script."""
 
 
-class Line(msgspec.Struct, frozen=True):
+class ExportedLine(msgspec.Struct, frozen=True):
     """An entry, whose it is, and when it began."""
 
     entry: Entry
@@ -59,8 +69,8 @@ class Line(msgspec.Struct, frozen=True):
 class ExportedSession(msgspec.Struct, frozen=True):
     """A session with all that is told of it."""
 
-    about: About
-    lines: list[Line]
+    about: SessionFacts
+    lines: list[ExportedLine]
     plan: list[v1.PlanEntry] = msgspec.field(default_factory=list)
 
 
@@ -69,7 +79,7 @@ class _Teller:
 
     def __init__(self) -> None:
         self.transcript = Transcript()
-        self.lines: list[Line] = []
+        self.lines: list[ExportedLine] = []
         self._last = ""  # the engine that spoke last
 
     def take(self, event: Event) -> None:
@@ -106,7 +116,7 @@ class _Teller:
 
     def _enter(self, entry: Entry | None, engine: str, at: float, by: str = "") -> None:
         if entry is not None and entry.key == len(self.lines):  # entries are never moved: a line's place is its key
-            self.lines.append(Line(entry, engine, at, by))
+            self.lines.append(ExportedLine(entry, engine, at, by))
 
 
 def _announced(update: v1.Update) -> str:
@@ -116,7 +126,7 @@ def _announced(update: v1.Update) -> str:
     return name if isinstance(name, str) else ""
 
 
-def read_lines(history: Iterable[bytes]) -> tuple[list[Line], list[v1.PlanEntry]]:
+def read_lines(history: Iterable[bytes]) -> tuple[list[ExportedLine], list[v1.PlanEntry]]:
     """The entries of a history, and the plan as it is at the end. What stood before the user began afresh is not told."""
     teller = _Teller()
     for event in unpack(history):
@@ -127,15 +137,15 @@ def read_lines(history: Iterable[bytes]) -> tuple[list[Line], list[v1.PlanEntry]
     return teller.lines, teller.transcript.plan
 
 
-def read_session(about: About, history: Iterable[bytes]) -> ExportedSession:
+def read_session(about: SessionFacts, history: Iterable[bytes]) -> ExportedSession:
     """The whole session."""
     lines, plan = read_lines(history)
     return ExportedSession(about, lines, plan)
 
 
-def about(row: "SessionRow", state: bytes, engines: Sequence[str], turns: int) -> About:
+def about(row: "SessionRow", state: bytes, engines: Sequence[str], turns: int) -> SessionFacts:
     """What is known of a stored session; `state` is what the agent keeps with it."""
-    return About(
+    return SessionFacts(
         row.id,
         row.title,
         row.cwd,
@@ -155,14 +165,14 @@ def title_of(engine: str) -> str:
     return KNOWN[engine].title if engine in KNOWN else engine or "Antiphon"
 
 
-def speaker(line: Line) -> str:
+def speaker(line: ExportedLine) -> str:
     """Who says this, for people."""
     if isinstance(line.entry, Message) and line.entry.speaker == "user":
         return f"You (by {line.by})" if line.by else "You"
     return title_of(line.engine)
 
 
-def text_of(line: Line) -> str:
+def text_of(line: ExportedLine) -> str:
     """The words of an entry: what was written, or a call's title. Without the engine's name in front, which stands above it already."""
     entry = line.entry
     match entry:

@@ -11,7 +11,7 @@ import msgspec
 from antiphon.client.agent import shortened
 from antiphon.duet.history.events import PromptEvent, unpack
 from antiphon.errors import AcpError
-from antiphon.export.session import About, ExportedSession, Line, about, read_session, speaker, text_of
+from antiphon.export.session import ExportedLine, ExportedSession, SessionFacts, about, read_session, speaker, text_of
 from antiphon.protocol import v1
 from antiphon.store.database import Database
 from antiphon.store.locks import Holder  # noqa: TC001 - msgspec reads the annotation
@@ -20,7 +20,7 @@ from antiphon.store.sessions import ConversationStore, SearchStore, SessionRow, 
 from antiphon.text import one_line, prose
 from antiphon.transcript.transcript import CallEntry, Message
 
-__all__ = ["JOINT", "Hit", "Shelf", "hits_in", "opened", "pattern_of"]
+__all__ = ["JOINT", "Hit", "StoredSessions", "hits_in", "open_stored", "pattern_of"]
 
 JOINT: Final = "antiphon"
 """The engine's name in the rows of the joint agent's sessions."""
@@ -41,7 +41,7 @@ class SessionNotFound(AcpError):
     """No stored session has this id, or several begin with it."""
 
 
-class Shelf:
+class StoredSessions:
     """The sessions of the joint agent in which anything was said, the last used first."""
 
     def __init__(self, database: Database, rows: Sequence[SessionRow], engines: dict[str, tuple[str, ...]]) -> None:
@@ -92,7 +92,7 @@ class Shelf:
             )
         return found[0]
 
-    async def about(self, row: SessionRow) -> About:
+    async def about(self, row: SessionRow) -> SessionFacts:
         """What is known of a session; one without a title is called after what was asked first."""
         turns = await self._search.count(row.id, _PROMPTED)
         known = about(row, await self.store.state(row.id), self._engines.get(row.id, ()), turns)
@@ -116,18 +116,18 @@ class Shelf:
 
 
 @asynccontextmanager
-async def opened() -> AsyncIterator[Shelf]:
+async def open_stored() -> AsyncIterator[StoredSessions]:
     """The shelf of this user. Where there is no database yet it is empty, and none is made."""
     database = open_database()
     try:
         if not database.path.exists():
-            yield Shelf(database, (), {})
+            yield StoredSessions(database, (), {})
             return
         rows = [row async for row in _rows(SessionStore(database))]
         engines: dict[str, tuple[str, ...]] = {}
         for (engine, _), id in sorted((await ConversationStore(database).conversations()).items()):
             engines[id] = (*engines.get(id, ()), engine)
-        yield Shelf(database, rows, engines)
+        yield StoredSessions(database, rows, engines)
     finally:
         await database.close()
 
@@ -143,7 +143,7 @@ async def _rows(store: SessionStore) -> AsyncIterator[SessionRow]:
             return
 
 
-def _titled(known: About, title: str | None) -> About:
+def _titled(known: SessionFacts, title: str | None) -> SessionFacts:
     import msgspec
 
     return msgspec.structs.replace(known, title=title)
@@ -173,7 +173,7 @@ def pattern_of(words: Sequence[str]) -> "re.Pattern[str]":
     return re.compile("|".join(re.escape(word) for word in longest_first), re.IGNORECASE)
 
 
-def hits_in(title: str, lines: Sequence[Line], words: Sequence[str]) -> list[Hit] | None:
+def hits_in(title: str, lines: Sequence[ExportedLine], words: Sequence[str]) -> list[Hit] | None:
     """Where the words stand; None: not all of them are there. The list is empty if all are in the title alone."""
     missing = {word.casefold() for word in words}
     missing -= {word for word in missing if word in title.casefold()}
@@ -204,7 +204,7 @@ def _one(line: str, cut: bool = False) -> str:
     return ("…" if cut else "") + one_line(line[:WINDOW])
 
 
-class ListedSession(About, frozen=True, rename="camel"):
+class ListedSession(SessionFacts, frozen=True, rename="camel"):
     """A session as `--json` lists it."""
 
     open_in: "Holder | None" = None
@@ -213,5 +213,5 @@ class ListedSession(About, frozen=True, rename="camel"):
 class FoundSession(msgspec.Struct, frozen=True, rename="camel"):
     """A session that a search has found."""
 
-    session: About
+    session: SessionFacts
     hits: "list[Hit]"

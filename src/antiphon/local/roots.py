@@ -18,7 +18,7 @@ from typing import Final, Self
 from antiphon.errors import LocalProtocolError
 from antiphon.local.problems import FileProblem, NotAFile, OutsideRoots, problem
 
-__all__ = ["EVERYWHERE", "AnyPath", "RealPaths", "Roots", "Way", "Workspace"]
+__all__ = ["EVERYWHERE", "AnyPath", "DirectoryChain", "RealPaths", "Roots", "Workspace"]
 
 AnyPath = str | os.PathLike[str]
 
@@ -78,12 +78,12 @@ class Roots:
             raise OutsideRoots(asked, real, self._real)
         return Path(real)
 
-    def way_to(self, place: Path) -> "Way":
+    def way_to(self, place: Path) -> "DirectoryChain":
         """The way down to the folder of a place that `resolve` gave."""
         root = self._root_of(str(place))
         if root is None:
             raise OutsideRoots(str(place), str(place), self._real)
-        return Way(root, place.relative_to(root).parts)
+        return DirectoryChain(root, place.relative_to(root).parts)
 
     def _root_of(self, real: str) -> str | None:
         return next((root for root in self._real if real == root or real.startswith(root.rstrip("/") + "/")), None)
@@ -158,7 +158,7 @@ class RealPaths:
 _PASS: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 
 
-class Way:
+class DirectoryChain:
     """The folders from a root down to a file, one descriptor after the other. `folder` is the file's, `name` its name there."""
 
     def __init__(self, root: str, parts: tuple[str, ...]) -> None:
@@ -166,7 +166,7 @@ class Way:
         self._made: list[tuple[int, str]] = []
         self.folder = os.open(root, _PASS)
 
-    def __enter__(self) -> "Way":
+    def __enter__(self) -> "DirectoryChain":
         return self
 
     def __exit__(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from antiphon.config.project_files import ANY, CLAUDE, CODEX, Family, ProjectFile, project_files, untrusted
+from antiphon.config.project_files import ANY, CLAUDE, CODEX, ProjectFile, ProjectFileKinds, project_files, untrusted
 from antiphon.config.settings import find, settle
 from antiphon.errors import AcpError, Advice
 
@@ -41,7 +41,9 @@ class ProjectTrust(msgspec.Struct, frozen=True):
         return bool(self.files) and not self.waiting
 
 
-async def look(family: Family, directories: Sequence[str], database: "Database | None" = None) -> ProjectTrust:
+async def look(
+    family: ProjectFileKinds, directories: Sequence[str], database: "Database | None" = None
+) -> ProjectTrust:
     """Look what an engine would read for a session in these directories. The store is only opened where there is something."""
     from antiphon.store.errors import StoreError
 

@@ -5,11 +5,245 @@ Rule 2: a block is finished when no later text can change how it looks: at a bla
 Rule 3: no block grows without end. One that is too long is cut, a fence is closed and opened again, so that drawing the open one is cheap.
 """
 
+import difflib
+import os
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
-__all__ = ["LONGEST", "Block", "Splitter"]
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from antiphon.protocol import v1
+from antiphon.transcript.entries import CallEntry
+from antiphon.tui.painter import clean, exact, one_line, output_lines
+
+__all__ = [
+    "LONGEST",
+    "MARKS",
+    "Block",
+    "DiffLines",
+    "Splitter",
+    "TailOf",
+    "TerminalTail",
+    "WordOf",
+    "bounded",
+    "call_texts",
+    "change_of",
+    "command_of",
+    "content_word",
+    "diff_texts",
+    "near",
+]
+
+# --- What changed in a file, as lines to show. Pure; knows two texts and no file
+
+LARGEST: Final = 4_000
+"""Lines of a file beyond which its parts are not matched up: comparing takes time that grows with the square."""
+
+CONTEXT: Final = 2
+"""Unchanged lines shown around a change."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiffLines:
+    """The lines of a diff, and how many came and went."""
+
+    lines: tuple[str, ...]
+    """Each with ` `, `+`, `-` in front; `@` begins a part."""
+    added: int
+    removed: int
+
+
+def change_of(old: str | None, new: str) -> DiffLines:
+    """Compare two versions; no old one means that the file is new."""
+    before, after = exact(old or "").splitlines(), exact(new).splitlines()
+    lines = tuple(_compared(before, after))
+    added, removed = (sum(line.startswith(mark) for line in lines) for mark in "+-")
+    if not added and not removed and (old or "") != new:
+        lines = ("@ only the end of the last line differs, or the kind of line ends",)
+    return DiffLines(lines, added, removed)
+
+
+def _compared(before: list[str], after: list[str]) -> Iterator[str]:
+    if max(len(before), len(after)) > LARGEST:
+        yield from (f"-{line}" for line in before)
+        yield from (f"+{line}" for line in after)
+        return
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    for number, group in enumerate(matcher.get_grouped_opcodes(CONTEXT)):
+        if number or group[0][3]:  # nothing is left out before the first line of a file
+            yield f"@ line {group[0][3] + 1}"
+        for tag, i1, i2, j1, j2 in group:
+            if tag == "equal":
+                yield from (f" {line}" for line in before[i1:i2])
+                continue
+            yield from (f"-{line}" for line in before[i1:i2])
+            yield from (f"+{line}" for line in after[j1:j2])
+
+
+_STYLES: Final = {"+": "green", "-": "red", "@": "dim cyan", " ": "dim"}
+
+
+def diff_texts(change: DiffLines, most: int | None = None) -> list[Text]:
+    """The diff in colour, at most so many lines of it."""
+    shown = [
+        Text(f"{line[0]} {line[1:]}" if line[0] != "@" else f"  {line[2:]}", _STYLES[line[0]]) for line in change.lines
+    ]
+    return bounded(shown, most)
+
+
+def bounded(texts: Sequence[Text], most: int | None, *, tail: bool = False) -> list[Text]:
+    """The first of them (or the last), and how many more there are."""
+    if most is None or len(texts) <= most:
+        return list(texts)
+    kept, left = max(most - 1, 1), len(texts) - max(most - 1, 1)
+    more = Text(f"… {left} more {'line' if left == 1 else 'lines'}", "dim")
+    return [more, *texts[-kept:]] if tail else [*texts[:kept], more]
+
+
+# --- A tool call as lines: what it is, how far, what came of it. Pure; what a terminal has written is given to it
+
+DIFF_LINES: Final = 24
+"""Lines of a diff in the conversation. `/diff` shows more."""
+
+OUTPUT_LINES: Final = 10
+"""The last lines of a command's output."""
+
+TEXT_LINES: Final = 6
+"""Lines of what else a call shows."""
+
+MARKS: Final = {
+    v1.ToolStatus.PENDING: ("○", "dim"),
+    v1.ToolStatus.IN_PROGRESS: ("◐", "yellow"),
+    v1.ToolStatus.COMPLETED: ("✓", "green"),
+    v1.ToolStatus.FAILED: ("✗", "red"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalTail:
+    """The end of what a terminal has written, and how its command ended if it has."""
+
+    text: str
+    ended: str | None = None
+
+
+TailOf: TypeAlias = Callable[[str], TerminalTail | None]
+"""By the terminal's id."""
+
+WordOf: TypeAlias = Callable[[str], str]
+"""What became of a call that failed, by its id."""
+
+
+def near(path: str, cwd: str) -> str:
+    """A path as short as it is clear."""
+    inside = os.path.relpath(path, cwd) if os.path.isabs(path) and cwd else path
+    return path if inside.startswith("..") else inside
+
+
+def call_texts(
+    call: CallEntry, cwd: str, tail_of: TailOf, spinner: str | None = None, failed: str = "failed"
+) -> list[RenderableType]:
+    """The line of the call, and below it what it shows. `failed` is what to call it if it did."""
+    mark, style = MARKS[call.status.meaning]
+    if spinner is not None and call.status.meaning == v1.ToolStatus.IN_PROGRESS:
+        mark = spinner
+    title = one_line(call.label)
+    head = Text.assemble((mark, style), " ", (title, "bold"), no_wrap=True, overflow="ellipsis")
+    if call.status.meaning == v1.ToolStatus.FAILED:
+        head.append(f"  {'denied' if call.denied else failed}", "red")
+    below: list[Text] = []
+    command = command_of(call.raw_input)
+    if command is not None and one_line(command) not in title:
+        below += bounded([Text(f"$ {line}", "cyan") for line in exact(command).splitlines()], TEXT_LINES)
+    for item in call.content:
+        below += _item_texts(item, call, cwd, tail_of)
+    return [head, *(Padding(text, (0, 0, 0, 2), expand=False) for text in below)]
+
+
+def _item_texts(item: v1.ToolContent, call: CallEntry, cwd: str, tail_of: TailOf) -> list[Text]:
+    match item:
+        case v1.Diff(path=path, new_text=new, old_text=old):
+            change = change_of(old, new)
+            counts = f"+{change.added} -{change.removed}" + ("" if old is not None else "  new")
+            head = Text.assemble(exact(near(path, cwd)), ("  " + counts, "dim"))
+            return [head, *diff_texts(change, DIFF_LINES)]
+        case v1.TerminalItem(terminal_id=id):
+            return _terminal_texts(tail_of(id) or _tail_of_output(call.raw_output))
+        case v1.ContentItem(content=v1.TextBlock(text=text)):
+            lines = [Text(clean(line), "dim") for line in unfenced(text).strip("\n").splitlines()]
+            if call.kind.meaning == v1.ToolKind.EXECUTE:
+                return bounded(lines, OUTPUT_LINES, tail=True)
+            return bounded(lines, TEXT_LINES)
+        case v1.ContentItem(content=block):
+            return [Text(content_word(block), "dim")]
+        case _:
+            return [Text(f"[{item.kind}]", "dim")]
+
+
+_FENCED: Final = re.compile(r"\s*(`{3,})[^\n`]*\n(.*?)\n?\1\s*", re.DOTALL)
+
+
+def unfenced(text: str) -> str:
+    """What stands in a fence, if the text is one and nothing else: output that an agent sends as Markdown is shown as output."""
+    whole = _FENCED.fullmatch(text)
+    return whole[2] if whole is not None and whole[1] not in whole[2] else text
+
+
+def _terminal_texts(tail: TerminalTail | None) -> list[Text]:
+    if tail is None:
+        return []
+    texts = bounded([Text(line, "dim") for line in output_lines(tail.text)], OUTPUT_LINES, tail=True)
+    return [*texts, Text(tail.ended, "dim italic")] if tail.ended else texts
+
+
+def _tail_of_output(raw: object) -> TerminalTail | None:
+    """What a terminal of another time wrote, if the agent kept it."""
+    text = raw.get("output") if isinstance(raw, Mapping) else None
+    return TerminalTail(text) if isinstance(text, str) else None
+
+
+def command_of(raw: object) -> str | None:
+    """The command line in a call's input, under the names that agents use."""
+    if not isinstance(raw, Mapping):
+        return None
+    for name in ("command", "cmd", "script"):
+        match raw.get(name):
+            case str(line) if line.strip():
+                return line
+            case list(words) if words and all(isinstance(word, str) for word in words):
+                import shlex
+
+                return shlex.join(words)
+            case _:
+                pass
+    return None
+
+
+def content_word(block: v1.ContentBlock) -> str:
+    """Content that is no text, as words in brackets."""
+    match block:
+        case v1.TextBlock(text=text):
+            return clean(text)
+        case v1.ImageBlock(mime_type=mime, data=data):
+            return f"[image: {one_line(mime)}, {_size(data)}]"
+        case v1.AudioBlock(mime_type=mime, data=data):
+            return f"[audio: {one_line(mime)}, {_size(data)}]"
+        case v1.ResourceLink(name=name, uri=uri):
+            return f"[link: {one_line(name)}, {exact(uri)}]"
+        case v1.EmbeddedResource(resource=resource):
+            return f"[resource: {exact(resource.uri)}]"
+        case _:
+            return f"[{block.kind}]"
+
+
+def _size(data: str) -> str:
+    count = len(data) * 3 // 4
+    return f"{count} bytes" if count < 10_000 else f"{count // 1024} KiB"
+
 
 LONGEST: Final = 8_000
 """Characters of a block before it is cut: some screens of text, and a few milliseconds to draw."""

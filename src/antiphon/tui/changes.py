@@ -6,11 +6,11 @@ from antiphon.protocol import v1
 from antiphon.transcript.entries import CallEntry
 from antiphon.transcript.transcript import Transcript
 
-__all__ = ["Changed", "changes_of"]
+__all__ = ["ChangedFile", "changes_of"]
 
 
 @dataclass(slots=True)
-class Changed:
+class ChangedFile:
     """One file, or one part of it."""
 
     path: str
@@ -18,12 +18,12 @@ class Changed:
     new: str
 
 
-def changes_of(transcript: Transcript) -> list[Changed]:
+def changes_of(transcript: Transcript) -> list[ChangedFile]:
     """Every change that was made, file by file. One that goes on where another ended is the same change.
 
     Some agents tell whole files and some only the lines they changed; so changes that do not fit together stay apart.
     """
-    by_path: dict[str, list[Changed]] = {}
+    by_path: dict[str, list[ChangedFile]] = {}
     for entry in transcript.entries:
         if not isinstance(entry, CallEntry) or entry.status.meaning != v1.ToolStatus.COMPLETED:
             continue
@@ -33,5 +33,5 @@ def changes_of(transcript: Transcript) -> list[Changed]:
                 if known and known[-1].new == item.old_text:
                     known[-1].new = item.new_text
                 elif not known or known[-1].new != item.new_text or known[-1].old != item.old_text:
-                    known.append(Changed(item.path, item.old_text, item.new_text))
+                    known.append(ChangedFile(item.path, item.old_text, item.new_text))
     return [change for changes in by_path.values() for change in changes if change.old != change.new]

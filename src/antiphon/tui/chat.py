@@ -11,34 +11,76 @@ import shlex
 import signal
 import time
 from collections import deque
-from collections.abc import Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
 from errno import EIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rich.console import RenderableType
 from rich.text import Text
 
+from antiphon.client.agent import ConnectedAgent
 from antiphon.client.attachments import AttachmentError, prompt_blocks
+from antiphon.client.handlers import Elicitation, SignInHandler
+from antiphon.client.session import ClientSession
+from antiphon.client.terminals import Terminals
+from antiphon.client.updates import OnUpdate
 from antiphon.errors import AcpError, AuthRequired, Code, RequestRefused, sentence_and_hint
+from antiphon.permission.gate import Ask, PermissionGate
 from antiphon.protocol import v1
-from antiphon.tui import commands, state
-from antiphon.tui.asking import Asking
-from antiphon.tui.clean import clean, one_line
-from antiphon.tui.completing import ChatCompleter
-from antiphon.tui.doors import Attending, Open, Opened
-from antiphon.tui.painting import Painter
-from antiphon.tui.screen import Screen
+from antiphon.tui import commands
+from antiphon.tui import status as state
+from antiphon.tui.input import ChatCompleter
+from antiphon.tui.painter import Painter, clean, one_line
+from antiphon.tui.questions import ChatQuestions
+from antiphon.tui.screen import ChatScreen
 from antiphon.tui.terminals import WatchedTerminals
-from antiphon.tui.window import Room
+from antiphon.tui.window import ChatWindow
 
 if TYPE_CHECKING:
-    from antiphon.client.agent import ConnectedAgent
-    from antiphon.client.session import ClientSession
     from antiphon.client.turn import ClientTurn
-    from antiphon.permission.gate import PermissionGate
 
-__all__ = ["Chat"]
+__all__ = ["Begin", "Chat", "ChatFrontend", "Open", "Reopen", "StartedAgent"]
+
+# --- What a chat needs from whoever starts agents, and what it offers them: the seam to the command line. Starts nothing itself
+
+Begin: TypeAlias = Callable[[OnUpdate], Awaitable[ClientSession]]
+Reopen: TypeAlias = Callable[[str, OnUpdate], Awaitable[ClientSession]]
+
+
+@dataclass(frozen=True)
+class ChatFrontend:
+    """A person at a terminal: how they are asked, and what they want to hear."""
+
+    ask: Ask
+    elicitation: Elicitation
+    authenticate: SignInHandler
+    terminals: Terminals
+    warn: Callable[[str], None]
+    refused: set[str] = field(default_factory=set)
+    """Where the ids of the calls go that were denied."""
+
+
+@dataclass(frozen=True)
+class StartedAgent:
+    """An agent that was started."""
+
+    agent: ConnectedAgent
+    gate: PermissionGate
+    first: Begin
+    """Opens the session that was asked for on the command line."""
+    new: Begin
+    load: Reopen
+    hint: str = ""
+    """Something to say at the start."""
+    command: list[str] = field(default_factory=list)
+    """How to start its program again, to sign in there."""
+
+
+Open: TypeAlias = Callable[[ChatFrontend], AbstractAsyncContextManager[StartedAgent]]
+
 
 _log = logging.getLogger(__name__)
 
@@ -63,11 +105,11 @@ class Chat:
         self._open = open_agent
         self._terminals = WatchedTerminals()
         self._refused: set[str] = set()
-        self.screen = Screen(Painter(80, colour=colour), self._terminals.tail, cwd, self._word_of)
-        self.asking = Asking(self.screen, lambda: self.room, lambda: self.opened.command if self.opened else [])
+        self.screen = ChatScreen(Painter(80, colour=colour), self._terminals.tail, cwd, self._word_of)
+        self.asking = ChatQuestions(self.screen, lambda: self.room, lambda: self.opened.command if self.opened else [])
         completer = ChatCompleter(self._commands, lambda name: commands.values_of(self, name), lambda: self.screen.cwd)
-        self.room = Room(self.screen, self, completer, history)
-        self.opened: Opened | None = None
+        self.room = ChatWindow(self.screen, self, completer, history)
+        self.opened: StartedAgent | None = None
         self.listed: list[v1.SessionInfo] = []
         self.failure: AcpError | None = None
         self.farewell: str | None = None
@@ -193,7 +235,7 @@ class Chat:
             self.leave()
 
     async def _work(self) -> None:
-        attending = Attending(
+        attending = ChatFrontend(
             self.asking.permission,
             self.asking.elicitation,
             self.asking.login,
@@ -301,7 +343,7 @@ class Chat:
             self._since = None
             self.room.refresh()
 
-    async def _do(self, own: commands.Own, text: str) -> None:
+    async def _do(self, own: commands.ChatCommand, text: str) -> None:
         self.screen.note([Text(f"{state.PROMPT} {one_line(text)}", "bold dim")], "user")
         self.room.refresh()
         try:

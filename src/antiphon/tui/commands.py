@@ -14,11 +14,10 @@ from antiphon.client.launch import mode_in_force
 from antiphon.errors import AcpError
 from antiphon.protocol import v1
 from antiphon.transcript.entries import Message
-from antiphon.tui.calls import near
+from antiphon.tui.blocks import change_of, diff_texts, near
 from antiphon.tui.changes import changes_of
-from antiphon.tui.clean import exact, one_line
-from antiphon.tui.diffs import change_of, diff_texts
-from antiphon.tui.state import (
+from antiphon.tui.painter import exact, one_line
+from antiphon.tui.status import (
     PERMISSION_MODES,
     Offered,
     change_mode,
@@ -32,7 +31,7 @@ from antiphon.tui.state import (
 if TYPE_CHECKING:
     from antiphon.tui.chat import Chat
 
-__all__ = ["COMMANDS", "Own", "find", "values_of"]
+__all__ = ["COMMANDS", "ChatCommand", "find", "values_of"]
 
 DIFF_LINES: Final = 400
 """Lines of one file's change that `/diff` shows."""
@@ -55,7 +54,7 @@ KEYS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class ChatCommand:
     """A command of ours. `waits`: only between two turns. `needs_session`: not before there is one."""
 
     name: str
@@ -66,7 +65,7 @@ class Own:
     needs_session: bool = True
 
 
-def find(text: str) -> Own | None:
+def find(text: str) -> ChatCommand | None:
     """Our command that this line is, if it is one."""
     word = text.split(maxsplit=1)[0] if text.strip() else ""
     return COMMANDS.get(word[1:]) if word.startswith("/") else None
@@ -317,17 +316,17 @@ def _one_of(word: str, ids: list[str], what: str) -> str:
 COMMANDS: Final = {
     own.name: own
     for own in (
-        Own("help", "", "keys and commands", show_help),
-        Own("mode", "[ID]", "show the modes, or change", set_mode),
-        Own("model", "[ID]", "show the models, or change", set_model),
-        Own("set", "[KEY [VALUE]]", "show the settings, or change one", set_option),
-        Own("sessions", f"[{NO_SCRIPTS}]", "the sessions of this directory", list_sessions),
-        Own("load", "[NUMBER|ID]", "go to another session", load_session, waits=True),
-        Own("new", "", "begin a new session", new_session, waits=True),
-        Own("diff", "", "all changes of this session", show_diff),
-        Own("usage", "", "how full the context is", show_usage),
-        Own("copy", "", "copy the agent's last message", copy),
-        Own("clear", "", "clear the screen", clear, needs_session=False),
-        Own("exit", "", "leave", leave, needs_session=False),
+        ChatCommand("help", "", "keys and commands", show_help),
+        ChatCommand("mode", "[ID]", "show the modes, or change", set_mode),
+        ChatCommand("model", "[ID]", "show the models, or change", set_model),
+        ChatCommand("set", "[KEY [VALUE]]", "show the settings, or change one", set_option),
+        ChatCommand("sessions", f"[{NO_SCRIPTS}]", "the sessions of this directory", list_sessions),
+        ChatCommand("load", "[NUMBER|ID]", "go to another session", load_session, waits=True),
+        ChatCommand("new", "", "begin a new session", new_session, waits=True),
+        ChatCommand("diff", "", "all changes of this session", show_diff),
+        ChatCommand("usage", "", "how full the context is", show_usage),
+        ChatCommand("copy", "", "copy the agent's last message", copy),
+        ChatCommand("clear", "", "clear the screen", clear, needs_session=False),
+        ChatCommand("exit", "", "leave", leave, needs_session=False),
     )
 }

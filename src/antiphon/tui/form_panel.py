@@ -9,8 +9,7 @@ from rich.text import Text
 
 from antiphon.protocol import v1
 from antiphon.protocol.v1.elicitation import ContentValue
-from antiphon.tui.clean import clean, exact, one_line
-from antiphon.tui.painting import Painter
+from antiphon.tui.painter import Painter, clean, exact, one_line
 from antiphon.tui.panels import Leaving, fit, keys_text
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     from antiphon.client.handlers import Elicited
 
-__all__ = ["FormPanel", "Wrong", "default_of", "read_field"]
+__all__ = ["FieldProblem", "FormPanel", "default_of", "read_field"]
 
 YES: Final = frozenset({"y", "yes", "true", "on", "1"})
 NO: Final = frozenset({"n", "no", "false", "off", "0"})
@@ -34,7 +33,7 @@ _FORMATS: Final = {
 }
 
 
-class Wrong(Exception):
+class FieldProblem(Exception):
     """What was typed does not fit, and why."""
 
 
@@ -78,7 +77,7 @@ def read_field(field: v1.Property, text: str) -> ContentValue:
 def _truth(text: str) -> bool:
     word = text.strip().lower()
     if word not in YES | NO:
-        raise Wrong("answer y or n")
+        raise FieldProblem("answer y or n")
     return word in YES
 
 
@@ -86,13 +85,13 @@ def _number(field: v1.IntegerProperty | v1.NumberProperty, text: str) -> int | f
     try:
         value = int(text) if isinstance(field, v1.IntegerProperty) else float(text)
     except ValueError:
-        raise Wrong("a whole number" if isinstance(field, v1.IntegerProperty) else "a number") from None
+        raise FieldProblem("a whole number" if isinstance(field, v1.IntegerProperty) else "a number") from None
     if not math.isfinite(value):
-        raise Wrong("a number")
+        raise FieldProblem("a number")
     if field.minimum is not None and value < field.minimum:
-        raise Wrong(f"at least {field.minimum:g}")
+        raise FieldProblem(f"at least {field.minimum:g}")
     if field.maximum is not None and value > field.maximum:
-        raise Wrong(f"at most {field.maximum:g}")
+        raise FieldProblem(f"at most {field.maximum:g}")
     return value
 
 
@@ -103,7 +102,7 @@ def _one(choices: Sequence[tuple[str, str, str | None]], text: str) -> str:
     for value, name, _ in choices:
         if word in (value, name) or word.lower() in (value.lower(), name.lower()):
             return value
-    raise Wrong(f"one of them, by its number from 1 to {len(choices)} or by its name")
+    raise FieldProblem(f"one of them, by its number from 1 to {len(choices)} or by its name")
 
 
 def _several(field: v1.MultiSelectProperty, text: str) -> list[str]:
@@ -111,21 +110,21 @@ def _several(field: v1.MultiSelectProperty, text: str) -> list[str]:
     words = [word for word in re.split(r"[,\s]+", text.strip()) if word]
     values = list(dict.fromkeys(_one(choices, word) for word in words))
     if field.min_items is not None and len(values) < field.min_items:
-        raise Wrong(f"at least {field.min_items} of them")
+        raise FieldProblem(f"at least {field.min_items} of them")
     if field.max_items is not None and len(values) > field.max_items:
-        raise Wrong(f"at most {field.max_items} of them")
+        raise FieldProblem(f"at most {field.max_items} of them")
     return values
 
 
 def _string(field: v1.StringProperty, text: str) -> str:
     if field.min_length is not None and len(text) < field.min_length:
-        raise Wrong(f"at least {field.min_length} characters")
+        raise FieldProblem(f"at least {field.min_length} characters")
     if field.max_length is not None and len(text) > field.max_length:
-        raise Wrong(f"at most {field.max_length} characters")
+        raise FieldProblem(f"at most {field.max_length} characters")
     if field.format is not None and (form := _FORMATS.get(field.format.meaning)) and not form[0].fullmatch(text):
-        raise Wrong(form[1])
+        raise FieldProblem(form[1])
     if field.pattern is not None and _searches(field.pattern, text) is False:
-        raise Wrong(f"it has to match {exact(field.pattern)}")
+        raise FieldProblem(f"it has to match {exact(field.pattern)}")
     return text
 
 
@@ -208,8 +207,8 @@ class FormPanel:
             elif (default := default_of(field)) is not None:
                 self.values[name] = default
             elif name in (self._form.required or ()):
-                raise Wrong("this one has to be answered")
-        except Wrong as wrong:
+                raise FieldProblem("this one has to be answered")
+        except FieldProblem as wrong:
             self._wrong = str(wrong)
             return
         self._wrong = ""

@@ -11,8 +11,7 @@ from typing import Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 from rich.console import RenderableType
 from rich.text import Text
 
-from antiphon.tui.clean import clean, exact, one_line
-from antiphon.tui.painting import Painter
+from antiphon.tui.painter import Painter, clean, exact, one_line
 
 __all__ = ["ALONE", "CommandPanel", "Leaving", "MenuPanel", "PagePanel", "Panel", "keys_text"]
 
@@ -61,7 +60,7 @@ class Panel(Protocol):
         """The user does not want to answer."""
 
 
-class Keyed(Generic[T]):
+class KeyPanel(Generic[T]):
     """A question that single keys answer."""
 
     def __init__(self, if_left: T) -> None:
@@ -155,7 +154,7 @@ def fit(
     return [*top, *body, *bottom], hidden
 
 
-class MenuPanel(Keyed[str | None]):
+class MenuPanel(KeyPanel[str | None]):
     """One of several, by its number. The answer is its id, None if none."""
 
     def __init__(self, title: str, choices: Sequence[tuple[str, str, str | None]]) -> None:
@@ -184,7 +183,7 @@ class MenuPanel(Keyed[str | None]):
         self.give(self._choices[int(key) - 1][0])
 
 
-class PagePanel(Keyed[Literal["opened", "declined", "dismissed"]]):
+class PagePanel(KeyPanel[Literal["opened", "declined", "dismissed"]]):
     """A page that the agent wants opened. Nothing is opened unless the user says so, and the address is shown whole."""
 
     def __init__(self, message: str, url: str) -> None:
@@ -220,7 +219,7 @@ class PagePanel(Keyed[Literal["opened", "declined", "dismissed"]]):
         self.give("declined" if how == "escape" else "dismissed")
 
 
-class CommandPanel(Keyed[bool]):
+class CommandPanel(KeyPanel[bool]):
     """A command that an agent names and that we would run in the user's terminal, outside of the policy. Shown whole; yes or no."""
 
     def __init__(self, title: str, words: Sequence[str], variables: Mapping[str, str]) -> None:

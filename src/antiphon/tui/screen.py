@@ -17,12 +17,10 @@ from antiphon.protocol import v1
 from antiphon.protocol.v1.updates import MessageChunk
 from antiphon.transcript.entries import CallEntry, CompactionEntry, Entry, Message, Notice, Thought
 from antiphon.transcript.transcript import Transcript
-from antiphon.tui.blocks import Block, Splitter
-from antiphon.tui.calls import TailOf, WordOf, call_texts, content_word
-from antiphon.tui.clean import clean, one_line
-from antiphon.tui.painting import Painter
+from antiphon.tui.blocks import Block, Splitter, TailOf, WordOf, call_texts, content_word
+from antiphon.tui.painter import Painter, clean, one_line
 
-__all__ = ["PROMPT", "SPINNER", "Screen"]
+__all__ = ["PROMPT", "SPINNER", "ChatScreen"]
 
 SPINNER: Final = "◐◓◑◒"
 PROMPT: Final = "\u203a"
@@ -46,7 +44,7 @@ def _failed(call_id: str) -> str:
     return "failed"
 
 
-class Talk:
+class OpenMessage:
     """A message or a thought that is being written."""
 
     def __init__(self, entry: Message | Thought) -> None:
@@ -55,7 +53,7 @@ class Talk:
         self.begun = False
 
 
-class Screen:
+class ChatScreen:
     """The lines of one conversation."""
 
     def __init__(
@@ -70,7 +68,7 @@ class Screen:
         """The call that a panel shows at this moment, so that it is not shown twice."""
         self._tail_of = tail_of
         self._word_of = word_of
-        self._open: dict[int, Talk | CallEntry | CompactionEntry] = {}
+        self._open: dict[int, OpenMessage | CallEntry | CompactionEntry] = {}
         self._final: list[str] = []
         self._last = ""  # the kind of thing that the last final line belongs to
         self._plan: list[v1.PlanEntry] = []  # as it was last shown
@@ -177,7 +175,7 @@ class Screen:
             if (
                 last
                 and self._apart(last, kind)
-                and not (isinstance(open_one, Talk) and open_one.begun and not _gap(open_one))
+                and not (isinstance(open_one, OpenMessage) and open_one.begun and not _gap(open_one))
             ):
                 lines.append("")
             lines += new
@@ -194,15 +192,15 @@ class Screen:
         if not isinstance(entry, Message | Thought):
             return
         talk = self._open.get(entry.key)
-        if not isinstance(talk, Talk):
-            talk = self._open[entry.key] = Talk(entry)
+        if not isinstance(talk, OpenMessage):
+            talk = self._open[entry.key] = OpenMessage(entry)
         if isinstance(content, v1.TextBlock):
             self._write_blocks(talk, talk.splitter.feed(content.text))
         else:
             self._write_blocks(talk, talk.splitter.finish())
             self._write_blocks(talk, [Block(content_word(content))])
 
-    def _write_blocks(self, talk: Talk, blocks: list[Block]) -> None:
+    def _write_blocks(self, talk: OpenMessage, blocks: list[Block]) -> None:
         kind = _kind_of(talk.entry)
         if kind == "user":  # of another time: shown whole, when it is
             return
@@ -226,7 +224,7 @@ class Screen:
         for key, open_one in list(self._open.items()):
             if key == except_for:
                 continue
-            if isinstance(open_one, Talk):
+            if isinstance(open_one, OpenMessage):
                 self._write_blocks(open_one, open_one.splitter.finish())
                 if _kind_of(open_one.entry) == "user":
                     self._write("user", self._user_lines(_words(open_one.entry)))
@@ -236,8 +234,8 @@ class Screen:
                 continue
             del self._open[key]
 
-    def _live_of(self, open_one: Talk | CallEntry | CompactionEntry, height: int) -> tuple[str, list[str]]:
-        if not isinstance(open_one, Talk):
+    def _live_of(self, open_one: OpenMessage | CallEntry | CompactionEntry, height: int) -> tuple[str, list[str]]:
+        if not isinstance(open_one, OpenMessage):
             return self._call_or_compaction(open_one, moving=True)
         kind, block = _kind_of(open_one.entry), open_one.splitter.open
         if kind == "user":
@@ -301,7 +299,7 @@ def _finished(entry: CallEntry | CompactionEntry) -> bool:
     return entry.finished if isinstance(entry, CallEntry) else entry.status != v1.CompactionStatus.IN_PROGRESS
 
 
-def _gap(talk: Talk) -> bool:
+def _gap(talk: OpenMessage) -> bool:
     return talk.splitter.open is not None and talk.splitter.open.gap
 
 

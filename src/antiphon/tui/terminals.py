@@ -7,7 +7,7 @@ from antiphon.client.terminals import Terminals
 from antiphon.errors import RequestError
 from antiphon.local.files import Roots
 from antiphon.protocol import v1
-from antiphon.tui.calls import Tail
+from antiphon.tui.blocks import TerminalTail
 
 __all__ = ["WatchedTerminals"]
 
@@ -25,9 +25,9 @@ class WatchedTerminals(Terminals):
         super().__init__()
         self._most = tails
         self._running: dict[str, str] = {}
-        self._tails: dict[str, Tail] = {}
+        self._tails: dict[str, TerminalTail] = {}
 
-    def tail(self, terminal_id: str) -> Tail | None:
+    def tail(self, terminal_id: str) -> TerminalTail | None:
         """The end of what it has written, as of the last look."""
         return self._tails.get(terminal_id)
 
@@ -40,7 +40,7 @@ class WatchedTerminals(Terminals):
         """Start a command, and watch it."""
         result = await super().create(roots, request)
         self._running[result.terminal_id] = request.session_id
-        self._keep(result.terminal_id, Tail(""))
+        self._keep(result.terminal_id, TerminalTail(""))
         return result
 
     async def release(self, request: v1.ReleaseTerminal) -> v1.ReleaseTerminalResult:
@@ -56,11 +56,11 @@ class WatchedTerminals(Terminals):
             self._running.pop(terminal_id, None)
             return
         ended = None if seen.exit_status is None else _ending(seen.exit_status)
-        self._keep(terminal_id, Tail(seen.output[-TAIL:], ended))
+        self._keep(terminal_id, TerminalTail(seen.output[-TAIL:], ended))
         if ended is not None:
             self._running.pop(terminal_id, None)
 
-    def _keep(self, terminal_id: str, tail: Tail) -> None:
+    def _keep(self, terminal_id: str, tail: TerminalTail) -> None:
         self._tails[terminal_id] = tail
         while len(self._tails) > self._most:
             del self._tails[next(iter(self._tails))]

@@ -6,33 +6,143 @@ comes up goes on typing, and answers when they have stopped.
 
 import asyncio
 import os
+import sys
 import termios
 from collections.abc import Callable
 from errno import EIO
 from pathlib import Path
 from time import monotonic
-from typing import Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
+from prompt_toolkit.application import Application
 from prompt_toolkit.application.current import set_app
 from prompt_toolkit.application.run_in_terminal import in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer, ThreadedCompleter
+from prompt_toolkit.data_structures import Point, Size
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import ANSI
 from prompt_toolkit.history import FileHistory, InMemoryHistory
 from prompt_toolkit.layout import BufferControl, ConditionalContainer, FormattedTextControl, HSplit, Layout, Window
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.output import Output
+from prompt_toolkit.output.vt100 import Vt100_Output
 from rich.text import Text
 
 from antiphon.config.places import make_private_directory
-from antiphon.tui.clean import one_line
-from antiphon.tui.drawing import Drawing
-from antiphon.tui.keys import bindings
+from antiphon.tui.input import bindings
+from antiphon.tui.painter import one_line
 from antiphon.tui.panels import PAUSE, Panel
-from antiphon.tui.screen import PROMPT, Screen
+from antiphon.tui.screen import PROMPT, ChatScreen
 
-__all__ = ["Room", "Talker"]
+if TYPE_CHECKING:
+    from prompt_toolkit.key_binding import KeyBindingsBase
+    from prompt_toolkit.layout.screen import Screen as Cells
+
+__all__ = ["ChatWindow", "HeldOutput", "InlineApplication", "WindowOwner"]
+
+# --- Draws below the scrollback: final lines go up and stay, the rest is drawn again in place. Knows prompt_toolkit's renderer, and no chat
+# Rule 1: one redraw is one write. Between erasing and drawing the terminal has nothing to show, so it must not show that.
+# Rule 2: the cursor's place is never asked for: the answer would have to come over ssh, and some terminals give none.
+
+BEGIN: Final = "\x1b[?2026h"
+END: Final = "\x1b[?2026l"
+"""Synchronized update: terminals that know it show all of it at once, the others ignore it."""
+
+FASTEST: Final = 0.04
+"""Seconds between two redraws: 25 in a second look like none at all."""
+
+ESCAPE_WAIT: Final = 0.15
+"""Seconds after which an escape is the key and not the beginning of another one. Over a slow line they may come apart."""
+
+
+class HeldOutput(Vt100_Output):
+    """Output that can be held back until there is a whole screen of it."""
+
+    held = False
+
+    def hold(self) -> None:
+        """Keep everything until `release`."""
+        if not self.held:
+            self.write_raw(BEGIN)
+            self.held = True
+
+    def release(self) -> None:
+        """Let all of it go, in one piece."""
+        if self.held:
+            self.write_raw(END)
+            self.held = False
+            self.flush()
+
+    def flush(self) -> None:
+        """Write, unless held back."""
+        if not self.held:
+            super().flush()
+
+    @property
+    def responds_to_cpr(self) -> bool:
+        """Rule 2."""
+        return False
+
+
+class InlineApplication(Application[None]):
+    """An application that takes final lines from somewhere before each redraw, and is only as high as it needs to be."""
+
+    def __init__(self, layout: "Layout", keys: "KeyBindingsBase", take: Callable[[], list[str]]) -> None:
+        output = HeldOutput.from_pty(sys.stdout)
+        if not isinstance(output, HeldOutput):
+            raise TypeError("prompt_toolkit made another kind of output")
+        super().__init__(
+            layout=layout, key_bindings=keys, output=output, erase_when_done=True, min_redraw_interval=FASTEST,
+            max_render_postpone_time=FASTEST, mouse_support=False, enable_page_navigation_bindings=False,
+        )  # fmt: skip
+        self.ttimeoutlen = ESCAPE_WAIT
+        self._held = output
+        self._take = take
+        self._drawn_for: Size | None = None
+        self.before_render += lambda _: self._raise_final_lines()
+        self.after_render += lambda _: self._drawn()
+
+    def _raise_final_lines(self) -> None:
+        self._held.hold()
+        size = self.output.get_size()
+        lines = self._take()
+        drawn = self.renderer.last_rendered_screen
+        needed = self.layout.container.preferred_height(size.columns, size.rows).preferred
+        if lines or (drawn is not None and needed < drawn.height):  # prompt_toolkit by itself never gets lower again
+            self.renderer.erase()
+            if lines:
+                self.output.write_raw("\x1b[0m\r\n".join(lines) + "\x1b[0m\r\n")
+
+    def _drawn(self) -> None:
+        self._drawn_for = self.output.get_size()
+        self._held.release()
+
+    def _on_resize(self) -> None:
+        # The terminal has wrapped what no longer fits, so there are more lines above the cursor than were drawn.
+        self._held.hold()
+        drawn, before, now = self.renderer.last_rendered_screen, self._drawn_for, self.output.get_size()
+        if drawn is not None and before is not None and now.columns < before.columns:
+            self.renderer._cursor_pos = _after_wrapping(drawn, self.renderer._cursor_pos, now.columns)
+        super()._on_resize()
+        self._held.release()
+
+    def finish(self) -> None:
+        """Whatever happened, the terminal gets the rest."""
+        self._held.release()
+
+
+def _after_wrapping(drawn: "Cells", cursor: Point, columns: int) -> Point:
+    """Where the cursor is once every line is wrapped at so many columns."""
+    above = sum(_rows(drawn, y, columns) for y in range(cursor.y))
+    return Point(x=cursor.x % columns, y=above + cursor.x // columns)
+
+
+def _rows(drawn: "Cells", y: int, columns: int) -> int:
+    row = drawn.data_buffer[y]
+    used = max((x + 1 for x, cell in row.items() if cell.char.strip()), default=0)
+    return max(-(-used // columns), 1)
+
 
 TICK: Final = 0.01
 """Seconds by which a timer is late on purpose."""
@@ -50,7 +160,7 @@ BEAT: Final = 0.2
 """Seconds between two states of the mark that turns."""
 
 
-class Talker(Protocol):
+class WindowOwner(Protocol):
     """Who is behind the window."""
 
     @property
@@ -80,13 +190,13 @@ class Talker(Protocol):
         """The line at the bottom."""
 
 
-Lines: TypeAlias = "Callable[[Room], list[str]]"
+Lines: TypeAlias = "Callable[[ChatWindow], list[str]]"
 
 
 def _once_a_frame(lay_out: Lines) -> Lines:
     """Asked for its height and then for its text, a part is laid out once."""
 
-    def once(room: "Room") -> list[str]:
+    def once(room: "ChatWindow") -> list[str]:
         known = room._frame.get(lay_out.__name__)
         if known is None:
             known = room._frame[lay_out.__name__] = lay_out(room)
@@ -95,10 +205,10 @@ def _once_a_frame(lay_out: Lines) -> Lines:
     return once
 
 
-class Room:
+class ChatWindow:
     """The window of one chat. `run` it, `ask` in it, `refresh` it when something changed."""
 
-    def __init__(self, screen: Screen, talker: Talker, completer: Completer, history: Path | None) -> None:
+    def __init__(self, screen: ChatScreen, talker: WindowOwner, completer: Completer, history: Path | None) -> None:
         self.screen = screen
         self.talker = talker
         self.panels: list[Panel] = []
@@ -109,7 +219,7 @@ class Room:
             complete_while_typing=True, enable_history_search=True, on_text_insert=lambda _: self._typing(),
         )  # fmt: skip
         self.field = Buffer(name="field", multiline=False)
-        self.app = Drawing(self._layout(), bindings(self), self._take)
+        self.app = InlineApplication(self._layout(), bindings(self), self._take)
         self._frame: dict[str, list[str]] = {}
 
     # Life.

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from antiphon.agent.session import AgentSession
-from antiphon.catalogue.programs import CODEX, Found
+from antiphon.catalogue.programs import CODEX, FoundProgram
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.hub import CodexHub
 from antiphon.engines.codex.login import kept_login
@@ -81,7 +81,7 @@ class Ear:
 
 
 def hub_of(path: str = "codex") -> CodexHub:
-    return CodexHub(Found(CODEX, path, cast("Any", "path")))
+    return CodexHub(FoundProgram(CODEX, path, cast("Any", "path")))
 
 
 @asynccontextmanager

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from antiphon.conformance.wire import PeerWire
 
 __all__ = [
-    "Keeping",
-    "Telling",
+    "CheckProgress",
+    "CheckRecordings",
     "check_numbers",
     "lines",
     "parsed",
@@ -88,7 +88,7 @@ def place_of(words: Sequence[str], *, named: bool) -> "AgentCommand":
 
     if not named or len(words) > 1 or os.sep in words[0]:
         return AgentCommand(words)
-    from antiphon.catalogue.finding import UnknownAgent, start_of
+    from antiphon.catalogue.agents import UnknownAgent, start_of
 
     try:
         found = start_of(words[0])
@@ -157,7 +157,7 @@ QUIET: Final = 10.0
 """Seconds after which a wait is told where there is no terminal to show it on."""
 
 
-class Telling:
+class CheckProgress:
     """Shows progress in a terminal; without one, only the answers that are waited for."""
 
     def __init__(self, count: int) -> None:
@@ -195,7 +195,7 @@ class Telling:
         self._screen.status(f"{self._done} of {self._count} scenarios{waits}")
 
 
-class Keeping:
+class CheckRecordings:
     """Writes what was said as recordings, one for each conversation, when all is over."""
 
     def __init__(self, folder: Path | None) -> None:
@@ -258,8 +258,8 @@ def reported(
 ) -> int:
     """Check, with progress, and write all that is wanted about it: the exit status. `check` takes the scenarios and whom to tell of each."""
     only = scenarios_of(suite, options.only)
-    keeping = Keeping(options.record)
-    with Telling(len(only) or len(suite.scenarios)) as telling:
+    keeping = CheckRecordings(options.record)
+    with CheckProgress(len(only) or len(suite.scenarios)) as telling:
 
         def done(scene: "ScenarioRecord") -> None:
             telling.done(scene)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from antiphon.recorder.views.style import ViewStyle
     from antiphon.traffic.entries import Entry
 
-__all__ = ["BESIDE", "SHORT", "Inspection", "Wanted", "parser", "run"]
+__all__ = ["BESIDE", "SHORT", "InspectOptions", "Inspection", "parser", "run"]
 
 EPILOG: Final = """\
 FILE has one JSON object per line, as `antiphon record` writes them: {"t": seconds, "dir": "c2a" or "a2c", "msg": the message}. Files of
@@ -80,7 +80,7 @@ def run(arguments: list[str]) -> int:
 
     from antiphon.recorder.views.filters import MessageFilter
 
-    options = parser().parse_args(arguments, namespace=Wanted())
+    options = parser().parse_args(arguments, namespace=InspectOptions())
     if options.file is None and options.html:  # `--html FILE`: it took the word that was meant for FILE
         options.file, options.html = options.html, BESIDE
     if options.file is None:
@@ -110,11 +110,11 @@ SHORT: Final = 40
 """Arrows that are drawn though nobody asked for a diagram."""
 
 
-class Unusable(AcpError):
+class UnusableRecording(AcpError):
     """The file cannot be read, or the page not written."""
 
 
-class Wanted(argparse.Namespace):
+class InspectOptions(argparse.Namespace):
     """What was said on the command line."""
 
     file: str | None
@@ -138,7 +138,7 @@ class Wanted(argparse.Namespace):
 class Inspection:
     """One recording, read once, and shown in the form that was asked for."""
 
-    def __init__(self, file: str, options: Wanted, choice: "MessageFilter") -> None:
+    def __init__(self, file: str, options: InspectOptions, choice: "MessageFilter") -> None:
         from antiphon.recorder.story_builder import SLOW, StoryBuilder
         from antiphon.traffic.entries import RecordingReader
 
@@ -198,7 +198,7 @@ class Inspection:
         from antiphon.recorder.replay.script import is_none
 
         wrong = is_none(exact_line(self._file), self._reading.lines)
-        raise Unusable(wrong.sentence, hint=wrong.hint)
+        raise UnusableRecording(wrong.sentence, hint=wrong.hint)
 
     def _status(self, story: "Story") -> int:
         broken = story.undecodable or bool(story.deviations)
@@ -226,7 +226,9 @@ class Inspection:
                 file.write(page)
         except OSError as error:
             reason = (error.strerror or "no reason is known").lower()
-            raise Unusable(f"`{path}` cannot be written: {reason}", hint="`--html OUT` names another place") from error
+            raise UnusableRecording(
+                f"`{path}` cannot be written: {reason}", hint="`--html OUT` names another place"
+            ) from error
         sys.stderr.write(f"wrote `{exact_line(str(path))}`\n")
 
     def _lines(self, story: "Story", pen: "ViewStyle") -> Iterator[str]:

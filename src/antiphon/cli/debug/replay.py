@@ -36,7 +36,7 @@ exit status: 0 all was as recorded, 1 something differed, 2 wrong arguments.
 """
 
 
-class Wishes:
+class ReplayOptions:
     """What was said on the command line."""
 
     def __init__(self) -> None:
@@ -59,9 +59,9 @@ def run(arguments: list[str]) -> int:
     return _play(_quickly(arguments) or _carefully(arguments))
 
 
-def _quickly(arguments: list[str]) -> Wishes | None:
+def _quickly(arguments: list[str]) -> ReplayOptions | None:
     """What is wished for, if the command line is one that editors and tests use."""
-    wishes = Wishes()
+    wishes = ReplayOptions()
     if arguments[:1] == ["--speed"] and arguments[1:2] in (["max"], ["0"]):
         wishes.speed, arguments = 0.0, arguments[2:]
     flags = [word for word in arguments if word.startswith("-")]
@@ -74,11 +74,11 @@ def _quickly(arguments: list[str]) -> Wishes | None:
     return wishes
 
 
-def _carefully(arguments: list[str]) -> Wishes:
+def _carefully(arguments: list[str]) -> ReplayOptions:
     from antiphon.cli.arguments import split_command
 
     words, command = split_command(arguments)
-    wishes: Wishes = parser().parse_intermixed_args(words, namespace=Wishes())
+    wishes: ReplayOptions = parser().parse_intermixed_args(words, namespace=ReplayOptions())
     wishes.command = command or []
     if wishes.cwd is not None and not os.path.isdir(wishes.cwd):
         raise Misused(f"there is no directory `{wishes.cwd}`")
@@ -154,7 +154,7 @@ def _wrong(sentence: str) -> "NoReturn":
     raise ArgumentTypeError(sentence)
 
 
-def _play(wishes: Wishes) -> int:
+def _play(wishes: ReplayOptions) -> int:
     script = _script(wishes)
     if wishes.role == "client":
         return play_client(script, wishes)
@@ -175,7 +175,7 @@ def _play(wishes: Wishes) -> int:
     return FAILED if player.problems else 0
 
 
-def _script(wishes: Wishes) -> "Script":
+def _script(wishes: ReplayOptions) -> "Script":
     """The conversation that is asked for.
 
     Raises:
@@ -205,7 +205,7 @@ def _script(wishes: Wishes) -> "Script":
     return Script(found[number - 1], Direction.C2A if wishes.role == "client" else Direction.A2C)
 
 
-def _player(script: "Script", wishes: Wishes) -> "Player":
+def _player(script: "Script", wishes: ReplayOptions) -> "Player":
     from antiphon.recorder.replay.script import ReplayNames
 
     names = ReplayNames(script.lines, script.ours.other, verbatim=wishes.verbatim, renew=not wishes.strict)
@@ -222,7 +222,7 @@ def _player(script: "Script", wishes: Wishes) -> "Player":
 # --- `antiphon replay --as client`: starts the agent, plays the client, and tells what differed
 
 
-def play_client(script: "Script", wishes: "Wishes") -> int:
+def play_client(script: "Script", wishes: "ReplayOptions") -> int:
     """Play, report, and say by the status whether anything differed."""
     import asyncio  # here: an agent is replayed without it, and an editor may wait for that
 
@@ -242,7 +242,7 @@ def play_client(script: "Script", wishes: "Wishes") -> int:
     return FAILED if player.differences or early is not None else 0
 
 
-def _tell(player: "ClientPlayer", early: str | None, wishes: "Wishes") -> None:
+def _tell(player: "ClientPlayer", early: str | None, wishes: "ReplayOptions") -> None:
     for note in player.notes if wishes.verbose else ():
         sys.stderr.write(f"note: {exact(note)}\n")
     if early is not None:

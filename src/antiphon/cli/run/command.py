@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from antiphon.client.attachments import Attachment
     from antiphon.protocol import v1
 
-__all__ = ["CANCELLED", "STDIN_PATIENCE", "Prompt", "Stopping", "parser", "read_prompt", "run", "stopping"]
+__all__ = ["CANCELLED", "STDIN_PATIENCE", "RunPrompt", "StopSignal", "parser", "read_prompt", "run", "stop_signals"]
 
 # --- How a run is stopped from outside: Ctrl-C and other signals, and the time that it may take
 # The first signal is polite: the turn is cancelled. The second ends the agent with everything it started, and us, at once. Plain
@@ -32,7 +32,7 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 Why = Literal["cancelled", "timeout"]
 
 
-class Stopping:
+class StopSignal:
     """Whether somebody wants an end, and why. `polite` is called when they do, from whatever is being done.
 
     As long as no other is given, it ends this process at once: nothing but the watcher has been started, which goes with us.
@@ -62,10 +62,10 @@ class Stopping:
 
 
 @contextmanager
-def stopping() -> Iterator[Stopping]:
+def stop_signals() -> Iterator[StopSignal]:
     """Hear signals in this block. What is started in it carries a mark of ours, by which all of it is found."""
     mark = os.urandom(16).hex()
-    state = Stopping(mark)
+    state = StopSignal(mark)
     outer = os.environ.get(tree.MARK)
     os.environ[tree.MARK] = tree.marked(os.environ, mark)[tree.MARK]
     # What is ignored stays so: `nohup`, and jobs in the background of a script.
@@ -94,7 +94,7 @@ def run(arguments: list[str]) -> int:
     guard.prepare()  # before the rest is loaded, so that it is ready when the agent is started
     from antiphon.cli.logs import logging_to_file
 
-    with logging_to_file(verbose=options.verbose), stopping() as stop:
+    with logging_to_file(verbose=options.verbose), stop_signals() as stop:
         try:
             return _run(options, stop)
         except (OutputLost, BrokenPipeError) as error:
@@ -104,7 +104,7 @@ def run(arguments: list[str]) -> int:
             return CANCELLED
 
 
-def _run(options: Options, stop: "Stopping") -> int:
+def _run(options: Options, stop: "StopSignal") -> int:
     prompt, cwd = _prepared(options)
     import asyncio
 
@@ -113,7 +113,7 @@ def _run(options: Options, stop: "Stopping") -> int:
     return asyncio.run(Runner(options, prompt, cwd, stop).run())
 
 
-def _prepared(options: Options) -> "tuple[Prompt, str]":
+def _prepared(options: Options) -> "tuple[RunPrompt, str]":
     from antiphon.client.attachments import AttachmentError
 
     cwd = work_place(options)
@@ -139,7 +139,7 @@ NOTHING_SAID: Final = "there is no prompt"
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class RunPrompt:
     """What is to be said."""
 
     text: str
@@ -156,7 +156,7 @@ class Prompt:
         return [v1.TextBlock(self.text), *data, *blocks_of(self.attachments, takes, agent)]
 
 
-def read_prompt(options: Options, cwd: str) -> Prompt:
+def read_prompt(options: Options, cwd: str) -> RunPrompt:
     """What the user wants to say.
 
     Raises:
@@ -171,7 +171,7 @@ def read_prompt(options: Options, cwd: str) -> Prompt:
     text, mentions = mentioned(text, cwd)
     attachments = [*mentions, *(attached(path, cwd) for path in options.attach)]
     _check_lines(attachments)
-    return Prompt(text, data, attachments)
+    return RunPrompt(text, data, attachments)
 
 
 def _check_lines(attachments: "list[Attachment]") -> None:

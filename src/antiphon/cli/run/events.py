@@ -9,8 +9,30 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 __all__ = [
-    "Answered", "Change", "Content", "Cost", "Denial", "EngineFailure", "Error", "Event", "Failure", "Message", "Notice", "Permission", "Plan", "PlanStep", "Question",
-    "Result", "Start", "Thought", "Tokens", "ToolCall", "Update", "Usage", "encode_event", "schema",
+    "ChangedPath",
+    "ContentEvent",
+    "DeniedAction",
+    "EngineAnswer",
+    "EngineFailure",
+    "ErrorEvent",
+    "Event",
+    "MessageEvent",
+    "NoticeEvent",
+    "OtherUpdateEvent",
+    "PermissionEvent",
+    "PlanEvent",
+    "PlannedStep",
+    "QuestionEvent",
+    "ResultEvent",
+    "RunFailure",
+    "SessionCost",
+    "StartEvent",
+    "ThoughtEvent",
+    "TokenCounts",
+    "ToolCallEvent",
+    "UsageEvent",
+    "encode_event",
+    "schema",
 ]  # fmt: skip
 
 
@@ -22,7 +44,7 @@ class _Event(_Part, frozen=True, kw_only=True, tag_field="type"):
     pass
 
 
-class Start(_Event, frozen=True, kw_only=True, tag="start"):
+class StartEvent(_Event, frozen=True, kw_only=True, tag="start"):
     """The session is open, and the prompt goes out."""
 
     agent: str
@@ -34,7 +56,7 @@ class Start(_Event, frozen=True, kw_only=True, tag="start"):
     model: str | None = None
 
 
-class Message(_Event, frozen=True, kw_only=True, tag="message"):
+class MessageEvent(_Event, frozen=True, kw_only=True, tag="message"):
     """A piece of what the agent says. A new `messageId` or another `engine` begins a new message.
 
     `label`: it is only the engine's name, which stands before its words.
@@ -46,7 +68,7 @@ class Message(_Event, frozen=True, kw_only=True, tag="message"):
     label: bool = False
 
 
-class Thought(_Event, frozen=True, kw_only=True, tag="thought"):
+class ThoughtEvent(_Event, frozen=True, kw_only=True, tag="thought"):
     """A piece of what the agent thinks."""
 
     text: str
@@ -55,7 +77,7 @@ class Thought(_Event, frozen=True, kw_only=True, tag="thought"):
     label: bool = False
 
 
-class Content(_Event, frozen=True, kw_only=True, tag="content"):
+class ContentEvent(_Event, frozen=True, kw_only=True, tag="content"):
     """Something other than text in a message or a thought: a content block of ACP."""
 
     place: Literal["message", "thought"]
@@ -64,7 +86,7 @@ class Content(_Event, frozen=True, kw_only=True, tag="content"):
     engine: str | None = None
 
 
-class ToolCall(_Event, frozen=True, kw_only=True, tag="tool_call"):
+class ToolCallEvent(_Event, frozen=True, kw_only=True, tag="tool_call"):
     """A call as it stands now: the last event with an `id` counts. `content` and `output` come when it has ended.
 
     `denied`: it failed because it was not allowed.
@@ -83,7 +105,7 @@ class ToolCall(_Event, frozen=True, kw_only=True, tag="tool_call"):
     denied: bool = False
 
 
-class PlanStep(_Part, frozen=True, kw_only=True):
+class PlannedStep(_Part, frozen=True, kw_only=True):
     """One thing to do."""
 
     content: str
@@ -91,21 +113,21 @@ class PlanStep(_Part, frozen=True, kw_only=True):
     priority: str
 
 
-class Plan(_Event, frozen=True, kw_only=True, tag="plan"):
+class PlanEvent(_Event, frozen=True, kw_only=True, tag="plan"):
     """The plan; it replaces the one before."""
 
-    steps: list[PlanStep]
+    steps: list[PlannedStep]
     engine: str | None = None
 
 
-class Cost(_Part, frozen=True, kw_only=True):
+class SessionCost(_Part, frozen=True, kw_only=True):
     """What the session has cost so far."""
 
     amount: float
     currency: str
 
 
-class Tokens(_Part, frozen=True, kw_only=True):
+class TokenCounts(_Part, frozen=True, kw_only=True):
     """Tokens of the session, as the agent counts them at the end of a turn."""
 
     total: int
@@ -116,16 +138,16 @@ class Tokens(_Part, frozen=True, kw_only=True):
     cached_write: int | None = None
 
 
-class Usage(_Event, frozen=True, kw_only=True, tag="usage"):
+class UsageEvent(_Event, frozen=True, kw_only=True, tag="usage"):
     """How full the context window is, in tokens."""
 
     used: int
     size: int
-    cost: Cost | None = None
+    cost: SessionCost | None = None
     engine: str | None = None
 
 
-class Permission(_Event, frozen=True, kw_only=True, tag="permission"):
+class PermissionEvent(_Event, frozen=True, kw_only=True, tag="permission"):
     """Something was to be decided, and was. `subject` is the command, the path or the address, or else the title of the call.
     `asked`: the user decided it just now.
 
@@ -140,14 +162,14 @@ class Permission(_Event, frozen=True, kw_only=True, tag="permission"):
     why: str
 
 
-class Question(_Event, frozen=True, kw_only=True, tag="question"):
+class QuestionEvent(_Event, frozen=True, kw_only=True, tag="question"):
     """The agent asked the user something."""
 
     message: str
     answer: Literal["accept", "decline", "cancel"]
 
 
-class Notice(_Event, frozen=True, kw_only=True, tag="notice"):
+class NoticeEvent(_Event, frozen=True, kw_only=True, tag="notice"):
     """Something to know: from the agent, or from us."""
 
     severity: str
@@ -156,20 +178,20 @@ class Notice(_Event, frozen=True, kw_only=True, tag="notice"):
     engine: str | None = None
 
 
-class Update(_Event, frozen=True, kw_only=True, tag="update"):
+class OtherUpdateEvent(_Event, frozen=True, kw_only=True, tag="update"):
     """Any other update of the session, as ACP has it."""
 
     update: Any
 
 
-class Change(_Part, frozen=True, kw_only=True):
+class ChangedPath(_Part, frozen=True, kw_only=True):
     """A file that changed, as far as we were told: what a command did is not known."""
 
     path: str
     change: Literal["created", "edited", "deleted", "moved"]
 
 
-class Denial(_Part, frozen=True, kw_only=True):
+class DeniedAction(_Part, frozen=True, kw_only=True):
     """Something that the agent was not allowed to do. `unasked`: because nobody was there to ask."""
 
     subject: str
@@ -178,7 +200,7 @@ class Denial(_Part, frozen=True, kw_only=True):
     unasked: bool
 
 
-class Failure(_Part, frozen=True, kw_only=True):
+class RunFailure(_Part, frozen=True, kw_only=True):
     """What went wrong, and what to do about it. `kind` is for programs: docs/command-line.md lists them.
 
     `retryable`: the same may succeed later, with nothing changed.
@@ -190,7 +212,7 @@ class Failure(_Part, frozen=True, kw_only=True):
     retryable: bool
 
 
-class Answered(_Part, frozen=True, kw_only=True):
+class EngineAnswer(_Part, frozen=True, kw_only=True):
     """The last message of one engine, without its name before it."""
 
     engine: str
@@ -205,7 +227,7 @@ class EngineFailure(_Part, frozen=True, kw_only=True):
     hint: str | None = None
 
 
-class Result(_Event, frozen=True, kw_only=True, tag="result"):
+class ResultEvent(_Event, frozen=True, kw_only=True, tag="result"):
     """The end. `text` is the agent's last message, `stopReason` that of ACP, absent if there was no answer.
 
     Where the agent names its engines, `answers` has the last message of each, and `text` has all of them, each with its engine's name.
@@ -216,40 +238,40 @@ class Result(_Event, frozen=True, kw_only=True, tag="result"):
     exit_code: int
     stop_reason: str | None = None
     text: str
-    answers: list[Answered] = []
+    answers: list[EngineAnswer] = []
     failures: list[EngineFailure] = []
     agent: str | None = None
     session_id: str | None = None
-    usage: Usage | None = None
-    tokens: Tokens | None = None
-    files_changed: list[Change]
-    denials: list[Denial]
+    usage: UsageEvent | None = None
+    tokens: TokenCounts | None = None
+    files_changed: list[ChangedPath]
+    denials: list[DeniedAction]
     denied: int = 0
     seconds: float
-    error: Failure | None = None
+    error: RunFailure | None = None
 
 
-class Error(_Event, frozen=True, kw_only=True, tag="error"):
+class ErrorEvent(_Event, frozen=True, kw_only=True, tag="error"):
     """The arguments were wrong, or something failed before anything was started. There is no `result` then."""
 
     exit_code: int
-    error: Failure
+    error: RunFailure
 
 
 Event: TypeAlias = (
-    Start
-    | Message
-    | Thought
-    | Content
-    | ToolCall
-    | Plan
-    | Usage
-    | Permission
-    | Question
-    | Notice
-    | Update
-    | Result
-    | Error
+    StartEvent
+    | MessageEvent
+    | ThoughtEvent
+    | ContentEvent
+    | ToolCallEvent
+    | PlanEvent
+    | UsageEvent
+    | PermissionEvent
+    | QuestionEvent
+    | NoticeEvent
+    | OtherUpdateEvent
+    | ResultEvent
+    | ErrorEvent
 )
 
 _encoder = msgspec.json.Encoder()

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from antiphon.cli.run.printers import show_diff
-from antiphon.cli.terminal import QUIET, YES_OR_NO, Answers
+from antiphon.cli.terminal import QUIET, YES_OR_NO, TypedAnswers
 from antiphon.protocol import v1
 from antiphon.transcript.presentation import describe_action, diffs_in
 
@@ -67,7 +67,7 @@ class Person:
             self._show(question)
             if rules:
                 self._screen.note(f"  always would allow: {rules}", "dim")
-            return await self._answer(f"  Allow? ({offered}): ", Answers(words), no)
+            return await self._answer(f"  Allow? ({offered}): ", TypedAnswers(words), no)
 
     def _show(self, question: "Question") -> None:
         action, request = question.action, question.request
@@ -155,7 +155,7 @@ class Person:
         with suppress(termios.error):  # no terminal any more: the reading will say so
             termios.tcflush(self._terminal, termios.TCIFLUSH)
 
-    async def _answer(self, prompt: str, answers: Answers[T], no: T) -> T:
+    async def _answer(self, prompt: str, answers: TypedAnswers[T], no: T) -> T:
         """Ask until one of the listed answers is typed; `no` at the end of the input."""
         try:
             while True:

@@ -31,7 +31,7 @@ from antiphon.transcript.presentation import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from antiphon.cli.run.events import Result
+    from antiphon.cli.run.events import ResultEvent
     from antiphon.cli.terminal import Screen
     from antiphon.client.session import ClientSession
     from antiphon.store.decisions import AuditEntry
@@ -84,7 +84,7 @@ class Printer(Protocol):
     def warn(self, title: str, hint: str | None = None) -> None:
         """Something to know, from us."""
 
-    def ended(self, result: "Result", usage: v1.UsageUpdate | None, tokens: v1.Usage | None) -> None:
+    def ended(self, result: "ResultEvent", usage: v1.UsageUpdate | None, tokens: v1.Usage | None) -> None:
         """The run is over."""
 
 
@@ -150,7 +150,7 @@ class TextPrinter:
     def warn(self, title: str, hint: str | None = None) -> None:
         self._note(f"warning: {title}{f' ({hint})' if hint else ''}", "yellow")
 
-    def ended(self, result: "Result", usage: v1.UsageUpdate | None, tokens: v1.Usage | None) -> None:
+    def ended(self, result: "ResultEvent", usage: v1.UsageUpdate | None, tokens: v1.Usage | None) -> None:
         self._saying = False
         self._screen.end_saying()
         end = " (cancelled)" if result.stop_reason == "cancelled" else ""
@@ -271,7 +271,7 @@ class QuietPrinter:
     def _note(self, severity: str, title: str, more: str | None) -> None:
         self._screen.note(f"{severity}: {title}{f' ({one_line(more)})' if more else ''}", "yellow")
 
-    def ended(self, result: "Result", usage: v1.UsageUpdate | None, tokens: v1.Usage | None) -> None:
+    def ended(self, result: "ResultEvent", usage: v1.UsageUpdate | None, tokens: v1.Usage | None) -> None:
         self._screen.say(result.text)
         self._screen.end_saying()
 
@@ -366,11 +366,11 @@ class JsonPrinter:
         self._word_of = word_of
         self._session: ClientSession | None = None
         self._inputs: dict[str, Any] = {}
-        self._calls: dict[str, events.ToolCall] = {}
+        self._calls: dict[str, events.ToolCallEvent] = {}
 
     def opened(self, session: "ClientSession", agent: str, version: str | None, how: str) -> None:
         self._session = session
-        start = events.Start(
+        start = events.StartEvent(
             agent=agent,
             agent_version=version,
             session_id=session.id,
@@ -385,28 +385,30 @@ class JsonPrinter:
         engine = engine_of(update)
         match update:
             case v1.AgentMessageChunk(content=v1.TextBlock(text=text), message_id=id):
-                self._write(events.Message(text=text, message_id=id, engine=engine, label=is_label(update)))
+                self._write(events.MessageEvent(text=text, message_id=id, engine=engine, label=is_label(update)))
             case v1.AgentThoughtChunk(content=v1.TextBlock(text=text), message_id=id):
-                self._write(events.Thought(text=text, message_id=id, engine=engine, label=is_label(update)))
+                self._write(events.ThoughtEvent(text=text, message_id=id, engine=engine, label=is_label(update)))
             case v1.AgentMessageChunk(content=block, message_id=id):
-                self._write(events.Content(place="message", block=_plain(block), message_id=id, engine=engine))
+                self._write(events.ContentEvent(place="message", block=_plain(block), message_id=id, engine=engine))
             case v1.AgentThoughtChunk(content=block, message_id=id):
-                self._write(events.Content(place="thought", block=_plain(block), message_id=id, engine=engine))
+                self._write(events.ContentEvent(place="thought", block=_plain(block), message_id=id, engine=engine))
             case v1.ToolCall(tool_call_id=id) | v1.ToolCallUpdate(tool_call_id=id):
                 self._call(id, engine)
             case v1.Plan(entries=entries):
-                self._write(events.Plan(steps=[_step(entry) for entry in entries], engine=engine))
+                self._write(events.PlanEvent(steps=[_step(entry) for entry in entries], engine=engine))
             case v1.UsageUpdate():
                 self._write(usage_event(update))
             case v1.NoticeUpdate(severity=severity, title=title, description=description):
-                self._write(events.Notice(severity=str(severity), title=title, description=description, engine=engine))
+                self._write(
+                    events.NoticeEvent(severity=str(severity), title=title, description=description, engine=engine)
+                )
             case _:
-                self._write(events.Update(update=_plain(update)))
+                self._write(events.OtherUpdateEvent(update=_plain(update)))
 
     def decided(self, entry: "AuditEntry") -> None:
         verdict: Literal["allow", "deny"] = "allow" if entry.verdict == "allow" else "deny"
         self._write(
-            events.Permission(
+            events.PermissionEvent(
                 subject=entry.subject,
                 kind=entry.kind,
                 verdict=verdict,
@@ -417,12 +419,14 @@ class JsonPrinter:
         )
 
     def answered(self, message: str, answer: str) -> None:
-        self._write(events.Question(message=message, answer=cast('Literal["accept", "decline", "cancel"]', answer)))
+        self._write(
+            events.QuestionEvent(message=message, answer=cast('Literal["accept", "decline", "cancel"]', answer))
+        )
 
     def warn(self, title: str, hint: str | None = None) -> None:
-        self._write(events.Notice(severity="warning", title=title, description=hint))
+        self._write(events.NoticeEvent(severity="warning", title=title, description=hint))
 
-    def ended(self, result: events.Result, usage: v1.UsageUpdate | None, tokens: v1.Usage | None) -> None:
+    def ended(self, result: events.ResultEvent, usage: v1.UsageUpdate | None, tokens: v1.Usage | None) -> None:
         self._write(result)
 
     def _call(self, id: str, engine: str | None) -> None:
@@ -442,15 +446,15 @@ class JsonPrinter:
         self._write_line(events.encode_event(event))
 
 
-def usage_event(usage: v1.UsageUpdate) -> events.Usage:
+def usage_event(usage: v1.UsageUpdate) -> events.UsageEvent:
     """How full the window is."""
-    cost = None if usage.cost is None else events.Cost(amount=usage.cost.amount, currency=usage.cost.currency)
-    return events.Usage(used=usage.used, size=usage.size, cost=cost, engine=engine_of(usage))
+    cost = None if usage.cost is None else events.SessionCost(amount=usage.cost.amount, currency=usage.cost.currency)
+    return events.UsageEvent(used=usage.used, size=usage.size, cost=cost, engine=engine_of(usage))
 
 
-def tokens_event(tokens: v1.Usage) -> events.Tokens:
+def tokens_event(tokens: v1.Usage) -> events.TokenCounts:
     """The tokens of the session."""
-    return events.Tokens(
+    return events.TokenCounts(
         total=tokens.total_tokens,
         input=tokens.input_tokens,
         output=tokens.output_tokens,
@@ -460,13 +464,13 @@ def tokens_event(tokens: v1.Usage) -> events.Tokens:
     )
 
 
-def _step(entry: v1.PlanEntry) -> events.PlanStep:
-    return events.PlanStep(content=entry.content, status=str(entry.status), priority=str(entry.priority))
+def _step(entry: v1.PlanEntry) -> events.PlannedStep:
+    return events.PlannedStep(content=entry.content, status=str(entry.status), priority=str(entry.priority))
 
 
-def _call_event(call: "CallEntry", engine: str | None, *, with_input: bool, denied: bool) -> events.ToolCall:
+def _call_event(call: "CallEntry", engine: str | None, *, with_input: bool, denied: bool) -> events.ToolCallEvent:
     ended = call.finished
-    return events.ToolCall(
+    return events.ToolCallEvent(
         id=call.id,
         title=call.title,
         kind=str(call.kind),

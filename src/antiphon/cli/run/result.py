@@ -27,7 +27,7 @@ __all__ = [
     "MISUSED",
     "REFUSED",
     "TIMED_OUT",
-    "Answer",
+    "AnswerText",
     "NotedFiles",
     "changed_files",
     "denied_line",
@@ -111,7 +111,7 @@ class _Spoken:
         return "".join(self._label) + self.text
 
 
-class Answer:
+class AnswerText:
     """The agent's messages of a turn, kept apart."""
 
     def __init__(self) -> None:
@@ -144,10 +144,10 @@ class Answer:
         return "\n\n".join(each.labelled.strip("\n") for each in found)
 
     @property
-    def answers(self) -> list[events.Answered]:
+    def answers(self) -> list[events.EngineAnswer]:
         """The last message of each engine, without its name before it; empty if the agent names no engines."""
         return [
-            events.Answered(engine=each.engine, text=each.text)
+            events.EngineAnswer(engine=each.engine, text=each.text)
             for each in self._last_of_each()
             if each.engine is not None
         ]

@@ -8,13 +8,13 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final
 
-from antiphon.catalogue.engines import DEMO
+from antiphon.catalogue.known import DEMO
 from antiphon.cli.arguments import Misused, shown_time
 from antiphon.cli.logs import log_file
 from antiphon.cli.outcome import OutputLost, is_retryable, kind_of
 from antiphon.cli.outcome import status_of as status_of_error
 from antiphon.cli.run import events
-from antiphon.cli.run.command import CANCELLED, Stopping
+from antiphon.cli.run.command import CANCELLED, StopSignal
 from antiphon.cli.run.person import Person
 from antiphon.cli.run.printers import (
     JsonPrinter,
@@ -33,7 +33,7 @@ from antiphon.cli.run.result import (
     HALF_FAILED,
     MISUSED,
     TIMED_OUT,
-    Answer,
+    AnswerText,
     NotedFiles,
     changed_files,
     denied_line,
@@ -41,17 +41,17 @@ from antiphon.cli.run.result import (
     remedy,
     status_of,
 )
-from antiphon.cli.run.session import Opened, open_session
+from antiphon.cli.run.session import OpenedSession, open_session
 from antiphon.cli.terminal import Screen, terminal_of
 from antiphon.client.handlers import Elicitation, Elicited
 from antiphon.client.launch import Frontend, RunningAgent, launch
-from antiphon.config.clients import RUN
+from antiphon.config.shapes import RUN
 from antiphon.errors import AcpError, Advice, AuthRequired, sentence_and_hint
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
     from antiphon.cli.arguments import Options
-    from antiphon.cli.run.command import Prompt
+    from antiphon.cli.run.command import RunPrompt
     from antiphon.client.turn import ClientTurn
     from antiphon.store.decisions import AuditEntry
 
@@ -72,7 +72,7 @@ _log = logging.getLogger(__name__)
 class Runner:
     """One run."""
 
-    def __init__(self, options: "Options", prompt: "Prompt", cwd: str, stop: Stopping) -> None:
+    def __init__(self, options: "Options", prompt: "RunPrompt", cwd: str, stop: StopSignal) -> None:
         self._options = options
         self._prompt = prompt
         self._cwd = cwd
@@ -85,9 +85,9 @@ class Runner:
         terminal = terminal_of(self._screen)
         self._person = None if terminal is None else Person(self._screen, terminal)
         self._files = NotedFiles()
-        self._answer = Answer()
+        self._answer = AnswerText()
         self._running: RunningAgent | None = None
-        self._opened: Opened | None = None
+        self._opened: OpenedSession | None = None
         self._turn: ClientTurn | None = None
         self._begin = 0
         self._ending: asyncio.Task[None] | None = None
@@ -254,7 +254,7 @@ class Runner:
         session = self._opened.session if self._opened is not None else None
         usage = session.transcript.usage if session is not None else None
         tokens = stopped.usage if stopped is not None else None
-        result = events.Result(
+        result = events.ResultEvent(
             exit_code=status,
             stop_reason=str(stopped.stop_reason) if stopped is not None else None,
             text=self._answer.last,
@@ -266,7 +266,7 @@ class Runner:
             tokens=None if tokens is None else tokens_event(tokens),
             files_changed=self._changes(),
             denials=[
-                events.Denial(subject=each.subject, kind=each.action.kind, why=each.why, unasked=each.unattended)
+                events.DeniedAction(subject=each.subject, kind=each.action.kind, why=each.why, unasked=each.unattended)
                 for each in (gate.denials if gate is not None else ())
             ],
             denied=gate.denied if gate is not None else 0,
@@ -296,7 +296,7 @@ class Runner:
         for each in failures:
             self._screen.error(each.message, each.hint or MORE)
 
-    def _status(self, stopped: v1.PromptResult | None, failure: events.Failure | None, *, wrong: bool) -> int:
+    def _status(self, stopped: v1.PromptResult | None, failure: events.RunFailure | None, *, wrong: bool) -> int:
         if self._stop.why is not None:
             return TIMED_OUT if self._stop.why == "timeout" else CANCELLED
         if failure is not None or stopped is None or self._running is None:
@@ -304,11 +304,11 @@ class Runner:
         denied = self._running.gate.unattended > 0
         return status_of(stopped.stop_reason, denied=denied, half_failed=bool(failures_in(stopped)))
 
-    def _changes(self) -> list[events.Change]:
+    def _changes(self) -> list[events.ChangedPath]:
         if self._opened is None:
             return []
         changed = changed_files(self._opened.session.transcript, self._begin, self._files.written)
-        return [events.Change(path=path, change=how) for path, how in changed.items()]
+        return [events.ChangedPath(path=path, change=how) for path, how in changed.items()]
 
 
 def _printer(options: "Options", screen: Screen, tail_of: TailOf, word_of: WordOf) -> Printer:
@@ -317,7 +317,7 @@ def _printer(options: "Options", screen: Screen, tail_of: TailOf, word_of: WordO
     return QuietPrinter(screen) if options.quiet else TextPrinter(screen, tail_of, word_of)
 
 
-def _failure(error: Exception | None) -> events.Failure | None:
+def _failure(error: Exception | None) -> events.RunFailure | None:
     if error is None:
         return None
     _log.error("%s", error)
@@ -326,7 +326,7 @@ def _failure(error: Exception | None) -> events.Failure | None:
     else:
         sentence, found = sentence_and_hint(error)
         hint = found or MORE
-    return events.Failure(kind=kind_of(error), message=sentence, hint=hint, retryable=is_retryable(error))
+    return events.RunFailure(kind=kind_of(error), message=sentence, hint=hint, retryable=is_retryable(error))
 
 
 def _login_hint(error: AuthRequired) -> str:

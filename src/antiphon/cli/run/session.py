@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from antiphon.client.launch import RunningAgent
     from antiphon.client.session import ClientSession
     from antiphon.client.updates import OnUpdate
-    from antiphon.config.shapes import McpServer
+    from antiphon.config.shapes import McpServerConfig
 
 __all__ = [
     "How",
-    "Opened",
+    "OpenedSession",
     "ServersError",
     "Unsettable",
     "keep_name",
@@ -53,7 +53,7 @@ class Unsettable(AcpError):
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedSession:
     """A session, and how it came about."""
 
     session: "ClientSession"
@@ -62,13 +62,13 @@ class Opened:
 
 async def open_session(
     running: "RunningAgent", options: "Options", *, on_update: "OnUpdate | None" = None, replay: bool = False
-) -> Opened:
+) -> OpenedSession:
     """Open the session that the arguments mean, and set it as they say. With `replay`, its history is wanted.
 
     Raises:
         AcpError: there is no such session, or it cannot be set like that.
     """
-    opened: Opened | None = None
+    opened: OpenedSession | None = None
     known = await _known(running, options)
     for place, id in enumerate(known, 1):
         try:
@@ -84,7 +84,7 @@ async def open_session(
         session = await running.agent.new_session(
             running.cwd, mcp_servers=servers, additional_directories=directories, on_update=on_update
         )
-        opened = Opened(session, "new")
+        opened = OpenedSession(session, "new")
     await _set(running, options, opened)
     await keep_name(running, options.session or "", opened.session.id)
     return opened
@@ -92,7 +92,7 @@ async def open_session(
 
 async def reopen(
     running: "RunningAgent", options: "Options", id: str, *, on_update: "OnUpdate | None" = None, replay: bool = False
-) -> Opened:
+) -> OpenedSession:
     """Open an earlier session: without its history if the agent can, unless it is wanted."""
     opened = await _reopen(running, options, id, on_update, replay)
     await _keep_mode(
@@ -103,7 +103,7 @@ async def reopen(
 
 async def _reopen(
     running: "RunningAgent", options: "Options", id: str, on_update: "OnUpdate | None", replay: bool
-) -> Opened:
+) -> OpenedSession:
     agent, (servers, directories) = running.agent, _place(running, options)
     can_resume = agent.capabilities.session_capabilities.resume is not None
     can_load = agent.capabilities.load_session
@@ -111,12 +111,12 @@ async def _reopen(
         session = await agent.resume_session(
             id, running.cwd, mcp_servers=servers, additional_directories=directories, on_update=on_update
         )
-        return Opened(session, "resumed")
+        return OpenedSession(session, "resumed")
     if can_load:
         session = await agent.load_session(
             id, running.cwd, mcp_servers=servers, additional_directories=directories, on_update=on_update
         )
-        return Opened(session, "loaded")
+        return OpenedSession(session, "loaded")
     raise NotSupported(
         f"{agent.name} cannot open earlier sessions: it advertised neither `loadSession` nor `sessionCapabilities.resume`",
         hint="leave out `--session`, `--continue` and `--resume`",
@@ -192,7 +192,7 @@ def _place(running: "RunningAgent", options: "Options") -> tuple[list[v1.McpServ
     return servers, [os.path.abspath(os.path.expanduser(folder)) for folder in options.add_dir]
 
 
-def _reaches(running: "RunningAgent", server: "McpServer") -> bool:
+def _reaches(running: "RunningAgent", server: "McpServerConfig") -> bool:
     reaches = running.agent.capabilities.mcp_capabilities
     if server.type == "stdio" or (reaches.http if server.type == "http" else reaches.sse):
         return True
@@ -203,7 +203,7 @@ def _reaches(running: "RunningAgent", server: "McpServer") -> bool:
     return False
 
 
-def _server(server: "McpServer") -> v1.McpServer:
+def _server(server: "McpServerConfig") -> v1.McpServer:
     if server.type == "stdio":
         env = [v1.EnvVariable(name, value) for name, value in server.env.items()]
         return v1.StdioServer(server.name, server.command[0], list(server.command[1:]), env)
@@ -215,7 +215,7 @@ def _server(server: "McpServer") -> v1.McpServer:
 # How it is set.
 
 
-async def _set(running: "RunningAgent", options: "Options", opened: Opened) -> None:
+async def _set(running: "RunningAgent", options: "Options", opened: OpenedSession) -> None:
     session, settings = opened.session, running.loaded.settings
     if options.mode is not None:
         await _set_mode(session, options.mode)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from antiphon.agent.session import AgentSession
     from antiphon.engines.claude.history import History
     from antiphon.engines.claude.session import ClaudeSession
-    from antiphon.engines.cli_program import Found
+    from antiphon.engines.cli_program import FoundProgram
     from antiphon.protocol import v1
 
 __all__ = ["ALIASES", "API_KEY", "CONSOLE", "METHODS", "SUBSCRIPTION", "Claude"]
@@ -146,7 +146,7 @@ class Claude(Engine):
         await asyncio.to_thread(sign_out, found)
 
 
-async def _find() -> "tuple[Found, str]":
+async def _find() -> "tuple[FoundProgram, str]":
     """The CLI and its version, each time anew: it may have been installed or updated since. A program that is asked does not hold up others."""
     import asyncio
 

@@ -10,7 +10,7 @@ from typing import Final, NoReturn
 import msgspec
 
 from antiphon.engines.claude.engine import API_KEY, METHODS
-from antiphon.engines.cli_program import CLAUDE, Found, ask, find_cli, home, version_of
+from antiphon.engines.cli_program import CLAUDE, FoundProgram, ask, find_cli, home, version_of
 from antiphon.errors import AcpError, Code, RequestError
 
 __all__ = ["WAYS", "check_signed_in", "login", "sign_in_needed", "sign_out"]
@@ -46,7 +46,7 @@ def login(way: str = "") -> NoReturn:
         ) from error
 
 
-def check_signed_in(found: Found, method_id: str) -> None:
+def check_signed_in(found: FoundProgram, method_id: str) -> None:
     """That the CLI has what it needs to work. It blocks.
 
     Raises:
@@ -65,7 +65,7 @@ def check_signed_in(found: Found, method_id: str) -> None:
         raise sign_in_needed(method_id)
 
 
-def sign_out(found: Found) -> None:
+def sign_out(found: FoundProgram) -> None:
     """Let the CLI forget its login. It blocks.
 
     Raises:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from antiphon.agent.turn import AgentTurn
     from antiphon.engines.claude.driver import ClaudeDriver
     from antiphon.engines.claude.history import History
-    from antiphon.engines.cli_program import CliMemory, Found
+    from antiphon.engines.cli_program import CliMemory, FoundProgram
 
 __all__ = ["ClaudeSession", "Place"]
 
@@ -39,7 +39,9 @@ class Place:
 class ClaudeSession(EngineSession):
     """Claude Code at work."""
 
-    def __init__(self, session: "AgentSession", found: "Found", history: "History", remembered: "CliMemory") -> None:
+    def __init__(
+        self, session: "AgentSession", found: "FoundProgram", history: "History", remembered: "CliMemory"
+    ) -> None:
         self.session = session
         self._history = history
         self._place = Place(found.path, remembered)

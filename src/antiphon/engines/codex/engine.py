@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from antiphon.agent.session import AgentSession
-    from antiphon.engines.cli_program import Found
+    from antiphon.engines.cli_program import FoundProgram
     from antiphon.engines.codex.hub import CodexHub
     from antiphon.engines.codex.session import CodexSession
     from antiphon.protocol import v1
@@ -178,7 +178,7 @@ async def _opening(codex: "CodexSession") -> "AsyncIterator[None]":
         raise
 
 
-async def _find() -> "Found":
+async def _find() -> "FoundProgram":
     """The CLI, if it is new enough. A program that is asked for its version does not hold up others."""
     import asyncio
 

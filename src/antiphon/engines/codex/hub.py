@@ -19,7 +19,7 @@ from antiphon.text import strip_ansi
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from antiphon.engines.cli_program import Found
+    from antiphon.engines.cli_program import FoundProgram
 
 __all__ = ["EARLY", "CodexHub", "ThreadListener", "ThreadNames"]
 
@@ -99,7 +99,7 @@ class ThreadNames:
 class CodexHub:
     """For one engine."""
 
-    def __init__(self, found: "Found") -> None:
+    def __init__(self, found: "FoundProgram") -> None:
         self.found = found
         self._running: KeptProcess[CodexServer] = KeptProcess(self)
         self._listeners: dict[str, ThreadListener] = {}

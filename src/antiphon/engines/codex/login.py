@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from antiphon.engines.cli_program import CODEX, Found, ask, find_cli, home, version_of
+from antiphon.engines.cli_program import CODEX, FoundProgram, ask, find_cli, home, version_of
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.engine import API_KEY, KEYS, METHODS
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
@@ -163,7 +163,7 @@ async def _with_new_login(hub: "CodexHub", server: "CodexServer") -> "tuple[Code
     return await _standing(hub)
 
 
-def _has_login(found: Found) -> bool:
+def _has_login(found: FoundProgram) -> bool:
     """Whether a new process would be signed in. It blocks."""
     return ask(found, "login", "status", cwd=home()).status == 0
 

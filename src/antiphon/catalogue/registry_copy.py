@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from http.client import HTTPMessage
     from urllib.request import OpenerDirector, Request
 
-__all__ = ["MAX_REGISTRY", "Kept", "cache_file", "fetch", "forget", "keep", "kept"]
+__all__ = ["MAX_REGISTRY", "KeptRegistry", "cache_file", "fetch", "forget", "keep", "kept"]
 
 MAX_REGISTRY: Final = 8 * 1024 * 1024
 """Bytes of a registry. The official one has a few hundred kilobytes."""
@@ -32,7 +32,7 @@ QUIET_LIMIT: Final = 10.0
 MAX_REDIRECTS: Final = 5
 
 
-class Kept(msgspec.Struct, frozen=True, rename="camel"):
+class KeptRegistry(msgspec.Struct, frozen=True, rename="camel"):
     """The copy of a registry: where it is from, when it was read, and what it said."""
 
     source: str
@@ -68,14 +68,14 @@ def keep(source: str, data: bytes) -> Registry:
 
     registry = read(data)
     shown = _shown(source) if "://" in source else os.path.abspath(os.path.expanduser(source))
-    copy = Kept(shown, datetime.now(UTC).isoformat(timespec="seconds"), msgspec.Raw(data.strip()))
+    copy = KeptRegistry(shown, datetime.now(UTC).isoformat(timespec="seconds"), msgspec.Raw(data.strip()))
     path = cache_file()
     make_private_file(path)
     write_text(path, msgspec.json.encode(copy).decode())
     return registry
 
 
-def kept() -> Kept | None:
+def kept() -> KeptRegistry | None:
     """The copy, if there is one.
 
     Raises:
@@ -84,7 +84,7 @@ def kept() -> Kept | None:
     try:
         with open(cache_file(), "rb") as file:
             data = _up_to_the_limit(file.read, 2 * MAX_REGISTRY)
-        copy = msgspec.json.decode(data, type=Kept)
+        copy = msgspec.json.decode(data, type=KeptRegistry)
         copy.read()
     except FileNotFoundError:
         return None

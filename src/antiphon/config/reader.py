@@ -4,21 +4,212 @@ Every key that is accepted stands in `KEYS`, and nowhere else. What is not under
 skipped in silence: a misspelt `deny` would be a rule that nobody applies.
 """
 
+import errno
 import math
 import os
 import re
+import stat
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import msgspec
 
+from antiphon.config.places import config_dir
 from antiphon.config.shapes import MODES, NAME, ON_ASK, REVIEWS
-from antiphon.config.statements import Path, line_of, statement_of, statements
 from antiphon.errors import Advice
 
-__all__ = ["BUILT_IN", "KEYS", "MAX_PROBLEMS", "NAME", "Part", "Problem", "read"]
+__all__ = [
+    "BUILT_IN",
+    "KEYS",
+    "MAX_FILE",
+    "MAX_PROBLEMS",
+    "NAME",
+    "ConfigFile",
+    "ConfigProblem",
+    "ConfigValues",
+    "KeyPath",
+    "Statement",
+    "line_of",
+    "project_file",
+    "read",
+    "read_file",
+    "statement_of",
+    "statements",
+    "user_file",
+]
+
+# --- The config files of this machine: found and read. Never writes, and understands nothing of what they say
+
+MAX_FILE: Final = 128 * 1024
+"""Bytes of a config file. A thousand rules take half of it; what is larger was not written by hand."""
+
+FOLDER: Final = ".antiphon"
+CONFIG_NAME: Final = "config.toml"
+_OPEN: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+class ConfigFile(msgspec.Struct, frozen=True):
+    """A config file that is there: its text, or why there is none."""
+
+    path: Path
+    text: str = ""
+    digest: str = ""
+    """Of the very bytes that `text` is; empty if they could not be read, or if nobody asked for it."""
+    trouble: str | None = None
+
+
+def user_file() -> Path:
+    """Where the user's config file is, or would be."""
+    return config_dir() / CONFIG_NAME
+
+
+def project_file(cwd: str | os.PathLike[str]) -> ConfigFile | None:
+    """The config file of the project that a directory is in: its own, or that of the nearest parent that has one.
+
+    Neither the home directory nor the root makes a project of everything below it; the directory itself may be either.
+    """
+    start = Path(cwd).resolve()
+    home = Path.home().resolve()
+    for folder in (start, *start.parents):
+        if folder != start and folder in (home, Path(folder.anchor)):
+            return None
+        found = read_file(folder / FOLDER / CONFIG_NAME)
+        if found is not None:
+            return found
+    return None
+
+
+def read_file(path: Path, *, digest: bool = True) -> ConfigFile | None:
+    """The file, if there is one. One that is there and cannot be read is not none. Without `digest` it is read sooner."""
+    try:
+        fd = os.open(path, _OPEN)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR):
+            return None
+        return ConfigFile(path, trouble=error.strerror or str(error))
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return ConfigFile(path, trouble="it is not a regular file")
+        data = _read(fd)
+    except OSError as error:
+        return ConfigFile(path, trouble=error.strerror or str(error))
+    finally:
+        os.close(fd)
+    if len(data) > MAX_FILE:
+        return ConfigFile(path, trouble=f"it is larger than {MAX_FILE >> 10} KiB")
+    try:
+        return ConfigFile(path, data.decode(), _digest(data) if digest else "")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        return ConfigFile(path, trouble=f"it is not text in UTF-8 (line {line})")
+
+
+def _digest(data: bytes) -> str:
+    import hashlib  # takes longer than all the rest, and who waits for an engine needs none
+
+    return hashlib.sha256(data).hexdigest()
+
+
+def _read(fd: int) -> bytes:
+    data = b""
+    while len(data) <= MAX_FILE and (chunk := os.read(fd, MAX_FILE + 1 - len(data))):
+        data += chunk
+    return data
+
+
+# --- Where things stand in a TOML text: its statements with their keys and lines. Judges nothing: the text has been parsed already
+# The standard library's parser tells what a file says but not where, and people want to be told the line.
+
+KeyPath = tuple[str, ...]
+
+_TOKEN: Final = re.compile(
+    r'''"""(?:[^"\\]|\\.|"{1,2}(?!"))*"{3,5}'''  # strings of several lines; up to two quotes may stand before the closing ones
+    r"""|'''(?:[^']|'{1,2}(?!'))*'{3,5}"""
+    r"""|"(?:[^"\\\n]|\\.)*"|'[^'\n]*\'"""
+    r"|\#[^\n]*|[\[\]{}=\n]",
+    re.DOTALL,
+)
+
+
+class Statement(msgspec.Struct, frozen=True):
+    """A header or a key with its value: `text[start:end]`, with its last line's end. `line` counts from 1."""
+
+    path: KeyPath
+    """The whole path: of a key with that of its table."""
+    header: bool
+    start: int
+    end: int
+    line: int
+
+
+def statements(text: str) -> Iterator[Statement]:
+    """The statements of a valid TOML text, in order. What is between them is comments and empty lines."""
+    table: KeyPath = ()
+    start, line = 0, 1
+    while start < len(text):
+        end, equals = _extent(text, start)
+        words = text[start:end].lstrip(" \t")
+        if words.startswith("["):
+            table = _path(words)
+            yield Statement(table, True, start, end, line)
+        elif equals is not None:
+            yield Statement(table + _path(f"{text[start:equals]} = 0"), False, start, end, line)
+        line += text.count("\n", start, end)
+        start = end
+
+
+def statement_of(among: Iterable[Statement], path: KeyPath) -> Statement | None:
+    """The statement that sets a key, or comes nearest to it: the line it is on, or the table that it is missing from."""
+    best: Statement | None = None
+    depth = 0
+    for statement in among:
+        shared = min(len(path), len(statement.path))
+        if shared > depth and statement.path[:shared] == path[:shared]:
+            best, depth = statement, shared
+    return best
+
+
+def line_of(text: str, statement: Statement | None, value: str | None = None) -> int:
+    """The line on which a statement begins, or a string in its value. 1 if nobody knows."""
+    if statement is None:
+        return 1
+    inside = -1 if value is None else text.find(value, statement.start, statement.end)
+    return statement.line + (text.count("\n", statement.start, inside) if inside >= 0 else 0)
+
+
+def _extent(text: str, start: int) -> tuple[int, int | None]:
+    """Where the statement or the empty line that starts here ends, and where its equals sign is."""
+    depth, equals = 0, None
+    for token in _TOKEN.finditer(text, start):
+        match token[0]:
+            case "[" | "{":
+                depth += 1
+            case "]" | "}":
+                depth -= 1
+            case "=" if equals is None and depth == 0:
+                equals = token.start()
+            case "\n" if depth == 0:
+                return token.end(), equals
+            case _:
+                pass
+    return len(text), equals
+
+
+def _path(words: str) -> KeyPath:
+    """The path of a header or of `key = 0`: asked of the parser, which knows how keys are quoted."""
+    found: list[str] = []
+    part: object = tomllib.loads(words)
+    while part and isinstance(part, dict | list):
+        if isinstance(part, list):  # [[a.b]]
+            part = part[0]
+            continue
+        ((key, part),) = part.items()
+        found.append(key)
+    return tuple(found)
+
 
 MAX_PROBLEMS: Final = 20
 """Problems told of one file. Who has made more of them has another kind of file."""
@@ -31,7 +222,7 @@ Check: TypeAlias = Callable[[object], Value]
 """Gives the value back as it will be used. Raises ValueError with what it has to be."""
 
 
-class Problem(msgspec.Struct, frozen=True):
+class ConfigProblem(msgspec.Struct, frozen=True):
     """Something in a file that was not understood."""
 
     line: int
@@ -45,13 +236,13 @@ class Problem(msgspec.Struct, frozen=True):
         return Advice(f"{file}, line {self.line}: {self.sentence}", self.hint)
 
 
-class Part(msgspec.Struct, frozen=True):
+class ConfigValues(msgspec.Struct, frozen=True):
     """One file's values by path, as far as they were understood."""
 
-    values: Mapping[Path, Value] = MappingProxyType({})
-    lines: Mapping[tuple[Path, str], int] = MappingProxyType({})
+    values: Mapping[KeyPath, Value] = MappingProxyType({})
+    lines: Mapping[tuple[KeyPath, str], int] = MappingProxyType({})
     """Where each rule stands: (path, text) → line."""
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[ConfigProblem, ...] = ()
 
     def get(self, *path: str) -> Value | None:
         """The value of a key, if it is set."""
@@ -235,19 +426,19 @@ _TABLES: Final = {key[:n] for key in KEYS for n, letter in enumerate(key) if let
 _NAMED: Final = {table.removesuffix(".NAME") for table in _TABLES if table.endswith(".NAME")}
 
 
-def read(text: str) -> Part:
+def read(text: str) -> ConfigValues:
     """What a config file says."""
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        return Part(problems=(_broken(error, text),))
+        return ConfigValues(problems=(_broken(error, text),))
     reader = _Reader(text)
     reader.walk((), "", document)
     reader.check_whole()
-    return Part(reader.values, reader.lines, tuple(sorted(reader.problems, key=lambda problem: problem.line)))
+    return ConfigValues(reader.values, reader.lines, tuple(sorted(reader.problems, key=lambda problem: problem.line)))
 
 
-def _broken(error: Exception, text: str) -> Problem:
+def _broken(error: Exception, text: str) -> ConfigProblem:
     said = (
         str(error) if isinstance(error, tomllib.TOMLDecodeError) else "nested too deeply, or a number that is too long"
     )
@@ -257,7 +448,9 @@ def _broken(error: Exception, text: str) -> Problem:
         said = said[: place.start()]
         line = int(place[1]) if place[1] else len(text.splitlines()) or 1
         column = f" (column {place[2]})" if place[2] else " (at the end)"
-    return Problem(line, f"this is not TOML: {said}{column}", "correct it; until then every call is asked about", True)
+    return ConfigProblem(
+        line, f"this is not TOML: {said}{column}", "correct it; until then every call is asked about", True
+    )
 
 
 class _Reader:
@@ -265,14 +458,14 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.values: dict[Path, Value] = {}
-        self.lines: dict[tuple[Path, str], int] = {}
-        self.problems: list[Problem] = []
+        self.values: dict[KeyPath, Value] = {}
+        self.lines: dict[tuple[KeyPath, str], int] = {}
+        self.problems: list[ConfigProblem] = []
         self._statements = list(statements(text))
-        self._named: list[Path] = []
-        self._wrong: set[Path] = set()
+        self._named: list[KeyPath] = []
+        self._wrong: set[KeyPath] = set()
 
-    def walk(self, path: Path, pattern: str, table: Mapping[str, object]) -> None:
+    def walk(self, path: KeyPath, pattern: str, table: Mapping[str, object]) -> None:
         for key, value in table.items():
             here = (*path, key)
             kind = "NAME" if pattern in _NAMED else key
@@ -292,7 +485,7 @@ class _Reader:
             else:
                 self.problem(here, f"`{_shown(here)}` must be a table", f"write `[{_shown(here)}]` and its keys below")
 
-    def take(self, path: Path, check: Check, value: object) -> None:
+    def take(self, path: KeyPath, check: Check, value: object) -> None:
         try:
             taken = check(value)
         except ValueError as error:
@@ -314,20 +507,20 @@ class _Reader:
                 hint = 'add `url = "https://…"`' if needed[-1] == "url" else 'add `command = ["program", "argument"]`'
                 self.problem(path, f"`{_shown(path)}` has no {needed[-1]}", hint)
 
-    def problem(self, path: Path, sentence: str, hint: str) -> None:
+    def problem(self, path: KeyPath, sentence: str, hint: str) -> None:
         # An unknown table may be the policy, misspelt.
         policy = path[0] not in ("agent", "mode", "model", "agents", "mcp", "engines", "duet")
         self._wrong.add(path)
         if len(self.problems) < MAX_PROBLEMS:
-            self.problems.append(Problem(self._line(path), sentence, hint, policy))
+            self.problems.append(ConfigProblem(self._line(path), sentence, hint, policy))
         elif policy and not any(problem.policy for problem in self.problems):
-            self.problems[-1] = Problem(self._line(path), sentence, hint, policy)
+            self.problems[-1] = ConfigProblem(self._line(path), sentence, hint, policy)
 
-    def _line(self, path: Path) -> int:
+    def _line(self, path: KeyPath) -> int:
         return line_of(self.text, statement_of(self._statements, path))
 
 
-def _shown(path: Path) -> str:
+def _shown(path: KeyPath) -> str:
     """A path for people: whatever is in the file, nothing of it moves the cursor."""
     return ".".join(key if NAME.fullmatch(key) else ascii(key)[:60] for key in path)
 

@@ -1,18 +1,94 @@
 """Which key does what. Decides nothing: it tells the window, the panel or the talker."""
 
-from typing import TYPE_CHECKING
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Final
 
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
+from antiphon.tui.painter import one_line
+
 if TYPE_CHECKING:
-    from antiphon.tui.window import Room
+    from antiphon.tui.window import ChatWindow
 
-__all__ = ["bindings"]
+__all__ = ["ChatCompleter", "bindings", "paths_for"]
+
+# --- What a word on the line may become: a command, one of its values, a path behind an `@`. Reads directories, and nothing else
+
+MOST_PATHS: Final = 200
+"""Names of one directory that are offered. Nobody reads more; they type another letter."""
 
 
-def bindings(room: "Room") -> KeyBindings:
+class ChatCompleter(Completer):
+    """Completes what stands before the cursor."""
+
+    def __init__(
+        self,
+        commands: Callable[[], Iterable[tuple[str, str]]],
+        values: Callable[[str], Iterable[tuple[str, str]]],
+        cwd: Callable[[], str],
+    ) -> None:
+        self._commands = commands
+        self._values = values
+        self._cwd = cwd
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+        """Names and what they mean."""
+        text = document.text_before_cursor
+        command, space, rest = text.partition(" ")
+        word = text[max(text.rfind(" "), text.rfind("\n")) + 1 :]
+        if text.startswith("/") and not space and "\n" not in text:
+            yield from _matching(text, ((f"/{name}", about) for name, about in self._commands()))
+        elif (at := _mention(text)) is not None:
+            yield from self._paths(at)
+        elif text.startswith("/") and "\n" not in text and " " not in rest:
+            yield from _matching(word, self._values(command[1:]))
+
+    def _paths(self, at: str) -> Iterator[Completion]:
+        typed = at[1:].removeprefix('"')
+        for path in paths_for(typed, self._cwd()):
+            quoted = f'@"{path}' if " " in path or at.startswith('@"') else f"@{path}"
+            if quoted.startswith('@"') and not path.endswith("/"):
+                quoted += '"'
+            yield Completion(quoted, start_position=-len(at), display=one_line(path))
+
+
+def _mention(text: str) -> str | None:
+    """The `@path` that the cursor stands at the end of."""
+    quote = text.rfind('@"')
+    if quote >= 0 and '"' not in text[quote + 2 :] and "\n" not in text[quote:]:
+        return text[quote:]
+    word = text[max(text.rfind(" "), text.rfind("\n")) + 1 :]
+    return word if word.startswith("@") else None
+
+
+def _matching(word: str, offered: Iterable[tuple[str, str]]) -> Iterator[Completion]:
+    for name, about in offered:
+        if name.lower().startswith(word.lower()) and name != word:
+            yield Completion(name, start_position=-len(word), display=name, display_meta=about)
+
+
+def paths_for(typed: str, cwd: str) -> list[str]:
+    """What this beginning of a path may become, directories first. Hidden names only if a dot was typed."""
+    folder, name = os.path.split(typed)
+    try:
+        with os.scandir(os.path.join(cwd, os.path.expanduser(folder) if folder else "")) as found:
+            names = sorted(
+                (not entry.is_dir(), entry.name)
+                for entry in found
+                if entry.name.lower().startswith(name.lower())
+                and (name.startswith(".") or not entry.name.startswith("."))
+            )
+    except OSError:
+        return []
+    return [os.path.join(folder, entry) + ("" if plain else "/") for plain, entry in names[:MOST_PATHS]]
+
+
+def bindings(room: "ChatWindow") -> KeyBindings:
     """The keys of the chat, on top of those that every line editor has."""
     keys = KeyBindings()
     _bind_questions(keys, room)
@@ -21,7 +97,7 @@ def bindings(room: "Room") -> KeyBindings:
     return keys
 
 
-def _bind_questions(keys: KeyBindings, room: "Room") -> None:
+def _bind_questions(keys: KeyBindings, room: "ChatWindow") -> None:
     answering = Condition(lambda: room.takes_keys)
     filling_in = Condition(lambda: room.panel is not None and room.panel.typed is not None)
 
@@ -58,7 +134,7 @@ def _bind_questions(keys: KeyBindings, room: "Room") -> None:
             room.touched()
 
 
-def _bind_typing(keys: KeyBindings, room: "Room") -> None:
+def _bind_typing(keys: KeyBindings, room: "ChatWindow") -> None:
     typing = Condition(lambda: not room.takes_keys and room.app.layout.has_focus(room.input))
     chosen = Condition(
         lambda: (state := room.input.complete_state) is not None and state.current_completion is not None
@@ -101,7 +177,7 @@ def _bind_typing(keys: KeyBindings, room: "Room") -> None:
         room.input.cancel_completion()
 
 
-def _bind_leaving(keys: KeyBindings, room: "Room") -> None:
+def _bind_leaving(keys: KeyBindings, room: "ChatWindow") -> None:
     @keys.add("c-c")
     def _(event: KeyPressEvent) -> None:
         room.talker.interrupt()

@@ -8,8 +8,7 @@ import tomllib
 from collections.abc import Sequence
 from typing import Any
 
-from antiphon.config.reading import BUILT_IN, NAME
-from antiphon.config.statements import statements
+from antiphon.config.reader import BUILT_IN, NAME, statements
 from antiphon.errors import AcpError
 
 __all__ = ["EditRefused", "with_agent", "without_agent"]

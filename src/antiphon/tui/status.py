@@ -8,7 +8,7 @@ from antiphon.client import settings
 from antiphon.client.launch import mode_in_force, set_mode
 from antiphon.policy import PolicyMode
 from antiphon.protocol import v1
-from antiphon.tui.clean import one_line
+from antiphon.tui.painter import one_line
 from antiphon.tui.screen import PROMPT, SPINNER
 
 if TYPE_CHECKING:

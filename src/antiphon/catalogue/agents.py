@@ -3,28 +3,43 @@
 The user's own come first, so that a name can be given another command; then what is installed; then what a registry can start.
 """
 
+import asyncio
 import logging
 import os
 import re
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from antiphon.catalogue.known import DEMO, ENGINE, JOINT, KNOWN, OURS, keys_for
+from antiphon.catalogue.known import DEMO_COMMAND, ENGINE, JOINT, KNOWN, OURS, keys_for
 from antiphon.catalogue.programs import CliMissing, find_cli
-from antiphon.catalogue.registry import Entry, Registry, RegistryProblem, launch
+from antiphon.catalogue.registry import Registry, RegistryEntry, RegistryProblem, launch
 from antiphon.config.environment import environment_for
 from antiphon.config.shapes import NOTHING, OwnAgent, Settings
-from antiphon.errors import AcpError
+from antiphon.errors import AcpError, SpawnFailed
+from antiphon.local.commands import LocalCommand
 
 __all__ = [
-    "AgentMissing", "Found", "Missing", "Origin", "UnknownAgent", "command_for", "find", "find_all", "names", "start_of",
+    "PATIENCE",
+    "AgentMissing",
+    "FoundAgent",
+    "MissingAgent",
+    "Origin",
+    "UnknownAgent",
+    "command_for",
+    "find",
+    "find_all",
+    "names",
+    "start_of",
     "user_settings",
-]  # fmt: skip
+    "version_in",
+    "with_versions",
+]
 
 Origin: TypeAlias = Literal["built in", "own", "known", "registry"]
 
@@ -45,7 +60,7 @@ class AgentMissing(AcpError):
     """The agent is known by name, and its program is not here."""
 
 
-class Found(msgspec.Struct, frozen=True):
+class FoundAgent(msgspec.Struct, frozen=True):
     """An agent that can be started."""
 
     name: str
@@ -80,7 +95,7 @@ class Found(msgspec.Struct, frozen=True):
         return shlex.join((os.path.basename(self.where), *self.command[1:]))
 
 
-class Missing(msgspec.Struct, frozen=True):
+class MissingAgent(msgspec.Struct, frozen=True):
     """An agent that has a name here and no program."""
 
     name: str
@@ -93,7 +108,7 @@ class Missing(msgspec.Struct, frozen=True):
 
 def find(
     name: str, settings: Settings = _NO_SETTINGS, *, path: str | None = None, registry: Registry = _NO_REGISTRY
-) -> Found | Missing:
+) -> FoundAgent | MissingAgent:
     """Look for one agent. `path` is where programs are looked for, unless told otherwise our PATH.
 
     Raises:
@@ -102,19 +117,19 @@ def find(
     if name == "demo":
         from antiphon import __version__
 
-        return Found(name, "Demo", (sys.executable, *DEMO), "built in", version=__version__)
+        return FoundAgent(name, "Demo", (sys.executable, *DEMO_COMMAND), "built in", version=__version__)
     if name in settings.agents:
         return _own(name, settings.agents[name], path)
     entry = registry.agents.get(name)
-    missing: Missing | None = None
+    missing: MissingAgent | None = None
     if name in KNOWN:
         known = _known(name, path)
-        if isinstance(known, Found) or entry is None:
+        if isinstance(known, FoundAgent) or entry is None:
             return known
         missing = known
     if entry is not None:
         offered = _of_registry(entry, path)
-        return offered if isinstance(offered, Found) or missing is None else missing
+        return offered if isinstance(offered, FoundAgent) or missing is None else missing
     raise _unknown(name, settings, registry)
 
 
@@ -125,12 +140,12 @@ def names(settings: Settings = _NO_SETTINGS, registry: Registry = _NO_REGISTRY) 
 
 def find_all(
     settings: Settings = _NO_SETTINGS, *, path: str | None = None, registry: Registry = _NO_REGISTRY
-) -> list[Found | Missing]:
+) -> list[FoundAgent | MissingAgent]:
     """Look for every agent."""
     return [find(name, settings, path=path, registry=registry) for name in names(settings, registry)]
 
 
-def start_of(name: str, settings: Settings | None = None, *, path: str | None = None) -> Found:
+def start_of(name: str, settings: Settings | None = None, *, path: str | None = None) -> FoundAgent:
     """How to start an agent, by its name. Without settings those of the user's config file hold.
 
     Raises:
@@ -141,7 +156,7 @@ def start_of(name: str, settings: Settings | None = None, *, path: str | None = 
         settings = user_settings()
     registry = _NO_REGISTRY if name == "demo" or name in settings.agents else kept_registry()
     found = find(name, settings, path=path, registry=registry)
-    if isinstance(found, Missing):
+    if isinstance(found, MissingAgent):
         other = f", or tell its command: `antiphon agents add {name} -- PROGRAM …`" if found.origin == "known" else ""
         raise AgentMissing(f"{found.why or f'the agent `{name}` is not installed'}", hint=f"{found.hint}{other}")
     return found
@@ -159,7 +174,7 @@ def command_for(name: str, settings: Settings | None = None) -> list[str]:
 
 def user_settings() -> Settings:
     """The settings of the user's config file alone. What is wrong with it is logged: the policy is not asked here."""
-    from antiphon.config.files import read_file, user_file
+    from antiphon.config.reader import read_file, user_file
     from antiphon.config.settings import Sources, settle
 
     loaded = settle(Sources(user=read_file(user_file())), trusted=False)
@@ -170,7 +185,7 @@ def user_settings() -> Settings:
 
 def kept_registry() -> Registry:
     """The registry that the user gave, if any. One that is damaged is logged and counts as none."""
-    from antiphon.catalogue.fetching import kept
+    from antiphon.catalogue.registry_copy import kept
 
     try:
         copy = kept()
@@ -185,13 +200,13 @@ def _which(program: str, path: str | None) -> str | None:
     return None if found is None else os.path.abspath(found)
 
 
-def _own(name: str, agent: OwnAgent, path: str | None) -> Found | Missing:
+def _own(name: str, agent: OwnAgent, path: str | None) -> FoundAgent | MissingAgent:
     title = agent.title or name
     program = _which(agent.command[0], agent.env.get("PATH", path))
     if program is None:
         hint = f"there is no program `{agent.command[0]}`: install it, or correct `agents.{name}.command` in the config file"
-        return Missing(name, title, hint, "own")
-    return Found(
+        return MissingAgent(name, title, hint, "own")
+    return FoundAgent(
         name, title, (program, *agent.command[1:]), "own", _given(agent.env), agent.cwd, keys=keys_for(agent.command)
     )
 
@@ -202,33 +217,33 @@ def _given(env: Mapping[str, str], ours: Mapping[str, str] = os.environ) -> dict
     return {name: value for name, value in known.items() if value is not None}
 
 
-def _known(name: str, path: str | None) -> Found | Missing:
+def _known(name: str, path: str | None) -> FoundAgent | MissingAgent:
     agent = KNOWN[name]
     if name == OURS:
         from antiphon import __version__
 
-        return Found(name, agent.title, (sys.executable, *JOINT), "built in", keys=agent.keys, version=__version__)
+        return FoundAgent(name, agent.title, (sys.executable, *JOINT), "built in", keys=agent.keys, version=__version__)
     if agent.drives is not None:
         environment = os.environ if path is None else {**os.environ, "PATH": path}
         try:
             behind = find_cli(agent.drives, environment)
         except CliMissing as error:
-            return Missing(name, agent.title, error.hint, "known", error.sentence)
+            return MissingAgent(name, agent.title, error.hint, "known", error.sentence)
         ours = (sys.executable, *ENGINE, name)
-        return Found(name, agent.title, ours, "known", login=agent.login, keys=agent.keys, drives=behind.path)
+        return FoundAgent(name, agent.title, ours, "known", login=agent.login, keys=agent.keys, drives=behind.path)
     for command in agent.commands:
         if (program := _which(command[0], path)) is not None:
-            return Found(name, agent.title, (program, *command[1:]), "known", login=agent.login, keys=agent.keys)
-    return Missing(name, agent.title, agent.install, "known")
+            return FoundAgent(name, agent.title, (program, *command[1:]), "known", login=agent.login, keys=agent.keys)
+    return MissingAgent(name, agent.title, agent.install, "known")
 
 
-def _of_registry(entry: Entry, path: str | None) -> Found | Missing:
+def _of_registry(entry: RegistryEntry, path: str | None) -> FoundAgent | MissingAgent:
     way = launch(entry, _platform(), lambda program: _which(program, path))
     if not way.command:
-        return Missing(entry.id, entry.name, way.hint, "registry")
+        return MissingAgent(entry.id, entry.name, way.hint, "registry")
     version = entry.version if way.on_demand else None  # of what is installed the registry knows nothing
     keys = keys_for((entry.id, *way.command))
-    return Found(entry.id, entry.name, way.command, "registry", way.env, None, way.on_demand, version, keys=keys)
+    return FoundAgent(entry.id, entry.name, way.command, "registry", way.env, None, way.on_demand, version, keys=keys)
 
 
 def _platform() -> str:
@@ -245,3 +260,68 @@ def _unknown(name: str, settings: Settings, registry: Registry) -> UnknownAgent:
     guess = f"did you mean `{near[0]}`? " if near else ""
     listed = ", ".join([*there[:LISTED], *(["…"] if there[LISTED:] else [])])
     return UnknownAgent(f"there is no agent named `{name[:80]}`", hint=f"{guess}there are {listed}")
+
+
+# --- The versions of agents that are installed: each program is asked, all at once, and none for long
+
+PATIENCE: Final = 2.0
+"""Seconds a program may take to tell its version. Some start a whole runtime for it; people wait for a list."""
+
+AT_ONCE: Final = 16
+"""Programs asked at the same time."""
+
+OUTPUT: Final = 64 * 1024
+
+_VERSION: Final = re.compile(r"(?<![\w.])v?(\d+\.\d+(?:\.\d+)*(?:[-+.][0-9A-Za-z]+)*)")
+_RUNNERS: Final = re.compile(
+    r"(python|pypy|node|ruby|perl|java)[\d.]*|npx|npm|pnpm|yarn|bunx?|deno|uvx?|pipx|env|sh|bash|zsh|docker|podman|ssh|sudo|nix"
+)
+"""Programs that start another one: their version is not the agent's."""
+
+
+async def with_versions(agents: Sequence[FoundAgent], limit: float = PATIENCE) -> list[FoundAgent]:
+    """The same agents, with the versions that their programs told in time."""
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def ask(agent: FoundAgent) -> FoundAgent:
+        if agent.version is not None or not _can_be_asked(agent):
+            return agent
+        async with gate:
+            return msgspec.structs.replace(agent, version=await _version(agent, limit))
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(ask(agent)) for agent in agents]
+    return [task.result() for task in tasks]
+
+
+def version_in(output: str) -> str | None:
+    """The first thing in a program's output that looks like a version."""
+    found = _VERSION.search(output)
+    return None if found is None else found[1][:40]
+
+
+def _can_be_asked(agent: FoundAgent) -> bool:
+    if agent.origin == "registry":  # which program that is was not the user's choice
+        return False
+    return agent.origin == "known" or not _RUNNERS.fullmatch(os.path.basename(agent.where))
+
+
+async def _version(agent: FoundAgent, limit: float) -> str | None:
+    home = Path.home()
+    try:
+        command = await LocalCommand.start(
+            [agent.drives or agent.where, "--version"],
+            # Not here: a project's files are no business of such a question.
+            cwd=home if home.is_dir() else "/",
+            env=agent.environment(),
+            output_limit=OUTPUT,
+        )
+    except SpawnFailed:
+        return None
+    async with command:
+        try:
+            async with asyncio.timeout(limit):
+                exit = await command.wait()
+        except TimeoutError:
+            return None
+        return version_in(command.output()) if exit.code == 0 else None
