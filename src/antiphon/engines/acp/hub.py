@@ -11,6 +11,7 @@ from antiphon import __version__
 from antiphon.aio import ignore_result
 from antiphon.client.relay import Life, Relay
 from antiphon.engines.acp.errors import AgentIdentity, need_method, request_errors
+from antiphon.engines.acp.requests import AnyCall, ClientRequest
 from antiphon.engines.bounded import trim
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
@@ -86,7 +87,7 @@ class AcpSessions:
         found = self._by_id.get(session_id) if session_id is not None else None
         return self._opening[0] if found is None and len(self._opening) == 1 else found
 
-    def addressed(self, params: msgspec.Raw) -> "tuple[AcpSession | None, Any]":
+    def addressed(self, params: msgspec.Raw) -> "tuple[AcpSession | None, object]":
         """The session that params of an unknown kind name, else the only one there is; and the params with our client's id."""
         try:
             given = msgspec.json.decode(params) if bytes(params) else {}
@@ -150,7 +151,7 @@ class AcpHub:
             if session.lives_in(life):
                 _ = self.do(session.lost())
 
-    def do(self, work: "Coroutine[Any, Any, None]") -> "asyncio.Task[None]":
+    def do(self, work: "Coroutine[object, object, None]") -> "asyncio.Task[None]":
         """Work that outlives its caller, and ends before the hub does."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
@@ -160,7 +161,7 @@ class AcpHub:
 
     # What the agent asks and tells.
 
-    async def asked(self, call: Call[Any, Any], params: Any) -> Any:
+    async def asked(self, call: AnyCall, params: ClientRequest) -> object:
         """It asks what agents ask of clients."""
         session_id = getattr(params, "session_id", None)
         session = self.sessions.find(session_id)
@@ -173,7 +174,7 @@ class AcpHub:
             raise RequestError(Code.INVALID_PARAMS, "Invalid params", f"there is no session `{session_id}` here")
         return await session.asked(call, params)
 
-    async def _page(self, session: "AcpSession", call: Call[Any, Any], params: v1.UrlElicitation) -> Any:
+    async def _page(self, session: "AcpSession", call: AnyCall, params: v1.UrlElicitation) -> object:
         """The agent asks that the user opens a page. Whose it is, is known until it is completed, refused, or its session is closed."""
         id, accepted = params.elicitation_id, False
         self._pages[id] = session

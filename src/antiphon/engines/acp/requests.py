@@ -8,7 +8,7 @@ Rule 3: a terminal belongs to whoever made it, and is given back whatever become
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from msgspec import UNSET, structs
 
@@ -26,14 +26,26 @@ if TYPE_CHECKING:
     from antiphon.protocol.methods import Call
     from antiphon.protocol.timeouts import Timeout
 
-__all__ = ["AgentRequests"]
+__all__ = ["AgentRequests", "AnyCall", "ClientRequest"]
 
 P = TypeVar("P")
 R = TypeVar("R")
 
-_TERMINAL_METHODS: Final = frozenset(
-    call.name for call in (m.TERMINAL_OUTPUT, m.WAIT_FOR_EXIT, m.KILL_TERMINAL, m.RELEASE_TERMINAL)
+AnyCall: TypeAlias = "Call[Any, Any]"
+"""A method, whatever its parameters and result are."""
+
+TerminalRequest: TypeAlias = v1.TerminalOutput | v1.WaitForExit | v1.KillTerminal | v1.ReleaseTerminal
+ClientRequest: TypeAlias = (
+    v1.RequestPermission
+    | v1.FormElicitation
+    | v1.UrlElicitation
+    | v1.ReadTextFile
+    | v1.WriteTextFile
+    | v1.CreateTerminal
+    | TerminalRequest
 )
+"""The parameters of a request that agents send to clients."""
+
 _CANCELLED: Final = v1.PermissionResult(v1.Cancelled())
 
 
@@ -51,14 +63,14 @@ class AgentRequests:
         """Terminals on this machine, by their ids."""
         self._there: set[str] = set()
         """Those of the client that the agent has not given back."""
-        self._questions: set[asyncio.Task[Any]] = set()
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._questions: set[asyncio.Task[object]] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
 
     def is_here(self, terminal_id: str) -> bool:
         """Whether a terminal is one of this machine, which the client cannot show."""
         return terminal_id in self._here
 
-    async def answer(self, call: "Call[Any, Any]", params: Any) -> Any:
+    async def answer(self, call: AnyCall, params: ClientRequest) -> object:
         """Find the answer.
 
         Raises:
@@ -79,10 +91,10 @@ class AgentRequests:
                 return await self._do_here(call, params, self._files.write(self._roots, params))
             case v1.CreateTerminal():
                 return await self._create(params)
-            case _ if call.name in _TERMINAL_METHODS:
-                return await self._at_terminal(call, params)
-            case _:
+            case v1.ReadTextFile() | v1.WriteTextFile():
                 return await self.ask(call, params)
+            case _:
+                return await self._at_terminal(call, params)
 
     async def ask(self, call: "Call[P, R]", params: P, timeout: "Timeout" = UNSET) -> R:
         """Send a request to the client.
@@ -103,7 +115,7 @@ class AgentRequests:
     def _roots(self) -> list[str]:
         return [self._session.cwd, *self._session.directories]
 
-    async def _do_here(self, call: "Call[P, R]", params: P, deed: "Coroutine[Any, Any, R]") -> R:
+    async def _do_here(self, call: "Call[P, R]", params: P, deed: "Coroutine[object, object, R]") -> R:
         try:
             await self._session.admit(call, params)
         except BaseException:
@@ -155,8 +167,8 @@ class AgentRequests:
         if not creating.cancelled() and creating.exception() is None:
             _ = background(self._give_back(creating.result().terminal_id), self._tasks)
 
-    async def _at_terminal(self, call: "Call[Any, Any]", asked: Any) -> Any:
-        id: str = asked.terminal_id
+    async def _at_terminal(self, call: AnyCall, asked: TerminalRequest) -> object:
+        id = asked.terminal_id
         if id not in self._here:
             if isinstance(asked, v1.ReleaseTerminal):
                 self._there.discard(id)

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import structs
 
@@ -16,7 +16,7 @@ from antiphon.agent.prompts import STEERING
 from antiphon.config.project_files import ANY
 from antiphon.engines.acp.errors import check_end, request_errors
 from antiphon.engines.acp.remote_session import RemoteSession
-from antiphon.engines.acp.requests import AgentRequests
+from antiphon.engines.acp.requests import AgentRequests, AnyCall, ClientRequest
 from antiphon.engines.base import EngineSession
 from antiphon.engines.content import PicturePiece, Piece, begins_with_command, pieces_of, reader_of
 from antiphon.engines.project import Project
@@ -185,6 +185,8 @@ CLOSE_LIMIT: Final = 2.0
 
 _STEER: Final = Call(STEERING, v1.Prompt, dict)
 
+T = TypeVar("T")
+
 _log = logging.getLogger(__name__)
 
 
@@ -236,17 +238,17 @@ class AcpSession(EngineSession):
 
     # What the agent asks.
 
-    async def asked(self, call: Call[Any, Any], params: Any) -> Any:
+    async def asked(self, call: AnyCall, params: ClientRequest) -> object:
         """It asks something."""
         await self._opening.caught_up()
         return await self._answering.answer(call, params)
 
-    async def asked_otherwise(self, call: Call[Any, Any], params: Any) -> object:
+    async def asked_otherwise(self, call: AnyCall, params: object) -> object:
         """It asks something that is not the protocol's."""
         await self._opening.caught_up()
         return await self._answering.ask(call, params)
 
-    async def told_otherwise(self, notice: Notice[Any], params: Any) -> None:
+    async def told_otherwise(self, notice: "Notice[T]", params: T) -> None:
         """It tells something that is no update. The session passes it on: it may have another id at the client."""
         await self._opening.caught_up()
         with suppress(AcpError):

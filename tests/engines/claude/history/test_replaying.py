@@ -68,7 +68,8 @@ def test_a_users_line_keeps_its_id_and_a_result_its_structured_twin(session: Ses
     )
     first, _, last = wire_lines(session.path)
     assert isinstance(first, wire.User) and first.uuid == asked and first.tool_use_result is None
-    assert isinstance(last, wire.User) and last.tool_use_result["type"] == "create"
+    assert isinstance(last, wire.User) and isinstance(last.tool_use_result, dict)
+    assert last.tool_use_result["type"] == "create"
 
 
 def test_what_was_asked_another_way_is_not_told(session: SessionFile) -> None:

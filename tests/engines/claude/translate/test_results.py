@@ -174,6 +174,7 @@ def test_a_picture_that_was_read_is_a_picture_and_not_said_twice() -> None:
     data = "A" * 8000
     result = told("Read", [], {"type": "image", "file": {"base64": data, "type": "image/webp", "originalSize": 6000}})
     assert result.content == [v1.ContentItem(content=v1.ImageBlock(data=data, mime_type="image/webp"))]
+    assert isinstance(result.raw_output, dict)
     assert result.raw_output["file"]["base64"] == "(5.86 KiB in base64, left out)"
 
 

@@ -82,7 +82,8 @@ def test_a_script_is_told_if_nothing_that_it_did_was() -> None:
     output = [{"type": "input_text", "text": "Read-only file system"}]
     refused.feed(script)
     item = refused.feed(ResponseItem(type="custom_tool_call_output", call_id="s1", output=output))
-    assert isinstance(item, wire.FunctionCallOutput) and "touch x" in item.output and "Read-only" in item.output
+    assert isinstance(item, wire.FunctionCallOutput) and isinstance(item.output, str)
+    assert "touch x" in item.output and "Read-only" in item.output
     refused.turn_ended()
     refused.feed(script)
     refused.seen("exec-1")

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -190,10 +190,10 @@ NO_ANSWER: Final = "No response requested."
 
 class _Attachment(msgspec.Struct, gc=False):
     type: str = ""
-    prompt: Any = None
+    prompt: object = None
     commandMode: str | None = None
     source_uuid: str | None = None
-    origin: Any = None
+    origin: object = None
 
 
 class _Metadata(msgspec.Struct, rename="camel", gc=False):
@@ -210,9 +210,9 @@ class _Marks(msgspec.Struct, rename="camel", gc=False):
     is_compact_summary: bool | None = None
     is_visible_in_transcript_only: bool | None = None
     is_api_error_message: bool | None = None
-    origin: Any = None
-    tool_use_result: Any = None
-    content: Any = None
+    origin: object = None
+    tool_use_result: object = None
+    content: object = None
     attachment: _Attachment | None = None
     compact_metadata: _Metadata | None = None
 
@@ -337,7 +337,7 @@ def _meanwhile(row: RecordRow, found: _Attachment) -> Iterator[wire.Line]:
         yield wire.User(message=wire.ClaudeMessage(role="user", content=blocks), uuid=uuid)
 
 
-def _converted(part: Any) -> list[wire.Block]:
+def _converted(part: object) -> list[wire.Block]:
     try:
         return [msgspec.convert(part, wire.Block)]
     except BAD_INPUT:
@@ -361,7 +361,7 @@ def _said(said: Said | None, uuid: str) -> Iterator[wire.Line]:
             return
 
 
-def _is_human(origin: Any) -> bool:
+def _is_human(origin: object) -> bool:
     return not isinstance(origin, dict) or origin.get("kind") in (None, "human")
 
 

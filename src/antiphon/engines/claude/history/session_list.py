@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from os import stat_result
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -59,7 +59,7 @@ class _Line(msgspec.Struct, rename="camel", gc=False):
 
 
 class _Message(msgspec.Struct, gc=False):
-    content: Any = None
+    content: object = None
 
 
 class _Named(msgspec.Struct, rename="camel", gc=False):

@@ -1,21 +1,22 @@
 """Tool calls from their first token to their end, each told once, in order, and never left open."""
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from antiphon.engines.bounded import Recent
 from antiphon.engines.claude.translate.descriptions import describe, early_title
 from antiphon.engines.claude.translate.events import Mirror
 from antiphon.engines.tool_calls import OpenCall, ToolCallEvent, ToolCalls
 from antiphon.protocol import v1
-from antiphon.protocol.base import UNSET
+from antiphon.protocol.base import UNSET, JsonObject
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
+    from msgspec import UnsetType
+
     from antiphon.engines.claude.translate.events import ClaudeEvent
     from antiphon.engines.claude.translate.results import CallResult
-    from antiphon.protocol.base import JsonObject
 
 __all__ = ["AGENTS", "PLAN_TOOLS", "SHELLS", "ClaudeCall", "ClaudeCalls", "ClaudePlan"]
 
@@ -160,7 +161,7 @@ class ClaudeCalls(ToolCalls[ClaudeCall]):
         """It came to something. `content` stands in for what the result itself shows."""
         status = self.end(call.id, _outcome(told.failed))
         meta = self._meta(call)
-        shown: Any = told.content if content is None else content
+        shown: list[v1.ToolContent] | UnsetType = told.content if content is None else content
         if call.name in SHELLS and told.output is not None and (self._terminals or self._mirror):
             if self._terminals:
                 output = {"terminal_id": call.id, "data": told.output}
@@ -249,7 +250,7 @@ class ClaudeCalls(ToolCalls[ClaudeCall]):
         """Where a command's output will be shown; else a preview."""
         return [v1.TerminalItem(terminal_id=call.id)] if self._terminals and call.name in SHELLS else content
 
-    def _shown_again(self, call: ClaudeCall) -> Any:
+    def _shown_again(self, call: ClaudeCall) -> "list[v1.ToolContent] | UnsetType":
         """The question may have replaced the terminal by the command."""
         return self._stage(call, []) or UNSET
 
@@ -294,7 +295,9 @@ class ClaudePlan:
         self._tasks: dict[str, _Task] = {}
         self._told: list[v1.PlanEntry] = []
 
-    def came_to(self, name: str, input: "Mapping[str, Any]", structured: object, failed: bool) -> "Iterator[v1.Plan]":
+    def came_to(
+        self, name: str, input: "Mapping[str, object]", structured: object, failed: bool
+    ) -> "Iterator[v1.Plan]":
         """A call is over. One that failed changed nothing, and `TodoWrite` says it all in its input."""
         if failed:
             return
@@ -314,7 +317,7 @@ class ClaudePlan:
         self._tasks = {}
         yield from self._news()
 
-    def _write(self, input: "Mapping[str, Any]") -> None:
+    def _write(self, input: "Mapping[str, object]") -> None:
         todos = input.get("todos")
         if isinstance(todos, list):
             self._tasks = {
@@ -323,14 +326,14 @@ class ClaudePlan:
                 if isinstance(todo, dict)
             }
 
-    def _create(self, input: "Mapping[str, Any]", result: "Mapping[str, Any]") -> None:
+    def _create(self, input: "Mapping[str, object]", result: "Mapping[str, object]") -> None:
         made = result.get("task")
         made = made if isinstance(made, dict) else {}
         subject = _first_text(made, "subject") or _first_text(input, "subject", "description")
         id = str(made.get("id") or len(self._tasks) + 1)
         self._tasks[id] = _Task(subject)
 
-    def _update(self, input: "Mapping[str, Any]") -> None:
+    def _update(self, input: "Mapping[str, object]") -> None:
         id, status = str(input.get("taskId", "")), input.get("status")
         if status == "deleted":
             self._tasks.pop(id, None)
@@ -344,7 +347,7 @@ class ClaudePlan:
         if isinstance(status, str):
             task.status = status
 
-    def _list(self, result: "Mapping[str, Any]") -> None:
+    def _list(self, result: "Mapping[str, object]") -> None:
         tasks = result.get("tasks")
         if isinstance(tasks, list):
             self._tasks = {
@@ -374,5 +377,5 @@ _STATUS: Final = {
 }
 
 
-def _first_text(fields: "Mapping[str, Any]", *names: str) -> str:
+def _first_text(fields: "Mapping[str, object]", *names: str) -> str:
     return next((value for name in names if isinstance(value := fields.get(name), str) and value), "")

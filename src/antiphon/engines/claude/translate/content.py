@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from antiphon.engines.bounded import MOST_TOKENS
 from antiphon.engines.labels import line_number, one_line, shown_text
 from antiphon.protocol import v1
+from antiphon.protocol.base import JsonObject
 from antiphon.text import size_in_words
 
 __all__ = [
@@ -32,7 +33,7 @@ __all__ = [
 # Reads values out of loose JSON, which is what tools take and give: every version of the CLI has its own idea of it.
 
 
-def text(values: Any, *names: str) -> str | None:
+def text(values: object, *names: str) -> str | None:
     """The first of these fields that is text and not empty."""
     if isinstance(values, dict):
         for name in names:
@@ -42,7 +43,7 @@ def text(values: Any, *names: str) -> str | None:
     return None
 
 
-def number(values: Any, *names: str) -> int | None:
+def number(values: object, *names: str) -> int | None:
     """The first of these fields that is a whole number, and one that everybody can count to."""
     if isinstance(values, dict):
         for name in names:
@@ -54,7 +55,7 @@ def number(values: Any, *names: str) -> int | None:
     return None
 
 
-def items(values: Any, *names: str) -> list[Any]:
+def items(values: object, *names: str) -> list[object]:
     """The first of these fields that is a list, or an empty one."""
     if isinstance(values, dict):
         for name in names:
@@ -64,7 +65,7 @@ def items(values: Any, *names: str) -> list[Any]:
     return []
 
 
-def part(values: Any, name: str) -> dict[str, Any]:
+def part(values: object, name: str) -> JsonObject:
     """This field if it is an object, or an empty one."""
     value = values.get(name) if isinstance(values, dict) else None
     return value if isinstance(value, dict) else {}
@@ -79,7 +80,7 @@ _HEAVY: Final = 2000
 """Characters of base64 above which it is not said a second time in the raw output."""
 
 
-def content_of(content: Any) -> list[v1.ToolContent]:
+def content_of(content: object) -> list[v1.ToolContent]:
     """Everything in a result, in order: text, pictures, sound, resources and pointers to them."""
     if isinstance(content, str):
         said = readable(content)
@@ -96,7 +97,7 @@ def is_text(item: v1.ToolContent) -> bool:
     return isinstance(item, v1.ContentItem) and isinstance(item.content, v1.TextBlock)
 
 
-def text_in(content: Any) -> str:
+def text_in(content: object) -> str:
     """Only the text of a result."""
     if isinstance(content, str):
         return content
@@ -114,7 +115,7 @@ def unframed(said: str) -> str:
     return _FRAMES.sub("", readable(said))
 
 
-def lean(structured: Any) -> Any:
+def lean(structured: object) -> object:
     """The raw output without pictures and documents that the content has already: they are as heavy as all the rest."""
     if isinstance(structured, list):
         return [lean(each) for each in structured]
@@ -123,14 +124,14 @@ def lean(structured: Any) -> Any:
     return {name: _lean_value(name, value) for name, value in structured.items()}
 
 
-def _lean_value(name: str, value: Any) -> Any:
+def _lean_value(name: str, value: object) -> object:
     if isinstance(value, str):
         heavy = len(value) > _HEAVY and name in ("base64", "blob", "data", "image_data")
         return f"({size_in_words(len(value) * 3 // 4)} in base64, left out)" if heavy else value
     return lean(value) if isinstance(value, dict | list) else value
 
 
-def _block(block: Any) -> v1.ContentBlock | None:
+def _block(block: object) -> v1.ContentBlock | None:
     if not isinstance(block, dict):
         return v1.TextBlock(text=block) if isinstance(block, str) and block else None
     match block.get("type"):
@@ -159,7 +160,7 @@ def _block(block: Any) -> v1.ContentBlock | None:
             return v1.TextBlock(text=other or f"[{kind or 'unknown'}]")
 
 
-def _image(block: dict[str, Any]) -> v1.ContentBlock:
+def _image(block: JsonObject) -> v1.ContentBlock:
     source = part(block, "source")
     data = text(source, "data") or text(block, "data")
     if data is not None:
@@ -167,7 +168,7 @@ def _image(block: dict[str, Any]) -> v1.ContentBlock:
     return v1.TextBlock(text=f"[image: {text(source, 'url') or 'not sent along'}]")
 
 
-def _document(block: dict[str, Any]) -> str:
+def _document(block: JsonObject) -> str:
     source = part(block, "source")
     name = text(block, "title")
     data, sort = text(source, "data"), text(source, "media_type") or "document"
@@ -177,7 +178,7 @@ def _document(block: dict[str, Any]) -> str:
     return f"[{sort}{f' {one_line(name)}' if name else ''}, {size_in_words(size)}]"
 
 
-def _resource(resource: dict[str, Any]) -> v1.ContentBlock | None:
+def _resource(resource: JsonObject) -> v1.ContentBlock | None:
     uri, mime_type = text(resource, "uri") or "", text(resource, "mimeType")
     if isinstance(said := resource.get("text"), str):
         return v1.EmbeddedResource(resource=v1.TextResource(uri=uri, text=said, mime_type=mime_type))
@@ -213,7 +214,7 @@ class _Edit(msgspec.Struct, frozen=True):
     everywhere: bool = False
 
 
-def hunks_in(structured: Any) -> list[PatchHunk]:
+def hunks_in(structured: object) -> list[PatchHunk]:
     """The hunks of a structured result; none if they are not what we know."""
     try:
         return msgspec.convert(items(structured, "structuredPatch"), list[PatchHunk])
@@ -250,7 +251,7 @@ def apply(before: str, hunks: Sequence[PatchHunk], *, guess: bool = True) -> str
     return "".join(out + lines[at:])
 
 
-def diffs_of(path: str, tool_input: Any, structured: Any) -> list[v1.Diff]:
+def diffs_of(path: str, tool_input: object, structured: object) -> list[v1.Diff]:
     """What changed in the file: whole if its text before is known, else the hunks, else the words of the edit."""
     if not isinstance(structured, dict):
         return _of_words(path, tool_input)
@@ -268,20 +269,20 @@ def diffs_of(path: str, tool_input: Any, structured: Any) -> list[v1.Diff]:
     return [_of_hunk(path, hunk) for hunk in hunks] or _of_words(path, structured) or _of_words(path, tool_input)
 
 
-def places(path: str, structured: Any) -> list[v1.ToolLocation]:
+def places(path: str, structured: object) -> list[v1.ToolLocation]:
     """The first changed line of each hunk, counted in the new file."""
     found = [v1.ToolLocation(path=path, line=_first_change(hunk)) for hunk in hunks_in(structured)[:_MOST_PLACES]]
     return found or [v1.ToolLocation(path=path)]
 
 
-def _before(structured: dict[str, Any]) -> str | None:
+def _before(structured: JsonObject) -> str | None:
     for name in ("originalFile", "originalFileContents"):
         if isinstance(found := structured.get(name), str):
             return found
     return None
 
 
-def _after(structured: dict[str, Any]) -> str | None:
+def _after(structured: JsonObject) -> str | None:
     return found if isinstance(found := structured.get("content"), str) else None
 
 
@@ -315,12 +316,12 @@ def _replaced(before: str, edits: Sequence[_Edit]) -> list[str]:
     return found
 
 
-def _edits(values: Any) -> list[_Edit]:
+def _edits(values: object) -> list[_Edit]:
     several = items(values, "edits")
     return [edit for each in several or [values] if (edit := _edit(each)) is not None]
 
 
-def _edit(values: Any) -> _Edit | None:
+def _edit(values: object) -> _Edit | None:
     if not isinstance(values, dict):
         return None
     old = values.get("oldString", values.get("old_string"))
@@ -329,7 +330,7 @@ def _edit(values: Any) -> _Edit | None:
     return _Edit(old, new, everywhere) if isinstance(old, str) and isinstance(new, str) else None
 
 
-def _of_words(path: str, values: Any) -> list[v1.Diff]:
+def _of_words(path: str, values: object) -> list[v1.Diff]:
     """Only what was replaced, as the call says it. An edit of nothing makes a file."""
     if isinstance(content := isinstance(values, dict) and values.get("content"), str):
         return [v1.Diff(path=path, old_text=None, new_text=content)]

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -10,6 +10,7 @@ from antiphon.engines.claude.translate.content import diffs_of, items, number, t
 from antiphon.engines.labels import absolute, line_number, one_line, sentence, shown, shown_text, title
 from antiphon.policy.rules import canonical
 from antiphon.protocol import v1
+from antiphon.protocol.base import JsonObject
 from antiphon.text import exact, fenced
 
 __all__ = [
@@ -35,7 +36,7 @@ __all__ = [
 
 # Titles of tool calls: one line that names the file, the command or whatever else the call is about.
 
-_Values = dict[str, Any]
+_Values = JsonObject
 
 
 def title_of(name: str, values: _Values, cwd: str) -> str:
@@ -234,10 +235,10 @@ _LOOKED_AT: Final = 8192
 """Characters that are looked at. What a call is about stands at its beginning; a file's text may follow, and is not read again and again."""
 
 
-def members_so_far(text: str) -> dict[str, Any]:
+def members_so_far(text: str) -> JsonObject:
     """The members of an object that have arrived whole, in `text`, which may end anywhere."""
     text = text[:_LOOKED_AT]
-    found: dict[str, Any] = {}
+    found: JsonObject = {}
     at = _skip(text, 0)
     if text[at : at + 1] != "{":
         return found
@@ -363,13 +364,13 @@ def of_rest(name: str, values: _Values, title: str) -> _Shown:
     return [shown_text(f"{each}:\n{_as_it_is(values[each])}") for each in (*cut, *more)]
 
 
-def _as_it_is(value: Any) -> str:
+def _as_it_is(value: object) -> str:
     if isinstance(value, str):
         return fenced(exact(value))
     return fenced(exact(msgspec.json.encode(value).decode("utf-8", "replace")), "json")
 
 
-def _question_preview(values: Any) -> str:
+def _question_preview(values: object) -> str:
     asked = text(values, "question")
     if not asked:
         return ""
@@ -436,7 +437,7 @@ _TITLE_ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
 """The arguments that a title is made of. Until one of them has arrived whole there is nothing to say."""
 
 _FILES: Final = ("file_path", "notebook_path", "path")
-_PREVIEWS: Final[Mapping[str, Callable[[dict[str, Any], str], list[v1.ToolContent]]]] = {
+_PREVIEWS: Final[Mapping[str, Callable[[JsonObject, str], list[v1.ToolContent]]]] = {
     **dict.fromkeys(("Bash", "Monitor", "PowerShell"), of_command),
     **dict.fromkeys(("Edit", "MultiEdit", "Write"), of_edit),
     "NotebookEdit": of_cell,
@@ -449,7 +450,7 @@ _PREVIEWS: Final[Mapping[str, Callable[[dict[str, Any], str], list[v1.ToolConten
 _SHOWN_ELSEWHERE: Final = frozenset(_TITLE_ARGUMENTS) | set(_KINDS) | {"CronList", "EnterWorktree", "ExitWorktree"}
 
 
-def describe(name: str, tool_input: Any, cwd: str) -> Description:
+def describe(name: str, tool_input: object, cwd: str) -> Description:
     """How the call is shown. The input may lack anything."""
     values = tool_input if isinstance(tool_input, dict) else {}
     title = title_of(name, values, cwd)
@@ -476,13 +477,13 @@ def kind_of(name: str) -> v1.ToolKind:
     return _KINDS.get(canonical(name) or name, _KIND.OTHER)
 
 
-def path_of(tool_input: Any, cwd: str) -> str | None:
+def path_of(tool_input: object, cwd: str) -> str | None:
     """The file that a call is about, absolute."""
     path = text(tool_input, *_FILES)
     return absolute(path, cwd) if path else None
 
 
-def _locations(name: str, values: dict[str, Any], cwd: str) -> list[v1.ToolLocation]:
+def _locations(name: str, values: JsonObject, cwd: str) -> list[v1.ToolLocation]:
     if kind_of(name) not in (_KIND.READ, _KIND.EDIT, _KIND.SEARCH):
         return []
     path = path_of(values, cwd)
@@ -492,7 +493,7 @@ def _locations(name: str, values: dict[str, Any], cwd: str) -> list[v1.ToolLocat
     return [v1.ToolLocation(path=path, line=line_number(offset))]
 
 
-def _preview(name: str, values: dict[str, Any], cwd: str) -> list[v1.ToolContent]:
+def _preview(name: str, values: JsonObject, cwd: str) -> list[v1.ToolContent]:
     known = _PREVIEWS.get(name)
     if known is not None:
         return known(values, cwd)

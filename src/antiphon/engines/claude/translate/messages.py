@@ -1,6 +1,6 @@
 """What is said and done: `stream_event`, `assistant` and `user` lines, of the main conversation and of sub-agents."""
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -10,7 +10,7 @@ from antiphon.engines.claude.translate.calls import AGENTS, PLAN_TOOLS, SHELLS, 
 from antiphon.engines.claude.translate.content import content_of, unframed
 from antiphon.engines.claude.translate.results import result_of
 from antiphon.protocol import v1
-from antiphon.protocol.base import BAD_INPUT
+from antiphon.protocol.base import BAD_INPUT, JsonObject
 from antiphon.protocol.base import Unknown as UnknownPart
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from antiphon.engines.claude.translate.events import ClaudeEvent
-    from antiphon.protocol.base import JsonObject
 
 __all__ = ["ClaudeMessages", "Streamed", "Subagents", "is_launch", "report"]
 
@@ -224,7 +223,7 @@ class ClaudeMessages:
             case _:
                 pass
 
-    def _came_to(self, block: wire.ToolResultBlock, structured: Any, parent: str | None) -> "Iterator[ClaudeEvent]":
+    def _came_to(self, block: wire.ToolResultBlock, structured: object, parent: str | None) -> "Iterator[ClaudeEvent]":
         id = block.tool_use_id
         planned = self._planned.pop(id, None)
         if planned is not None:
@@ -403,7 +402,7 @@ class Subagents:
         return _content(said) if not last or _plain(said).endswith(last) else [*_content(said), *report]
 
 
-def is_launch(structured: Any) -> bool:
+def is_launch(structured: object) -> bool:
     """Whether a result only says that a sub-agent went to work on its own."""
     return isinstance(structured, dict) and (
         structured.get("status") == "async_launched" or structured.get("isAsync") is True

@@ -25,6 +25,7 @@ from antiphon.engines.claude.translate.descriptions import path_of
 from antiphon.engines.claude.wire import ToolResultBlock
 from antiphon.engines.labels import absolute, as_object, line_number, one_line, shown_text
 from antiphon.protocol import v1
+from antiphon.protocol.base import JsonObject
 from antiphon.text import fenced, size_in_words, strip_ansi
 
 __all__ = [
@@ -47,7 +48,7 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True):
 
     content: list[v1.ToolContent] = msgspec.field(default_factory=list)
     locations: list[v1.ToolLocation] = msgspec.field(default_factory=list)
-    raw_output: Any = None
+    raw_output: object = None
     failed: bool = False
     output: str | None = None
     exit_code: int | None = None
@@ -60,7 +61,7 @@ _DELEGATES: Final = frozenset({"Agent", "Skill", "Task"})
 _EDITS: Final = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})
 
 
-def result_of(name: str, tool_input: Any, block: ToolResultBlock, structured: Any, cwd: str) -> CallResult:
+def result_of(name: str, tool_input: object, block: ToolResultBlock, structured: object, cwd: str) -> CallResult:
     """How the call ended, and what there is to see."""
     failed = block.is_error is True
     raw = as_object(lean(block.content if structured is None else structured), "error" if failed else "output")
@@ -88,7 +89,7 @@ def _unframed(content: list[v1.ToolContent]) -> list[v1.ToolContent]:
             return content
 
 
-def _command(content: Any, structured: Any, raw: Any, *, failed: bool) -> CallResult:
+def _command(content: object, structured: object, raw: object, *, failed: bool) -> CallResult:
     ran = printed(content, structured, failed=failed)
     return CallResult(
         content=output_content(ran),
@@ -99,17 +100,17 @@ def _command(content: Any, structured: Any, raw: Any, *, failed: bool) -> CallRe
     )
 
 
-def _has_pictures(content: Any) -> bool:
+def _has_pictures(content: object) -> bool:
     return isinstance(content, list) and any(isinstance(each, dict) and each.get("type") == "image" for each in content)
 
 
-def _failure(content: Any) -> list[v1.ToolContent]:
+def _failure(content: object) -> list[v1.ToolContent]:
     said = failure_in(text_in(content))
     others = [] if isinstance(content, str) else [each for each in content_of(content) if not is_text(each)]
     return ([shown_text(fenced(said))] if said else []) + others
 
 
-def _edit(tool_input: Any, content: Any, structured: Any, raw: Any, cwd: str) -> CallResult:
+def _edit(tool_input: object, content: object, structured: object, raw: object, cwd: str) -> CallResult:
     named = text(structured, "filePath", "notebook_path")
     path = absolute(named, cwd) if named else path_of(tool_input, cwd)
     if path is None:
@@ -122,14 +123,14 @@ def _edit(tool_input: Any, content: Any, structured: Any, raw: Any, cwd: str) ->
     return CallResult(content=shown, locations=places(path, structured), raw_output=raw)
 
 
-def _read(tool_input: Any, content: Any, structured: Any, raw: Any, cwd: str) -> CallResult:
+def _read(tool_input: object, content: object, structured: object, raw: object, cwd: str) -> CallResult:
     path = path_of(tool_input, cwd)
     line = start_of(structured)
     there = [v1.ToolLocation(path=path, line=line)] if path is not None and line is not None else []
     return CallResult(content=file_content(content, structured, path), locations=there, raw_output=raw)
 
 
-def _agent(structured: Any) -> list[v1.ToolContent] | None:
+def _agent(structured: object) -> list[v1.ToolContent] | None:
     """What the sub-agent reports. The text for the model has a frame around it that is no business of the user."""
     match text(structured, "status"):
         case "completed":
@@ -142,7 +143,7 @@ def _agent(structured: Any) -> list[v1.ToolContent] | None:
             return None
 
 
-def _web_search(structured: Any) -> list[v1.ToolContent] | None:
+def _web_search(structured: object) -> list[v1.ToolContent] | None:
     """What was found, as links; and what was said about it."""
     parts: list[str] = []
     for result in items(structured, "results"):
@@ -154,7 +155,7 @@ def _web_search(structured: Any) -> list[v1.ToolContent] | None:
     return [shown_text(part) for part in parts] or None
 
 
-def _link(hit: Any) -> str | None:
+def _link(hit: object) -> str | None:
     url, name, about = text(hit, "url"), text(hit, "title"), text(hit, "snippet")
     if url is None:
         return None
@@ -163,12 +164,12 @@ def _link(hit: Any) -> str | None:
     return f"- [{label}]({target}){f': {one_line(about, 300)}' if about else ''}"
 
 
-def _fetched(structured: Any) -> list[v1.ToolContent] | None:
+def _fetched(structured: object) -> list[v1.ToolContent] | None:
     said = text(structured, "result")
     return [shown_text(readable(said))] if said else None
 
 
-def _found_files(structured: Any) -> list[v1.ToolContent] | None:
+def _found_files(structured: object) -> list[v1.ToolContent] | None:
     """Matching lines, or the names of the files."""
     said = text(structured, "content")
     names = [name for name in items(structured, "filenames") if isinstance(name, str)]
@@ -181,30 +182,30 @@ def _found_files(structured: Any) -> list[v1.ToolContent] | None:
     return [shown_text(fenced(lines)), *more] if lines else [shown_text("Nothing found.")]
 
 
-def _found_tools(structured: Any) -> list[v1.ToolContent] | None:
+def _found_tools(structured: object) -> list[v1.ToolContent] | None:
     names = [name for name in items(structured, "matches") if isinstance(name, str)]
     return [shown_text(f"Found: {', '.join(names)}")] if names else None
 
 
-def _plan(structured: Any) -> list[v1.ToolContent] | None:
+def _plan(structured: object) -> list[v1.ToolContent] | None:
     """The plan that was approved stays on view."""
     plan = text(structured, "plan")
     return [shown_text(plan)] if plan else None
 
 
-def _answers(structured: Any) -> list[v1.ToolContent] | None:
+def _answers(structured: object) -> list[v1.ToolContent] | None:
     answers = part(structured, "answers")
     lines = [f"- {one_line(question)} **{one_line(str(answer))}**" for question, answer in answers.items()]
     own = text(structured, "response")
     return [shown_text("\n".join(lines + ([own] if own else [])))] if lines or own else None
 
 
-def _message(structured: Any) -> list[v1.ToolContent] | None:
+def _message(structured: object) -> list[v1.ToolContent] | None:
     said = text(structured, "message")
     return [shown_text(said)] if said else None
 
 
-def _nothing(structured: Any) -> list[v1.ToolContent] | None:
+def _nothing(structured: object) -> list[v1.ToolContent] | None:
     return [] if isinstance(structured, dict) else None
 
 
@@ -240,7 +241,7 @@ class CommandOutput(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join(said for said in (self.output, self.trouble, *(f"[{note}]" for note in self.notes)) if said)
 
 
-def printed(content: Any, structured: Any, *, failed: bool) -> CommandOutput:
+def printed(content: object, structured: object, *, failed: bool) -> CommandOutput:
     """From the structured result, which has what the command said and nothing else; for a failure there is only the text."""
     if isinstance(structured, dict) and isinstance(structured.get("stdout"), str):
         return _of_structured(structured, failed=failed)
@@ -271,7 +272,7 @@ def output_content(result: CommandOutput) -> list[v1.ToolContent]:
     return shown + [shown_text(note) for note in notes]
 
 
-def _of_structured(structured: dict[str, Any], *, failed: bool) -> CommandOutput:
+def _of_structured(structured: JsonObject, *, failed: bool) -> CommandOutput:
     parts = (text(structured, "stdout"), (text(structured, "stderr") or "").strip("\n"))
     interrupted = structured.get("interrupted") is True
     running = text(structured, "backgroundTaskId")
@@ -302,7 +303,7 @@ _GUTTER: Final = re.compile(r"^ *\d+(?:→|\t)")
 _LANGUAGE: Final = re.compile(r"[A-Za-z0-9+#_-]{1,12}")
 
 
-def file_content(content: Any, structured: Any, path: str | None) -> list[v1.ToolContent]:
+def file_content(content: object, structured: object, path: str | None) -> list[v1.ToolContent]:
     """The file as a person would read it."""
     file = part(structured, "file")
     path = text(file, "filePath") or path
@@ -323,17 +324,17 @@ def file_content(content: Any, structured: Any, path: str | None) -> list[v1.Too
             return _unstructured(content, path)
 
 
-def start_of(structured: Any) -> int | None:
+def start_of(structured: object) -> int | None:
     """The first line that was read."""
     return line_number(number(part(structured, "file"), "startLine"))
 
 
-def _pictures(content: Any) -> list[v1.ToolContent]:
+def _pictures(content: object) -> list[v1.ToolContent]:
     """What the model was shown besides text: pages, plots."""
     return [each for each in content_of(content) if not is_text(each)]
 
 
-def _text(said: str, file: dict[str, Any], path: str | None) -> list[v1.ToolContent]:
+def _text(said: str, file: JsonObject, path: str | None) -> list[v1.ToolContent]:
     if not said:
         return [shown_text("The file is empty.")]
     shown: list[v1.ToolContent] = [shown_text(fenced(said, _language(path)))]
@@ -344,7 +345,7 @@ def _text(said: str, file: dict[str, Any], path: str | None) -> list[v1.ToolCont
     return shown
 
 
-def _unstructured(content: Any, path: str | None) -> list[v1.ToolContent]:
+def _unstructured(content: object, path: str | None) -> list[v1.ToolContent]:
     if not isinstance(content, str):
         return [_without_gutter(each, path) for each in content_of(content)]
     said = readable(content)
@@ -365,7 +366,7 @@ def _plain(said: str) -> str:
     return "\n".join(_GUTTER.sub("", line, count=1) for line in lines)
 
 
-def _cell(cell: Any) -> str:
+def _cell(cell: object) -> str:
     source = text(cell, "source") or ""
     if text(cell, "cellType", "cell_type") == "markdown":
         return source
@@ -374,7 +375,7 @@ def _cell(cell: Any) -> str:
     return "\n".join([*parts, fenced(printed.rstrip("\n"))] if printed.strip() else parts)
 
 
-def _document(kind: str, file: dict[str, Any]) -> str:
+def _document(kind: str, file: JsonObject) -> str:
     size, pages = number(file, "originalSize"), number(file, "count")
     told = [size_in_words(size)] if size is not None else []
     if kind == "parts" and pages is not None:

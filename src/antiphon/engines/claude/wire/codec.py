@@ -86,7 +86,7 @@ class CanUseTool(ClaudeStruct, frozen=True, tag_field="subtype", tag="can_use_to
     decision_reason: str | None = None
     decision_reason_type: str | None = None
     agent_id: str | None = None
-    mcp_server: Any = None
+    mcp_server: object = None
     requires_user_interaction: bool = False
     suppress_always_allow_rule: bool = False
     default_to_no: bool = False
@@ -255,7 +255,7 @@ class _SystemHead(ClaudeStruct, frozen=True, tag_field="type", tag="system"):
 
 class _Head(ClaudeStruct, frozen=True):
     type: str
-    subtype: Any = ""
+    subtype: object = ""
 
 
 class _RequestHead(ClaudeStruct, frozen=True):
@@ -426,9 +426,9 @@ def control_refusal(request_id: str, error: str) -> bytes:
     return _response({"subtype": "error", "request_id": request_id, "error": error})
 
 
-def _response(response: dict[str, Any]) -> bytes:
+def _response(response: JsonObject) -> bytes:
     return _encoded_line({"type": "control_response", "response": response})
 
 
-def _encoded_line(value: dict[str, Any]) -> bytes:
+def _encoded_line(value: JsonObject) -> bytes:
     return _encode(value) + b"\n"

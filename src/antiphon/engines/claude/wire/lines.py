@@ -1,6 +1,6 @@
 """Lines of the conversation: what was said, what tools came to, and how a turn ended."""
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -87,7 +87,7 @@ class AssistantOfBlocks(_AssistantLine, frozen=True, tag="assistant"):
 class _UserLine(_SpokenLine, frozen=True, kw_only=True):
     is_synthetic: bool = msgspec.field(default=False, name="isSynthetic")
     is_replay: bool = msgspec.field(default=False, name="isReplay")
-    tool_use_result: Any = None
+    tool_use_result: object = None
     tool_result_meta: Items[JsonObject] = msgspec.field(default_factory=list)
     origin: JsonObject | None = None
 

@@ -53,6 +53,7 @@ from antiphon.engines.questions import (
 from antiphon.errors import AcpError, NotSupported, TurnOver
 from antiphon.policy import PolicyMode, Rules, Verdict, decide
 from antiphon.protocol import v1
+from antiphon.protocol.base import JsonObject
 from antiphon.text import exact, fenced
 
 if TYPE_CHECKING:
@@ -117,9 +118,9 @@ async def ask_for_permissions(
     return dict(NOTHING)
 
 
-def described(permissions: Mapping[str, Any]) -> list[str]:
+def described(permissions: Mapping[str, object]) -> list[str]:
     """Each thing that is asked for, in a line. What there are no words for is shown as it is."""
-    found, rest = list[str](), dict[str, Any]()
+    found, rest = list[str](), JsonObject()
     for name, value in permissions.items():
         if value is None or value == {}:
             continue
@@ -132,7 +133,7 @@ def described(permissions: Mapping[str, Any]) -> list[str]:
     return [*found, *([_as_it_is(rest)] if rest else [])]
 
 
-def _files(wanted: Mapping[str, Any]) -> Iterator[str]:
+def _files(wanted: JsonObject) -> Iterator[str]:
     lines = list[str]()
     for name in ("read", "write"):  # the older form, which newer servers send along
         lines.extend(_line(name, f"`{exact(path)}`") for path in wanted.get(name) or () if isinstance(path, str))
@@ -145,7 +146,7 @@ def _files(wanted: Mapping[str, Any]) -> Iterator[str]:
         yield _as_it_is(rest)
 
 
-def _entry(entry: Any) -> str:
+def _entry(entry: object) -> str:
     access, path = (entry.get("access"), entry.get("path")) if isinstance(entry, dict) else (None, None)
     if access not in _ACCESS or not isinstance(path, dict):
         return _as_it_is(entry)
@@ -165,7 +166,7 @@ def _line(access: str, what: str) -> str:
     return f"{_ACCESS[access]} {what}"
 
 
-def _as_it_is(value: Any) -> str:
+def _as_it_is(value: object) -> str:
     return "\n" + as_json(value)
 
 

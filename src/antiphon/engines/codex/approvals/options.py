@@ -3,7 +3,7 @@
 import json
 import shlex
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -41,10 +41,10 @@ REJECTED: Final = "The user rejected this: it did not happen, and nothing was ch
 class DecisionForms(msgspec.Struct, frozen=True):
     """How a protocol says what was decided."""
 
-    once: Any
-    session: Any
-    decline: Any
-    stop: Any
+    once: object
+    session: object
+    decline: object
+    stop: object
 
     @property
     def declined(self) -> Body:
@@ -66,7 +66,7 @@ class ApprovalOption(msgspec.Struct, frozen=True):
     """An option, the decision that it stands for, and what has to be said about it beside its name."""
 
     option: v1.PermissionOption
-    decision: Any
+    decision: object
     note: str | None = None
 
 
@@ -97,7 +97,7 @@ def _texts(call: v1.ToolCallPatch) -> list[str]:
     return [item.text for item in items if isinstance(item, v1.TextBlock)]
 
 
-def as_json(value: Any) -> str:
+def as_json(value: object) -> str:
     """What there are no words for, as it is."""
     return fenced(exact(json.dumps(value, ensure_ascii=False, indent=2)), "json")
 
@@ -166,7 +166,7 @@ def _what(asked: wire.CommandApproval) -> str:
 def _prefixes(asked: wire.CommandApproval) -> Iterator[ApprovalOption]:
     """A rule for commands that begin in the same way, for good and everywhere."""
     if asked.available_decisions is None:
-        proposed: list[Any] = [asked.proposed_execpolicy_amendment]
+        proposed: list[object] = [asked.proposed_execpolicy_amendment]
     else:
         proposed = [_inside(each, _AMEND, "execpolicy_amendment") for each in asked.available_decisions]
     for words in proposed:
@@ -188,7 +188,7 @@ def _prefixes(asked: wire.CommandApproval) -> Iterator[ApprovalOption]:
 def _hosts(asked: wire.CommandApproval) -> Iterator[ApprovalOption]:
     """A rule for the host, one way or the other."""
     if asked.available_decisions is None:
-        proposed: list[Any] = asked.proposed_network_policy_amendments or []
+        proposed: list[object] = asked.proposed_network_policy_amendments or []
     else:
         proposed = [_inside(each, _NETWORK, "network_policy_amendment") for each in asked.available_decisions]
     for rule in proposed:
@@ -208,7 +208,7 @@ def _hosts(asked: wire.CommandApproval) -> Iterator[ApprovalOption]:
             yield ApprovalOption(block, decision)
 
 
-def _inside(decision: Any, name: str, part: str) -> Any:
+def _inside(decision: object, name: str, part: str) -> object:
     inner = decision.get(name) if isinstance(decision, dict) else None
     return inner.get(part) if isinstance(inner, dict) else None
 

@@ -1,7 +1,7 @@
 """Calls from their start to their end, each told once, in order, and never left open by mistake."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -20,7 +20,7 @@ class CallDescription(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     kind: v1.ToolKind = v1.ToolKind.OTHER
     name: str | None = None
-    raw_input: Any = UNSET
+    raw_input: object = UNSET
     locations: list[v1.ToolLocation] = msgspec.field(default_factory=list)
     content: list[v1.ToolContent] = msgspec.field(default_factory=list)
     meta: JsonObject | None = None
@@ -31,7 +31,7 @@ class CallOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     failed: bool = False
     content: list[v1.ToolContent] | None = None
-    raw_output: Any = UNSET
+    raw_output: object = UNSET
     meta: JsonObject | None = None
 
 
@@ -149,6 +149,6 @@ def terminal_exit(id: str, code: int | None) -> JsonObject:
     return {"terminal_exit": {"terminal_id": id, "exit_code": code, "signal": None}}
 
 
-def _changes(before: CallDescription, after: CallDescription) -> dict[str, Any]:
+def _changes(before: CallDescription, after: CallDescription) -> JsonObject:
     names = ("title", "kind", "name", "raw_input", "locations")
     return {name: getattr(after, name) for name in names if getattr(before, name) != getattr(after, name)}

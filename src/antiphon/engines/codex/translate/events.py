@@ -24,7 +24,7 @@ from antiphon.engines.events import (
 from antiphon.engines.labels import one_line
 from antiphon.errors import Code
 from antiphon.protocol import v1
-from antiphon.protocol.base import BAD_INPUT
+from antiphon.protocol.base import BAD_INPUT, JsonObject
 
 __all__ = [
     "REPORTS",
@@ -174,7 +174,7 @@ def _opened(text: str) -> str:
     if not text.startswith("{"):
         return text
     try:
-        body: Any = msgspec.json.decode(text)
+        body = msgspec.json.decode(text, type=JsonObject)
     except BAD_INPUT:
         return text
     for inner in (body.get("error"), body.get("detail"), body):

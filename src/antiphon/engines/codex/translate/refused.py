@@ -5,7 +5,7 @@ from where Codex keeps the conversation.
 """
 
 import re
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -40,7 +40,7 @@ class ResponseItem(msgspec.Struct, frozen=True):
     name: str = ""
     arguments: str = ""
     input: str = ""
-    output: Any = None
+    output: object = None
     item: _Item | None = None
 
 
@@ -93,7 +93,7 @@ class UnreportedCalls:
         return None
 
 
-def _text(output: Any) -> str:
+def _text(output: object) -> str:
     if isinstance(output, list):
         return "".join(str(part.get("text", "")) for part in output if isinstance(part, dict))
     return output if isinstance(output, str) else ""

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -21,12 +21,13 @@ from antiphon.engines.codex.wire import (
 )
 from antiphon.engines.labels import absolute, one_line, shown, shown_text, title
 from antiphon.protocol import v1
-from antiphon.protocol.base import BAD_INPUT, UNSET
+from antiphon.protocol.base import BAD_INPUT, UNSET, JsonObject
 from antiphon.protocol.salvage import salvage
 from antiphon.text import fenced
 
 __all__ = [
     "TOOLS",
+    "ToolItem",
     "block_of_input",
     "content_of_mcp",
     "content_of_output",
@@ -45,7 +46,7 @@ class _Wrapped(msgspec.Struct):
     content: v1.ContentBlock
 
 
-def json_text(value: Any) -> str:
+def json_text(value: object) -> str:
     """Anything, as indented JSON."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
@@ -70,19 +71,19 @@ def block_of_input(piece: UserInput) -> v1.ContentBlock | None:
             return None
 
 
-def content_of_mcp(blocks: list[Any]) -> list[v1.ToolContent]:
+def content_of_mcp(blocks: list[object]) -> list[v1.ToolContent]:
     """What an MCP server's tool returned: the shapes are the protocol's own, and what is none is shown as it is written."""
     return [_mcp(block) for block in blocks]
 
 
-def content_of_output(output: Any) -> list[v1.ToolContent]:
+def content_of_output(output: object) -> list[v1.ToolContent]:
     """What other tools returned: text, or pieces in the shape of a model's input."""
     if isinstance(output, str):
         return [shown_text(output)] if output else []
     return [_piece(piece) for piece in output] if isinstance(output, list) else []
 
 
-def _mcp(block: Any) -> v1.ToolContent:
+def _mcp(block: object) -> v1.ToolContent:
     wire = msgspec.json.encode({"content": block})
     try:
         return v1.ContentItem(content=salvage(wire, _Wrapped).content)
@@ -90,7 +91,7 @@ def _mcp(block: Any) -> v1.ToolContent:
         return shown_text(fenced(json_text(block), "json"))
 
 
-def _piece(piece: Any) -> v1.ToolContent:
+def _piece(piece: object) -> v1.ToolContent:
     if isinstance(piece, dict):
         text = piece.get("text")
         if isinstance(text, str):
@@ -129,12 +130,12 @@ def mcp_name(server: str, tool: str) -> str:
     return f"mcp__{server}__{tool}"
 
 
-def show(item: Any, cwd: str) -> CallDescription:
+def show(item: "ToolItem", cwd: str) -> CallDescription:
     """How a call is shown."""
     return TOOLS[type(item)][0](item, cwd)
 
 
-def outcome_of(item: Any) -> CallOutcome:
+def outcome_of(item: "ToolItem") -> CallOutcome:
     """What it came to."""
     return TOOLS[type(item)][1](item)
 
@@ -179,7 +180,7 @@ def _end_function(item: wire.FunctionCallOutput) -> CallOutcome:
 
 def _show_agents(item: wire.CollabAgentToolCall, _: str) -> CallDescription:
     verb = _VERBS.get(item.tool, "Work with agents")
-    asked: dict[str, Any] = {"prompt": item.prompt, "model": item.model, "agents": item.receiver_thread_ids}
+    asked: JsonObject = {"prompt": item.prompt, "model": item.model, "agents": item.receiver_thread_ids}
     return CallDescription(
         title=title(f"{verb}:" if item.prompt else verb, item.prompt),
         kind=v1.ToolKind.THINK,
@@ -204,7 +205,7 @@ def _show_activity(item: wire.SubAgentActivity, _: str) -> CallDescription:
 def _show_search(item: wire.WebSearch, _: str) -> CallDescription:
     action = item.action or wire.WebAction(type="search")
     query = item.query or action.query or ", ".join(action.queries or ())
-    asked: dict[str, Any] = {"query": query, "url": action.url, "pattern": action.pattern}
+    asked: JsonObject = {"query": query, "url": action.url, "pattern": action.pattern}
     return CallDescription(
         title=_web_title(action, query),
         kind=v1.ToolKind.FETCH,
@@ -226,9 +227,8 @@ def _end_search(item: wire.WebSearch) -> CallOutcome:
     return CallOutcome(content=links or None, raw_output=item.results if item.results is not None else UNSET)
 
 
-def _link(result: Any) -> v1.ToolContent | None:
-    url = result.get("url") if isinstance(result, dict) else None
-    if not isinstance(url, str):
+def _link(result: object) -> v1.ToolContent | None:
+    if not isinstance(result, dict) or not isinstance(url := result.get("url"), str):
         return None
     name = result.get("title")
     return v1.ContentItem(content=v1.ResourceLink(name=name if isinstance(name, str) and name else url, uri=url))
@@ -286,9 +286,22 @@ def _show_sleep(item: wire.Sleep, _: str) -> CallDescription:
     )
 
 
-def _done(_: Any) -> CallOutcome:
+def _done(_: object) -> CallOutcome:
     return CallOutcome()
 
+
+ToolItem: TypeAlias = (
+    wire.McpToolCall
+    | wire.DynamicToolCall
+    | wire.FunctionCallOutput
+    | wire.CollabAgentToolCall
+    | wire.SubAgentActivity
+    | wire.WebSearch
+    | wire.ImageView
+    | wire.ImageGeneration
+    | wire.Sleep
+)
+"""An item that is a tool call, other than a command or a change of files."""
 
 TOOLS: Final[dict[type, tuple[Callable[[Any, str], CallDescription], Callable[[Any], CallOutcome]]]] = {
     wire.McpToolCall: (_show_mcp, _end_mcp),

@@ -18,7 +18,7 @@ from antiphon.engines.codex.translate.messages import (
     CodexUsageMeter,
     plan_of,
 )
-from antiphon.engines.codex.translate.tools import TOOLS, block_of_input, outcome_of, show
+from antiphon.engines.codex.translate.tools import TOOLS, ToolItem, block_of_input, outcome_of, show
 from antiphon.engines.events import EngineNotice, TitleChanged, TurnEnded
 from antiphon.protocol import v1
 from antiphon.protocol.base import Unknown
@@ -283,10 +283,10 @@ class ItemTranslator:
         handler = self._replays.get(type(item)) if replay else None
         return (handler or self._ends.get(type(item), _nothing))(item)
 
-    def _call_begins(self, item: Any) -> Iterable[CodexEvent]:
+    def _call_begins(self, item: ToolItem) -> Iterable[CodexEvent]:
         return self._calls.begin(CodexCall(item.id, show(item, self._cwd)))
 
-    def _call_ends(self, item: Any) -> Iterable[CodexEvent]:
+    def _call_ends(self, item: ToolItem) -> Iterable[CodexEvent]:
         if isinstance(item, wire.FunctionCallOutput) and self._calls.is_known(item.id):
             return ()  # the call has an item of its own
         return self._calls.finish(CodexCall(item.id, show(item, self._cwd)), outcome_of(item))

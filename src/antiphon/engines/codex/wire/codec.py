@@ -13,7 +13,7 @@ from antiphon.engines.codex.wire.items import CodexStruct
 from antiphon.engines.codex.wire.notifications import NOTIFICATIONS
 from antiphon.engines.codex.wire.requests import REQUESTS
 from antiphon.errors import Code, RemoteProtocolError
-from antiphon.protocol.base import BAD_INPUT
+from antiphon.protocol.base import BAD_INPUT, JsonObject
 from antiphon.protocol.salvage import salvage
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class ServerError(CodexStruct, frozen=True):
 
     code: int = 0
     message: str = ""
-    data: Any = None
+    data: object = None
 
 
 class UnreadParams(CodexStruct, frozen=True):
@@ -237,17 +237,17 @@ def _garbled(line: bytes, error: Exception) -> GarbledMessage:
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def request(id: RequestId, method: str, params: Any = None) -> bytes:
+def request(id: RequestId, method: str, params: object = None) -> bytes:
     """Ask for something."""
     return _line({"method": method, "id": id, "params": {} if params is None else params})
 
 
-def notification(method: str, params: Any = None) -> bytes:
+def notification(method: str, params: object = None) -> bytes:
     """Say something."""
     return _line({"method": method} if params is None else {"method": method, "params": params})
 
 
-def answer(id: RequestId, result: Any) -> bytes:
+def answer(id: RequestId, result: object) -> bytes:
     """Answer a question of the server."""
     return _line({"id": id, "result": result})
 
@@ -257,5 +257,5 @@ def refusal(id: RequestId, message: str, code: int = Code.INTERNAL_ERROR) -> byt
     return _line({"id": id, "error": {"code": code, "message": message}})
 
 
-def _line(value: dict[str, Any]) -> bytes:
+def _line(value: JsonObject) -> bytes:
     return _encode(value) + b"\n"

@@ -1,6 +1,6 @@
 """Items: what happens in a turn, each with an id. They are told when they start, when they are complete, and again in histories."""
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -156,7 +156,7 @@ class FunctionCallOutput(CodexStruct, frozen=True, tag_field="type", tag="functi
     id: str
     name: str = ""
     namespace: str | None = None
-    output: Any = None
+    output: object = None
     failed: bool = False
     """Ours, for calls that Codex itself says nothing of: whether it did not do what it was called for."""
 
@@ -227,8 +227,8 @@ class FileChange(CodexStruct, frozen=True, tag_field="type", tag="fileChange"):
 class McpResult(CodexStruct, frozen=True):
     """What a server's tool returned; the content is in MCP's own shape."""
 
-    content: list[Any] = msgspec.field(default_factory=list)
-    structured_content: Any = None
+    content: list[object] = msgspec.field(default_factory=list)
+    structured_content: object = None
 
 
 class McpCallError(CodexStruct, frozen=True):
@@ -243,7 +243,7 @@ class McpToolCall(CodexStruct, frozen=True, tag_field="type", tag="mcpToolCall")
     id: str
     server: str = ""
     tool: str = ""
-    arguments: Any = None
+    arguments: object = None
     status: str = "inProgress"
     result: McpResult | None = None
     error: McpCallError | None = None
@@ -257,9 +257,9 @@ class DynamicToolCall(CodexStruct, frozen=True, tag_field="type", tag="dynamicTo
     id: str
     tool: str = ""
     namespace: str | None = None
-    arguments: Any = None
+    arguments: object = None
     status: str = "inProgress"
-    content_items: list[Any] | None = None
+    content_items: list[object] | None = None
     success: bool | None = None
 
 
@@ -307,7 +307,7 @@ class WebSearch(CodexStruct, frozen=True, tag_field="type", tag="webSearch"):
     id: str
     query: str = ""
     action: WebAction | None = None
-    results: list[Any] | None = None
+    results: list[object] | None = None
 
 
 class ImageView(CodexStruct, frozen=True, tag_field="type", tag="imageView"):

@@ -1,6 +1,6 @@
 """What the server tells unasked, as far as somebody here wants to know. The table says which method has which parameters."""
 
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -109,7 +109,7 @@ class Thread(CodexStruct, frozen=True):
     created_at: int | None = None
     updated_at: int | None = None
     ephemeral: bool = False
-    source: Any = None
+    source: object = None
     status: ThreadStatus | None = None
     forked_from_id: str | None = None
     parent_thread_id: str | None = None
@@ -239,7 +239,7 @@ class ReviewCompleted(ThreadStruct, frozen=True, kw_only=True):
     review: ReviewVerdict = ReviewVerdict()
     review_id: str = ""
     target_item_id: str | None = None
-    action: Any = None
+    action: object = None
 
 
 class Goal(CodexStruct, frozen=True):
@@ -413,9 +413,9 @@ class ThreadSettings(CodexStruct, frozen=True):
     effort: str | None = None
     summary: str | None = None
     cwd: str | None = None
-    approval_policy: Any = None
-    sandbox_policy: Any = None
-    collaboration_mode: Any = None
+    approval_policy: object = None
+    sandbox_policy: object = None
+    collaboration_mode: object = None
 
 
 class SettingsUpdated(ThreadStruct, frozen=True, kw_only=True):

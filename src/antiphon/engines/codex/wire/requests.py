@@ -1,6 +1,6 @@
 """What the server asks. The last two of the approvals are of the older protocol, where a thread is a conversation."""
 
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -55,10 +55,10 @@ class CommandApproval(ThreadStruct, frozen=True, kw_only=True):
     reason: str | None = None
     command_actions: Items[CommandAction] | None = None
     proposed_execpolicy_amendment: list[str] | None = None
-    proposed_network_policy_amendments: list[Any] | None = None
+    proposed_network_policy_amendments: list[object] | None = None
     network_approval_context: NetworkContext | None = None
     additional_permissions: JsonObject | None = None
-    available_decisions: list[Any] | None = None
+    available_decisions: list[object] | None = None
 
 
 class FileApproval(ThreadStruct, frozen=True, kw_only=True):
@@ -122,7 +122,7 @@ class McpElicitation(ThreadStruct, frozen=True, kw_only=True):
         return (self.meta or {}).get("codex_approval_kind") == "mcp_tool_call" and not self.fields
 
     @property
-    def fields(self) -> Any:
+    def fields(self) -> object:
         """What there is to fill in."""
         return (self.requested_schema or {}).get("properties")
 
@@ -133,7 +133,7 @@ class DynamicCall(ThreadStruct, frozen=True, kw_only=True):
     call_id: str
     tool: str = ""
     namespace: str | None = None
-    arguments: Any = None
+    arguments: object = None
 
 
 class ThreadRequest(ThreadStruct, frozen=True, kw_only=True):
@@ -229,9 +229,9 @@ class ThreadOpened(CodexStruct, frozen=True):
     model_provider: str | None = None
     reasoning_effort: str | None = None
     cwd: str | None = None
-    approval_policy: Any = None
-    sandbox: Any = None
-    collaboration_mode: Any = None
+    approval_policy: object = None
+    sandbox: object = None
+    collaboration_mode: object = None
 
 
 class ThreadPage(CodexStruct, frozen=True):
